@@ -122,6 +122,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.at.now = pass.Boot
 	elapsed := grown(l.at.lastAt, pass.Boot)
 	l.node.lost += pass.Lost
+	l.power.Opens = append(l.power.Opens[:0], pass.Opens...)
 
 	for _, p := range l.parts.order {
 		p.now = tick{}

@@ -29,7 +29,7 @@ type power struct {
 	energy.Books
 	parts    []energy.Consumer
 	accounts []*energy.Account
-	find     func(pid int32) *energy.Account
+	find     func(pid int32) (*energy.Account, bool)
 }
 
 // consumers returns the open parts with what they did until now. The slice is valid until the next call.
@@ -90,15 +90,15 @@ func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
 }
 
 // accountOfProcess returns the account of a process that lives or ended a moment ago, nil for one that no pass has shown.
-func (l *Ledger) accountOfProcess(pid int32) *energy.Account {
+func (l *Ledger) accountOfProcess(pid int32) (of *energy.Account, ended bool) {
 	e := l.table.byID[pid]
 	if e == nil || e.part == nil {
-		return nil
+		return nil, false
 	}
 	if e.part.closed() && e.part.phase != absorbed {
-		return &l.parts.other.energy
+		return &l.parts.other.energy, e.gone
 	}
-	return &e.part.energy
+	return &e.part.energy, e.gone
 }
 
 // EnergyProblem describes what is wrong with a meter, "" if nothing is.

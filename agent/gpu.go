@@ -56,6 +56,9 @@ func (a *Agent) tickGPU() {
 	}
 	g.pass.Reset()
 	for _, r := range g.sources {
+		if s, ok := r.source.(sensor.GPUFinder); ok {
+			s.FindGPU(a.pass.Opens)
+		}
 		a.observe(r.unit, r.source.ReadGPU(&g.pass))
 	}
 	shares := a.ledger.GPU(&g.pass)

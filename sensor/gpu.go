@@ -26,9 +26,11 @@ type GPU struct {
 	Partition string
 	Model     string
 	Driver    string // driver version, empty if unknown
-	PCI       string // PCI bus address in the format of the vendor's tools, empty if unknown
-	Index     int    // in the numbering of the vendor's tools
-	Have      GPUFields
+	// Nodes are the device files by which processes open it, see [Node]; 0 where there is none or it is not known.
+	Nodes [2]uint32
+	PCI   string // PCI bus address in the format of the vendor's tools, empty if unknown
+	Index int    // in the numbering of the vendor's tools
+	Have  GPUFields
 	// Span is the time in seconds that Busy covers: since the previous reading of this
 	// device, 0 at the first. Busy is the part of it for which the device computed. A
 	// whole device with partitions has no Busy if its driver does not report it.
@@ -81,6 +83,12 @@ type GPUSource interface {
 	Name() string
 	ReadGPU(p *GPUPass) error
 	Close() error
+}
+
+// GPUFinder is a [GPUSource] that looks for the users of its devices one after the other. An agent calls FindGPU before ReadGPU, from
+// its goroutine, with what was opened since the previous reading, where that is known.
+type GPUFinder interface {
+	FindGPU(opened []Open)
 }
 
 // GPUStarter is a [GPUSource] that reads in the background. An agent calls StartGPU at the beginning of each tick, from the goroutine of

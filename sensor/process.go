@@ -108,6 +108,9 @@ type Pass struct {
 	// Exited are processes that ended since the previous pass, each once and with
 	// its final figures, whether or not any pass saw it alive.
 	Exited []Process
+	// Opens are the nodes of GPUs that were opened since the previous pass, by processes of which neither Live nor Exited may have the
+	// record yet; none where the source does not see that.
+	Opens []Open
 	// Joined means that Live and Exited come from one source: their cgroup numbers can be
 	// compared.
 	Joined bool
@@ -125,8 +128,17 @@ func (p *Pass) Complete() bool {
 // Reset empties p and keeps its memory.
 func (p *Pass) Reset() {
 	p.Boot, p.Lost, p.Lacks = 0, 0, p.Lacks[:0]
-	p.Live, p.Exited = p.Live[:0], p.Exited[:0]
+	p.Live, p.Exited, p.Opens = p.Live[:0], p.Exited[:0], p.Opens[:0]
 }
+
+// Open is a node of a GPU that a process opened. It does not say that the process computes there.
+type Open struct {
+	PID  int32
+	Node uint32 // number of the device, see [Node]
+}
+
+// Node is the number of a device file as the kernel has it, 0 if there is none.
+func Node(major, minor uint32) uint32 { return major<<20 | minor&(1<<20-1) }
 
 // TaskSource reads the task table.
 type TaskSource interface {

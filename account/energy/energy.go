@@ -87,13 +87,16 @@ type slot struct {
 
 // Books are the energy and the GPUs of a node.
 type Books struct {
-	Idle  IdleShare // the owners of idle energy
-	began int64     // milliseconds since the Unix epoch, 0 until a meter was read
+	Idle IdleShare // the owners of idle energy
+	// Opens are the devices that were opened in the tick that was taken last; GPU takes them.
+	Opens []sensor.Open
+	began int64 // milliseconds since the Unix epoch, 0 until a meter was read
 
 	meters  attribution.Meters
 	slots   []slot
 	devices []*gpuDevice
 	round   uint64
+	openers []opener
 
 	// State of this tick.
 	parts   []Consumer
@@ -102,7 +105,7 @@ type Books struct {
 	share   []float64
 	gpuUse  []attribution.DeviceUse
 	gpuPart []*Account
-	gpuLeft []bool // the part no longer has the device open
+	gpuLeft []bool // a process of the part no longer has the device open
 	shares  []Share
 }
 

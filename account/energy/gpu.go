@@ -95,9 +95,11 @@ type Share struct {
 //
 // Who had the device open in the time of a reading shares its busy time; see holders.go.
 //
-// find returns the account of a process, nil while it is not known; parts are all accounts; now is the tick in milliseconds since the
+// find returns the account of a process, nil while it is not known, and whether the process has ended; parts are all accounts; now is the
+// tick in milliseconds since the
 // Unix epoch.
-func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) *Account, parts []*Account, other *Account) []Share {
+func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *Account, ended bool), parts []*Account,
+	other *Account) []Share {
 	e.other = other
 	for _, d := range e.devices {
 		d.there = false
@@ -115,6 +117,7 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) *Accou
 			e.devices[at].hold(&pass.Uses[i])
 		}
 	}
+	e.meetOpens(find)
 	e.shares = e.shares[:0]
 	for i, d := range e.devices {
 		if d.there {
@@ -122,6 +125,7 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) *Accou
 			e.settleGPU(i)
 		}
 	}
+	e.forgetOpens()
 	return e.shares
 }
 

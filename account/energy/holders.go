@@ -66,13 +66,13 @@ func (d *gpuDevice) hold(u *sensor.GPUUse) {
 }
 
 // identify finds the accounts of the processes that hold a device, and forgets those that do not any more.
-func (d *gpuDevice) identify(find func(pid int32) *Account, other *Account) {
+func (d *gpuDevice) identify(find func(pid int32) (*Account, bool), other *Account) {
 	kept := d.held[:0]
 	for _, h := range d.held {
 		if !h.was && !h.now && !h.used {
 			continue
 		}
-		switch p := find(h.pid); {
+		switch p, _ := find(h.pid); {
 		case p != nil && (h.now || h.account == nil):
 			h.account = p
 		case h.account == nil:
@@ -91,6 +91,7 @@ func (e *Books) settleGPU(at int) {
 	d := e.devices[at]
 	e.other.gpu(at) // so that it is there to take the rest
 	late := e.candidates(at)
+	late = e.opened(at) || late
 	if !(d.now.Span > 0) {
 		d.putOff = d.owed.times > 0
 		e.chargeGPU(at, 0, false, false, measured)
@@ -99,7 +100,8 @@ func (e *Books) settleGPU(at int) {
 	busy, span, known := d.spend()
 	several := len(e.gpuUse) > 1
 	if known && busy > 0 && d.owed.times < putOffs &&
-		(late || several && d.sampled && d.useBusy <= 0 && !slices.ContainsFunc(d.held, func(h holder) bool { return h.last > 0 })) {
+		(late || len(e.gpuPart) == 0 && d.owed.times == 0 ||
+			several && d.sampled && d.useBusy <= 0 && !slices.ContainsFunc(d.held, func(h holder) bool { return h.last > 0 })) {
 		d.owed = owed{busy: busy, span: span, joules: d.owed.joules, times: d.owed.times + 1}
 		d.putOff = true
 		return
@@ -138,14 +140,14 @@ func (e *Books) candidates(at int) (late bool) {
 		k := slices.Index(e.gpuPart, p)
 		if k < 0 {
 			k = len(e.gpuPart)
-			e.gpuPart, e.gpuUse, e.gpuLeft = append(e.gpuPart, p), append(e.gpuUse, attribution.DeviceUse{}), append(e.gpuLeft, true)
+			e.gpuPart, e.gpuUse, e.gpuLeft = append(e.gpuPart, p), append(e.gpuUse, attribution.DeviceUse{}), append(e.gpuLeft, false)
 		}
 		u := &e.gpuUse[k]
 		u.Busy += h.busy
 		u.HasBusy = u.HasBusy || h.hasBusy
 		u.Memory += h.memory
 		u.HasMemory = u.HasMemory || h.memory > 0 || h.hasMemory
-		e.gpuLeft[k] = e.gpuLeft[k] && !h.now
+		e.gpuLeft[k] = e.gpuLeft[k] || !h.now
 		a := p.gpu(at)
 		if a.open = a.open || h.now; h.now && h.hasMemory {
 			if !a.hasMemory {
@@ -173,7 +175,7 @@ func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
 		if split {
 			mine = busy * e.share[i]
 			by := method
-			if method == measured && e.gpuLeft[i] && len(e.gpuPart) > 1 {
+			if method == measured && e.gpuLeft[i] && len(e.gpuPart) > 1 && d.useBusy < busy {
 				by = equally // the rest of what others counted
 			}
 			p.gpus[at].seconds[by] += mine

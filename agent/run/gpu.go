@@ -72,11 +72,11 @@ func (g *gpuMeter) look(t *tree, at float64, last bool) {
 		}
 	}
 	now := time.Now()
-	shares := g.books.GPU(now.UnixMilli(), &g.pass, func(pid int32) *energy.Account {
+	shares := g.books.GPU(now.UnixMilli(), &g.pass, func(pid int32) (*energy.Account, bool) {
 		if p := t.procs[pid]; p != nil {
-			return &g.mine
+			return &g.mine, false
 		}
-		return &g.other
+		return &g.other, false
 	}, g.accounts, &g.other)
 	_, memory, _, ok := g.mine.Now()
 	g.peak, g.held = max(g.peak, memory), g.held || ok

@@ -109,6 +109,22 @@ func Word(path ...string) string {
 	return strings.ToValidUTF8(strings.Trim(string(b), "\x00 \n\t"), "")
 }
 
+// Nodes returns the numbers of the first two device files of a class in dir, which has a folder for each with the attribute dev: the
+// major number shifted by 20 bits, and the minor one. What is not there is 0.
+func Nodes(dir string) (nodes [2]uint32) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "dev"))
+	n := 0
+	for _, f := range files {
+		major, minor, _ := strings.Cut(Word(f), ":")
+		a, ok := Number([]byte(major))
+		b, also := Number([]byte(minor))
+		if ok && also && n < len(nodes) {
+			nodes[n], n = uint32(a)<<20|uint32(b), n+1
+		}
+	}
+	return nodes
+}
+
 // Gone reports whether the device behind an attribute no longer exists.
 func Gone(err error) bool {
 	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, fs.ErrNotExist) ||

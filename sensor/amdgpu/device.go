@@ -94,6 +94,7 @@ func newDevice(dir, root string) *device {
 		}
 		return f
 	}
+	d.gpu.Nodes = sysfs.Nodes(filepath.Join(dir, "drm"))
 	d.status = open("power/runtime_status")
 	d.busyFile, d.memoryBusy = open("gpu_busy_percent"), open("mem_busy_percent")
 	d.used, d.size = open("mem_info_vram_used"), open("mem_info_vram_total")

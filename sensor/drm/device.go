@@ -38,6 +38,7 @@ func newDevice(card string) *device {
 		return nil
 	}
 	d := &device{gpu: sensor.GPU{Device: filepath.Base(target)}, pdev: []byte(filepath.Base(target))}
+	d.gpu.Nodes = sysfs.Nodes(filepath.Join(dir, "drm"))
 	driver, _ := os.Readlink(filepath.Join(dir, "driver"))
 	switch driver = filepath.Base(driver); driver {
 	case "amdgpu":

@@ -20,8 +20,8 @@
 // address.
 //
 // Finding clients requires reading the open files of every process. That is spread over
-// time: one reading in three examines a bounded number of processes, new ones first; the
-// others read the known clients. Reading the files of other users' processes needs
+// time: each reading examines those that opened a device, where the kernel tells of it, and new ones, one in three the next in turn;
+// of both a bounded number. Reading the files of other users' processes needs
 // CAP_SYS_PTRACE; hidden processes are reported. A [Sensor] is used from one goroutine.
 package drm
 
@@ -57,6 +57,7 @@ type Sensor struct {
 	fds     []int32
 	checked map[int32]uint64 // reading at which the open files of a process were last examined
 	next    int              // index in pids to continue from
+	asked   []int32          // opened a device since the last reading
 	reading uint64
 	every   uint64
 	sweeps  uint64 // complete rounds
@@ -72,6 +73,7 @@ type Sensor struct {
 var (
 	_ sensor.Sensor      = (*Sensor)(nil)
 	_ sensor.GPUSource   = (*Sensor)(nil)
+	_ sensor.GPUFinder   = (*Sensor)(nil)
 	_ sensor.MeterSource = (*Sensor)(nil)
 )
 
@@ -86,6 +88,7 @@ const (
 	// number of open files after which it leaves the rest for the next one.
 	perSearch = 16
 	mostLinks = 512
+	mostAsked = 64 // processes that are examined because they opened a device
 	// searchEvery is the number of readings from one search to the next. Use by a process
 	// before it is found is not lost.
 	searchEvery = 3
@@ -143,6 +146,16 @@ func (s *Sensor) Name() string { return "drm" }
 
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return append(sensor.GPUDescs(), sensor.MeterDescs()...) }
+
+// FindGPU implements sensor.GPUFinder.
+func (s *Sensor) FindGPU(opened []sensor.Open) {
+	for _, o := range opened {
+		ours := slices.ContainsFunc(s.devices, func(d *device) bool { return o.Node != 0 && slices.Contains(d.gpu.Nodes[:], o.Node) })
+		if ours && len(s.asked) < mostAsked && !slices.Contains(s.asked, o.PID) {
+			s.asked = append(s.asked, o.PID)
+		}
+	}
+}
 
 // ReadGPU implements sensor.GPUSource.
 func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {

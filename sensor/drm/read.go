@@ -141,9 +141,10 @@ func (h *holder) engine(name [16]byte) *engine {
 // search examines the open files of some processes: new ones first, then the next in
 // turn.
 func (s *Sensor) search(span float64) error {
-	if s.reading > 1 && s.reading%s.every != 0 {
-		return nil
+	for _, pid := range s.asked {
+		s.look(pid, span)
 	}
+	s.asked = s.asked[:0]
 	if _, err := unix.Seek(s.proc.dir, 0, unix.SEEK_SET); err != nil {
 		return fmt.Errorf("list processes: %w", err)
 	}
@@ -164,6 +165,9 @@ func (s *Sensor) search(span float64) error {
 	}
 	if s.reading == 1 {
 		s.hidden, s.denied = s.denied, 0
+		return nil
+	}
+	if s.reading%s.every != 0 {
 		return nil
 	}
 	for left > 0 && links < mostLinks && len(s.pids) > 0 {

@@ -28,8 +28,8 @@ var names = [...]string{
 	fnMPS:        "nvmlDeviceGetMPSComputeRunningProcesses_v3 nvmlDeviceGetMPSComputeRunningProcesses_v2",
 	fnProcessUse: "nvmlDeviceGetProcessUtilization", fnMIG: "nvmlDeviceGetMigMode",
 	fnMIGCount: "nvmlDeviceGetMaxMigDeviceCount", fnMIGDevice: "nvmlDeviceGetMigDeviceHandleByIndex",
-	fnGPUInstance: "nvmlDeviceGetGpuInstanceId",
-	fnPCI:         "nvmlDeviceGetPciInfo_v3", fnEncoder: "nvmlDeviceGetEncoderUtilization", fnDecoder: "nvmlDeviceGetDecoderUtilization",
+	fnGPUInstance: "nvmlDeviceGetGpuInstanceId", fnMinor: "nvmlDeviceGetMinorNumber",
+	fnPCI: "nvmlDeviceGetPciInfo_v3", fnEncoder: "nvmlDeviceGetEncoderUtilization", fnDecoder: "nvmlDeviceGetDecoderUtilization",
 	fnGPMSupport: "nvmlGpmQueryDeviceSupport", fnGPMAlloc: "nvmlGpmSampleAlloc", fnGPMFree: "nvmlGpmSampleFree",
 	fnGPMSample: "nvmlGpmSampleGet", fnGPMPart: "nvmlGpmMigSampleGet", fnGPMMetrics: "nvmlGpmMetricsGet",
 	fnEventSet: "nvmlEventSetCreate", fnEventFree: "nvmlEventSetFree", fnWatch: "nvmlDeviceRegisterEvents", fnEvent: "nvmlEventSetWait_v2",
@@ -64,6 +64,7 @@ const (
 	fnMIGCount
 	fnMIGDevice
 	fnGPUInstance
+	fnMinor
 	fnPCI
 	fnEncoder
 	fnDecoder
@@ -169,6 +170,7 @@ func (d *dynamic) Temperature(h handle) (uint32, code) {
 func (d *dynamic) Clock(h handle, kind uint32) (uint32, code) {
 	return d.one32(fnClock, h, uintptr(kind))
 }
+func (d *dynamic) Minor(h handle) (uint32, code)       { return d.one32(fnMinor, h) }
 func (d *dynamic) GPUInstance(h handle) (uint32, code) { return d.one32(fnGPUInstance, h) }
 
 func (d *dynamic) Count() (int, code) {

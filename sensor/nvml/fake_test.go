@@ -267,6 +267,8 @@ func (f *fake) GPUInstance(h handle) (uint32, code) {
 	return g.instance, success
 }
 
+func (f *fake) Minor(h handle) (uint32, code) { return uint32(h)/100 - 1, success }
+
 func (f *fake) PCI(h handle) (string, code) {
 	_, c := f.gpu(h)
 	return fmt.Sprintf("00000000:%02X:00.0", int(h)/100), c

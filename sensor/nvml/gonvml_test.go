@@ -153,7 +153,11 @@ func (v *vendor) MIG(h handle) (bool, code) {
 }
 func (v *vendor) MIGCount(h handle) (int, code)        { return 0, success }
 func (v *vendor) MIGDevice(handle, int) (handle, code) { return 0, notFound }
-func (v *vendor) GPUInstance(handle) (uint32, code)    { return 0, notSupported }
+func (v *vendor) Minor(h handle) (uint32, code) {
+	n, r := v.dev(h).GetMinorNumber()
+	return uint32(n), code(r)
+}
+func (v *vendor) GPUInstance(handle) (uint32, code) { return 0, notSupported }
 
 // dgx is NVIDIA's mock with its missing parts filled in: figures of a busy machine.
 func dgx() *dgxa100.Server {

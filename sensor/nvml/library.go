@@ -78,6 +78,9 @@ const (
 	processKinds
 )
 
+// majorNVIDIA is the major number of /dev/nvidia0 and up.
+const majorNVIDIA = 195
+
 // Clocks (nvmlClockType_t).
 const (
 	clockGraphics = 0
@@ -231,6 +234,7 @@ type library interface {
 	MIGCount(h handle) (int, code) // the maximum possible
 	MIGDevice(h handle, i int) (handle, code)
 	GPUInstance(h handle) (uint32, code)
+	Minor(h handle) (uint32, code)
 
 	// GPM is available on Hopper and later. instance is wholeDevice, or a GPU instance of
 	// h. Values are NaN for metrics that the device does not have.

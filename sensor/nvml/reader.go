@@ -82,11 +82,14 @@ func (r *reader) meet(h handle, index int, parent string, known map[string]*devi
 	d := known[uuid]
 	if d == nil {
 		model, _ := r.lib.Model(h)
-		pci := ""
+		g := sensor.GPU{Vendor: "nvidia", Device: uuid, Parent: parent, Model: model, Driver: r.driver, Index: index}
 		if parent == "" {
-			pci, _ = r.lib.PCI(h)
+			g.PCI, _ = r.lib.PCI(h)
+			if minor, c := r.lib.Minor(h); c == success {
+				g.Nodes[0] = sensor.Node(majorNVIDIA, minor)
+			}
 		}
-		d = newDevice(sensor.GPU{Vendor: "nvidia", Device: uuid, Parent: parent, Model: model, Driver: r.driver, PCI: pci, Index: index})
+		d = newDevice(g)
 	}
 	d.handle, d.found = h, true
 	return d, nil
@@ -113,6 +116,7 @@ func (r *reader) partitions(d *device, known map[string]*device) {
 			continue // not in use
 		}
 		if m, err := r.meet(h, d.gpu.Index, d.gpu.Device, known); err == nil {
+			m.gpu.Nodes = d.gpu.Nodes
 			if m.gpuInstance, c = r.lib.GPUInstance(h); c == success && m.gpu.Partition == "" {
 				m.gpu.Partition = strconv.FormatUint(uint64(m.gpuInstance), 10)
 				m.series = sensor.NewGPUSeries(&m.gpu)

@@ -26,12 +26,17 @@ type replay struct {
 	gpu    sensor.GPUPass
 	meters []sensor.Meter
 	ended  map[int32]bool
+	met    map[int32]bool
 	values map[string]float64 // of every series, the last value
 	passes int
-	late   int // the driver answers one in so many readings too late for the tick, 0 for none
+	opens  bool // the kernel tells who opens the device
+	looks  int  // a monitor opens it once in so many readings, 0 for none
+	late   int  // the driver answers one in so many readings too late for the tick, 0 for none
 }
 
 const exportEvery = 15
+
+const monitor = 4_000_000 // process group
 
 func newReplay(t testing.TB, tr *trace, phase int, lastOfEach bool, shift float64) *replay {
 	p := newPlayer(tr, phase, lastOfEach)
@@ -46,7 +51,7 @@ func newReplay(t testing.TB, tr *trace, phase int, lastOfEach bool, shift float6
 		}
 		return "gload"
 	}
-	r := &replay{player: p, t: t, s: s, shift: shift, boot0: tr.lines[0].T - 1000, ended: map[int32]bool{}, values: map[string]float64{}}
+	r := &replay{player: p, t: t, s: s, shift: shift, boot0: tr.lines[0].T - 1000, ended: map[int32]bool{}, met: map[int32]bool{}, values: map[string]float64{}}
 	r.l = account.New(account.Config{Node: "n1", Identify: func(p *sensor.Process, _ *account.Part, _ bool) account.Identified {
 		return account.Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Group, fmt.Sprintf("n1/%d", p.PGID)), Owner: "alice"}}
@@ -65,6 +70,15 @@ func (r *replay) tick() {
 	}
 	r.s.StartGPU(r.passes%exportEvery == 0, r.passes%exportEvery == 1)
 	pass := sensor.Pass{Boot: r.boot(now), Joined: true}
+	open := func(pid int32) {
+		pass.Opens = append(pass.Opens, sensor.Open{PID: pid, Node: sensor.Node(majorNVIDIA, 0)})
+	}
+	if r.looks > 0 && r.passes%r.looks == 0 {
+		q := sensor.Process{PID: monitor + int32(r.passes), PPID: 1, PGID: monitor, SID: monitor, Start: r.boot(now - 0.3), State: 'S',
+			Have: sensor.FieldGroup | sensor.FieldParent | sensor.FieldCPUSplit, UserNanos: 3e8, Comm: sensor.CommOf([]byte("nvidia-smi"))}
+		pass.Exited = append(pass.Exited, q)
+		open(q.PID)
+	}
 	for pid, p := range r.tr.alive {
 		first, last := p.first, p.last
 		if p.held {
@@ -74,6 +88,10 @@ func (r *replay) tick() {
 			Have: sensor.FieldGroup | sensor.FieldParent | sensor.FieldCPUSplit, Comm: sensor.CommOf([]byte("gload"))}
 		if p.held && !p.server { // it spins while the device computes
 			q.UserNanos = uint64(max(min(now, last)-first, 0) * 1e9)
+		}
+		if r.opens && p.held && !r.met[pid] && first <= now {
+			open(pid)
+			r.met[pid] = true
 		}
 		switch {
 		case first > now || r.ended[pid]:
@@ -201,7 +219,7 @@ func (w *worst) see(name string, value, deviation float64) {
 
 // goals are the largest deviations that are allowed. CUDA events span the gaps between launches, so those of dgemm and tensor are wider.
 var goals = map[string]float64{
-	"other": 0.005, "energy": 0.001,
+	"monitor": 0, "other": 0.005, "energy": 0.001,
 	"full": 0.01, "duty40": 0.01, "one": 0.01, "fork": 0.01, "small10": 0.015, "dgemm": 0.025, "tensor": 0.025, "shorts": 0.02,
 	"full gpm": 0.005, "duty40 gpm": 0.005, "one gpm": 0.005, "fork gpm": 0.005, "small10 gpm": 0.005, "dgemm gpm": 0.005,
 	"tensor gpm":     0.005,
@@ -213,13 +231,21 @@ var goals = map[string]float64{
 // TestReplay holds what a ledger makes of an H100's answers against what the loads measured themselves, for all phases of a second and
 // whatever the kernel's times of starts and ends are off by.
 func TestReplay(t *testing.T) {
-	judgeReplays(t, 0)
+	judgeReplays(t, func(*replay) {})
 }
 
 // TestReplayLate is the same where one answer in seven comes after the tick in which it was asked for.
-func TestReplayLate(t *testing.T) { judgeReplays(t, 7) }
+func TestReplayLate(t *testing.T) { judgeReplays(t, func(r *replay) { r.late = 7 }) }
 
-func judgeReplays(t *testing.T, late int) {
+// TestReplayOpens is the same where lists and samples miss what lives for less than a second, and the kernel tells who opened the device.
+func TestReplayOpens(t *testing.T) {
+	judgeReplays(t, func(r *replay) { r.opens, r.blind = true, true })
+}
+
+// TestReplayMonitor is the same beside a monitor that opens the device every other second and computes nothing.
+func TestReplayMonitor(t *testing.T) { judgeReplays(t, func(r *replay) { r.opens, r.looks = true, 2 }) }
+
+func judgeReplays(t *testing.T, set func(*replay)) {
 	w := &worst{rows: map[string][2]float64{}}
 	for _, suffix := range []string{"", "-2"} {
 		tr := readTrace(t, suffix)
@@ -227,7 +253,7 @@ func judgeReplays(t *testing.T, late int) {
 			for _, last := range []bool{false, true} {
 				for _, shift := range []float64{-0.25, -0.125, 0, 0.125, 0.25} {
 					r := newReplay(t, tr, phase, last, shift)
-					r.late = late
+					set(r)
 					r.run()
 					r.judge(w)
 				}
@@ -249,6 +275,8 @@ func (r *replay) judge(w *worst) {
 	other, _ := r.of("reckon_workload_gpu_seconds_total", "other/n1")
 	total := r.sum("reckon_node_gpu_seconds_total", "|busy")
 	w.see("other", other, other/total)
+	looked, _ := r.of("reckon_workload_gpu_seconds_total", fmt.Sprintf("group/n1/%d", monitor))
+	w.see("monitor", looked, looked)
 	for _, l := range r.tr.loads {
 		sum, truth := 0.0, 0.0
 		for i, c := range l.Commands {

@@ -173,6 +173,7 @@ type player struct {
 	calls      map[string]int
 	gpms       map[gpmSample]int
 	gate       chan struct{} // when set, the driver waits for it
+	blind      bool          // no list and no sample shows a process of less than a second
 	late       float64       // seconds by which the sample of GPM came after the time of the line
 }
 
@@ -252,6 +253,7 @@ func (p *player) Power(handle) (uint32, code) {
 func (p *player) Processes(_ handle, kind int, dst []process) (int, code) {
 	p.call([...]string{"Processes_compute", "Processes_graphics", "Processes_mps"}[kind])
 	list := [...][]traceProcess{p.now().Compute, p.now().Graphics, p.now().MPS}[kind]
+	list = slices.DeleteFunc(slices.Clone(list), func(q traceProcess) bool { return p.hidden(q.PID) })
 	if len(list) > len(dst) {
 		return len(list), insufficientSize
 	}
@@ -266,7 +268,7 @@ func (p *player) ProcessUse(_ handle, since uint64, dst []processSample) (int, c
 	var out []processSample
 	for i := max(p.at-20, 0); i <= p.at; i++ { // the driver keeps some seconds
 		for _, u := range p.tr.lines[i].uses {
-			if u.time > since {
+			if u.time > since && !p.hidden(u.pid) {
 				out = append(out, u)
 			}
 		}
@@ -284,6 +286,11 @@ func (p *player) ProcessUse(_ handle, since uint64, dst []processSample) (int, c
 		return len(out), insufficientSize
 	}
 	return copy(dst, out), success
+}
+
+func (p *player) hidden(pid uint32) bool {
+	l := p.tr.alive[int32(pid)]
+	return p.blind && l != nil && l.last-l.first < 1
 }
 
 func (p *player) GPM(handle) (bool, code) { return true, success }

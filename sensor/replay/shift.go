@@ -138,6 +138,7 @@ func (s *shift) tasks(out, in *sensor.Pass) {
 	out.Boot, out.Lost, out.Joined = in.Boot+s.boot, in.Lost, in.Joined
 	out.Live = append(out.Live, in.Live...)
 	out.Exited = append(out.Exited, in.Exited...)
+	out.Opens = append(out.Opens, in.Opens...)
 	if s.round == 0 {
 		return
 	}

@@ -78,6 +78,7 @@ int nvmlDeviceGetProcessUtilization(device d, use *u, unsigned *n, unsigned long
 int nvmlDeviceGetMigMode(device d, unsigned *now, unsigned *next) { WHOLE(d); *now = 1; *next = 0; return OK; }
 int nvmlDeviceGetMaxMigDeviceCount(device d, unsigned *n) { WHOLE(d); *n = 7; return OK; }
 int nvmlDeviceGetMigDeviceHandleByIndex(device d, unsigned i, device *m) { WHOLE(d); if (i != 2) return 6; *m = (device)&part; return OK; }
+int nvmlDeviceGetMinorNumber(device d, unsigned *n) { WHOLE(d); *n = 5; return OK; }
 int nvmlDeviceGetGpuInstanceId(device d, unsigned *id) { CHECK(d); *id = 1; return OK; }
 
 typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char bus_id[32]; } pci;

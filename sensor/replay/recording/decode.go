@@ -58,6 +58,9 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 	var err error
 	if t := w.Tasks; t != nil {
 		p.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost, Joined: t.Joined}
+		for _, o := range t.Opens {
+			p.Tasks.Opens = append(p.Tasks.Opens, sensor.Open(o))
+		}
 		if p.Tasks.Live, err = decodeProcesses(t.Live); err != nil {
 			return nil, fmt.Errorf("live processes: %w", err)
 		}

@@ -133,7 +133,8 @@ func (s *Scrubber) Pass(d *PassData) {
 	}
 	d.Users = users
 	if t := d.Tasks; t != nil {
-		d.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost, Joined: t.Joined, Live: s.processes(t.Live), Exited: s.processes(t.Exited)}
+		d.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost, Joined: t.Joined, Opens: t.Opens, Live: s.processes(t.Live),
+			Exited: s.processes(t.Exited)}
 	}
 	about := map[int32]About{}
 	for pid, a := range d.About {

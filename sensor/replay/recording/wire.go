@@ -147,6 +147,12 @@ type (
 		Exited []wireProcess `json:"exited"`
 		Lost   uint64        `json:"lost,omitempty"`
 		Joined bool          `json:"joined,omitempty"`
+		Opens  []wireOpen    `json:"opens,omitempty"`
+	}
+	// wireOpen is an open of a GPU: the process, and the number of the device file.
+	wireOpen struct {
+		PID  int32  `json:"pid"`
+		Node uint32 `json:"node"`
 	}
 	wireProcess struct {
 		Comm    string   `json:"comm"`
@@ -304,7 +310,10 @@ func encodePass(d *PassData) ([]byte, error) {
 		w.Paths[n] = encodePaths(p)
 	}
 	if t := d.Tasks; t != nil {
-		w.Tasks = &wireTasks{t.Boot, encodeProcesses(t.Live), encodeProcesses(t.Exited), t.Lost, t.Joined}
+		w.Tasks = &wireTasks{t.Boot, encodeProcesses(t.Live), encodeProcesses(t.Exited), t.Lost, t.Joined, nil}
+		for _, o := range t.Opens {
+			w.Tasks.Opens = append(w.Tasks.Opens, wireOpen(o))
+		}
 	}
 	if d.Machine != nil {
 		w.Machine = &wireRecord{encodeShape(*d.Machine, machineShape)}

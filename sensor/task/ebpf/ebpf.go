@@ -1,6 +1,6 @@
 // Package ebpf reads the task table by a BPF program that goes through the list of processes (Linux 6.7), or else
 // through a BPF task iterator, and the final totals of processes that ended through two trace points of the
-// scheduler. It opens no file of /proc.
+// scheduler, and who opened a GPU where the kernel lets its functions be traced. It opens no file of /proc.
 //
 // It needs Linux 5.8 with BTF (/sys/kernel/btf/vmlinux) and CAP_BPF with CAP_PERFMON. The
 // kernel's side is bpf/task.bpf.c; layouts that differ between kernels are found by
@@ -34,6 +34,7 @@
 //     Linux 6.16, the one of getrusage(2), which remembers what it was before an exec.
 //   - Ids are those of the pid namespace of the reader, and processes outside it are not reported.
 //   - UID is the real user id. Memory of kernel threads and zombies is 0.
+//   - Opens of GPUs are those of /dev/nvidia0 and up and of /dev/dri, each once a pass, successful or not.
 //   - A zombie is reported alive; its exit record comes when it has been waited for, with the CPU time of
 //     its last moments. A process that was waited for while it was being read stays
 //     in the table, as a zombie, for one pass.
@@ -70,7 +71,10 @@ type Options struct {
 type Source struct {
 	kernel  *kernelSide
 	ring    *ring
+	opens   *ring // nil where opens of GPUs are not traced
 	onEvent func([]byte)
+	opened  []sensor.Open
+	onOpen  func([]byte)
 	buf     []byte
 	page    uint64
 	clock   bpf.Clock
@@ -82,6 +86,7 @@ type Source struct {
 	claimed map[int32]claimed // by process id
 	lost    uint64
 	told    uint64 // of lost, how many were reported
+	shut    uint64 // opens that found no room
 	full    uint64 // ended threads of which nothing could be kept
 	swept   uint64 // full when room was made
 	level   uint32 // depth of our pid namespace
@@ -111,11 +116,17 @@ func New(o Options) (*Source, error) {
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
 		s.exitErr = sensor.Refused("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
 	}
-	s.onEvent, s.table.harvests = s.event, k.exits == nil
+	s.onEvent, s.onOpen, s.table.harvests = s.event, s.open, k.exits == nil
 	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)
 	if s.ring, err = openRing(k.events.FD(), int(k.events.MaxEntries())); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("map the ring of events: %w", err)
+	}
+	if k.opens != nil {
+		if s.opens, err = openRing(k.opens.FD(), int(k.opens.MaxEntries())); err != nil {
+			_ = s.Close()
+			return nil, fmt.Errorf("map the ring of opens: %w", err)
+		}
 	}
 	if err := s.Read(new(sensor.Pass)); err != nil {
 		_ = s.Close()
@@ -134,13 +145,13 @@ func (s *Source) Name() string { return "ebpf" }
 // Exits returns nil if the source tells processes that ended, and else why not.
 func (s *Source) Exits() error { return s.exitErr }
 
-// Missed is how many ends of processes interrupted a program, and how many ends of threads found no room, and were therefore not
-// recorded.
+// Missed is how many ends of processes interrupted a program, and how many ends of threads and opens of GPUs found no room, and were
+// therefore not recorded.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {
 		return 0
 	}
-	return bpf.Missed(s.kernel.programs...) + s.full
+	return bpf.Missed(s.kernel.programs...) + s.full + s.shut
 }
 
 // Close unloads the programs. Calling it again does nothing.
@@ -150,7 +161,7 @@ func (s *Source) Close() error {
 	}
 	s.kernel.close()
 	s.kernel = nil
-	return s.ring.close()
+	return errors.Join(s.ring.close(), s.opens.close())
 }
 
 var _ interface {

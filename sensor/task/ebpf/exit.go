@@ -9,6 +9,18 @@ import (
 // drain takes what the kernel has put into the ring.
 func (s *Source) drain() {
 	s.ring.drain(s.onEvent)
+	if s.opens != nil {
+		s.opens.drain(s.onOpen)
+	}
+}
+
+// open takes the record of an open of a GPU.
+func (s *Source) open(b []byte) {
+	if kindOf(b) == kindOpen && len(b) >= int(unsafe.Sizeof(tasksOpen{})) {
+		r := (*tasksOpen)(unsafe.Pointer(&b[0]))
+		s.opened = append(s.opened, sensor.Open{PID: r.Pid, Node: r.Node})
+		s.shut = uint64(r.Lost)
+	}
 }
 
 func (s *Source) event(b []byte) {

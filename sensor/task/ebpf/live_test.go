@@ -56,6 +56,12 @@ func child(what string) {
 			_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 		}
 		select {}
+	case "open": // the same file three times
+		for range 3 {
+			if fd, err := unix.Open(os.Args[3], unix.O_RDONLY, 0); err == nil {
+				_ = unix.Close(fd)
+			}
+		}
 	case "exec": // a thread that is not the leader becomes another program
 		burn(20 * time.Millisecond)
 		done := make(chan struct{})

@@ -26,7 +26,9 @@ type kernelSide struct {
 	list     *listing   // nil before Linux 6.7
 	claim    *link.Iter // nil before Linux 5.9
 	traces   []link.Link
-	exits    error // why the ends of processes are not traced; nil if they are
+	bss      *ebpf.Map // what the programs share
+	opens    *ebpf.Map // nil where opens of GPUs are not traced
+	exits    error     // why the ends of processes are not traced; nil if they are
 }
 
 func (k *kernelSide) close() {
@@ -39,7 +41,7 @@ func (k *kernelSide) close() {
 		}
 	}
 	_ = k.list.close()
-	for _, m := range []*ebpf.Map{k.events, k.told, k.anew, k.harvest} {
+	for _, m := range []*ebpf.Map{k.events, k.told, k.anew, k.harvest, k.bss, k.opens} {
 		if m != nil {
 			_ = m.Close()
 		}
@@ -70,6 +72,9 @@ func load(o Options) (*kernelSide, error) {
 	spec.Maps[tasksMapEvents].MaxEntries, spec.Maps[tasksMapEnding].MaxEntries = room(cpus)
 	spec.Maps[tasksMapHarvest].MaxEntries = cmp.Or(o.harvest, 2*spec.Maps[tasksMapEnding].MaxEntries)
 
+	opens := spec.Copy()
+	drop(spec, tasksProgOpened)
+	delete(spec.Maps, tasksMapOpens)
 	var without error // why ends are not traced
 	if o.NoExits {
 		without = errNotAsked
@@ -88,10 +93,31 @@ func load(o Options) (*kernelSide, error) {
 		}
 		if err == nil {
 			k.exits = without
+			k.traceOpens(opens, cache)
 			return k, nil
 		}
 	}
 	return nil, explain(err, o.Root)
+}
+
+// traceOpens has opens of GPUs recorded, where the kernel lets its functions be traced and has the one that opens character devices: on
+// amd64 since Linux 5.5, on arm64 since 6.4 or so.
+func (k *kernelSide) traceOpens(spec *ebpf.CollectionSpec, cache *btf.Cache) {
+	const shared = ".bss"
+	spec.Programs = map[string]*ebpf.ProgramSpec{tasksProgOpened: spec.Programs[tasksProgOpened]}
+	spec.Maps = map[string]*ebpf.MapSpec{shared: spec.Maps[shared], tasksMapOpens: spec.Maps[tasksMapOpens]}
+	spec.Variables = nil
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache,
+		MapReplacements: map[string]*ebpf.Map{shared: k.bss}})
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	l, err := link.AttachTracing(link.TracingOptions{Program: c.Programs[tasksProgOpened]})
+	if err != nil {
+		return
+	}
+	k.traces, k.opens = append(k.traces, l), c.DetachMap(tasksMapOpens)
 }
 
 func drop(spec *ebpf.CollectionSpec, programs ...string) {
@@ -130,7 +156,7 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 	defer c.Close()
 	k := &kernelSide{
 		events: c.DetachMap(tasksMapEvents), told: c.DetachMap(tasksMapTold), anew: c.DetachMap(tasksMapAnew),
-		harvest: c.DetachMap(tasksMapHarvest),
+		harvest: c.DetachMap(tasksMapHarvest), bss: c.DetachMap(".bss"),
 	}
 	fail := func(err error) (*kernelSide, error) {
 		k.close()

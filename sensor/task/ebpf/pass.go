@@ -40,6 +40,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	if s.afterWalk != nil {
 		s.afterWalk()
 	}
+	p.Opens, s.opened = append(p.Opens, s.opened...), s.opened[:0]
 	first := len(p.Live)
 	p.Live = slices.Grow(p.Live, len(s.table.rows)+len(s.held))
 	for _, w := range s.table.rows {
@@ -157,6 +158,7 @@ func (s *Source) Drain(p *sensor.Pass) error {
 		return err
 	}
 	p.Exited = append(p.Exited, s.done...)
+	p.Opens, s.opened = append(p.Opens, s.opened...), s.opened[:0]
 	s.done = s.done[:0]
 	s.tellLost(p)
 	s.tidySets(p)

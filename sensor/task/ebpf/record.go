@@ -16,6 +16,7 @@ const (
 	kindPath
 	kindClaim
 	kindSame
+	kindOpen
 )
 
 // Flags of a record, enum flag in task.bpf.c.

@@ -29,6 +29,14 @@ type tasksLife struct {
 	Unused uint32
 }
 
+type tasksOpen struct {
+	_    structs.HostLayout
+	Kind uint32
+	Pid  int32
+	Node uint32
+	Lost uint32
+}
+
 type tasksPass struct {
 	_     structs.HostLayout
 	Kind  uint32
@@ -112,6 +120,7 @@ const (
 	tasksMapEvents        = "events"
 	tasksMapHarvest       = "harvest"
 	tasksMapListing       = "listing"
+	tasksMapOpens         = "opens"
 	tasksMapScratch       = "scratch"
 	tasksMapTold          = "told"
 	tasksMapWalking       = "walking"
@@ -120,6 +129,7 @@ const (
 	tasksProgEnded        = "ended"
 	tasksProgFreed        = "freed"
 	tasksProgList         = "list"
+	tasksProgOpened       = "opened"
 	tasksProgWalk         = "walk"
 	tasksVarComplete      = "complete"
 	tasksVarCpuOffset     = "cpu_offset"
@@ -129,6 +139,8 @@ const (
 	tasksVarNamespace     = "namespace"
 	tasksVarNrCpus        = "nr_cpus"
 	tasksVarOffsetsKnown  = "offsets_known"
+	tasksVarOpenMemo      = "open_memo"
+	tasksVarOpensLost     = "opens_lost"
 	tasksVarPassNumber    = "pass_number"
 	tasksVarPointer       = "pointer"
 	tasksVarSetMemo       = "set_memo"
@@ -136,6 +148,7 @@ const (
 	tasksVarToldMany      = "told_many"
 	tasksVarUnusedKept    = "unused_kept"
 	tasksVarUnusedLife    = "unused_life"
+	tasksVarUnusedOpen    = "unused_open"
 	tasksVarUnusedPass    = "unused_pass"
 	tasksVarUnusedProcess = "unused_process"
 	tasksVarUnusedSame    = "unused_same"
@@ -184,11 +197,12 @@ type tasksSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tasksProgramSpecs struct {
-	Claim *ebpf.ProgramSpec `ebpf:"claim"`
-	Ended *ebpf.ProgramSpec `ebpf:"ended"`
-	Freed *ebpf.ProgramSpec `ebpf:"freed"`
-	List  *ebpf.ProgramSpec `ebpf:"list"`
-	Walk  *ebpf.ProgramSpec `ebpf:"walk"`
+	Claim  *ebpf.ProgramSpec `ebpf:"claim"`
+	Ended  *ebpf.ProgramSpec `ebpf:"ended"`
+	Freed  *ebpf.ProgramSpec `ebpf:"freed"`
+	List   *ebpf.ProgramSpec `ebpf:"list"`
+	Opened *ebpf.ProgramSpec `ebpf:"opened"`
+	Walk   *ebpf.ProgramSpec `ebpf:"walk"`
 }
 
 // tasksMapSpecs contains maps before they are loaded into the kernel.
@@ -200,6 +214,7 @@ type tasksMapSpecs struct {
 	Events  *ebpf.MapSpec `ebpf:"events"`
 	Harvest *ebpf.MapSpec `ebpf:"harvest"`
 	Listing *ebpf.MapSpec `ebpf:"listing"`
+	Opens   *ebpf.MapSpec `ebpf:"opens"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
 	Walking *ebpf.MapSpec `ebpf:"walking"`
@@ -218,6 +233,8 @@ type tasksVariableSpecs struct {
 	Namespace     *ebpf.VariableSpec `ebpf:"namespace"`
 	NrCpus        *ebpf.VariableSpec `ebpf:"nr_cpus"`
 	OffsetsKnown  *ebpf.VariableSpec `ebpf:"offsets_known"`
+	OpenMemo      *ebpf.VariableSpec `ebpf:"open_memo"`
+	OpensLost     *ebpf.VariableSpec `ebpf:"opens_lost"`
 	PassNumber    *ebpf.VariableSpec `ebpf:"pass_number"`
 	Pointer       *ebpf.VariableSpec `ebpf:"pointer"`
 	SetMemo       *ebpf.VariableSpec `ebpf:"set_memo"`
@@ -225,6 +242,7 @@ type tasksVariableSpecs struct {
 	ToldMany      *ebpf.VariableSpec `ebpf:"told_many"`
 	UnusedKept    *ebpf.VariableSpec `ebpf:"unused_kept"`
 	UnusedLife    *ebpf.VariableSpec `ebpf:"unused_life"`
+	UnusedOpen    *ebpf.VariableSpec `ebpf:"unused_open"`
 	UnusedPass    *ebpf.VariableSpec `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.VariableSpec `ebpf:"unused_process"`
 	UnusedSame    *ebpf.VariableSpec `ebpf:"unused_same"`
@@ -256,6 +274,7 @@ type tasksMaps struct {
 	Events  *ebpf.Map `ebpf:"events"`
 	Harvest *ebpf.Map `ebpf:"harvest"`
 	Listing *ebpf.Map `ebpf:"listing"`
+	Opens   *ebpf.Map `ebpf:"opens"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Told    *ebpf.Map `ebpf:"told"`
 	Walking *ebpf.Map `ebpf:"walking"`
@@ -269,6 +288,7 @@ func (m *tasksMaps) Close() error {
 		m.Events,
 		m.Harvest,
 		m.Listing,
+		m.Opens,
 		m.Scratch,
 		m.Told,
 		m.Walking,
@@ -288,6 +308,8 @@ type tasksVariables struct {
 	Namespace     *ebpf.Variable `ebpf:"namespace"`
 	NrCpus        *ebpf.Variable `ebpf:"nr_cpus"`
 	OffsetsKnown  *ebpf.Variable `ebpf:"offsets_known"`
+	OpenMemo      *ebpf.Variable `ebpf:"open_memo"`
+	OpensLost     *ebpf.Variable `ebpf:"opens_lost"`
 	PassNumber    *ebpf.Variable `ebpf:"pass_number"`
 	Pointer       *ebpf.Variable `ebpf:"pointer"`
 	SetMemo       *ebpf.Variable `ebpf:"set_memo"`
@@ -295,6 +317,7 @@ type tasksVariables struct {
 	ToldMany      *ebpf.Variable `ebpf:"told_many"`
 	UnusedKept    *ebpf.Variable `ebpf:"unused_kept"`
 	UnusedLife    *ebpf.Variable `ebpf:"unused_life"`
+	UnusedOpen    *ebpf.Variable `ebpf:"unused_open"`
 	UnusedPass    *ebpf.Variable `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.Variable `ebpf:"unused_process"`
 	UnusedSame    *ebpf.Variable `ebpf:"unused_same"`
@@ -305,11 +328,12 @@ type tasksVariables struct {
 //
 // It can be passed to loadTasksObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tasksPrograms struct {
-	Claim *ebpf.Program `ebpf:"claim"`
-	Ended *ebpf.Program `ebpf:"ended"`
-	Freed *ebpf.Program `ebpf:"freed"`
-	List  *ebpf.Program `ebpf:"list"`
-	Walk  *ebpf.Program `ebpf:"walk"`
+	Claim  *ebpf.Program `ebpf:"claim"`
+	Ended  *ebpf.Program `ebpf:"ended"`
+	Freed  *ebpf.Program `ebpf:"freed"`
+	List   *ebpf.Program `ebpf:"list"`
+	Opened *ebpf.Program `ebpf:"opened"`
+	Walk   *ebpf.Program `ebpf:"walk"`
 }
 
 func (p *tasksPrograms) Close() error {
@@ -318,6 +342,7 @@ func (p *tasksPrograms) Close() error {
 		p.Ended,
 		p.Freed,
 		p.List,
+		p.Opened,
 		p.Walk,
 	)
 }

@@ -42,6 +42,10 @@ enum bpf_map_type {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct inode {
+	__u32 i_rdev;
+};
+
 struct list_head {
 	struct list_head *next;
 };

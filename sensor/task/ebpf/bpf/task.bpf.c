@@ -20,6 +20,7 @@
  * freed  when the kernel frees a process: its final totals, the CPU time up to its last
  *        switch included. At its end that is not known: the scheduler has not charged
  *        the last slice yet, which may be all of a short life.
+ * opened when a process opens the node of a GPU. Other files cost nothing: the kernel calls chrdev_open for character devices alone.
  * claim  freed comes some 10 ms after the process was waited for (a grace period of RCU).
  *        This reads the totals of those between the two. User space drops the record of
  *        freed that follows: a mark in the entry could hit that of another process, as
@@ -47,6 +48,12 @@
 #define REFRESH 31 /* passes, and one: a power of two */
 #define SET_SLOTS 256
 #define LISTING_WORDS 65536
+#define OPEN_SLOTS 64
+/* Numbers of devices, as in Documentation/admin-guide/devices.txt. What has /dev/kfd open to compute opens the render node, too. */
+#define MINOR_BITS 20
+#define MAJOR_NVIDIA 195
+#define MINOR_NVIDIA_MODESET 254 /* and 255, nvidiactl: of all devices */
+#define MAJOR_DRM 226
 #define ALL_PROCS 0    /* BPF_TASK_ITER_ALL_PROCS */
 #define PROC_THREADS 2 /* BPF_TASK_ITER_PROC_THREADS */
 
@@ -58,6 +65,7 @@ enum kind {
 	KIND_PATH,
 	KIND_CLAIM, /* the same, by claim: that of freed follows */
 	KIND_SAME,  /* a process as it was told in the last pass */
+	KIND_OPEN,
 };
 
 /* Of the kernel, since 6.7: kernel/bpf/task_iter.c. */
@@ -130,6 +138,13 @@ struct thread {
 	struct usage use;
 };
 
+struct open {
+	__u32 kind;
+	__s32 pid;
+	__u32 node; /* major number << MINOR_BITS, minor number */
+	__u32 lost; /* opens so far that found no room */
+};
+
 struct path {
 	__u32 kind, hierarchy;
 	__u64 set;
@@ -161,6 +176,7 @@ const struct process *unused_process __attribute__((unused));
 const struct thread *unused_thread __attribute__((unused));
 const struct same *unused_same __attribute__((unused));
 
+const struct open *unused_open __attribute__((unused));
 const struct life *unused_life __attribute__((unused));
 const struct kept *unused_kept __attribute__((unused));
 
@@ -180,11 +196,21 @@ __u32 offsets_known = 0;
 struct {
 	__u64 set, number, pass;
 } set_memo[SET_SLOTS] = {};
+struct {
+	__u64 who, pass;
+} open_memo[OPEN_SLOTS] = {};
+__u32 opens_lost = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20); /* user space sets more where there are many processors */
 } events SEC(".maps");
+
+/* Of its own, so that a process that opens a device all the time costs no end of another one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 16);
+} opens SEC(".maps");
 
 /* The oldest give way: what is left behind when freed was not run (the kernel skips trace
  * points on a processor that goes offline) does not fill it. */
@@ -1161,6 +1187,35 @@ int BPF_PROG(freed, struct task_struct *t)
 	bpf_map_delete_elem(&harvest, &key);
 	if (bpf_ringbuf_output(&events, &r, sizeof(r), 0))
 		__sync_fetch_and_add(&lost, 1);
+	return 0;
+}
+
+SEC("fentry/chrdev_open")
+int BPF_PROG(opened, struct inode *inode)
+{
+	__u32 node = inode->i_rdev, major = node >> MINOR_BITS, minor = node & ((1 << MINOR_BITS) - 1);
+	struct open r = { .kind = KIND_OPEN, .node = node };
+	struct task_struct *me;
+	__u64 who;
+	__u32 i;
+
+	if (major != MAJOR_DRM && (major != MAJOR_NVIDIA || minor >= MINOR_NVIDIA_MODESET))
+		return 0;
+	who = (bpf_get_current_pid_tgid() & ~0xffffffffULL) | node;
+	i = mix(0, who) & (OPEN_SLOTS - 1);
+	if (open_memo[i].who == who && open_memo[i].pass == pass_number)
+		return 0; /* told since the last pass */
+	me = (void *)bpf_get_current_task();
+	r.pid = level ? nested_pid(BPF_CORE_READ(me, group_leader, thread_pid)) : who >> 32;
+	if (!r.pid)
+		return 0;
+	r.lost = opens_lost;
+	if (bpf_ringbuf_output(&opens, &r, sizeof(r), 0)) {
+		__sync_fetch_and_add(&opens_lost, 1);
+		return 0;
+	}
+	open_memo[i].who = who;
+	open_memo[i].pass = pass_number;
 	return 0;
 }
 

@@ -1,0 +1,115 @@
+package energy
+
+import (
+	"slices"
+
+	"reckon/account/attribution"
+	"reckon/sensor"
+)
+
+// Who opened a device and is in no list of its driver may have computed there and ended between two readings, or may only have looked:
+// monitors and desktops open devices, too. So an open is a candidate only where the device computed and nobody else can have done it:
+// no process has it open by the driver's lists, or the kernel counts the time of each and some is left that a process took with it
+// at its end.
+
+// opener is a process that opened a device.
+type opener struct {
+	pid     int32
+	node    uint32
+	account *Account // nil while the process is not known
+	ticks   int      // since the open
+	ended   bool
+	after   int // readings since it ended
+}
+
+const (
+	// openFor is the number of ticks in which a process may start to compute that has opened a device: drivers take seconds for that.
+	openFor = 30
+	// openAfter is the number of readings in which what a process did may show that has ended.
+	openAfter = 2
+	// mostOpeners are kept at a time.
+	mostOpeners = 256
+)
+
+// meetOpens takes in what was opened, and finds the accounts of the processes.
+func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
+	for i := range e.openers {
+		e.openers[i].ticks++
+	}
+	for _, o := range e.Opens {
+		at := slices.IndexFunc(e.openers, func(p opener) bool { return p.pid == o.PID && p.node == o.Node && !p.ended })
+		switch {
+		case at >= 0:
+			e.openers[at].ticks = 0
+		case len(e.openers) < mostOpeners:
+			e.openers = append(e.openers, opener{pid: o.PID, node: o.Node})
+		}
+	}
+	e.Opens = e.Opens[:0]
+	for i := range e.openers {
+		o := &e.openers[i]
+		switch p, ended := find(o.pid); {
+		case p != nil && !o.ended:
+			o.account, o.ended = p, ended
+		case p == nil && o.account != nil:
+			o.ended = true
+		}
+	}
+}
+
+// forgetOpens forgets the processes that have ended, once the devices have told of the time until then, and of a little more: their
+// counters lag.
+func (e *Books) forgetOpens() {
+	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool { return d.there && (d.putOff || d.stale > 0 && d.stale < openFor) })
+	kept := e.openers[:0]
+	for _, o := range e.openers {
+		if o.ended && !waits {
+			o.after++
+		}
+		if o.ticks < openFor && o.after < openAfter && (o.account != nil || o.ticks <= putOffs) {
+			kept = append(kept, o)
+		}
+	}
+	e.openers = kept
+}
+
+// opened adds the parts of processes to the candidates of a device that opened it, where only they can have used it. late reports that
+// one of them may turn out to belong to a part.
+func (e *Books) opened(at int) (late bool) {
+	d := e.devices[at]
+	counted := d.hasUse && !d.sampled
+	if len(e.openers) == 0 || d.now.Have&sensor.GPUBusy == 0 || d.now.Busy+d.owed.busy <= 0 || len(e.gpuPart) > 0 &&
+		!(counted && d.now.Busy > d.useBusy) {
+		return false
+	}
+	for _, ended := range [...]bool{true, false} { // one that lives and is in no list has most likely computed nothing yet
+		if len(e.gpuPart) > 0 && !(ended && counted) {
+			break
+		}
+		late = e.openedBy(at, ended) || late
+	}
+	return late
+}
+
+func (e *Books) openedBy(at int, ended bool) (late bool) {
+	d := e.devices[at]
+	for i := range e.openers {
+		o := &e.openers[i]
+		if o.node == 0 || !slices.Contains(d.now.Nodes[:], o.node) || o.account != nil && o.ended != ended ||
+			slices.ContainsFunc(d.held, func(h holder) bool { return h.pid == o.pid }) {
+			continue
+		}
+		if o.account == nil {
+			late = late || o.ticks <= putOffs
+			continue
+		}
+		p := o.account.heir()
+		if k := slices.Index(e.gpuPart, p); k >= 0 {
+			e.gpuLeft[k] = e.gpuLeft[k] || ended
+			continue
+		}
+		e.gpuPart, e.gpuUse, e.gpuLeft = append(e.gpuPart, p), append(e.gpuUse, attribution.DeviceUse{}), append(e.gpuLeft, true)
+		p.gpu(at)
+	}
+	return late
+}
