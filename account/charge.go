@@ -48,6 +48,9 @@ func (p *Part) highWater(e *process, proc *sensor.Process) {
 	if seen {
 		e.file, e.sized = max(e.file, proc.File), true
 	}
+	if p.cg.Have&sensor.CgroupMemory != 0 || p.group != nil && p.group.whole != nil {
+		p.memory.bounded().now.count(proc)
+	}
 	if proc.Have&sensor.FieldPeak == 0 {
 		return
 	}
@@ -55,10 +58,6 @@ func (p *Part) highWater(e *process, proc *sensor.Process) {
 		p.memory.peak = max(p.memory.peak, proc.PeakBytes)
 	}
 	if e.sized || p.cg.Have&sensor.CgroupMemory == 0 {
-		need := grown(e.file, proc.PeakBytes)
-		p.memory.neededPeak = max(p.memory.neededPeak, need)
-		if w := p.group.whole; w != nil { // which is read once a tick: a process may have held it for less
-			w.memory.neededPeak = max(w.memory.neededPeak, need)
-		}
+		p.memory.neededPeak = max(p.memory.neededPeak, grown(e.file, proc.PeakBytes))
 	}
 }

@@ -28,6 +28,9 @@ var (
 	memoryNeededPeak = metric.NewDesc("reckon_workload_memory_needed_peak_bytes", metric.Gauge, metric.Bytes, with(),
 		"Highest reckon_workload_memory_needed_bytes over internal ticks since the workload started; single processes count by their "+
 			"high-water marks in between.")
+	memoryNeededMost = metric.NewDesc("reckon_workload_memory_needed_most_bytes", metric.Gauge, metric.Bytes, with(),
+		"Highest needed memory that there can have been since the workload started, where it has a control group: from one reading to the "+
+			"next what was needed and what was filled since, no more than the high-water marks of the processes and than the peak.")
 	memoryRefaults = metric.NewDesc("reckon_workload_memory_refault_bytes_total", metric.Counter, metric.Bytes, with("type"),
 		"Memory of the control group that was reclaimed and soon needed again, by type: anon (read back from swap) and file (read again "+
 			"from storage). It grows steadily where memory is too small.")
@@ -99,7 +102,7 @@ func with(labels ...string) []string { return sensor.Charged(labels...) }
 func Descs() []*metric.Desc {
 	return append(energy.Descs(),
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
-		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
+		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryNeededMost, memoryByteSeconds, swapBytes,
 		ioBytes, cancelledBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes,
 		cacheBytes,
 		pressureSeconds,

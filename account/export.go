@@ -16,7 +16,7 @@ type rows struct {
 	user, system, wait, throttled    *metric.Series
 	memory                           [3]*metric.Series
 	peak, byteSeconds, swap          *metric.Series
-	needed, neededPeak               *metric.Series
+	needed, neededPeak, neededMost   *metric.Series
 	refaults, memoryEvents           [2]*metric.Series
 	pageFaults                       [2]*metric.Series
 	huge                             *metric.Series

@@ -21,6 +21,7 @@ type memory struct {
 	// process covers its peaks between two ticks.
 	neededPeak  uint64
 	byteSeconds float64
+	bounds      *needBounds // of the control group; nil before its first reading
 }
 
 func (m *memory) resident() uint64 { return m.types[0] + m.types[1] + m.types[2] }
@@ -218,11 +219,15 @@ func (p *Part) exportMemory(b *metric.Batch) {
 		return
 	}
 	peak, needed, _ := p.peaks()
+	needed, most := p.memory.ends(peak, needed)
 	if peak > 0 {
 		b.Add(p.lazy(&r.peak, memoryPeak), float64(peak))
 	}
 	if needed > 0 {
 		b.Add(p.lazy(&r.neededPeak, memoryNeededPeak), float64(needed))
+	}
+	if most > 0 {
+		b.Add(p.lazy(&r.neededMost, memoryNeededMost), float64(most))
 	}
 }
 

@@ -40,6 +40,7 @@ type Part struct {
 	full      bool // exports all series, see reduced
 	// lost are the figures that lack for good what some threads or processes did.
 	lost lacks
+	have sensor.Fields
 
 	total    usage  // since the start
 	set      *apart // of total, what series may lack; nil while they lack nothing
@@ -57,7 +58,6 @@ type Part struct {
 
 	memory       memory
 	crowd        crowd
-	have         sensor.Fields
 	sure         memoryCertainty
 	degrees      degrees // of the last export
 	live, thread uint32
@@ -208,6 +208,10 @@ func (r *registry) absorb(p, o *Part) {
 	p.memory.byteSeconds += o.memory.byteSeconds
 	p.memory.peak = max(p.memory.peak, o.memory.peak)
 	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)
+	if o.memory.bounds != nil {
+		b := p.memory.bounded()
+		b.most = max(b.most, o.memory.bounds.most)
+	}
 	if c := &o.crowd; c.era != nil && c.most != (unmeasured{}) {
 		if p.crowd.era == nil {
 			p.crowd.era = new(era)
@@ -271,9 +275,11 @@ func (l *Ledger) readCgroups(pass *sensor.Pass) {
 		if p.cgroup != nil && !(idle && rests(p.cgroup)) {
 			p.readCgroup()
 			p.now.fresh = p.cgroup != nil
+			p.bound(!p.now.fresh, l.table.line.settled)
 		}
+		p.group.whole.needs(p)
 	}
-	l.parts.readWholes()
+	l.parts.readWholes(l.table.line.settled)
 }
 
 // rests reports whether the last reading of an idle group is recent enough.

@@ -62,7 +62,9 @@ func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
 		p.past[i] += int64(v)
 	}
 	p.cg, p.cgroup, p.cgBase = sensor.Cgroup{}, h, -counted
+	p.memory.bounded().read = groupMemory{}
 	if since != nil {
+		p.memory.bounded().read = groupMemoryOf(since)
 		p.cg = *since // so that a group that is already gone adds nothing
 		for i, v := range countersOf(since) {
 			p.past[i] -= int64(v)

@@ -52,7 +52,8 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 			s.next()
 			s.value(string(g.id))
 			s.buf.WriteByte(':')
-			s.value([2]uint64{g.whole.memory.peak, g.whole.memory.neededPeak})
+			need := g.whole.memory.bounds.state()
+			s.value(append([]uint64{g.whole.memory.peak, g.whole.memory.neededPeak}, need[:]...))
 		}
 	}
 	s.buf.WriteString("}}")

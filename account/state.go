@@ -24,7 +24,7 @@ type state struct {
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
-	Wholes    map[string][2]uint64        `json:"wholes,omitempty"` // peak and needed peak, by workload
+	Wholes    map[string]wholeState       `json:"wholes,omitempty"` // by workload
 }
 
 // stateHead is what is neither of a part nor of a process.
@@ -80,7 +80,8 @@ type partState struct {
 	Peak    uint64    `json:"peak"`
 	OOMSeen uint32    `json:"oom_seen,omitempty"`
 
-	NeededPeak uint64 `json:"needed_peak,omitempty"`
+	NeededPeak uint64    `json:"needed_peak,omitempty"`
+	Need       needState `json:"need,omitzero"`
 
 	Place  string          `json:"place,omitempty"`
 	Run    string          `json:"run,omitempty"`
@@ -185,6 +186,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, Lost: p.lost | p.now.lacks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak,
 		OOMSeen:  p.oomSeen,
+		Need:     p.memory.bounds.state(),
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
 	}
 	if e := p.crowd.era; e != nil {
@@ -266,7 +268,9 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			if g.whole == nil {
 				g.whole = new(whole)
 			}
-			g.whole.memory.peak, g.whole.memory.neededPeak = v[0], v[1]
+			m := &g.whole.memory
+			m.peak, m.neededPeak = v[0], v[1]
+			m.restore(needState(v[2:]))
 		}
 	}
 	for _, p := range s.Processes {
@@ -309,6 +313,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
 	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen
+	p.memory.restore(s.Need)
 	if s.Most != (unmeasured{}) {
 		p.crowd.era = &era{most: s.Most}
 	}

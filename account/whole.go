@@ -15,7 +15,7 @@ type whole struct {
 	active uint64 // tick in which a part was last not idle
 	parts  uint64 // shared memory of the parts in this tick, bytes
 
-	peak, neededPeak *metric.Series
+	peak, neededPeak, neededMost *metric.Series
 }
 
 // adopt takes over the handle of the control group; nil is none.
@@ -32,13 +32,19 @@ func (g *group) adopt(h sensor.CgroupHandle) {
 		_ = h.Close()
 	default:
 		w.handle = h
-		w.read()
+		w.read(false)
 	}
 }
 
-// read takes a reading. Once the control group is removed, the highest values remain.
-func (w *whole) read() {
-	if err := w.handle.Read(&w.cg); err != nil {
+// read takes a reading. Once the control group is removed, the highest values remain. settled is that no process was missed since the
+// reading before.
+func (w *whole) read(settled bool) {
+	gone := w.handle.Read(&w.cg) != nil
+	b := w.memory.bounded()
+	b.now.vague = b.now.vague || !settled
+	w.memory.bound(&w.cg, gone)
+	if gone {
+		w.memory.peak = max(w.memory.peak, w.memory.neededPeak)
 		w.close()
 		return
 	}
@@ -56,10 +62,10 @@ func (w *whole) close() {
 }
 
 // readWholes reads the control groups of workloads, unless all parts are idle and the last reading is recent enough.
-func (r *registry) readWholes() {
+func (r *registry) readWholes(settled bool) {
 	for _, p := range r.order {
 		if w := p.group.whole; p.group.lead == p && w != nil && w.handle != nil && (w.active == r.tick || !rests(w.handle)) {
-			w.read()
+			w.read(settled)
 		}
 	}
 }
@@ -80,12 +86,12 @@ func (g *group) exportWhole(p *Part, b *metric.Batch) {
 	if w.memory.peak > 0 {
 		b.Add(row(&w.peak, memoryPeak), float64(w.memory.peak))
 	}
-	if w.memory.neededPeak > 0 {
-		need := w.memory.neededPeak
-		if w.memory.peak > 0 {
-			need = min(need, w.memory.peak)
-		}
-		b.Add(row(&w.neededPeak, memoryNeededPeak), float64(need))
+	low, most := w.memory.ends(w.memory.peak, w.memory.neededPeak)
+	if low > 0 {
+		b.Add(row(&w.neededPeak, memoryNeededPeak), float64(low))
+	}
+	if most > 0 {
+		b.Add(row(&w.neededMost, memoryNeededMost), float64(most))
 	}
 }
 

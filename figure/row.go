@@ -16,6 +16,7 @@ type Row struct {
 	MemoryPeakBytes         *float64 `json:"memory_peak_bytes"`                   // Highest resident memory, summed over nodes, bytes.
 	MemoryNeededBytes       *float64 `json:"memory_needed_bytes,omitempty"`       // Non-reclaimable memory (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
 	MemoryNeededPeakBytes   *float64 `json:"memory_needed_peak_bytes,omitempty"`  // Highest needed memory, summed over nodes, bytes.
+	MemoryNeededMostBytes   *float64 `json:"memory_needed_most_bytes,omitempty"`  // Highest needed memory that there can have been, summed over nodes, bytes: memory_needed_peak_bytes or more, as memory may come and go between two readings; absent where only the peak bounds it.
 	MemoryByteSeconds       *float64 `json:"-"`                                   // Resident memory by the time it was held, byte seconds.
 	MemoryMeanBytes         *float64 `json:"memory_mean_bytes,omitempty"`         // Resident memory on average over the run, bytes.
 	ReadBytes               *float64 `json:"io_read_bytes,omitempty"`             // Bytes read from storage.
@@ -69,7 +70,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 59 }
+func (r *Row) Len() int { return 60 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -99,105 +100,107 @@ func (r *Row) At(i int) **float64 {
 	case 11:
 		return &r.MemoryNeededPeakBytes
 	case 12:
-		return &r.MemoryByteSeconds
+		return &r.MemoryNeededMostBytes
 	case 13:
-		return &r.MemoryMeanBytes
+		return &r.MemoryByteSeconds
 	case 14:
-		return &r.ReadBytes
+		return &r.MemoryMeanBytes
 	case 15:
-		return &r.WriteBytes
+		return &r.ReadBytes
 	case 16:
-		return &r.IOWaitSeconds
+		return &r.WriteBytes
 	case 17:
-		return &r.MountMetadataOperations
+		return &r.IOWaitSeconds
 	case 18:
-		return &r.NetworkBytes
+		return &r.MountMetadataOperations
 	case 19:
-		return &r.NetworkReceiveBytes
+		return &r.NetworkBytes
 	case 20:
-		return &r.NetworkTransmitBytes
+		return &r.NetworkReceiveBytes
 	case 21:
-		return &r.LoopbackBytes
+		return &r.NetworkTransmitBytes
 	case 22:
-		return &r.NetworkConnections
+		return &r.LoopbackBytes
 	case 23:
-		return &r.InterconnectBytes
+		return &r.NetworkConnections
 	case 24:
-		return &r.Instructions
+		return &r.InterconnectBytes
 	case 25:
-		return &r.Cycles
+		return &r.Instructions
 	case 26:
-		return &r.BranchMisses
+		return &r.Cycles
 	case 27:
-		return &r.CacheMisses
+		return &r.BranchMisses
 	case 28:
-		return &r.FPInstructions
+		return &r.CacheMisses
 	case 29:
-		return &r.FPScalarInstructions
+		return &r.FPInstructions
 	case 30:
-		return &r.MemoryTrafficBytes
+		return &r.FPScalarInstructions
 	case 31:
-		return &r.CacheBytes
+		return &r.MemoryTrafficBytes
 	case 32:
-		return &r.GPUSeconds
+		return &r.CacheBytes
 	case 33:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 34:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 35:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 36:
-		return &r.Threads
+		return &r.Processes
 	case 37:
-		return &r.RequestCores
+		return &r.Threads
 	case 38:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 39:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 40:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 41:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 42:
-		return &r.AllocatedCores
+		return &r.RequestNodes
 	case 43:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 44:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 45:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 46:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 47:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 48:
-		return &r.Restarts
+		return &r.StepCount
 	case 49:
-		return &r.LimitCores
+		return &r.Restarts
 	case 50:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 51:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 52:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 53:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 54:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 55:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 56:
-		return &r.MemoryNUMABytes
+		return &r.MemoryHugeBytes
 	case 57:
-		return &r.MemoryNUMAMostBytes
+		return &r.MemoryNUMABytes
 	case 58:
+		return &r.MemoryNUMAMostBytes
+	case 59:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 59
+const RowLen = 60
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

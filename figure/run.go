@@ -129,3 +129,17 @@ func (r *Row) Figure(key string) *float64 {
 	}
 	return nil
 }
+
+// NeededMost returns the highest memory that the run can have needed, in bytes: that which it needed where nothing else is known; nil if
+// that is not known either. Two figures that come from different nodes or times may contradict each other: it is never less than what
+// was needed.
+func (r *Row) NeededMost() *float64 {
+	need, most := r.MemoryNeededPeakBytes, r.MemoryNeededMostBytes
+	if need == nil || most == nil || *most < *need {
+		return need
+	}
+	return most
+}
+
+// Apart is by which share the ends of a range differ for both to be shown.
+const Apart = 0.05

@@ -23,6 +23,7 @@ const (
 	Memory           = "reckon_workload_memory_bytes"
 	MemoryPeak       = "reckon_workload_memory_peak_bytes"
 	MemoryNeededPeak = "reckon_workload_memory_needed_peak_bytes"
+	MemoryNeededMost = "reckon_workload_memory_needed_most_bytes"
 	IO               = "reckon_workload_io_bytes_total"
 	IOWait           = "reckon_workload_io_wait_seconds_total"
 	Network          = "reckon_workload_network_bytes_total"

@@ -60,6 +60,10 @@ var table = []Figure{
 	{Key: "memory_needed_peak_bytes", Unit: metric.Bytes, Heading: "Memory needed, peak",
 		Help: "Highest needed memory, summed over nodes, bytes.",
 		In:   Runs, From: of(MemoryNeededPeak), How: peak, AtMost: []Bound{withinMachine, withinLimit}},
+	{Key: "memory_needed_most_bytes", Unit: metric.Bytes, Heading: "Memory needed, at most",
+		Help: "Highest needed memory that there can have been, summed over nodes, bytes: memory_needed_peak_bytes or more, as memory may " +
+			"come and go between two readings; absent where only the peak bounds it.",
+		In: Runs, From: of(MemoryNeededMost), How: peak, As: "memory_peak_bytes", AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory by time",
 		Help: "Resident memory by the time it was held, byte seconds.",
 		In:   Runs | Hours, Internal: true, From: of("reckon_workload_memory_byte_seconds_total"), How: counted, As: "memory_bytes"},

@@ -41,6 +41,7 @@ const (
 	CgroupHuge                                  // HugeBytes
 	CgroupNodes                                 // NodeBytes
 	CgroupIOLimits                              // IOLimits
+	CgroupFilled                                // Filled
 )
 
 // MaxNodes is how many NUMA nodes are distinguished; of a machine with more, memory by node is not read.
@@ -75,7 +76,10 @@ type Cgroup struct {
 	RefaultAnon, RefaultFile uint64
 	// Faults are page faults of all kinds; MajorFaults are those of them that waited for storage.
 	Faults, MajorFaults uint64
-	HugeBytes           uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
+	// Filled is anonymous and mapped memory that was filled since the group began, at most, bytes: by page faults, version 1: by charges
+	// of pages. What is written to files in memory is not in it.
+	Filled    uint64
+	HugeBytes uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
 	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now
 	// and then; nil while it was not.
 	NodeBytes *[MaxNodes]uint64

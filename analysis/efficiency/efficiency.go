@@ -137,6 +137,7 @@ const (
 	none      = 0.05 // cores in use that count as none
 	empty     = 600  // seconds without a process worth mentioning
 	near      = 0.95 // share of its memory that is nearly all
+	advised   = 1.2  // times its need is asked for the next time, see package rightsize
 )
 
 // Sampled is the minimum length of a run for samples of accounting to show its memory, seconds: Slurm takes one every 30 s by default.

@@ -122,7 +122,11 @@ func TestJudge(t *testing.T) {
 		"a step was killed": {memory(64*gib, 64*gib, 64*gib, func(u *Usage) {
 			u.State, u.JobSteps = "completed", []Step{{ID: "1", Name: "eat", State: "out_of_memory", WallSeconds: 2}}
 		}), "critical oom: step 1 (eat) was killed for lack of memory after 2 s, though the state of the job is completed; ask for more memory, or use less"},
-		"below 95 %":          {memory(100*gib, 94.9*gib, 94.9*gib), "good memory: it needed 94.9 GiB of the 100 GiB of memory it was allocated (95 %)"},
+		"below 95 %": {memory(100*gib, 94.9*gib, 94.9*gib), "info memory: it needed 94.9 GiB of the 100 GiB of memory it was allocated (95 %): little room for a run that needs more"},
+		"a spike": {memory(1.5*gib, 0.75*gib, 1.1*gib, func(u *Usage) { u.MemoryNeededMostBytes = at(1.1 * gib) }),
+			"good memory: it needed 768 MiB to 1.1 GiB of the 1.5 GiB of memory it was allocated (50 % to 73 %)"},
+		"a spike may fill more than half": {memory(64*gib, 2*gib, 60*gib, func(u *Usage) { u.MemoryNeededMostBytes = at(40 * gib) }),
+			"good memory: it needed 2 GiB to 40 GiB of the 64 GiB of memory it was allocated (3.1 % to 62 %), with 20 GiB of page cache in addition, which the kernel can reclaim"},
 		"page cache":          {memory(200<<20, 1.7*(1<<20), 200<<20), "info memory: memory peaked at 200 MiB of the 200 MiB it was allocated, of it 198 MiB page cache, which the kernel can reclaim; it needed 1.7 MiB (0.9 %)"},
 		"page cache, stalled": {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.MemoryStalledSeconds = at(360) }), "warning memory: its memory of 8 GiB was full, with 4 GiB of page cache in addition, which the kernel can reclaim, and it was held up for lack of memory 10 % of the time: more memory would make it faster"},
 		"hardly stalled":      {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.MemoryStalledSeconds = at(359) }), "info memory: memory peaked at 8 GiB of the 8 GiB it was allocated, of it 4 GiB page cache, which the kernel can reclaim; it needed 4 GiB (50 %)"},

@@ -36,10 +36,14 @@ func (j *judge) memory() {
 		j.memoryPeak(peak, given, peaked, words)
 		return
 	}
-	share := need / given
-	cached := max(peak-need, 0)
+	most, _ := known(u.NeededMost())
+	share, cached := need/given, max(peak-most, 0)
 	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.memoryExact())+format.Bytes(need),
 		format.Percent(share), format.Bytes(peak), format.Bytes(cached)
+	if most > need*(1+figure.Apart) {
+		words["needed"] = format.Bytes(need) + " to " + format.Bytes(most)
+		words["share"] = format.Percent(share) + " to " + format.Percent(most/given)
+	}
 	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
 		words["cache"] = ", with " + format.Bytes(cached) + " of page cache in addition, which the kernel can reclaim"
 	}
@@ -60,9 +64,11 @@ func (j *judge) memory() {
 		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
 	case full:
 		j.say("memory", Info, share, "ratio", "memory.cache", words)
-	case share < low && given-need >= 1<<30 && u.WallSeconds >= settled && j.ranThrough():
+	case most/given < low && given-most >= 1<<30 && u.WallSeconds >= settled && j.ranThrough():
 		j.say("memory", Warning, share, "ratio", "memory.low", words)
-	case share >= low:
+	case most*advised > given:
+		j.say("memory", Info, share, "ratio", "memory.tight", words)
+	case most/given >= low:
 		j.say("memory", Good, share, "ratio", "memory.good", words)
 	}
 }

@@ -117,7 +117,10 @@ func TestEdges(t *testing.T) {
 		"192 GiB-hours":             {memory(8, 25, 1), "over-requested memory low"},
 		"less than 192 GiB-hours":   {memory(7.99, 25, 1), ""},
 		"its page cache is no need": {job(1, 20, func(w *misuse.Workload) { w.MemoryNeededPeakBytes = num(1 << 30) }), "over-requested memory low"},
-		"memory is an estimate":     {job(1, 20, func(w *misuse.Workload) { w.MemoryNeededPeakBytes, w.MemoryInexact = num(1<<30), true }), ""},
+		"it may have needed more between readings": {job(1, 20, func(w *misuse.Workload) {
+			w.MemoryNeededPeakBytes, w.MemoryNeededMostBytes = num(1<<30), w.MemoryPeakBytes
+		}), ""},
+		"memory is an estimate": {job(1, 20, func(w *misuse.Workload) { w.MemoryNeededPeakBytes, w.MemoryInexact = num(1<<30), true }), ""},
 
 		"GPU idle for half an hour":        {running(func(w *misuse.Workload) { w.IdleGPU = num(1800) }), "idle-allocation gpu high"},
 		"GPU idle for less":                {running(func(w *misuse.Workload) { w.IdleGPU = num(1799) }), ""},

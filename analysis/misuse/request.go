@@ -17,10 +17,10 @@ func waste(given, used *float64, least, wall float64, inexact bool) (share, amou
 	return *used / *given, math.Max(0, *given-*used) * wall
 }
 
-// need returns the memory that a workload needed, without page cache if that is known separately.
+// need returns the highest memory that a workload can have needed, without page cache if that is known separately.
 func (w *Workload) need() *float64 {
-	if known(w.MemoryNeededPeakBytes) {
-		return w.MemoryNeededPeakBytes
+	if most := w.NeededMost(); known(most) {
+		return most
 	}
 	return w.MemoryPeakBytes
 }

@@ -102,12 +102,12 @@ func of(key string, runs int) string {
 }
 
 func (a *Advice) memory(runs []Run) {
-	peak, n, cached, whole := 0.0, 0, false, false
+	peak, n, cached, whole, apart := 0.0, 0, false, false, false
 	bound := 0.0            // of runs whose exact need is unknown
 	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
 	killed, squeezed := "", ""
 	for i, r := range runs {
-		need, ok := known(r.MemoryNeededPeakBytes)
+		need, ok := known(r.NeededMost())
 		if !ok {
 			need, ok = known(r.MemoryPeakBytes)
 			cached = cached || ok
@@ -117,6 +117,9 @@ func (a *Advice) memory(runs []Run) {
 		case r.MemoryInexact:
 			bound = max(bound, need)
 		default:
+			if low, ok := known(r.MemoryNeededPeakBytes); need > peak {
+				apart = ok && need > low*(1+figure.Apart)
+			}
 			peak, n, whole = max(peak, need), n+1, whole || !r.Cut
 		}
 		if r.OutOfMemory {
@@ -142,8 +145,11 @@ func (a *Advice) memory(runs []Run) {
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
 		key := "memory.needed"
-		if cached {
+		switch {
+		case cached:
 			key = "memory.peak"
+		case apart:
+			key = "memory.most"
 		}
 		a.say(of(key, n), phrase.Words{"memory": format.Bytes(v), "runs": runsText(n), "peak": format.Bytes(peak)})
 	}

@@ -24,6 +24,9 @@ func TestFor(t *testing.T) {
 		why                       string
 	}{
 		"one run":           {[]Run{good}, 8, 12 * gib, 4500, -1, 1, "memory 12 GiB: it needed 10 GiB, and a fifth above it"},
+		"came and went":     {[]Run{with(func(r *Run) { r.MemoryNeededMostBytes = at(20 * gib) })}, 8, 24 * gib, 4500, -1, 1, "memory 24 GiB: between two readings it may have needed 20 GiB, and a fifth above it"},
+		"hardly apart":      {[]Run{with(func(r *Run) { r.MemoryNeededMostBytes = at(10.4 * gib) })}, 8, 12.5 * gib, 4500, -1, 1, "memory 12.5 GiB: it needed 10.4 GiB, and a fifth above it"},
+		"ends crossed":      {[]Run{with(func(r *Run) { r.MemoryNeededMostBytes = at(4 * gib) })}, 8, 12 * gib, 4500, -1, 1, "it needed 10 GiB"},
 		"p95 hardly above":  {[]Run{with(func(r *Run) { r.CoresP95 = at(8.04) })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"most of all runs":  {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h"},
 		"other sizes apart": {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryNeededPeakBytes = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -110,7 +111,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 		last = "last " + is("memory_bytes", term.Bytes(w.MemoryBytes))
 	}
 	if w.MemoryNeededPeakBytes != nil {
-		needed = "needed " + is("memory_needed_peak_bytes", term.Bytes(w.MemoryNeededPeakBytes))
+		needed = "needed " + is("memory_needed_peak_bytes", neededText(w)(w.MemoryNeededPeakBytes))
 	}
 	numa := ""
 	if most := share(w.MemoryNUMAMostBytes, w.MemoryNUMABytes); most != nil {
@@ -178,6 +179,15 @@ func (m marked) processor(w client.Workload) (facts []string) {
 	return facts
 }
 
+// neededText returns how the memory that a run needed is shown: both ends where they are apart.
+func neededText(w client.Workload) func(*float64) string {
+	most := w.NeededMost()
+	if most == nil || *most <= *w.MemoryNeededPeakBytes*(1+figure.Apart) {
+		return term.Bytes
+	}
+	return func(v *float64) string { return term.Bytes(v) + " to " + term.Bytes(most) }
+}
+
 // requests compares use with requests, as bars.
 func (p *page) requests(w client.Workload) {
 	if waits(w) || begun(w) || neverBegan(w) {
@@ -203,7 +213,7 @@ func (p *page) requests(w client.Workload) {
 	given, allocatedGPUs := w.GivenGPUs()
 	add("Cores", "p95", term.Cores, w.CoresP95, cores)
 	if w.MemoryNeededPeakBytes != nil {
-		add("Memory", "needed", term.Bytes, w.MemoryNeededPeakBytes, memory)
+		add("Memory", "needed", neededText(w), w.MemoryNeededPeakBytes, memory)
 	} else {
 		add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, memory)
 	}

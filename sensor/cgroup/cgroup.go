@@ -63,6 +63,7 @@ type Reader struct {
 	lazy    bool // groups that rest are not read whole each time
 	root    string
 	memory  uint64 // of the machine, bytes; 0 while it was not read
+	pmd     uint64 // size of transparent huge pages, see hugePages
 	refused error
 	// rest and little are for how many readings that is so of groups that used no and little CPU time.
 	rest, little uint
@@ -84,7 +85,7 @@ func New(o Options) (*Reader, error) {
 	cgpath.FindOrigin(root).AbsoluteRoots(mounts)
 	r := &Reader{
 		mounts: mounts, v1: legacy(), v2: unified(),
-		root: root, devices: newDevices(root), buf: make([]byte, 16<<10), budget: budget(),
+		root: root, pmd: hugePages(root), devices: newDevices(root), buf: make([]byte, 16<<10), budget: budget(),
 	}
 	tick := cmp.Or(max(o.Tick, 0), time.Second)
 	r.rest, r.little = uint(restFor/tick), uint(littleFor/tick)

@@ -89,8 +89,8 @@ func TestRecordedTrees(t *testing.T) {
 			Periods: 96, PIDs: 12, MemoryMax: 2147483648, CPUMax: 1, Faults: 980544, MajorFaults: 1, HugeBytes: 4 << 20,
 		}},
 		{"slurm-v2.txtar", []sensor.CgroupPath{{Path: "/system.slice/slurmstepd.scope/job_4/step_0"}}, sensor.Cgroup{
-			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | unifiedMemory,
-			UsageNanos: 131721000, UserNanos: 47997000, SystemNanos: 83723000,
+			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | unifiedMemory | sensor.CgroupFilled,
+			UsageNanos: 131721000, Filled: 10820 * uint64(os.Getpagesize()), UserNanos: 47997000, SystemNanos: 83723000,
 			Current: 5300224, Anon: 1933312, File: 1302528, Kernel: 1896448 - 744088, Peak: 5603328, InactiveFile: 1286144, Faults: 10820,
 		}},
 		// These two recordings lack memory.limit_in_bytes. A kernel that has no oom_kill in memory.oom_control, and an empty cpu.stat.

@@ -148,7 +148,7 @@ func (h *handle) begin() mode {
 		h.probe = h.reads + probe
 	}
 	r := &h.reader.r
-	*r = reading{devices: h.reader.devices}
+	*r = reading{devices: h.reader.devices, pmd: h.reader.pmd}
 	switch {
 	case m.still:
 		r.Cgroup = h.last
@@ -272,7 +272,7 @@ func (h *handle) unused() bool {
 		*r = reading{}
 		f.source.parse(b, r)
 		unused := r.Have&sensor.CgroupCPU != 0 && r.UsageNanos == h.read
-		*r = reading{devices: h.reader.devices}
+		*r = reading{devices: h.reader.devices, pmd: h.reader.pmd}
 		return unused
 	}
 	return false

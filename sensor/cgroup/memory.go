@@ -3,9 +3,12 @@ package cgroup
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"reckon/internal/sysfs"
 	"reckon/sensor"
@@ -32,10 +35,11 @@ func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
 }
 
 // parseMemoryStat reads memory.stat of version 2. The kernel's "file" contains shared
-// memory; ours does not, so that anon, file and shmem add up.
-func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
+// memory; ours does not, so that anon, file and shmem add up. pmd is the size of transparent huge pages, see [hugePages].
+func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	var got parts
 	var k kernelMemory
+	huge, hugeKnown := uint64(0), pmd == 0
 	c.HugeBytes = 0
 	for line := b; len(line) > 0; {
 		var l []byte
@@ -45,6 +49,8 @@ func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 			continue
 		}
 		switch string(key) {
+		case "thp_fault_alloc", "thp_collapse_alloc":
+			huge, hugeKnown = huge+n, true
 		case "anon":
 			c.Anon = n
 			got.add(1)
@@ -75,13 +81,18 @@ func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 		c.Kernel = n
 		c.Have |= sensor.CgroupKernel
 	}
+	if c.Have&sensor.CgroupFaults != 0 && hugeKnown && (huge == 0 || pmd != math.MaxUint64) {
+		c.Filled = scale(c.Faults, uint64(os.Getpagesize())) + huge*pmd
+		c.Have |= sensor.CgroupFilled
+	}
 	c.File -= min(c.File, c.Shmem)
 	return got == 3
 }
 
 // parseLegacyMemoryStat reads memory.stat of version 1. Kernels before 3.14 do not tell
-// shared memory from the page cache.
-func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
+// shared memory from the page cache. It counts a huge page as one charge, so that charges tell how much was filled only where the machine
+// has none; pmd is the size of transparent huge pages, see [hugePages].
+func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	var got parts
 	c.HugeBytes = 0
 	for line := b; len(line) > 0; {
@@ -101,6 +112,11 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 		case "total_shmem":
 			c.Shmem = n
 			c.Have |= sensor.CgroupShmem
+		case "total_pgpgin":
+			if pmd == 0 {
+				c.Filled = scale(n, uint64(os.Getpagesize()))
+				c.Have |= sensor.CgroupFilled
+			}
 		case "total_inactive_file":
 			inactive(n, c)
 		case "total_swap":
@@ -163,6 +179,31 @@ func (r *Reader) Refused() error {
 	err := r.refused
 	r.refused = nil
 	return err
+}
+
+// hugePages returns the size of the huge pages that the kernel gives out by itself, in bytes: 0 where it gives out none, the largest
+// number where it gives out several sizes, of which groups do not count how many, or where that is not known.
+func hugePages(root string) uint64 {
+	dir := filepath.Join(root, "sys/kernel/mm/transparent_hugepage")
+	in := func(name string) string {
+		b, _ := os.ReadFile(filepath.Join(dir, name))
+		return string(bytes.TrimSpace(b))
+	}
+	if strings.Contains(in("enabled"), "[never]") {
+		return 0
+	}
+	size, _ := strconv.ParseUint(in("hpage_pmd_size"), 10, 64)
+	if size == 0 {
+		return math.MaxUint64
+	}
+	sizes, _ := filepath.Glob(filepath.Join(dir, "hugepages-*kB"))
+	for _, of := range sizes {
+		name := filepath.Base(of)
+		if on := in(name + "/enabled"); name != fmt.Sprintf("hugepages-%dkB", size>>10) && on != "" && !strings.Contains(on, "[never]") {
+			return math.MaxUint64
+		}
+	}
+	return size
 }
 
 // inactive takes the page cache that was not used lately: what a working set leaves out.

@@ -9,10 +9,11 @@ import (
 )
 
 func TestMemoryStat(t *testing.T) {
-	page := uint64(os.Getpagesize())
+	page, huge := uint64(os.Getpagesize()), uint64(2<<20)
+	withoutHuge := func(b []byte, _ uint64, c *sensor.Cgroup) bool { return parseLegacyMemoryStat(b, 0, c) }
 	for _, tt := range []struct {
 		name  string
-		parse func([]byte, *sensor.Cgroup) bool
+		parse func([]byte, uint64, *sensor.Cgroup) bool
 		text  string
 		whole bool
 		want  sensor.Cgroup
@@ -46,10 +47,16 @@ func TestMemoryStat(t *testing.T) {
 			"rss_huge 1\npgfault 3\ntotal_rss 100\ntotal_cache 60\ntotal_rss_huge 30\ntotal_pgfault 500\ntotal_pgmajfault 7\n", true,
 			sensor.Cgroup{
 				Have: sensor.CgroupFaults | sensor.CgroupHuge, Anon: 100, File: 60, Faults: 500, MajorFaults: 7, HugeBytes: 30}},
+		{"huge pages were filled", parseMemoryStat, "anon 100\nfile 60\npgfault 500\nthp_fault_alloc 2\nthp_collapse_alloc 1\n", true,
+			sensor.Cgroup{Have: sensor.CgroupFaults | sensor.CgroupFilled, Anon: 100, File: 60, Faults: 500, Filled: 500*page + 3*huge}},
+		{"version 1 counts a huge page as one charge", parseLegacyMemoryStat, "total_rss 100\ntotal_cache 60\ntotal_pgpgin 40\n", true,
+			sensor.Cgroup{Anon: 100, File: 60}},
+		{"version 1 where there are none", withoutHuge, "total_rss 100\ntotal_cache 60\ntotal_pgpgin 40\n", true,
+			sensor.Cgroup{Have: sensor.CgroupFilled, Anon: 100, File: 60, Filled: 40 * page}},
 		{"version 1 before 3.14", parseLegacyMemoryStat, "total_rss 100\ntotal_cache 60\n", true, sensor.Cgroup{Anon: 100, File: 60}},
 	} {
 		got := sensor.Cgroup{HugeBytes: 9} // of the reading before, which does not add up
-		if whole := tt.parse([]byte(tt.text), &got); got != tt.want || whole != tt.whole {
+		if whole := tt.parse([]byte(tt.text), huge, &got); got != tt.want || whole != tt.whole {
 			t.Errorf("%s: %v\n got %+v\nwant %+v", tt.name, whole, got, tt.want)
 		}
 	}

@@ -7,6 +7,7 @@ import "reckon/sensor"
 type reading struct {
 	sensor.Cgroup
 	devices *devices
+	pmd     uint64 // size of transparent huge pages, see hugePages
 
 	current, stat bool // memory
 	quota, period uint64
@@ -34,7 +35,8 @@ type source struct {
 }
 
 // byOthers are the figures of files that others change.
-const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupHuge |
+const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupFilled |
+	sensor.CgroupHuge |
 	sensor.CgroupRefaults |
 	sensor.CgroupSwap |
 	sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupIO
@@ -48,7 +50,8 @@ func unified() []source {
 		{names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseCPUStat(b, &r.Cgroup) }},
 		{names: []string{"cpu.max\x00"}, parse: func(b []byte, r *reading) { parseCPUMax(b, &r.Cgroup) }},
 		{names: []string{"memory.current\x00"}, others: true, parse: current},
-		{names: []string{"memory.stat\x00"}, others: true, parse: func(b []byte, r *reading) { r.stat = parseMemoryStat(b, &r.Cgroup) }},
+		{names: []string{"memory.stat\x00"}, others: true,
+			parse: func(b []byte, r *reading) { r.stat = parseMemoryStat(b, r.pmd, &r.Cgroup) }},
 		{names: []string{"memory.peak\x00"}, parse: peak}, // since 5.19
 		{names: []string{"memory.events\x00"}, parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
 		{names: []string{"memory.swap.current\x00"}, others: true, parse: func(b []byte, r *reading) {
@@ -108,7 +111,7 @@ func legacy() []source {
 		{controller: "cpu", names: []string{"cpu.cfs_period_us\x00"}, parse: func(b []byte, r *reading) { r.period, _ = number(b) }},
 		{controller: "memory", names: []string{"memory.usage_in_bytes\x00"}, others: true, parse: current},
 		{controller: "memory", names: []string{"memory.stat\x00"}, others: true,
-			parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
+			parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, r.pmd, &r.Cgroup) }},
 		{controller: "memory", names: []string{"memory.max_usage_in_bytes\x00"}, parse: peak},
 		{controller: "memory", names: []string{"memory.limit_in_bytes\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := number(b); ok {

@@ -28,6 +28,8 @@ export interface Row {
   memory_needed_bytes?: Num;
   /** Highest needed memory, summed over nodes, bytes. */
   memory_needed_peak_bytes?: Num;
+  /** Highest needed memory that there can have been, summed over nodes, bytes: memory_needed_peak_bytes or more, as memory may come and go between two readings; absent where only the peak bounds it. */
+  memory_needed_most_bytes?: Num;
   /** Resident memory on average over the run, bytes. */
   memory_mean_bytes?: Num;
   /** Bytes read from storage. */
@@ -196,6 +198,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "memory_peak_bytes", title: "Memory peak", unit: "bytes" },
   { key: "memory_needed_bytes", title: "Memory needed", unit: "bytes" },
   { key: "memory_needed_peak_bytes", title: "Memory needed, peak", unit: "bytes" },
+  { key: "memory_needed_most_bytes", title: "Memory needed, at most", unit: "bytes" },
   { key: "memory_mean_bytes", title: "Memory, mean", unit: "bytes" },
   { key: "io_read_bytes", title: "Read", unit: "bytes" },
   { key: "io_write_bytes", title: "Written", unit: "bytes" },

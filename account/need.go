@@ -1,0 +1,179 @@
+package account
+
+import (
+	"math"
+
+	"reckon/sensor"
+)
+
+// Between two readings of a control group memory may have come and gone. What was needed then has two ends: the need that was read, the
+// high-water marks of processes and the limit that killed are the lower one, needBounds the higher one.
+
+// needBounds is the highest need that a control group can have had since it began.
+type needBounds struct {
+	most  uint64 // bytes; the largest number where nothing bounds it but the peak, 0 before the first reading
+	read  groupMemory
+	since span   // the last reading
+	now   span   // in this tick
+	limit uint64 // its own, bytes; 0 for none
+}
+
+// groupMemory is what a reading of a control group says of its memory.
+type groupMemory struct {
+	Filled, Needed, Shmem, Kernel, Current, CPU, Kills, Failures uint64
+}
+
+func groupMemoryOf(c *sensor.Cgroup) groupMemory {
+	return groupMemory{c.Filled, c.Needed(), c.Shmem, c.Kernel, c.Current, c.UsageNanos, c.OOMKills, c.OOMEvents}
+}
+
+// span is what processes of a control group say of the time since its last reading.
+type span struct {
+	high   uint64 // the sum of their high-water marks, the highest of the ticks, bytes
+	vague  bool   // some have none, or may not have been seen
+	killed bool   // one was chosen by the OOM killer
+	below  uint64 // the lowest limit of a group below that was the cause, bytes; 0 for none
+}
+
+// count adds a process.
+func (s *span) count(proc *sensor.Process) {
+	switch {
+	case proc.Have&sensor.FieldPeak != 0:
+		s.high += proc.PeakBytes
+	case proc.Have&sensor.FieldMemory == 0 || proc.Anon+proc.File+proc.Shmem > 0:
+		s.vague = true
+	}
+	s.killed = s.killed || proc.OOMKilled
+}
+
+// beside adds what other processes say of the same time, later what they say of a later time.
+func (s *span) beside(o span) {
+	high := s.high + o.high
+	s.later(o)
+	s.high = high
+}
+
+func (s *span) later(o span) {
+	s.high, s.vague, s.killed = max(s.high, o.high), s.vague || o.vague, s.killed || o.killed
+	if s.below == 0 || o.below != 0 && o.below < s.below {
+		s.below = o.below
+	}
+}
+
+// bound takes in a reading of the control group and what its processes say of the last tick. What was needed since the reading before is
+// what was needed then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
+// any more: what its processes say is all that is known then.
+//
+// caused reports that processes were killed because of the limit of the group itself, all of which it needed then. That is so where it had
+// come to its limit and its processes can have filled that: the kernel counts no such failure when the machine as a whole, or a group
+// above, lacked memory (version 2), and processes that are smaller are not its cause.
+func (m *memory) bound(c *sensor.Cgroup, gone bool) (caused bool) {
+	b := m.bounded()
+	b.since.later(b.now)
+	b.now = span{}
+	last, now := b.read, groupMemoryOf(c)
+	if c.Have&sensor.CgroupMemoryMax != 0 {
+		b.limit = c.MemoryMax
+	} else if !gone {
+		b.limit = 0
+	}
+	if b.most != 0 && last == now && !gone && !b.since.killed {
+		return false // nothing has run
+	}
+	most := uint64(math.MaxUint64)
+	if !gone && c.Have&(sensor.CgroupFilled|sensor.CgroupMemory) == sensor.CgroupFilled|sensor.CgroupMemory {
+		filled := grown(last.Filled, now.Filled)
+		most = last.Needed + filled + filled/tablesOf + grown(last.Shmem, now.Shmem) + grown(last.Kernel, now.Kernel)
+		if most < filled {
+			most = math.MaxUint64
+		}
+	}
+	high := b.since.high + max(last.Shmem, now.Shmem) + max(last.Kernel, now.Kernel)
+	if !b.since.vague {
+		most = min(most, high)
+	}
+	killed := (b.since.killed || now.Kills > last.Kills) && (b.since.below == 0 || b.since.below >= b.limit)
+	failed := c.Have&sensor.CgroupMemoryEvents == 0 || now.Failures > last.Failures || gone
+	full := c.Have&sensor.CgroupPeak != 0 && c.Peak+batched >= b.limit || gone && !b.since.vague
+	if killed && failed && full && b.limit != 0 && (b.since.vague || high+high/8 >= b.limit) {
+		m.neededPeak, m.peak, most, caused = max(m.neededPeak, b.limit), max(m.peak, b.limit), max(most, b.limit), true
+	}
+	b.most, b.read, b.since = max(b.most, most, now.Needed), now, span{}
+	return caused
+}
+
+const (
+	tablesOf = 512     // bytes of small pages that a byte of their tables is for
+	batched  = 1 << 20 // the kernel counts memory of groups in batches, bytes
+)
+
+// ends returns the lowest and the highest need that a peak allows, bytes; most is 0 where no control group tells.
+func (m *memory) ends(peak, needed uint64) (low, most uint64) {
+	if peak == 0 {
+		return needed, 0
+	}
+	if low = min(needed, peak); m.bounds != nil && m.bounds.most != 0 {
+		most = min(max(m.bounds.most, low), peak)
+	}
+	return low, most
+}
+
+func (m *memory) bounded() *needBounds {
+	if m.bounds == nil {
+		m.bounds = new(needBounds)
+	}
+	return m.bounds
+}
+
+// bound takes in the reading of the part's control group in this tick; gone is that the group was not there any more. settled is that no
+// process can have been missed.
+func (p *Part) bound(gone, settled bool) {
+	b := p.memory.bounded()
+	b.now.vague = b.now.vague || !settled || b.most == 0 && p.created == 0
+	now := b.now
+	if p.memory.bound(&p.cg, gone) {
+		now.below = b.limit
+	}
+	if gone {
+		p.memory.peak = max(p.memory.peak, p.memory.neededPeak) // that of its last moments
+	}
+	b.now = now // for the whole
+}
+
+// needs takes in what a part of the whole says of this tick and what it needed, at least. The whole may be nil.
+func (w *whole) needs(p *Part) {
+	b := p.memory.bounds
+	if w != nil {
+		w.memory.neededPeak = max(w.memory.neededPeak, p.memory.neededPeak)
+	}
+	if b == nil {
+		return
+	}
+	if w != nil {
+		w.memory.bounded().now.beside(b.now)
+	}
+	b.now = span{}
+}
+
+// needState is saved of needBounds: its most, then what was filled and needed at the last reading.
+type needState [3]uint64
+
+// wholeState is saved of a whole workload: its peak, its needed peak and its needState.
+type wholeState [2 + len(needState{})]uint64
+
+func (b *needBounds) state() (s needState) {
+	if b != nil {
+		s = needState{b.most, b.read.Filled, b.read.Needed}
+	}
+	return s
+}
+
+// restore takes over the output of state. What was counted of kills before is not known any more.
+func (m *memory) restore(s needState) {
+	if s == (needState{}) {
+		return
+	}
+	b := m.bounded()
+	b.most = s[0]
+	b.read = groupMemory{Filled: s[1], Needed: s[2], Kills: math.MaxUint64, Failures: math.MaxUint64}
+}
