@@ -30,6 +30,7 @@ func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
 func (p *Part) occupy(proc *sensor.Process) {
 	p.now.live++
 	p.now.threads += max(proc.Threads, 1)
+	p.now.blank = p.now.blank || proc.Blank
 	p.now.memory[0] += proc.Anon
 	p.now.memory[1] += proc.File
 	p.now.memory[2] += proc.Shmem

@@ -139,6 +139,8 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 			resident, needed = resident.worse(huge), needed.worse(huge)
 		}
 		p.sure.add(resident, needed)
+	} else if p.now.blank {
+		good = false // what it held before stands
 	} else {
 		var c certainty
 		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t)

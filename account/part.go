@@ -79,6 +79,7 @@ type tick struct {
 	fresh   bool   // the control group was read in this tick, after the processes
 	lacks   lacks  // of living processes
 	sharing bool   // several processes have explicit huge pages, which may be the same
+	blank   bool   // memory of a process is missing
 	live    uint32
 	threads uint32
 	huge    uint32 // memory in explicit huge pages, in the least size of such, hugeUnit

@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -206,6 +207,28 @@ func TestBoundOfFiles(t *testing.T) {
 			anon+file > most || peak > 24<<10 {
 			t.Errorf("%d MiB mapped: %.0f MiB and %.0f of files, peak %.0f", mapped/mib, anon, file, peak)
 		}
+	}
+}
+
+// TestRefusedMemory: a process whose memory was refused in a tick leaves that of its group as it was, and the sums go on.
+func TestRefusedMemory(t *testing.T) {
+	r := newRig(t, Config{})
+	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
+	live := forked(1, 100)
+	r.tick(0, live)
+	for _, blank := range []bool{false, true, false} {
+		now := slices.Clone(live)
+		if blank {
+			now[0].Anon, now[0].File, now[0].Blank = 0, 0, true
+			now[0].Have &^= sensor.FieldMemory | sensor.FieldPeak
+		}
+		r.tick(0, now)
+		if anon, peak, _, how := r.memory("group/n1/100"); anon != 100 || peak != 102 || how["memory_bytes rss"] != 0 {
+			t.Errorf("refused %t: %g MiB, peak %g, %v", blank, anon, peak, how)
+		}
+	}
+	if got := r.values["reckon_workload_memory_byte_seconds_total|group/n1/100|group||alice"]; got < 3*102<<20 || got > 4.1*102*float64(mib) {
+		t.Errorf("%g MiB seconds in 4 s", got/float64(mib))
 	}
 }
 

@@ -292,7 +292,6 @@ func (a *Agent) tick() error {
 		a.self.failed++
 		return nil
 	}
-	a.report(a.tasks.Name(), nil)
 	a.pass.Lacks = task.Lacks(a.pass.Lacks, a.tasks.Live(), a.tasks.Exits())
 	a.childTimes(&a.pass)
 	var m *sensor.Machine
@@ -303,6 +302,7 @@ func (a *Agent) tick() error {
 			m, a.haveNode = &a.total, true
 		}
 	}
+	a.report(a.tasks.Name(), a.pass.RefuseMemory(a.total.MemoryTotal))
 	a.ledger.Tick(a.passed(), &a.pass, m)
 	a.tickLinks()
 	a.tickCounts()

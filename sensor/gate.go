@@ -68,6 +68,37 @@ func implausible(what, device, why string, args ...any) error {
 	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
 }
 
+// views is how many times one process may map the same shared pages, each of which its resident size counts: garbage collectors map
+// their heap three times.
+const views = 4
+
+// RefuseMemory leaves out the memory of processes that have more than the machine (total, bytes; 0 if that is unknown), and returns what
+// was
+// refused.
+func (p *Pass) RefuseMemory(total uint64) (refused error) {
+	if total == 0 {
+		return nil
+	}
+	for _, list := range [...][]Process{p.Live, p.Exited} {
+		for i := range list {
+			q := &list[i]
+			if q.Anon <= total && max(q.File, q.Shmem, q.PeakBytes) <= views*total {
+				continue
+			}
+			err := Within("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(q.Anon), 0, float64(total))
+			if err == nil {
+				err = Within("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(max(q.File, q.Shmem, q.PeakBytes)),
+					0,
+					views*float64(total))
+			}
+			refused = errors.Join(refused, err)
+			q.Anon, q.File, q.Shmem, q.Swap, q.Huge, q.PeakBytes, q.Blank = 0, 0, 0, 0, 0, 0, true
+			q.Have &^= FieldMemory | FieldPeak
+		}
+	}
+	return refused
+}
+
 // MostWatts returns the power that a device can not exceed: twice the highest limit that it
 // states, in watts, or [MaxWatts] if it states none.
 func MostWatts(stated ...float64) float64 {

@@ -47,7 +47,9 @@ type Process struct {
 	// OOMKilled reports that it ended because the OOM killer chose it. Sources without
 	// this information leave it false.
 	OOMKilled bool
-	Comm      Comm
+	// Blank reports that its memory was refused: see [Pass.RefuseMemory].
+	Blank bool `json:"-"`
+	Comm  Comm
 
 	Threads uint32
 

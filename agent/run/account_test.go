@@ -339,3 +339,44 @@ func TestSharedPagesCountOnce(t *testing.T) {
 		t.Errorf("the peak is %d: the first looks counted shared pages again", m.sampled)
 	}
 }
+
+// Processes of one address space hold its memory once, also when the one that began it has ended. Where the kernel tells nobody which do,
+// processes that look alike are an upper bound, unless their pages are shared one by one, as after a fork.
+func TestOneAddressSpace(t *testing.T) {
+	const pages = 25600
+	whole := pages * uint64(os.Getpagesize())
+	for name, c := range map[string]struct {
+		same, refused bool
+		pss           int
+		want          uint64
+		bound         bool
+	}{
+		"one space":  {same: true, pss: pages * 4, want: whole},
+		"not told":   {refused: true, pss: pages * 4, want: 4 * whole, bound: true},
+		"forked":     {refused: true, pss: pages, want: whole},
+		"of its own": {pss: pages * 4, want: 4 * whole},
+	} {
+		root := t.TempDir()
+		tree := newTree(1, root)
+		tree.byEvents = true
+		tree.same = func(a, b int32) (bool, bool) { return c.same, c.refused }
+		for i := range 4 {
+			recordedProc(t, root, 5_000_000+i, 5_000_000, pages, c.pss)
+			tree.add(int32(5_000_000+i), 5_000_000)
+		}
+		m := &meter{tree: tree, begin: time.Now()}
+		for i := range 8 {
+			if i == 5 && c.same {
+				tree.bury(tree.procs[5_000_000], m.now())
+			}
+			m.look()
+		}
+		if got := m.level.resident; got < c.want*9/10 || got > c.want*11/10 || m.tree.bound != c.bound {
+			t.Errorf("%s: %d bytes, an upper bound %t; want %d, %t", name, got, m.tree.bound, c.want, c.bound)
+		}
+		r := &Report{MemoryPeakBytes: &m.sampled, MemoryBounds: MemoryBounds{MemoryAtMost: m.tree.bound}, Machine: Machine{MemoryBytes: 5 * whole}}
+		if v := judgeMemory(r); strings.Contains(v.Text, "<=") != c.bound {
+			t.Errorf("%s: %s", name, v.Text)
+		}
+	}
+}

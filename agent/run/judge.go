@@ -136,7 +136,7 @@ func judgeMemory(r *Report) Verdict {
 	if r.Machine.MemoryLimited {
 		of = "of its limit"
 	}
-	text := "peaked at " + bytesOf(peak)
+	text := "peaked at " + r.mark() + bytesOf(peak)
 	share := 0.0
 	if r.Machine.MemoryBytes > 0 {
 		share = float64(peak) / float64(r.Machine.MemoryBytes)
@@ -147,6 +147,8 @@ func judgeMemory(r *Report) Verdict {
 		faults = float64(r.Faults.Major) / r.WallSeconds
 	}
 	switch {
+	case r.MemoryAtMost && share >= limits.Memory:
+		v.Text = text + ": it may be much less, for its processes look as if they had the same memory, and nothing here tells."
 	case share >= limits.MemoryFull:
 		v.Level, v.Text = levelWarning, text+": there is no room left, the next run may be killed."
 	case faults >= limits.MajorFaults:

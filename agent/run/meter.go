@@ -130,7 +130,11 @@ func (m *meter) countOnce(at float64, l *level, largest uint64) {
 		l.scale(m.tree.share)
 	}
 	l.resident = max(l.resident, largest)
+	l.bound = m.tree.alike && m.tree.share > alikeShare
 }
+
+// alikeShare is the proportion above which processes that look alike do not share single pages, as forked ones do.
+const alikeShare = 0.9
 
 // finish takes the memory up to the end as it was at the last look, and what the group
 // is charged now that its processes are gone: page cache, which no process holds.
@@ -183,7 +187,9 @@ func (m *meter) remember(at float64, l level) {
 	m.samples++
 	m.restless = l.procs != m.level.procs || math.Abs(float64(l.resident)-m.lastMem) > 0.02*m.lastMem+1<<20
 	m.lastAt, m.lastMem, m.level = at, float64(l.resident), l
-	m.sampled = max(m.sampled, l.resident)
+	if l.resident > m.sampled {
+		m.sampled, m.tree.bound = l.resident, l.bound
+	}
 	m.peakProcs = max(m.peakProcs, l.procs)
 	m.peakThreads = max(m.peakThreads, l.threads)
 	m.profile.memory(at, float64(l.resident))

@@ -2,6 +2,14 @@ package run
 
 import "time"
 
+// MemoryBounds are what memory keeps to.
+type MemoryBounds struct {
+	// MemoryCgroupPeakBytes holds page cache and kernel memory as well, as a limit would count.
+	MemoryCgroupPeakBytes *uint64 `json:"memory_cgroup_peak_bytes,omitempty"`
+	// MemoryAtMost reports that peak and mean are upper bounds: processes look as if they had one address space, and nothing here tells.
+	MemoryAtMost bool `json:"memory_at_most,omitempty"`
+}
+
 // Report is what a command used, from its start until it ended. It is what
 // `reckon run --json` prints. Pointers are nil where nothing could measure the figure.
 type Report struct {
@@ -22,8 +30,7 @@ type Report struct {
 	MemoryMeanBytes *uint64 `json:"memory_mean_bytes"`
 	// MemoryLargestBytes is the peak of the largest single process.
 	MemoryLargestBytes *uint64 `json:"memory_largest_process_bytes"`
-	// MemoryCgroupPeakBytes holds page cache and kernel memory as well, as a limit would count.
-	MemoryCgroupPeakBytes *uint64 `json:"memory_cgroup_peak_bytes,omitempty"`
+	MemoryBounds
 
 	IO IO `json:"io_bytes"`
 	// IOCalls counts bytes passed by read and write calls: caches, pipes and terminals too.

@@ -146,7 +146,7 @@ func (r *runner) fillMemory(rep *Report) {
 		rep.MemoryLargestBytes = nil
 		return
 	}
-	rep.MemoryPeakBytes = &peak
+	rep.MemoryPeakBytes, rep.MemoryAtMost = &peak, m.tree.bound && peak == m.sampled
 	rep.Sources["memory"] = source
 	if m.areaTime > 0 {
 		mean := min(uint64(m.area/m.areaTime), peak)

@@ -34,7 +34,8 @@ func (r *Report) Print(s term.Screen) error {
 		wait = exact(*r.CPUWaitSeconds)
 	}
 	line("CPU wait", "%s", wait)
-	line("memory", "peak %s, mean %s, largest process %s%s", optional(r.MemoryPeakBytes), optional(r.MemoryMeanBytes),
+	line("memory", "peak %s%s, mean %s%s, largest process %s%s", r.mark(), optional(r.MemoryPeakBytes), r.mark(),
+		optional(r.MemoryMeanBytes),
 		optional(r.MemoryLargestBytes), cgroupPeak(r))
 	calls := ""
 	if r.IOCalls != nil {
@@ -200,6 +201,14 @@ func num(v float64) string { return fmt.Sprintf("%.2f", v) }
 func count(v uint64) string {
 	f := float64(v)
 	return term.Number(&f)
+}
+
+// mark precedes memory that is an upper bound.
+func (r *Report) mark() string {
+	if r.MemoryAtMost {
+		return "<="
+	}
+	return ""
 }
 
 func optional(v *uint64) string {

@@ -30,6 +30,8 @@ type proc struct {
 	split    bool // stat.User and stat.System are the final ones
 
 	rss, shared, peak uint64         // bytes
+	space             int32          // process from which it has its address space, 0 for one of its own
+	counted           bool           // its memory is that of another process
 	io                procfs.Traffic // waited-for children included
 	haveIO, parent    bool           // parent: it had children, so io is not its own alone
 	statm             int            // kept descriptor of /proc/PID/statm, -1 if none
@@ -84,8 +86,12 @@ type tree struct {
 	byEvents     bool   // fork and exit events keep the table: nothing need be searched
 	kept         int
 
-	observed threadRun // all threads ever looked at
-	share    float64   // proportional over resident memory: shared pages counted once
+	observed threadRun       // all threads ever looked at
+	share    float64         // proportional over resident memory: shared pages counted once
+	spaces   map[int32]*proc // who has the memory of an address space of several processes in this look
+	alike    bool            // processes may have one address space, and nothing tells
+	bound    bool            // so that the highest memory is an upper bound
+	same     func(a, b int32) (same, refused bool)
 
 	ids  []int32
 	list []int32
@@ -93,7 +99,8 @@ type tree struct {
 
 func newTree(self int, procRoot string) *tree {
 	return &tree{cpus: float64(runtime.NumCPU()), self: int32(self), files: procfs.NewFiles(procRoot),
-		procs: map[int32]*proc{}, commands: map[string]*tally{}, unseen: map[string]uint64{}, share: 1}
+		procs: map[int32]*proc{}, commands: map[string]*tally{}, unseen: map[string]uint64{}, share: 1,
+		spaces: map[int32]*proc{}, same: procfs.SameSpace}
 }
 
 // add enters a process that was started by ppid.
@@ -209,6 +216,7 @@ func (t *tree) sweep(ready func(*proc) bool) {
 type level struct {
 	resident, anon, shared uint64 // bytes
 	procs, threads         int
+	bound                  bool // the memory is an upper bound: processes may have one address space
 }
 
 // scale takes a share of the memory, so that pages of several processes count once.
@@ -228,6 +236,8 @@ func (t *tree) look(now float64) level {
 		t.search(now)
 	}
 	var l level
+	clear(t.spaces)
+	t.alike = false
 	for _, p := range t.order {
 		if p.pid == 0 || p.dead {
 			continue
@@ -254,11 +264,48 @@ func (t *tree) look(now float64) level {
 			continue
 		}
 		p.peak = max(p.peak, resident)
+		if p.counted = t.sharesSpace(p); p.counted {
+			continue
+		}
 		l.resident += resident
 		l.shared += shared
 	}
 	l.anon = l.resident - l.shared
 	return l
+}
+
+// sharesSpace reports whether a process has the address space of another one, as clone(2) with CLONE_VM makes it, which has its memory
+// in this look: the parent, or while that has ended the first of the others. Parents come first. It has such a space from its beginning
+// on, until it runs a program.
+func (t *tree) sharesSpace(p *proc) bool {
+	if up := t.procs[p.ppid]; p.space == 0 && up != nil && !up.dead {
+		alike := p.rss > 4<<20 && p.rss-p.rss/64 <= up.rss && up.rss-up.rss/64 <= p.rss
+		if p.looks > 3 && !alike {
+			return false
+		}
+		same, refused := t.same(p.pid, up.pid)
+		t.alike = t.alike || refused && alike
+		if !same {
+			return false
+		}
+		if up.space == 0 {
+			up.space, t.spaces[up.pid] = up.pid, up
+		}
+		p.space = up.space
+	}
+	if p.space == 0 {
+		return false
+	}
+	first := t.spaces[p.space]
+	if first == nil {
+		t.spaces[p.space] = p
+		return false
+	}
+	if same, _ := t.same(p.pid, first.pid); !same {
+		p.space = 0
+		return false
+	}
+	return true
 }
 
 // borrowed reports whether a process just seen for the first time still shows the memory
@@ -367,7 +414,7 @@ func (t *tree) proportion() {
 	var pss, rss uint64
 	n := 0
 	for _, p := range t.order {
-		if p.pid == 0 || p.dead || p.rss == 0 {
+		if p.pid == 0 || p.dead || p.rss == 0 || p.counted {
 			continue
 		}
 		n++

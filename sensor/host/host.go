@@ -51,6 +51,8 @@ type Sensor struct {
 	raw      []byte // as last read
 	spare    []byte
 	share    Share
+	gates    map[string]*sensor.Register // by domain and method
+	refused  error                       // why what was read last is left out
 	changed  time.Time
 	modelled bool
 	meters   []sensor.Meter
@@ -66,7 +68,8 @@ type Options struct {
 
 // New opens the file of the host.
 func New(o Options) (*Sensor, error) {
-	s := &Sensor{path: sysfs.Path(o.Root, cmp.Or(o.File, Default)), rows: make(map[sensor.Domain]*[2]*metric.Series), now: time.Now}
+	s := &Sensor{path: sysfs.Path(o.Root, cmp.Or(o.File, Default)), rows: make(map[sensor.Domain]*[2]*metric.Series), now: time.Now,
+		gates: make(map[string]*sensor.Register)}
 	err := s.load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -97,8 +100,20 @@ func (s *Sensor) load() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
-	s.modelled = grown(&s.share, &share, true) > grown(&s.share, &share, false)
-	s.spare, s.raw, s.share, s.changed = s.raw, raw, share, s.now()
+	s.spare, s.raw, s.changed, s.refused = s.raw, raw, s.now(), nil
+	for _, e := range share.Energy {
+		gate := s.gates[e.Domain+" "+e.Method]
+		if gate == nil {
+			gate = new(sensor.Register)
+			s.gates[e.Domain+" "+e.Method] = gate
+		}
+		_, err := gate.Add(s.changed, "energy", e.Domain+" of the host", e.Joules, sensor.MaxWatts)
+		s.refused = sensor.Joined(s.refused, err)
+	}
+	if s.refused == nil {
+		s.modelled = grown(&s.share, &share, true) > grown(&s.share, &share, false)
+		s.share = share
+	}
 	return nil
 }
 
@@ -113,6 +128,9 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	}
 	if age := s.now().Sub(s.changed); age > stale {
 		return dst, fmt.Errorf("%s: the host has not written for %d s", s.path, int(age.Seconds()))
+	}
+	if s.refused != nil {
+		return dst, s.refused // until the host writes again
 	}
 	all, wide := 0.0, false
 	for _, e := range s.share.Energy {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,8 +86,14 @@ func TestMethod(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b metric.Batch
-		if err := g.Read(&b); err != nil {
-			t.Fatal(err)
+		if err := g.Read(&b); err != nil { // a fall counts when the host has written again
+			if n, alone := sensor.Implausible(err); n != 1 || !alone || len(b.Samples) > 0 {
+				t.Fatal(err)
+			}
+			s.Written = s.Written.Add(15 * time.Second)
+			if err := errors.Join(s.Write(dir, "alice", "db-1"), g.Read(&b)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		method := measured
 		if step.want {
@@ -94,6 +101,49 @@ func TestMethod(t *testing.T) {
 		}
 		if g.ModelledMeters() != step.want || b.Samples[0].Series.Label("method") != method {
 			t.Errorf("%+v: modelled is %v, %v", step, g.ModelledMeters(), b.Samples[0].Series.Values)
+		}
+	}
+}
+
+// TestGate: a file with a blank value, a spike or a fall is absent until the host has written again, is counted once however often it is read,
+// and what was counted goes on.
+func TestGate(t *testing.T) {
+	for name, odd := range map[string]float64{"blank": 1 << 45, "spike": 100 + 3e6, "fall": 7} {
+		s := &Share{Written: time.Unix(1790000000, 0)}
+		s.Add("package", "measured", 100)
+		g, dir, clock := guest(t, s)
+		var errs []error
+		write := func(joules float64) {
+			*clock, s.Written = clock.Add(15*time.Second), s.Written.Add(15*time.Second)
+			s.Energy[0].Joules = joules
+			if err := s.Write(dir, "alice", "db-1"); err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				var b metric.Batch
+				list, err := g.ReadMeters(nil)
+				if raw := g.Read(&b); raw != err || len(b.Samples) != len(list) {
+					t.Errorf("%s: raw %v and %d samples, meters %v and %d", name, raw, len(b.Samples), err, len(list))
+				}
+				if errs = append(errs, err); err != nil && len(list) > 0 {
+					t.Errorf("%s: %v beside %v", name, list, err)
+				}
+			}
+		}
+		write(110)
+		write(odd)
+		first := errs[5]
+		if n, alone := sensor.Implausible(first); n != 1 || !alone || !strings.Contains(first.Error(), "energy of package of the host") {
+			t.Errorf("%s: %v", name, first)
+		}
+		for i, err := range errs {
+			if (err != nil) != (i >= 5) || i >= 5 && err != first {
+				t.Errorf("%s, reading %d: %v", name, i, err)
+			}
+		}
+		write(130)
+		if got := meters(t, g); got["package"] != 130 {
+			t.Errorf("%s: %v afterwards", name, got)
 		}
 	}
 }

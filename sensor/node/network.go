@@ -2,11 +2,17 @@ package node
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
 	"regexp"
 	"sync"
+	"time"
 
 	"reckon/internal/sysfs"
 	"reckon/metric"
+	"reckon/sensor"
 )
 
 // netColumns are the columns of /proc/net/dev.
@@ -30,12 +36,16 @@ type Network struct {
 	descs   []*metric.Desc
 	devices map[string]*device
 	round   uint64
+	root    string
+	now     func() time.Time
 }
 
 // device is a device with its series and when it was last seen.
 type device struct {
 	series []*metric.Series // nil: left out
 	round  uint64
+	gates  [2]sensor.Register // of bytes received and sent
+	most   float64            // bytes a second that the link can carry, twice its speed; 0 where it states none
 }
 
 // NewNetwork opens /proc/net/dev.
@@ -44,7 +54,7 @@ func NewNetwork(root string) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{text: t, devices: make(map[string]*device)}
+	n := &Network{text: t, devices: make(map[string]*device), root: cmp.Or(root, "/"), now: time.Now}
 	for i, c := range netColumns {
 		u := metric.None
 		if i%8 == 0 {
@@ -71,6 +81,7 @@ func (n *Network) Read(b *metric.Batch) error {
 		return err
 	}
 	n.round++
+	var refused error
 	for len(t) > 0 {
 		var l []byte
 		l, t = sysfs.Line(t)
@@ -82,6 +93,7 @@ func (n *Network) Read(b *metric.Batch) error {
 		if d == nil {
 			d = &device{}
 			if !ends().Match(name) {
+				d.most = n.linkMost(name)
 				for _, desc := range n.descs {
 					d.series = append(d.series, metric.NewSeries(desc, label(name)))
 				}
@@ -90,11 +102,45 @@ func (n *Network) Read(b *metric.Batch) error {
 		}
 		d.round = n.round
 		for i, s := range d.series {
+			if i%8 == 0 && d.most > 0 {
+				if err := n.gate(d, i/8, name, float64(f[i])); err != nil {
+					refused = errors.Join(refused, err)
+					continue
+				}
+			}
 			b.Add(s, float64(f[i]))
 		}
 	}
 	forget(n.devices, n.round)
-	return nil
+	return refused
+}
+
+// gate returns an error for a number of bytes that the link can not have carried. Links change their speed, so that it is read again before
+// anything is refused; a look costs a lock of the kernel.
+func (n *Network) gate(d *device, direction int, name []byte, v float64) error {
+	now, g := n.now(), d.gates[direction]
+	what := [...]string{"bytes received", "bytes sent"}[direction]
+	if _, err := g.Add(now, what, string(name), v, d.most); err != nil {
+		if d.most = n.linkMost(name); d.most == 0 {
+			return nil
+		}
+	}
+	_, err := d.gates[direction].Add(now, what, string(name), v, d.most)
+	return err
+}
+
+// linkMost returns twice the speed of a link, bytes a second: what is counted may pass in both directions, and late. It is 0 for links
+// that state none.
+func (n *Network) linkMost(name []byte) float64 {
+	b, err := os.ReadFile(filepath.Join(n.root, "sys/class/net", string(name), "speed"))
+	if err != nil {
+		return 0
+	}
+	v, ok := sysfs.Unsigned(bytes.TrimSpace(b)) // a speed of -1 is unknown
+	if !ok || v >= 1<<31 {
+		return 0
+	}
+	return 2 * float64(v) * 1e6 / 8
 }
 
 // forget drops devices that were not in this round.

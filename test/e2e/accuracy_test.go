@@ -30,7 +30,15 @@ type load struct {
 func run(t *testing.T, args ...string) load {
 	t.Helper()
 	cmd := exec.Command(program(t, "load"), args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return runCmd(t, cmd)
+}
+
+func runCmd(t *testing.T, cmd *exec.Cmd) load {
+	t.Helper()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

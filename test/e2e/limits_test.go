@@ -3,7 +3,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,12 +21,35 @@ func TestLimits(t *testing.T) {
 		"ebpf":      {"--source", "ebpf"},
 		"taskstats": {"--source", "procfs", "--set", "exits=taskstats"},
 		"procfs":    {"--source", "procfs", "--set", "exits=none"},
+
+		"unprivileged": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := startUp(t, t.TempDir(), append(args, "--export", "5s")...)
+			as := func(*exec.Cmd) {}
+			room := t.TempDir
+			if name == "unprivileged" { // both the agent and the load, whose files it may read then
+				if os.Getuid() != 0 {
+					t.Skip("not root: the other cases have no privileges either")
+				}
+				bin, err := build()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Chmod(bin, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				as = func(c *exec.Cmd) {
+					c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+				}
+				room = func() string { return openRoom(t) }
+			}
+			u := start(t, "up", room(), append(args, "--export", "5s"), as)
 			pause(3 * time.Second)
 			for what, more := range map[string]string{"threads that write": "-hold=2s", "threads that delete": "-delete"} {
-				l := run(t, "-procs", "1", "-burn", "1100ms", "-threads", "100", "-dir", t.TempDir(), "-hold", "2s", more)
+				cmd := exec.Command(program(t, "load"), "-procs", "1", "-burn", "1100ms", "-threads", "100", "-dir", room(), "-hold", "2s",
+					more)
+				as(cmd)
+				l := runCmd(t, cmd)
 				w := u.find(l.PGID)
 				exact := 0
 				for key, c := range map[string]struct {
@@ -41,7 +68,8 @@ func TestLimits(t *testing.T) {
 					low, high := *c.got < c.want-slack, *c.got > c.want+slack
 					said := fmt.Sprintf("%s: %s is %.4g, %v; the kernel says %.4g", what, key, *c.got, degree, c.want)
 					t.Log(said)
-					if low && degree != figure.AtLeast && degree != figure.Estimated || high && degree != figure.AtMost && degree != figure.Estimated {
+					if low && degree != figure.AtLeast && degree != figure.Estimated || high && degree != figure.AtMost &&
+						degree != figure.Estimated {
 						t.Error(said)
 					}
 					if degree == figure.Exact {
@@ -54,4 +82,22 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// openRoom makes a folder that everybody may write to, and that no folder above closes.
+func openRoom(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "reckon-e2e-")
+	if err == nil {
+		err = os.Chmod(dir, 0o777)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+	})
+	return dir
 }

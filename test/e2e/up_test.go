@@ -93,7 +93,7 @@ func startServe(t *testing.T, data string, args ...string) *up {
 	return start(t, "serve", data, args)
 }
 
-func start(t *testing.T, command, data string, args []string) *up {
+func start(t *testing.T, command, data string, args []string, change ...func(*exec.Cmd)) *up {
 	t.Helper()
 	addr := storetest.FreeAddress(t)
 	u := &up{t: t, addr: addr, data: data, out: new(lockedBuffer)}
@@ -103,6 +103,9 @@ func start(t *testing.T, command, data string, args []string) *up {
 	}
 	u.cmd = exec.Command(program(t, "reckon"), append([]string{command, "--listen", addr, "--data", data}, args...)...)
 	u.cmd.Stdout, u.cmd.Stderr = u.out, u.out
+	for _, f := range change {
+		f(u.cmd)
+	}
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

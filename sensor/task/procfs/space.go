@@ -15,11 +15,17 @@ type sharer struct {
 	start      uint64
 }
 
-// sameSpace reports whether two processes have one address space (kcmp(2), KCMP_VM). It takes the rights to read both.
-func sameSpace(a, b int32) bool {
+// SameSpace reports whether two processes have one address space (kcmp(2), KCMP_VM). It takes the rights to read both; refused reports that
+// the kernel, or what filters its calls, does not tell.
+func SameSpace(a, b int32) (same, refused bool) {
 	const vm = 1
 	r, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
-	return err == 0 && r == 0
+	return err == 0 && r == 0, err != 0 && err != unix.ESRCH
+}
+
+func sameSpace(a, b int32) bool {
+	same, _ := SameSpace(a, b)
+	return same
 }
 
 // shareSpaces tells the memory of an address space once: of the process that began first. A process shares one from its start on or never,
