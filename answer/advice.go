@@ -23,7 +23,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	if !kind.Requests() || d.State == "pending" || d.Lost || b.unheard(d) {
 		return nil, nil
 	}
-	if d.Running && kind.Service() {
+	if kind.Service() {
 		if a, err := b.serviceAdvice(ctx, d); a != nil || err != nil {
 			return a, err
 		}
@@ -90,6 +90,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		Limit:       w.State == "timeout",
 		Cut:         workload.Kind(w.Kind).Scheduled() && !endedWell(w) && w.State != "timeout", // such runs may need more yet
 		Waited:      waitShare(w) >= 0.1,
+		Service:     workload.Kind(w.Kind).Service(),
 	}
 	r.Idle = efficiency.Idle(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Cores: r.Cores, GPUs: r.GPUs})
 	whole, err := whole(ctx, b.Views, w)

@@ -9,8 +9,8 @@ import (
 	"reckon/query"
 )
 
-// serviceAdvice returns the recommended requests of the containers of a live service, based on their daily use; nil if there are
-// too few days.
+// serviceAdvice returns the recommended requests of the containers of a service, based on their daily use; nil if there are
+// too few days. A service whose node has fallen silent keeps the advice of its last days.
 func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	if d.Seen.Sub(d.Start) < rightsize.LeastDays*24*time.Hour {
 		return nil, nil
@@ -44,6 +44,9 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 	}
 	if len(list) == 0 {
 		return nil, nil
+	}
+	if !d.Running {
+		out.Why = append(out.Why, "There is no sample of it since "+d.Seen.UTC().Format("2006-01-02 15:04")+" UTC.")
 	}
 	if len(list) == 1 {
 		out.Cores, out.MemoryBytes = list[0].Cores, list[0].Memory

@@ -74,7 +74,10 @@ func (f *Forecasts) read(ctx context.Context, list *wire.ForecastList, q wire.Fo
 	if steps == 0 {
 		steps = forecast.DailySteps
 	}
-	made, err := f.Keeper.Now(ctx, subject, q.Site, name, owner, steps)
+	made, measured, err := f.Keeper.Now(ctx, subject, q.Site, name, owner, steps)
+	if err == nil && len(made) == 0 {
+		list.MeasuredHours, list.LeastHours = measured, forecast.Least
+	}
 	for i := range made {
 		list.Forecasts = append(list.Forecasts, forecastToAPI(&made[i], time.Time{}))
 	}
@@ -90,7 +93,10 @@ func forecastToAPI(f *store.Forecast, now time.Time) wire.Forecast {
 	}
 	for i, v := range f.Point {
 		if at := f.Made.Add(time.Duration(i) * f.Step); at.Add(f.Step).After(now) {
-			out.Steps = append(out.Steps, wire.ForecastStep{At: at, Mean: v, Low: f.Low[i], High: f.High[i]})
+			out.Steps = append(out.Steps, wire.ForecastStep{At: at, Median: v, Low: f.Low[i], High: f.High[i]})
+			if f.Mean != nil {
+				out.Steps[len(out.Steps)-1].Mean = &f.Mean[i]
+			}
 		}
 	}
 	if out.Methods == nil {

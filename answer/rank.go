@@ -412,15 +412,19 @@ func (r *Ranks) expected(n *wire.Node, figure string, now time.Time, stay time.D
 	made := time.Time{}
 	for _, f := range r.upper[nodeFigure{n.Site, n.Node, figure}] {
 		first, sum, hours := math.NaN(), 0.0, 0.0
+		mean := f.Mean
+		if mean == nil { // made by an older version
+			mean = f.Point
+		}
 		for k, v := range f.High {
 			at := f.Made.Add(time.Duration(k) * f.Step)
 			if !at.Add(f.Step).After(now) || !at.Before(now.Add(stay)) {
 				continue
 			}
 			if hours == 0 {
-				first = f.Point[k]
+				first = mean[k]
 			}
-			sum, hours = sum+f.Point[k], hours+1
+			sum, hours = sum+mean[k], hours+1
 			if !(highest >= v) {
 				highest = v
 			}

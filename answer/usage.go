@@ -64,17 +64,37 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 		return list, err
 	}
 	for i := range list.Rows {
-		estimatedAllocation(&list.Rows[i])
+		markUsage(&list.Rows[i], q.Span == string(store.SpanHour))
 	}
-	estimatedAllocation(&list.Total)
+	markUsage(&list.Total, false)
 	u.Bounds.usage(&list)
 	return list, nil
 }
 
-// estimatedAllocation marks allocated core time that is partly based on requests.
-func estimatedAllocation(r *wire.Usage) {
+// interpolatedHour is the largest share of interpolated CPU time of an hour whose figures are not marked. Of longer times it may be
+// more: what was counted across a time within them is theirs whole.
+const interpolatedHour, interpolatedShare = 0.01, 0.1
+
+// markUsage marks allocated core time that is partly based on requests, and what was counted across a time without samples: how
+// it divides among the hours is not known.
+func markUsage(r *wire.Usage, hour bool) {
+	most := interpolatedShare
+	if hour {
+		most = interpolatedHour
+	}
 	if r.HeldCoreSeconds != nil && orZero(r.HeldEstimatedCoreSeconds) > 0 {
 		r.Exactness.Add("held_core_seconds", figure.Estimated)
+	}
+	if orZero(r.CoreUsedInterpolatedSeconds) > most*orZero(r.CoreUsedSeconds) {
+		r.Exactness.Add("core_used_seconds", figure.Estimated)
+	}
+	if orZero(r.CPUInterpolatedSeconds) <= most*orZero(r.CPUSeconds) {
+		return
+	}
+	for i, f := range figure.Of(figure.Hours) {
+		if *r.UsageFigures.At(i) != nil && len(f.From) > 0 {
+			r.Exactness.Add(f.Key, figure.Estimated)
+		}
 	}
 }
 

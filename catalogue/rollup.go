@@ -248,6 +248,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 				continue
 			}
 			begin, watched := origin.begin(t), origin.since(t)
+			p.live = watched != 0
 			switch {
 			case t0 == 0 && t > p.from:
 				// What it had counted by then, if it began with its workload in reach.
@@ -323,7 +324,9 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 		p.clear()
 		origin := p.origin(&p.names, slot)
 		from, amount := g.since(&origin, slot)
-		if watched := origin.since(g.t); from == 0 || from < watched && g.t >= watched {
+		watched := origin.since(g.t)
+		p.live = watched != 0
+		if from == 0 || from < watched && g.t >= watched {
 			from, amount = g.t-1, 0 // known from here on, and nothing before
 		}
 		if g.before != nil && g.before.v != 0 { // no zero with which the series began

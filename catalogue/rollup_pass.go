@@ -28,15 +28,14 @@ type pass struct {
 	back     int64   // the earliest time before from that a gap reaches back to
 	// samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
 	fresh  int64
-	known  int64     // the newest sample that was read when the time before from was made; 0: that is not known
-	newest int64     // the newest sample of those that count
-	reach  int64     // for how long before from samples are read, milliseconds
-	older  bool      // there are samples before that
-	short  bool      // a series may have some which count
-	apart  int64     // the longest time between two samples of a counter that counted something, milliseconds
-	sum    []float64 // by stretch
-	has    []bool
-	batch  bool // it holds runs of a batch system
+	known  int64 // the newest sample that was read when the time before from was made; 0: that is not known
+	newest int64 // the newest sample of those that count
+	reach  int64 // for how long before from samples are read, milliseconds
+	older  bool  // there are samples before that
+	short  bool  // a series may have some which count
+	apart  int64 // the longest time between two samples of a counter that counted something, milliseconds
+	spreadSums
+	batch bool // it holds runs of a batch system
 
 	starts map[partKey][]beginning // by owner, and of all owners of the part by none
 	boots  map[nodeKey]nodeBoots
@@ -102,7 +101,11 @@ func (f *figures) add(i int, v float64) {
 	f.sum[i] += v
 }
 
-var usedMemory = figure.Index(figure.Hours, "memory_byte_seconds")
+var (
+	usedMemory       = figure.Index(figure.Hours, "memory_byte_seconds")
+	usedCPU          = figure.Index(figure.Hours, "cpu_seconds")
+	usedInterpolated = figure.Index(figure.Hours, "cpu_interpolated_seconds")
+)
 
 func (f *figures) used() (u store.Used) {
 	for i, v := range f.sum {
@@ -117,7 +120,7 @@ func (f *figures) used() (u store.Used) {
 type nodeFigures struct {
 	figures
 	cpus               map[string]float64 // by processor: the seconds it was there
-	used               float64
+	used, guess        float64            // of processors
 	total, free, power *float64
 	was                struct{ total, free float64 } // of the parts that were read before
 }
@@ -147,9 +150,10 @@ func newPassAt(edges []int64, before int) *pass {
 	n := len(edges) - 1
 	return &pass{
 		from: edges[before], to: edges[n], back: edges[before], edges: edges, reach: lookAround.Milliseconds(), ahead: lookAround,
-		sum: make([]float64, n), has: make([]bool, n),
-		starts: map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{},
-		facts: map[key]fact{}, cells: map[cell]*figures{},
+		spreadSums: spreadSums{sum: make([]float64, n), guess: make([]float64, n), has: make([]bool, n)},
+		starts:     map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{},
+		doubts: map[kindFigure][]inexact{},
+		facts:  map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
 		byFacts: map[key]bool{},
 	}
@@ -231,41 +235,8 @@ func (p *pass) startsLate(first, begin int64) bool {
 
 func (p *pass) clear() {
 	clear(p.sum)
+	clear(p.guess)
 	clear(p.has)
-}
-
-// spread books what was counted between two samples evenly over the stretches between. The
-// sample before the first of them may lie further back than the pass that made that time
-// could see: then it must be made again, or what is added to it is all that was missing.
-func (p *pass) spread(t0, t int64, amount float64) {
-	p.newest = max(p.newest, t)
-	if t < p.from || t0 >= p.to || t <= t0 {
-		return
-	}
-	first := p.from
-	if t0 < p.from && amount > 0 {
-		switch again, added := p.missed(t); {
-		case added && t0 >= p.edges[0]:
-			first = p.edges[0]
-		case again || added:
-			p.back = min(p.back, t0)
-		}
-	}
-	for at := max(t0, first); at < min(t, p.to); {
-		i := p.at(at)
-		end := min(p.edges[i+1], t)
-		p.sum[i] += amount * float64(end-at) / float64(t-t0)
-		p.has[i] = true
-		at = end
-	}
-}
-
-// missed reports whether a sample may not have been known when the time before from was made, and whether it surely was not.
-func (p *pass) missed(t int64) (maybe, surely bool) {
-	if p.known == 0 {
-		return t > p.from+lookAround.Milliseconds() || p.fresh != 0 && t >= p.fresh, false
-	}
-	return p.fresh != 0 && t >= p.fresh, t > p.known
 }
 
 // keep adds what was spread of one series.
@@ -293,6 +264,7 @@ func (p *pass) keep(n *series.Labels, s slot) {
 			default:
 				m.cpus[n.Rest["cpu"]] += v
 				m.used += v
+				m.guess += p.guess[i]
 			}
 		case s == nodeEnergySlot:
 			m := p.node(nodeCell{at, hour})
@@ -308,6 +280,10 @@ func (p *pass) keep(n *series.Labels, s slot) {
 				p.cells[c] = f
 			}
 			for _, number := range hourSlots.list[s].figures {
+				if number == usedCPU && p.guess[i] > 0 {
+					f.add(usedInterpolated, p.guess[i])
+					p.node(nodeCell{at, hour}).add(usedInterpolated, p.guess[i])
+				}
 				e := p.degree(&hourFigures[number], hour)
 				f.add(number, v)
 				f.exactness.Add(hourFigures[number].Key, e)

@@ -60,14 +60,22 @@ func TestUseIsSpreadOverGaps(t *testing.T) {
 	defer x.close()
 	b := x.builder()
 	tr := x.begin("unit/a", place{Node: "n1"})
+	watched := func() { // an agent watches the node
+		b := &metric.Batch{Time: x.now}
+		b.Add(metric.NewSeries(&metric.Desc{Name: figure.NodeBoot, Help: "Simulated.", Kind: metric.Gauge}), float64(simBegin.Unix()-1e6))
+		x.append("n1", b)
+	}
+	watched()
 	for range 8 { // until 11:52
 		x.work(steady)
 		x.exportAll()
+		watched()
 	}
 	advance(t, b)
 	x.step = 4 * time.Hour // nobody looks until 15:52
 	x.work(func(*piece) (float64, float64, float64) { return 4 * 3600, 1, 1 })
 	x.exportAll()
+	watched()
 	b.roll.next = time.Time{}
 	advance(t, b)
 	x.checkRollups(t, "after the gap")
@@ -78,6 +86,14 @@ func TestUseIsSpreadOverGaps(t *testing.T) {
 	for _, u := range rows[1:4] {
 		if math.Abs(*u.CPUSeconds-3600) > 1e-6 {
 			t.Errorf("hour %s has %g CPU seconds, want 3600", u.At, *u.CPUSeconds)
+		}
+		if u.CPUInterpolatedSeconds == nil || *u.CPUInterpolatedSeconds != *u.CPUSeconds {
+			t.Errorf("hour %s has %s interpolated CPU seconds, want all of its %g", u.At, show(u.CPUInterpolatedSeconds), *u.CPUSeconds)
+		}
+	}
+	for i, want := range map[int]float64{0: 480, 4: 3120} { // the border hours: 11:52 to 12:00 and 15:00 to 15:52
+		if got := rows[i].CPUInterpolatedSeconds; got == nil || math.Abs(*got-want) > 1e-6 {
+			t.Errorf("hour %s has %s interpolated CPU seconds, want %g", rows[i].At, show(got), want)
 		}
 	}
 	if tr.user <= 4*3600 {

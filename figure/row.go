@@ -224,13 +224,14 @@ type Used struct {
 	StartedWithSubmit        *float64 `json:"waited"`                      // Started workloads whose submit time is known.
 	WaitSeconds              *float64 `json:"wait_seconds"`                // Total time from submit to start of the started workloads, seconds.
 	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Each wait times the cores requested, summed, seconds.
+	CPUInterpolatedSeconds   *float64 `json:"cpu_interpolated_seconds"`    // Of the CPU time, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds.
 
 	// Exactness of the figures that are not exact, by key.
 	Exactness Degrees `json:"exactness,omitempty"`
 }
 
 // Len is how many figures there are.
-func (r *Used) Len() int { return 19 }
+func (r *Used) Len() int { return 20 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Used) At(i int) **float64 {
@@ -273,26 +274,29 @@ func (r *Used) At(i int) **float64 {
 		return &r.WaitSeconds
 	case 18:
 		return &r.WaitCoreSeconds
+	case 19:
+		return &r.CPUInterpolatedSeconds
 	}
 	panic("no such figure")
 }
 
 // UsedLen is how many figures a [Used] has.
-const UsedLen = 19
+const UsedLen = 20
 
 // Capacity is what machines had while they were up, and what was used of it. A machine that is
 // down is not idle: it has nothing. Nil was never measured.
 type Capacity struct {
-	UpSeconds                 *float64 `json:"up_seconds"`                    // Time that machines were up, seconds.
-	CoreSeconds               *float64 `json:"core_seconds"`                  // Cores times the time they were present, seconds.
-	CoreUsedSeconds           *float64 `json:"core_used_seconds"`             // Core time used, by the kernel's count, the system's own work included, seconds.
-	NodeMemoryByteSeconds     *float64 `json:"node_memory_byte_seconds"`      // Memory times the time it was present, byte seconds.
-	NodeMemoryUsedByteSeconds *float64 `json:"node_memory_used_byte_seconds"` // Memory in use times time, byte seconds.
-	NodeJoules                *float64 `json:"node_energy_joules"`            // Energy of whole nodes, idle included, joules.
+	UpSeconds                   *float64 `json:"up_seconds"`                     // Time that machines were up, seconds.
+	CoreSeconds                 *float64 `json:"core_seconds"`                   // Cores times the time they were present, seconds.
+	CoreUsedSeconds             *float64 `json:"core_used_seconds"`              // Core time used, by the kernel's count, the system's own work included, seconds.
+	CoreUsedInterpolatedSeconds *float64 `json:"core_used_interpolated_seconds"` // Of the core time used, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds.
+	NodeMemoryByteSeconds       *float64 `json:"node_memory_byte_seconds"`       // Memory times the time it was present, byte seconds.
+	NodeMemoryUsedByteSeconds   *float64 `json:"node_memory_used_byte_seconds"`  // Memory in use times time, byte seconds.
+	NodeJoules                  *float64 `json:"node_energy_joules"`             // Energy of whole nodes, idle included, joules.
 }
 
 // Len is how many figures there are.
-func (r *Capacity) Len() int { return 6 }
+func (r *Capacity) Len() int { return 7 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Capacity) At(i int) **float64 {
@@ -304,14 +308,16 @@ func (r *Capacity) At(i int) **float64 {
 	case 2:
 		return &r.CoreUsedSeconds
 	case 3:
-		return &r.NodeMemoryByteSeconds
+		return &r.CoreUsedInterpolatedSeconds
 	case 4:
-		return &r.NodeMemoryUsedByteSeconds
+		return &r.NodeMemoryByteSeconds
 	case 5:
+		return &r.NodeMemoryUsedByteSeconds
+	case 6:
 		return &r.NodeJoules
 	}
 	panic("no such figure")
 }
 
 // CapacityLen is how many figures a [Capacity] has.
-const CapacityLen = 6
+const CapacityLen = 7

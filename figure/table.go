@@ -203,11 +203,17 @@ var table = []Figure{
 		In: Hours},
 	{Key: "wait_core_seconds", Unit: metric.Seconds, Heading: "Wait by cores",
 		Help: "Each wait times the cores requested, summed, seconds.", In: Hours},
+	{Key: "cpu_interpolated_seconds", Unit: metric.Seconds, Heading: "CPU time, interpolated",
+		Help: "Of the CPU time, the part counted across more than 15 minutes without samples and spread evenly over the hours between, " +
+			"seconds.", In: Hours},
 
 	{Key: "up_seconds", Unit: metric.Seconds, Heading: "Up", Help: "Time that machines were up, seconds.", In: Nodes},
 	{Key: "core_seconds", Unit: metric.Seconds, Heading: "Core time", Help: "Cores times the time they were present, seconds.", In: Nodes},
 	{Key: "core_used_seconds", Unit: metric.Seconds, Heading: "Core time used",
 		Help: "Core time used, by the kernel's count, the system's own work included, seconds.", In: Nodes},
+	{Key: "core_used_interpolated_seconds", Unit: metric.Seconds, Heading: "Core time used, interpolated",
+		Help: "Of the core time used, the part counted across more than 15 minutes without samples and spread evenly over the hours " +
+			"between, seconds.", In: Nodes},
 	{Key: "node_memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory by time",
 		Help: "Memory times the time it was present, byte seconds.", In: Nodes},
 	{Key: "node_memory_used_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory used by time",

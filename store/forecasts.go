@@ -16,9 +16,10 @@ type Forecast struct {
 
 	Made time.Time // beginning of the first step
 	Step time.Duration
-	// Point, Low and High have the same length: the mean over each step, and the 95 % prediction interval. They are
-	// stored with seven digits.
+	// Point, Low and High have the same length: the median forecast of each step, and the 95 % prediction interval. So has Mean, the
+	// expected value; nil for a forecast that an older version made. They are stored with seven digits.
 	Point, Low, High []float64
+	Mean             []float64
 	Models, Flags    []string
 	// Backtest is the mean absolute error on the subject's past, Naive that of the seasonal naive forecast there; nil
 	// if there is none.

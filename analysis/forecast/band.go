@@ -35,7 +35,7 @@ func (rs *residuals) note(h *history, o int, f []float64, scale float64) {
 
 // band fills in Low and High from past errors, normalised by their size at each time of day.
 func (t *trial) band(h *history, horizon int, r *Result) {
-	r.Low, r.High = slices.Clone(r.Point), slices.Clone(r.Point)
+	r.Low, r.High, r.Mean = slices.Clone(r.Point), slices.Clone(r.Point), slices.Clone(r.Point)
 	rs := t.residuals(h, r)
 	if len(rs.e) == 0 {
 		// Without a back-test: as wide as the range of the past.
@@ -52,6 +52,7 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		up[i] = e / scale[rs.at[i]%len(scale)]
 		down[i] = -up[i]
 	}
+	rs.center(h, scale, r)
 	// The errors of one forecast are correlated, so that the effective sample size is closer to the number of forecasts: a first-order
 	// correction like that of Student's distribution.
 	few := drift * (1 + 1/rs.spans)
@@ -68,6 +69,26 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		}
 		r.Low[k] -= lo * grow
 		r.High[k] += hi * grow
+	}
+}
+
+// center fills in the mean: the point forecast is near the median, which for use that comes in bursts is far from the mean. The
+// difference is the mean of the past errors.
+func (rs *residuals) center(h *history, scale []float64, r *Result) {
+	off := 0.0
+	for i, e := range rs.e {
+		if h.log {
+			off += math.Exp(min(e, 20)) / float64(len(rs.e))
+		} else {
+			off += e / scale[rs.at[i]%len(scale)] / float64(len(rs.e))
+		}
+	}
+	for k := range r.Mean {
+		if h.log {
+			r.Mean[k] *= off
+		} else {
+			r.Mean[k] += off * scale[(len(h.y)+k)%len(scale)]
+		}
 	}
 }
 
@@ -93,20 +114,47 @@ func (t *trial) residuals(h *history, r *Result) *residuals {
 	if h.day == 0 {
 		return rs
 	}
-	var sum, n float64
-	for i, o := range t.origins {
-		if e := t.errorAt(h, i, medianProfile(h.before(o), t.steps)); !math.IsNaN(e) {
-			sum, n = sum+e, n+1
-		}
-	}
-	if sum == 0 {
+	proxy, off := t.proxy(h)
+	if proxy == nil {
 		return rs
 	}
-	scale := clamp(r.BacktestMAE/(sum/n), 0.5, 1.5)
+	scale := clamp(r.BacktestMAE/off, leastScale, 1.5)
 	for o := t.origins[0] - h.day; o >= 3*h.day && o > t.origins[0]-proxyDays*h.day; o -= h.day {
-		rs.note(h, o, medianProfile(h.before(o), min(t.steps, t.origins[0]-o)), scale)
+		if f := proxy(h.before(o), min(t.steps, t.origins[0]-o)); f != nil {
+			rs.note(h, o, f, scale)
+		}
 	}
 	return rs
+}
+
+// clearly is the share of the errors of the profile of days from which that of weeks is taken instead.
+const clearly = 0.7
+
+// leastScale is the smallest share of the proxy's errors that the forecast's are taken for.
+const leastScale = 0.1
+
+// proxy returns the simple forecast that was off least at the last origins, and by how much: the profile of the last days or that of
+// the last weeks. It returns nil where it was never off.
+func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off float64) {
+	for _, f := range []func(h *history, n int) []float64{
+		medianProfile, func(h *history, n int) []float64 { return medians(h.y, h.week, 3, n) },
+	} {
+		var sum, n float64
+		for i, o := range t.origins {
+			before := f(h.before(o), t.steps)
+			if before == nil {
+				sum, n = 0, 0
+				break
+			}
+			if e := t.errorAt(h, i, before); !math.IsNaN(e) {
+				sum, n = sum+e, n+1
+			}
+		}
+		if sum > 0 && (best == nil || sum/n < clearly*off) {
+			best, off = f, sum/n
+		}
+	}
+	return best, off
 }
 
 // shrink is the number of mean-sized errors that the scale of each time of day starts with.

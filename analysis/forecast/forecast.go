@@ -34,7 +34,8 @@ type Input struct {
 
 // Result is the forecast of the steps that follow the input.
 type Result struct {
-	Point, Low, High []float64 // Low to High should contain 95 % of the future values
+	Point, Low, High []float64 // the median; Low to High should contain 95 % of the future values
+	Mean             []float64 // the expected value: for sums over the steps, such as a day's energy
 	Models           []string  // methods with the most weight, in descending order
 	Seasons          []time.Duration
 	Flags            Flags
@@ -89,11 +90,11 @@ func Run(in Input) Result {
 	r := Result{Flags: p.flags, BacktestMAE: math.NaN(), NaiveMAE: math.NaN()}
 	switch {
 	case p.flags&NoHistory != 0:
-		r.Point, r.Low, r.High = repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.ceiling(), h)
+		r.Point, r.Mean, r.Low, r.High = repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.ceiling(), h)
 		return r.bound(in)
 	case p.flags&Constant != 0 && p.flags&Short == 0:
 		r.Models = []string{naive.name}
-		r.Point = repeat(p.y[0], h)
+		r.Point, r.Mean = repeat(p.y[0], h), repeat(p.y[0], h)
 		r.Low, r.High = repeat(p.y[0], h), repeat(p.y[0], h)
 		return r.bound(in)
 	}
@@ -111,7 +112,7 @@ func Run(in Input) Result {
 	t := backtest(past, need)
 	t.combine(past, need, &r)
 	t.band(past, need, &r)
-	r.Point, r.Low, r.High = p.pick(in, r.Point), p.pick(in, r.Low), p.pick(in, r.High)
+	r.Point, r.Mean, r.Low, r.High = p.pick(in, r.Point), p.pick(in, r.Mean), p.pick(in, r.Low), p.pick(in, r.High)
 	return r.bound(in)
 }
 
@@ -139,6 +140,7 @@ func (r Result) bound(in Input) Result {
 		r.Point[i] = finite(clamp(r.Point[i], low, high))
 		r.Low[i] = min(finite(clamp(r.Low[i], low, high)), r.Point[i])
 		r.High[i] = max(finite(clamp(r.High[i], low, high)), r.Point[i])
+		r.Mean[i] = finite(clamp(r.Mean[i], low, high))
 	}
 	return r
 }

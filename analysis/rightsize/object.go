@@ -70,28 +70,26 @@ func Patch(kind string, list []Container) string {
 	return text(object{"spec": object{"template": object{"spec": object{"containers": containers}}}})
 }
 
-// VPA formats the advice as an object of autoscaling.k8s.io/v1 in mode Off, with the recommendation where tools that show
-// recommendations look for it; empty for kinds without a pod template. The id is kind/namespace/name.
+// VPA formats the advice as an object of autoscaling.k8s.io/v1 in mode Off, whose policy allows only what is advised: a recommender
+// then recommends that, and kubectl can apply it, which drops a status. It is empty for kinds without a pod template. The id is
+// kind/namespace/name.
 func VPA(kind, id string, list []Container) string {
 	target := template(kind)
 	words := strings.Split(id, "/")
 	if target == "" || len(words) != 3 {
 		return ""
 	}
-	var found []object
+	found := []object{}
 	for _, c := range list {
-		target := c.quantities()
-		if len(target) == 0 {
-			continue
+		if advised := c.quantities(); len(advised) > 0 {
+			found = append(found, object{"containerName": c.Name, "minAllowed": advised, "maxAllowed": advised})
 		}
-		found = append(found, object{"containerName": c.Name, "target": target, "uncappedTarget": target})
 	}
 	return text(object{
 		"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
 		"metadata": object{"name": words[2], "namespace": words[1]},
 		"spec": object{"targetRef": object{"apiVersion": "apps/v1", "kind": target, "name": words[2]},
-			"updatePolicy": object{"updateMode": "Off"}},
-		"status": object{"recommendation": object{"containerRecommendations": found}},
+			"updatePolicy": object{"updateMode": "Off"}, "resourcePolicy": object{"containerPolicies": found}},
 	})
 }
 

@@ -45,6 +45,8 @@ type Run struct {
 	Squeezed bool
 	// Idle is true if it did nothing for all of its time: that shows no need of more time.
 	Idle bool
+	// Service is true if it runs until somebody stops it: its length shows no need of time.
+	Service bool
 	// Waited is true if its threads waited for cores, so that it used fewer than it wanted.
 	Waited bool
 }
@@ -84,7 +86,9 @@ func For(runs []Run, fraction bool) *Advice {
 	a.memory(same)
 	a.cores(same, fraction)
 	a.gpus(same)
-	a.time(same)
+	if !runs[0].Service {
+		a.time(same)
+	}
 	if a.Cores == nil && a.Memory == nil && a.Seconds == nil && a.GPUs == nil {
 		return nil
 	}

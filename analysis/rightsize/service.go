@@ -2,6 +2,7 @@ package rightsize
 
 import (
 	"math"
+	"slices"
 
 	"reckon/figure/format"
 	"reckon/internal/phrase"
@@ -90,15 +91,18 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 			n++
 		}
 	}
-	v, ok := Cores(days, *c)
+	request := func(past []Day) (float64, bool) {
+		v, ok := Cores(past, *c)
+		return roundCores(v), ok
+	}
+	v, ok := request(days)
 	if !ok {
 		return
 	}
 	use := mixOf(days)
 	p95, p99 := use.quantile(0.95), use.quantile(0.99)
-	v = roundCores(v)
 	a.Days, a.Cores, a.P95, a.P99 = n, &v, &p95, &p99
-	a.TestedCores = testCores(days, func(past []Day) (float64, bool) { return Cores(past, *c) })
+	a.TestedCores = testCores(days, request)
 	words := phrase.Words{"cores": format.Count(v), "p95": format.Count(p95), "p99": format.Count(p99), "days": daysText(n)}
 	a.say("service.cores", words)
 	if t := a.TestedCores; t != nil {
@@ -115,7 +119,15 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 }
 
 func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
-	v, ok := Memory(days, *c)
+	has, _ := known(now.Memory)
+	request := func(past []Day) (float64, bool) {
+		v, ok := Memory(past, *c)
+		if peaks, killed := peaksOf(past); killed && ok {
+			v = max(v, raised*max(has, slices.Max(peaks))) // the peak was limited by the memory it had: the need is higher
+		}
+		return roundService(v), ok
+	}
+	v, ok := request(days)
 	if !ok {
 		return
 	}
@@ -126,20 +138,17 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 	}
 	key := "service.memory"
 	if killed {
-		// The peak was limited by the memory it had: the need is higher.
-		has, _ := known(now.Memory)
-		v, key = max(v, raised*max(has, most)), "service.memory.killed"
+		key = "service.memory.killed"
 	}
-	v = roundMemory(v)
 	a.Days, a.Memory, a.MemoryPeak = max(a.Days, n), &v, &most
 	a.say(key, phrase.Words{"memory": format.Bytes(v), "peak": format.Bytes(most), "days": daysText(n)})
-	a.TestedMemory = testMemory(days, func(past []Day) (float64, bool) { return Memory(past, *c) })
+	a.TestedMemory = testMemory(days, request)
 	if t := a.TestedMemory; t != nil {
 		a.say("service.memory.tested",
 			phrase.Words{"above": format.Count(math.Round(t.Above * float64(t.Days))), "slack": format.Percent(t.Slack),
 				"days": daysText(t.Days)})
 	}
-	if has, ok := known(now.Memory); ok && has > 0 {
+	if has > 0 {
 		a.NowMemory = testMemory(days, func([]Day) (float64, bool) { return has, true })
 	}
 }
@@ -205,6 +214,14 @@ func peaksOf(days []Day) (peaks []float64, killed bool) {
 }
 
 func lastDays(days []Day, n int) []Day { return days[max(0, len(days)-n):] }
+
+// roundService rounds memory up to MiB below 1 GiB, where services often are, and otherwise as for jobs.
+func roundService(bytes float64) float64 {
+	if bytes <= 1<<30 {
+		return math.Ceil(bytes/(1<<20)-1e-9) * (1 << 20)
+	}
+	return roundMemory(bytes)
+}
 
 // roundCores rounds up to hundredths below one core, to twentieths below ten, otherwise to halves.
 func roundCores(v float64) float64 {

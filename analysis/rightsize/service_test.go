@@ -144,7 +144,7 @@ func TestServiceTests(t *testing.T) {
 	if a.TestedCores.Above != 0 || !within(a.Cores, 3) {
 		t.Errorf("%+v, %g cores", *a.TestedCores, *a.Cores)
 	}
-	memory := Service(peaks(1, 1, 1, 2, 1), Request{Memory: at(4)}, ServiceDefault())
+	memory := Service(peaks(100<<20, 100<<20, 100<<20, 200<<20, 100<<20), Request{Memory: at(400 << 20)}, ServiceDefault())
 	if m := memory.TestedMemory; m == nil || m.Days != 3 || math.Abs(m.Above-1.0/3) > 1e-9 {
 		t.Errorf("%+v", m)
 	}
@@ -194,22 +194,22 @@ func TestServiceObjects(t *testing.T) {
 		Kind     string
 		Metadata struct{ Name, Namespace string }
 		Spec     struct {
-			TargetRef    struct{ Kind, Name string }
-			UpdatePolicy struct{ UpdateMode string }
-		}
-		Status struct {
-			Recommendation struct {
-				ContainerRecommendations []struct {
-					ContainerName string
-					Target        map[string]string
+			TargetRef      struct{ Kind, Name string }
+			UpdatePolicy   struct{ UpdateMode string }
+			ResourcePolicy struct {
+				ContainerPolicies []struct {
+					ContainerName          string
+					MinAllowed, MaxAllowed map[string]string
 				}
 			}
 		}
+		Status any // kubectl drops it
 	}
 	if err := json.Unmarshal([]byte(VPA("statefulset", "statefulset/shop/db", list)), &vpa); err != nil {
 		t.Fatal(err)
 	}
-	if r := vpa.Status.Recommendation.ContainerRecommendations; vpa.Kind != "VerticalPodAutoscaler" || vpa.Metadata.Namespace != "shop" || vpa.Spec.TargetRef.Kind != "StatefulSet" || vpa.Spec.TargetRef.Name != "db" || vpa.Spec.UpdatePolicy.UpdateMode != "Off" || len(r) != 2 || r[0].Target["cpu"] != "250m" {
+	if r := vpa.Spec.ResourcePolicy.ContainerPolicies; vpa.Kind != "VerticalPodAutoscaler" || vpa.Metadata.Namespace != "shop" || vpa.Spec.TargetRef.Kind != "StatefulSet" || vpa.Spec.TargetRef.Name != "db" || vpa.Spec.UpdatePolicy.UpdateMode != "Off" || len(r) != 2 || vpa.Status != nil ||
+		r[0].MinAllowed["cpu"] != "250m" || r[0].MaxAllowed["cpu"] != "250m" {
 		t.Errorf("%+v", vpa)
 	}
 	if got, want := Paste("deployment", list), "- name: web\n  resources:\n    requests:\n      cpu: \"0.25\"\n      memory: 256Mi\n    limits:\n      memory: 256Mi\n- name: proxy\n  resources:\n    requests:\n      cpu: \"1.5\""; got != want {

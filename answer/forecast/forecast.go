@@ -68,6 +68,9 @@ type Keeper struct {
 	sent  time.Time  // time of the daily run that was written last
 	odd   []misuse.Finding
 	oddAt time.Time // end of the last search for anomalies
+
+	limitsMu sync.Mutex
+	known    *limits
 }
 
 // PastHours is the maximum number of hours that a forecast is based on.
@@ -234,8 +237,11 @@ func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error
 	return n, k.Store.TrimForecasts(ctx, end.Add(-keepDaily), DailySteps, end.Add(-keepHourly))
 }
 
-// least is the minimum number of measured hours for a forecast.
-const least = 48
+// least is the minimum number of measured hours for a forecast that is kept, Least for one that is made on demand.
+const (
+	least = 48
+	Least = 24
+)
 
 // forecast extrapolates one series; false if it has too few hours.
 func (k *Keeper) forecast(s *series, end time.Time, steps int) (store.Forecast, bool) {
@@ -252,7 +258,7 @@ func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast
 	})
 	f := store.Forecast{
 		Subject: s.subject, Site: s.site, Owner: s.owner, Name: s.name, Figure: s.figure, Made: end, Step: time.Hour,
-		Point: r.Point, Low: r.Low, High: r.High, Models: r.Models, Flags: r.Flags.Names(),
+		Point: r.Point, Mean: r.Mean, Low: r.Low, High: r.High, Models: r.Models, Flags: r.Flags.Names(),
 	}
 	if r.Origins > 0 {
 		f.Backtest, f.Naive = &r.BacktestMAE, &r.NaiveMAE
@@ -260,17 +266,23 @@ func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast
 	return f
 }
 
-// Now forecasts the figures of one subject from the current data, without storing them. Owner is that of a workload.
-func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) ([]store.Forecast, error) {
+// Now forecasts the figures of one subject from the current data, without storing them. Owner is that of a workload. Figures with
+// fewer measured hours than [Least] have no forecast; measured is the most hours that a figure has.
+func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) (out []store.Forecast, measured int, err error) {
 	end, err := k.end(ctx)
 	if err != nil || end.IsZero() {
-		return nil, err
+		return nil, 0, err
 	}
-	var out []store.Forecast
+	one := func(s *series) {
+		n := s.measured()
+		if measured = max(measured, n); n >= Least {
+			out = append(out, k.extrapolate(s, end, steps))
+		}
+	}
 	take := func(list []series) error {
 		for i := range list {
-			if s := &list[i]; s.name == name && (site == "" || s.site == site) && s.measured() > 0 {
-				out = append(out, k.extrapolate(s, end, steps))
+			if s := &list[i]; s.name == name && (site == "" || s.site == site) {
+				one(s)
 			}
 		}
 		return ctx.Err()
@@ -282,9 +294,7 @@ func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, ste
 		if err = k.nodesNamed(ctx, end, []string{name}, take); err == nil {
 			err = k.fileSystemsOn(ctx, end, site, name, func(list []series) error {
 				for i := range list {
-					if s := &list[i]; s.measured() > 0 {
-						out = append(out, k.extrapolate(s, end, steps))
-					}
+					one(&list[i])
 				}
 				return nil
 			})
@@ -294,5 +304,5 @@ func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, ste
 	case Workload:
 		err = k.service(ctx, end, series{subject: Workload, site: site, name: name, owner: owner}, take)
 	}
-	return out, err
+	return out, measured, err
 }

@@ -140,7 +140,7 @@ func TestKept(t *testing.T) {
 			}
 		}
 	}
-	now, err := s.keeper.Now(t.Context(), forecast.Node, "lab", "n2", "", 24)
+	now, _, err := s.keeper.Now(t.Context(), forecast.Node, "lab", "n2", "", 24)
 	if err != nil || len(now) != 1 || len(now[0].Point) != 24 {
 		t.Errorf("%+v, %v", now, err)
 	}

@@ -125,6 +125,9 @@ func (kept *Kept) overlay(f *store.Forecast) {
 	for i := range f.Point {
 		if at := first + i; at >= 0 && at < len(kept.Point) {
 			kept.Point[at], kept.Low[at], kept.High[at] = f.Point[i], f.Low[i], f.High[i]
+			if kept.Mean != nil && f.Mean != nil {
+				kept.Mean[at] = f.Mean[i]
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -19,6 +20,7 @@ type series struct {
 	subject, site, owner, name, figure string
 	values                             []float64
 	capacity                           float64 // 0 for none
+	cores                              float64 // that a node has
 }
 
 func (s *series) measured() int {
@@ -118,7 +120,36 @@ func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) e
 	if err != nil {
 		return fmt.Errorf("read the hours of sites: %w", err)
 	}
-	return take(lines(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour }))
+	l, err := k.limits(ctx, end)
+	if err != nil {
+		return err
+	}
+	dropBorders(rows)
+	list := lines(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour })
+	l.bound(list)
+	return take(list)
+}
+
+// dropBorders removes the hours of sites that begin or end a time without measurements and were measured for less of the hour than
+// the next one inside: a part of an hour is no mean of it.
+func dropBorders(rows []store.NodeUse) {
+	at := map[machine]*float64{} // by site and hour: the time its nodes were up, seconds
+	id := func(u *store.NodeUse, hours int) machine {
+		return machine{u.Site, strconv.FormatInt(u.At.Unix()/3600+int64(hours), 10)}
+	}
+	for i := range rows {
+		at[id(&rows[i], 0)] = rows[i].UpSeconds
+	}
+	for i := range rows {
+		u := &rows[i]
+		before, after := at[id(u, -1)], at[id(u, 1)]
+		if u.UpSeconds == nil || before != nil && after != nil {
+			continue
+		}
+		if inside := cmp.Or(before, after); inside != nil && *u.UpSeconds < 0.95**inside {
+			u.CoreUsedInterpolatedSeconds = u.CoreUsedSeconds
+		}
+	}
 }
 
 // nodes reads the nodes that were up in the last day.
@@ -147,12 +178,26 @@ func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, 
 	if err != nil {
 		return fmt.Errorf("read the hours of nodes: %w", err)
 	}
-	return take(lines(rows, gridTo(end), Node, func(u *store.NodeUse) float64 {
+	l, err := k.limits(ctx, end)
+	if err != nil {
+		return err
+	}
+	list := lines(rows, gridTo(end), Node, func(u *store.NodeUse) float64 {
 		if u.UpSeconds == nil || *u.UpSeconds < settled {
 			return 0
 		}
 		return *u.UpSeconds
-	}))
+	})
+	l.bound(list)
+	return take(list)
+}
+
+// guessed is the share of interpolated use from which an hour does not count as measured.
+const guessed = 0.1
+
+// measuredHour reports whether the use of an hour was measured: what was counted across a gap is spread evenly over its hours.
+func measuredHour(interpolated, used *float64) bool {
+	return interpolated == nil || used == nil || *interpolated <= guessed**used
 }
 
 // lines returns the series of rows of nodes. over returns the divisor of an hour, seconds, or 0 if the hour does not count.
@@ -163,7 +208,7 @@ func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUs
 		u := &rows[i]
 		at, ok := g.at(u.At)
 		seconds := over(u)
-		if !ok || seconds == 0 {
+		if !ok || seconds == 0 || !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds) {
 			continue
 		}
 		for _, r := range rates() {
@@ -176,6 +221,9 @@ func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUs
 			if s == nil {
 				s = &series{subject: subject, site: u.Site, name: u.Node, figure: r.figure, values: g.empty()}
 				all[id], order = s, append(order, id)
+			}
+			if u.CoreSeconds != nil {
+				s.cores = *u.CoreSeconds / seconds
 			}
 			s.values[at] = *v / seconds
 			if r.capacity == nil {
@@ -239,12 +287,18 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 		return fmt.Errorf("read the hours of sites: %w", err)
 	}
 	watched := map[string][]float64{} // by site: 0 in the hours that were measured
+	partly := map[machine]bool{}      // hours of sites that were measured in part
+	dropBorders(up)
 	for i := range up {
 		u := &up[i]
 		if watched[u.Site] == nil {
 			watched[u.Site] = g.empty()
 		}
-		if at, ok := g.at(u.At); ok && u.UpSeconds != nil && *u.UpSeconds >= settled {
+		at, ok := g.at(u.At)
+		switch {
+		case !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds):
+			partly[machine{u.Site, u.At.String()}] = true
+		case ok && u.UpSeconds != nil && *u.UpSeconds >= settled:
 			watched[u.Site][at] = 0
 		}
 	}
@@ -276,13 +330,20 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 				}
 				all[id], order = s, append(order, id)
 			}
-			s.values[at] = *v / hour
+			if s.values[at] = *v / hour; !measuredHour(u.CPUInterpolatedSeconds, u.CPUSeconds) || partly[machine{u.Site, u.At.String()}] {
+				s.values[at] = math.NaN()
+			}
 		}
+	}
+	l, err := k.limits(ctx, end)
+	if err != nil {
+		return err
 	}
 	out := make([]series, 0, len(order))
 	for _, id := range order {
 		out = append(out, *all[id])
 	}
+	l.bound(out)
 	return take(out)
 }
 
@@ -333,6 +394,11 @@ func (k *Keeper) service(ctx context.Context, end time.Time, of series, take fun
 			out = append(out, one)
 		}
 	}
+	l, err := k.limits(ctx, end)
+	if err != nil {
+		return err
+	}
+	l.bound(out)
 	return take(out)
 }
 

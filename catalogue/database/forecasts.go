@@ -68,21 +68,26 @@ func (c *Catalogue) forecastValues(f *store.Forecast) []any {
 		judged, j.Inside, j.Error, j.NaiveError, j.NaiveSteps, j.ErrorThere}
 }
 
-// packSteps encodes point, low and high of each step as 32-bit floats.
+// packSteps encodes point, low and high of each step as 32-bit floats, and after them the mean of each step if there is one.
 func packSteps(f *store.Forecast) []byte {
-	out := make([]byte, 0, 12*len(f.Point))
+	out := make([]byte, 0, 16*len(f.Point))
+	all := make([]float64, 0, 4*len(f.Point))
 	for i := range f.Point {
-		for _, v := range []float64{f.Point[i], f.Low[i], f.High[i]} {
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(max(-math.MaxFloat32, min(v, math.MaxFloat32)))))
-		}
+		all = append(all, f.Point[i], f.Low[i], f.High[i])
+	}
+	for _, v := range append(all, f.Mean...) {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(max(-math.MaxFloat32, min(v, math.MaxFloat32)))))
 	}
 	return out
 }
 
-func unpackSteps(b []byte, f *store.Forecast) {
-	for ; len(b) >= 12; b = b[12:] {
+func unpackSteps(b []byte, steps int, f *store.Forecast) {
+	for ; len(f.Point) < steps && len(b) >= 12; b = b[12:] {
 		at := func(i int) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))) }
 		f.Point, f.Low, f.High = append(f.Point, at(0)), append(f.Low, at(4)), append(f.High, at(8))
+	}
+	for ; len(b) >= 4; b = b[4:] {
+		f.Mean = append(f.Mean, float64(math.Float32frombits(binary.LittleEndian.Uint32(b))))
 	}
 }
 
@@ -150,7 +155,7 @@ func (c *Catalogue) scanForecast(rows *sql.Rows) (store.Forecast, error) {
 	}
 	f.Site, f.Name, f.Owner = c.d.get(f.Site), c.d.get(f.Name), c.d.get(f.Owner)
 	f.Made, f.Step = time.UnixMilli(made).UTC(), time.Duration(step)*time.Millisecond
-	unpackSteps(steps, &f)
+	unpackSteps(steps, int(length), &f)
 	f.Models, f.Flags = splitList(models), splitList(flags)
 	if judged.Valid {
 		j.Steps = int(judged.Int64)

@@ -67,7 +67,7 @@ func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps 
 	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Forecast(ctx, q)
 		a := shown{json: list, csv: csvOf(forecastRows(list.Forecasts)), rows: len(list.Forecasts), missing: list.Missing,
-			empty: "no history to forecast from; one full hour of measurements is needed",
+			empty: tooLittle(&list),
 			print: func(term.Screen) error { return printForecasts(g, list.Forecasts) }}
 		if steps {
 			a.print = func(term.Screen) error { return printSteps(g, list.Forecasts) }
@@ -80,6 +80,14 @@ func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps 
 	})
 }
 
+// tooLittle says why there is no forecast.
+func tooLittle(list *client.ForecastList) string {
+	if list.MeasuredHours == 0 {
+		return "no forecast: no full hour was measured"
+	}
+	return fmt.Sprintf("no forecast: hours measured %d, needed %d", list.MeasuredHours, list.LeastHours)
+}
+
 // forecastRow is one hour in CSV.
 type forecastRow struct {
 	Subject string    `json:"subject"`
@@ -87,7 +95,8 @@ type forecastRow struct {
 	Name    string    `json:"name"`
 	Figure  string    `json:"figure"`
 	At      time.Time `json:"at"`
-	Mean    float64   `json:"mean"`
+	Median  float64   `json:"median"`
+	Mean    *float64  `json:"mean"`
 	Low     float64   `json:"low"`
 	High    float64   `json:"high"`
 }
@@ -96,7 +105,7 @@ func forecastRows(list []client.Forecast) []forecastRow {
 	rows := []forecastRow{}
 	for _, f := range list {
 		for _, s := range f.Steps {
-			rows = append(rows, forecastRow{f.Subject, f.Site, f.Name, f.Figure, s.At, s.Mean, s.Low, s.High})
+			rows = append(rows, forecastRow{f.Subject, f.Site, f.Name, f.Figure, s.At, s.Median, s.Mean, s.Low, s.High})
 		}
 	}
 	return rows
@@ -146,16 +155,13 @@ func printForecasts(g *globals, list []client.Forecast) error {
 		if len(f.Steps) == 0 {
 			continue
 		}
-		least, most, sum := f.Steps[0], f.Steps[0], 0.0
+		next := expected(&f.Steps[0])
+		least, most, sum := next, next, 0.0
 		low, high := f.Steps[0].Low, f.Steps[0].High
 		for _, s := range f.Steps {
-			if s.Mean < least.Mean {
-				least = s
-			}
-			if s.Mean > most.Mean {
-				most = s
-			}
-			sum += s.Mean / float64(len(f.Steps))
+			mean := expected(&s)
+			least, most = min(least, mean), max(most, mean)
+			sum += mean / float64(len(f.Steps))
 			low, high = min(low, s.Low), max(high, s.High)
 		}
 		name := figureWords(f)
@@ -163,11 +169,18 @@ func printForecasts(g *globals, list []client.Forecast) error {
 			name = f.Site + " " + name
 		}
 		e, of, band := forecastErrors(f)
-		t.Add(name, figureAmount(f.Figure, f.Steps[0].Mean), figureAmount(f.Figure, sum), figureAmount(f.Figure, least.Mean),
-			figureAmount(f.Figure, most.Mean),
+		t.Add(name, figureAmount(f.Figure, next), figureAmount(f.Figure, sum), figureAmount(f.Figure, least), figureAmount(f.Figure, most),
 			figureAmount(f.Figure, low)+" to "+figureAmount(f.Figure, high), e, of, band, forecastNote(f))
 	}
 	return t.Print(g.screen())
+}
+
+// expected returns the expected value of a step; of a forecast that an older version made, the median.
+func expected(s *client.ForecastStep) float64 {
+	if s.Mean != nil {
+		return *s.Mean
+	}
+	return s.Median
 }
 
 // forecastErrors formats the errors of the last 14 days, or in parentheses that of the back-test if there are none yet.
@@ -206,13 +219,13 @@ func forecastNote(f *client.Forecast) string {
 }
 
 func printSteps(g *globals, list []client.Forecast) error {
-	t := term.TableOf("FIGURE:s8|FROM|MEAN:r|LOW:r|HIGH:r")
+	t := term.TableOf("FIGURE:s8|FROM|MEAN:r|MEDIAN:r|LOW:r|HIGH:r")
 	now := g.now()
 	for i := range list {
 		f := &list[i]
 		for _, s := range f.Steps {
-			t.Add(figureWords(f), term.Clock(s.At, now), figureAmount(f.Figure, s.Mean), figureAmount(f.Figure, s.Low),
-				figureAmount(f.Figure, s.High))
+			t.Add(figureWords(f), term.Clock(s.At, now), figureAmount(f.Figure, expected(&s)), figureAmount(f.Figure, s.Median),
+				figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
 		}
 	}
 	return t.Print(g.screen())

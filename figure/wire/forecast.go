@@ -32,12 +32,15 @@ func (f ForecastQuery) Query() url.Values {
 	return q
 }
 
-// ForecastStep is the forecast of one hour: its mean, and the band that should contain 95 %.
+// ForecastStep is the forecast of the mean over one hour, and the band that should contain 95 %.
 type ForecastStep struct {
-	At   time.Time `json:"at"`   // Its start.
-	Mean float64   `json:"mean"` // Expected mean over the hour.
-	Low  float64   `json:"low"`  // Lower end of the band that should hold 95 %.
-	High float64   `json:"high"` // Upper end of the band.
+	At     time.Time `json:"at"`     // Its start.
+	Median float64   `json:"median"` // As likely exceeded as not.
+	// Expected value: for sums over hours. Use that comes in bursts has a median near zero and a mean above it. Null for a
+	// forecast that an older version made.
+	Mean *float64 `json:"mean"`
+	Low  float64  `json:"low"`  // Lower end of the band that should hold 95 %.
+	High float64  `json:"high"` // Upper end of the band.
 }
 
 // ForecastError is the error of past two-day forecasts, over those made in the last 14 days whose time has passed.
@@ -89,8 +92,10 @@ type NextFigure struct {
 
 // ForecastList is what will be needed: the response of GET /api/reckon/v1/forecast.
 type ForecastList struct {
-	// One for each figure and file system; empty where nothing was measured, and for batch work.
-	Forecasts []Forecast   `json:"forecasts"`
-	Next      []NextFigure `json:"next"`              // Of batch work, its next run; else empty.
-	Missing   []string     `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+	// One for each figure and file system; empty where too little was measured, and for batch work.
+	Forecasts     []Forecast   `json:"forecasts"`
+	Next          []NextFigure `json:"next"`                     // Of batch work, its next run; else empty.
+	Missing       []string     `json:"missing,omitempty"`        // What could not be asked, when the answer is partial.
+	MeasuredHours int          `json:"measured_hours,omitempty"` // Where there is no forecast: how many hours of the subject were measured.
+	LeastHours    int          `json:"least_hours,omitempty"`    // Where there is no forecast: how many hours it needs at least.
 }

@@ -107,7 +107,7 @@ func compareOutput(t *testing.T, allowed []*allowance, name, command, is string)
 		t.Fatal(err)
 	}
 	_, before, _ := strings.Cut(string(was), "\n")
-	before, is = rounded(before), rounded(is)
+	before, is = unwrapped(rounded(before)), unwrapped(rounded(is))
 	if before == is {
 		return
 	}
@@ -115,6 +115,17 @@ func compareOutput(t *testing.T, allowed []*allowance, name, command, is string)
 	if n, first := differentLines(a, b); n > 0 {
 		t.Errorf("%s: %s: %d lines differ, first\n%s", name, command, n, first)
 	}
+}
+
+// ages matches where a line of times is wrapped, which depends on how long the ages in it are.
+var ages = regexp.MustCompile(`(?m)^(Time  .*)\n {12}`)
+
+// unwrapped joins such lines.
+func unwrapped(text string) string {
+	for ages.MatchString(text) {
+		text = ages.ReplaceAllString(text, "$1   ")
+	}
+	return text
 }
 
 // withoutAllowed removes from two outputs that differ the lines that may differ.

@@ -3,7 +3,8 @@ import type { Num } from "./types";
 
 export interface ForecastStep {
   at: string;
-  mean: number;
+  median: number;
+  mean: Num;
   low: number;
   high: number;
 }
@@ -42,6 +43,8 @@ export interface ForecastList {
   forecasts: Forecast[];
   next: NextFigure[];
   missing?: string[];
+  measured_hours?: number;
+  least_hours?: number;
 }
 
 /** Hours are joules of whole hours, the running one as far as it came. */
@@ -80,7 +83,7 @@ export function today(hours: Hour[], power: Forecast[], now: number): Today | nu
         seconds = (to - from) / 1000;
       if (seconds <= 0) continue;
       covered = Math.max(covered, to);
-      out.joules += s.mean * seconds;
+      out.joules += (s.mean ?? s.median) * seconds;
       out.low += s.low * seconds;
       out.high += s.high * seconds;
     }

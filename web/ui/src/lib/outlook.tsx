@@ -19,7 +19,10 @@ export function Outlook({ of, site }: { of: Record<string, string>; site?: strin
           d.next.length > 0 ? (
             <NextRun d={d} />
           ) : d.forecasts.length === 0 ? (
-            <Empty>Nothing was measured that a forecast could rest on.</Empty>
+            <Empty>
+              No forecast yet: {d.measured_hours ?? 0} of the {d.least_hours ?? 24} hours that it needs
+              at least were measured.
+            </Empty>
           ) : (
             <div class="cols">
               {d.forecasts.map((f) => (
@@ -79,7 +82,7 @@ function One({ f }: { f: Forecast }) {
         unit={unit}
         height={150}
         lines={[
-          { label: "expected", row: f.steps.map((s) => s.mean) },
+          { label: "expected", row: f.steps.map((s) => s.mean ?? s.median) },
           { label: "lower end of 95 %", row: f.steps.map((s) => s.low), quiet: 1 },
           { label: "upper end of 95 %", row: f.steps.map((s) => s.high), quiet: 3 },
         ]}

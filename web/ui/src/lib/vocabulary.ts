@@ -165,6 +165,8 @@ export interface Used {
   wait_seconds: Num;
   /** Each wait times the cores requested, summed, seconds. */
   wait_core_seconds: Num;
+  /** Of the CPU time, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds. */
+  cpu_interpolated_seconds: Num;
   /** Of the figures that are not exact, by key. */
   exactness?: Record<string, string>;
 }
@@ -176,6 +178,8 @@ export interface Capacity {
   core_seconds: Num;
   /** Core time used, by the kernel's count, the system's own work included, seconds. */
   core_used_seconds: Num;
+  /** Of the core time used, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds. */
+  core_used_interpolated_seconds: Num;
   /** Memory times the time it was present, byte seconds. */
   node_memory_byte_seconds: Num;
   /** Memory in use times time, byte seconds. */

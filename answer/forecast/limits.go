@@ -1,0 +1,123 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/store"
+)
+
+// headroom is how far above the most ever drawn the forecast of power may be: a machine states no limit of its own.
+const headroom = 1.2
+
+// machine names a node, or a site where the node is empty.
+type machine struct{ site, node string }
+
+// gpuSet is the GPUs of a machine.
+type gpuSet struct {
+	count  float64
+	models string
+}
+
+// limits are what the machines have at the end of the hours of a forecast.
+type limits struct {
+	at   time.Time
+	gpus map[machine]gpuSet
+	// sites has the cores and the memory, bytes, that the nodes of each site have together: what its owners and services can use at most.
+	sites map[string]map[string]float64
+}
+
+// limits reads what the machines have, once for each end. Where the series cannot be asked the number of GPUs is unknown.
+func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
+	k.limitsMu.Lock()
+	defer k.limitsMu.Unlock()
+	if k.known != nil && k.known.at.Equal(end) {
+		return k.known, nil
+	}
+	l := &limits{at: end, gpus: map[machine]gpuSet{}, sites: map[string]map[string]float64{}}
+	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanHour, By: []string{"site"}})
+	if err != nil {
+		return nil, fmt.Errorf("read the hours of sites: %w", err)
+	}
+	for i := range rows {
+		u := &rows[i]
+		if l.sites[u.Site] == nil {
+			l.sites[u.Site] = map[string]float64{}
+		}
+		for _, r := range rates() {
+			if r.capacity == nil {
+				continue
+			}
+			if v := r.capacity(u); v != nil {
+				l.sites[u.Site][r.figure] = max(l.sites[u.Site][r.figure], *v/hour)
+			}
+		}
+	}
+	const have = `count by (site, node, model) (count by (site, node, vendor, device, model) ` +
+		`(last_over_time(reckon_gpu_info{parent=""}[1d])))`
+	if q, err := k.Engine.NewInstantQuery(ctx, k.Series, nil, have, end); err == nil {
+		found, err := q.Exec(ctx).Vector()
+		if err == nil {
+			for _, s := range found {
+				for _, m := range []machine{{s.Metric.Get("site"), s.Metric.Get("node")}, {s.Metric.Get("site"), ""}} {
+					g := l.gpus[m]
+					g.count += s.F
+					g.models = strings.TrimPrefix(g.models+", "+strconv.Itoa(int(s.F))+" "+s.Metric.Get("model"), ", ")
+					l.gpus[m] = g
+				}
+			}
+			k.known = l
+		}
+		q.Close()
+	}
+	return l, nil
+}
+
+// bound sets the capacity of series that have none of their own yet.
+func (l *limits) bound(list []series) {
+	for i := range list {
+		s := &list[i]
+		node := ""
+		if s.subject == Node {
+			node = s.name
+		}
+		switch {
+		case s.capacity > 0:
+		case s.figure == "gpus":
+			s.capacity = l.gpus[machine{s.site, node}].count
+		case s.figure == "watts":
+			s.capacity = headroom * most(s.values)
+		case s.subject == Owner || s.subject == Workload:
+			s.capacity = l.sites[s.site][s.figure]
+		}
+	}
+}
+
+// most returns the largest measured value; 0 without any.
+func most(values []float64) float64 {
+	m := 0.0
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			m = max(m, v)
+		}
+	}
+	return m
+}
+
+// like describes what a node has, for the comparison with nodes that have the same.
+func (l *limits) like(s *series) string {
+	words := []string{fmt.Sprintf("%g cores", math.Round(s.cores))}
+	if g := l.gpus[machine{s.site, s.name}]; g.count > 0 {
+		models := strings.Split(g.models, ", ")
+		slices.Sort(models)
+		words = append(words, strings.Join(models, ", "))
+	} else {
+		words = append(words, "no GPU")
+	}
+	return strings.Join(words, " and ")
+}

@@ -1,0 +1,53 @@
+package catalogue
+
+import "time"
+
+// spreadSums is what one series counted, by stretch.
+type spreadSums struct {
+	sum   []float64
+	guess []float64 // of the sum, what a gap of more than [longGap] divides among hours
+	has   []bool
+	live  bool // an agent watches the node of the series: what others recorded or accounted may have few samples
+}
+
+// longGap is the longest time between two samples of a counter for which an even spread over the hours counts as measured.
+const longGap = 15 * time.Minute
+
+// spread books what was counted between two samples evenly over the stretches between. The
+// sample before the first of them may lie further back than the pass that made that time
+// could see: then it must be made again, or what is added to it is all that was missing.
+func (p *pass) spread(t0, t int64, amount float64) {
+	p.newest = max(p.newest, t)
+	if t < p.from || t0 >= p.to || t <= t0 {
+		return
+	}
+	first := p.from
+	if t0 < p.from && amount > 0 {
+		switch again, added := p.missed(t); {
+		case added && t0 >= p.edges[0]:
+			first = p.edges[0]
+		case again || added:
+			p.back = min(p.back, t0)
+		}
+	}
+	guessed := p.live && t-t0 > longGap.Milliseconds() && t0/hourMS != (t-1)/hourMS
+	for at := max(t0, first); at < min(t, p.to); {
+		i := p.at(at)
+		end := min(p.edges[i+1], t)
+		part := amount * float64(end-at) / float64(t-t0)
+		p.sum[i] += part
+		if guessed {
+			p.guess[i] += part
+		}
+		p.has[i] = true
+		at = end
+	}
+}
+
+// missed reports whether a sample may not have been known when the time before from was made, and whether it surely was not.
+func (p *pass) missed(t int64) (maybe, surely bool) {
+	if p.known == 0 {
+		return t > p.from+lookAround.Milliseconds() || p.fresh != 0 && t >= p.fresh, false
+	}
+	return p.fresh != 0 && t >= p.fresh, t > p.known
+}
