@@ -91,7 +91,7 @@ func (s *Scale) overTime(ctx context.Context, out *wire.Scale, use *scaling.Use,
 	if err != nil {
 		return err
 	}
-	use.StorageStalledSeconds, use.MemoryStalledSeconds = strain.StorageStalled, strain.MemoryStalled
+	use.StorageStalledSeconds, use.MemoryStalledSeconds, use.Threads = strain.StorageStalled, strain.MemoryStalled, strain.Threads
 	exact, err := s.Views.Exactness(ctx, whole, w.Kind, w.Nodes)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/query"
+	"reckon/store"
 	"reckon/workload"
 )
 
@@ -23,7 +24,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 			until(d).UTC().Format(time.RFC3339))}}, nil
 	}
 	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),
-		JobSteps: judgedSteps(d.Steps), PerNode: byNode(d.Parts)}
+		JobSteps: judgedSteps(d.Steps, d.End), PerNode: byNode(d.Parts)}
 	var cores, memory, gpus bool // allocated
 	u.Cores, cores = d.GivenCores()
 	u.Memory, memory = d.GivenMemory()
@@ -35,6 +36,9 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		u.Waited = max(until(d).Sub(*d.Submit).Seconds(), 0)
 	}
 	var err error
+	if u.Before, err = b.before(ctx, d); err != nil {
+		return nil, err
+	}
 	if u.Cores == nil {
 		if u.Cores, err = impliedCores(ctx, b.Views, &d.Workload); err != nil {
 			return nil, err
@@ -52,17 +56,42 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	return append(renamed, out...), err
 }
 
+// before returns the run of a batch job after which it was queued again; nil if this is the first one.
+func (b *Jobs) before(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.Earlier, error) {
+	if !workload.Kind(d.Kind).Scheduled() || d.Submit == nil {
+		return nil, nil
+	}
+	const shown = 50
+	rows, _, err := b.Catalogue.Workloads(ctx, store.Filter{IDs: []string{d.ID}, Sites: []string{d.Site}, Until: d.Start,
+		Sort: "-start", Limit: shown})
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		w := &rows[i]
+		if w.Start.Before(d.Start) && !w.End.IsZero() && w.Owner == d.Owner && !w.End.After(d.Start.Add(schedulerSecond)) &&
+			d.Start.Sub(w.End) <= requeuedWithin {
+			return &efficiency.Earlier{State: w.State, WallSeconds: w.End.Sub(w.Start).Seconds()}, nil
+		}
+	}
+	return nil, nil
+}
+
+// requeuedWithin is how long after a run its job may begin again: numbers are given out again after some weeks at the earliest.
+const requeuedWithin = 14 * 24 * time.Hour
+
 // sampledPeak reports whether the memory peak of a workload comes only from sampling by the accounting.
 func sampledPeak(w *wire.Workload) bool {
 	return w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated
 }
 
 // judgedSteps converts the steps of a job for the analysis.
-func judgedSteps(list []wire.Step) []efficiency.Step {
+func judgedSteps(list []wire.Step, end *time.Time) []efficiency.Step {
 	out := make([]efficiency.Step, len(list))
 	for i := range list {
 		s := &list[i]
-		out[i] = efficiency.Step{ID: s.ID, Name: s.Name, State: s.State, ExitCode: s.ExitCode, WallSeconds: orZero(s.WallSeconds)}
+		out[i] = efficiency.Step{ID: s.ID, Name: s.Name, State: s.State, ExitCode: s.ExitCode, WallSeconds: orZero(s.WallSeconds),
+			Early: end != nil && s.End != nil && end.Sub(*s.End) > 2*schedulerSecond}
 	}
 	return out
 }
@@ -133,6 +162,9 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 		return err
 	}
 	u.Exactness = nil
+	for _, key := range []string{"exit_code", "cpu_seconds"} { // which facts of the batch system decide
+		u.Exactness.Add(key, d.Exactness[key])
+	}
 	for key, e := range exact {
 		u.Exactness.Add(key, figure.Exactness(e))
 	}
@@ -142,6 +174,11 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 	list, err := b.Views.Neighbours(ctx, whole, d.Nodes)
 	if err != nil {
 		return err
+	}
+	for i := range list {
+		if list[i].Owner == d.Owner {
+			list[i].Owner = "other work of " + d.Owner
+		}
 	}
 	u.Neighbours = visible(access.From(ctx), list)
 	return nil

@@ -317,13 +317,37 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	if w.CPUSeconds != nil && ran > 0 {
 		w.CoresMean = ptr(max(*w.CPUSeconds-a.usedBefore(), 0) / ran)
+		if m := w.CoresMax; m != nil && a.reported() && ran < wholeSeconds { // times of batch systems are whole seconds
+			w.CoresMean = ptr(min(*w.CoresMean, *m))
+		}
+	}
+	if r := w.RequestSeconds; r != nil && *r >= noLimit {
+		w.RequestSeconds = nil
 	}
 	a.containers(&w)
 	a.meanMemory(&w.Row, until)
 	w.Shares = a.shares(spans)
 	a.exactness(&w.Row)
 	a.needsItsLimit(&w)
+	if accounted := stepsCPU(w.Steps); w.CPUSeconds != nil && accounted > 1+1.05**w.CPUSeconds {
+		w.Exactness.Add("cpu_seconds", figure.AtLeast) // processes of it have left its control groups
+	}
 	return w
+}
+
+const (
+	wholeSeconds = 100.0         // seconds: a second less or more changes the mean of a longer run by less than a hundredth
+	noLimit      = 365 * 86400.0 // seconds: what Slurm says where a partition has no limit of time
+)
+
+// stepsCPU returns the CPU time of the steps by accounting, seconds.
+func stepsCPU(steps []store.Step) (sum float64) {
+	for i := range steps {
+		if s := &steps[i]; s.CPUSeconds != nil {
+			sum += *s.CPUSeconds
+		}
+	}
+	return sum
 }
 
 // usedBefore is the CPU time that the workload had used when it was first seen, where that is all that is known of its start: of

@@ -65,6 +65,13 @@ type Step struct {
 	State       string // lower case
 	ExitCode    *int
 	WallSeconds float64
+	Early       bool // it ended well before the job did
+}
+
+// Earlier is a run of the same job before this one.
+type Earlier struct {
+	State       string
+	WallSeconds float64
 }
 
 // Neighbour is another owner's use of the nodes of a workload while it ran.
@@ -81,6 +88,7 @@ type Usage struct {
 	WallSeconds float64 // the time it ran
 	Waited      float64
 	JobSteps    []Step
+	Before      *Earlier // the run after which it was queued again; nil if there is none
 	MostThreads *float64 // maximum at a time
 	// EmptySeconds is how long no process of it has been observed although the batch system reports it as running
 	// and its nodes are monitored; nil if there is a process, or if that is unknown.
@@ -147,9 +155,11 @@ const Sampled = 600.0
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
 	if j.neverRan() {
+		j.before()
 		return j.out
 	}
 	j.ending()
+	j.before()
 	j.restarts()
 	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
 		return j.out // what a failed run used is not judged

@@ -290,7 +290,15 @@ func TestJudge(t *testing.T) {
 			"critical exit: it failed with exit code 1\ninfo memory: memory peaked at 1 GiB of the 64 GiB it was allocated (1.6 %); how much of it was reclaimable is unknown"},
 		"its node failed": {Usage{Run: figure.Run{State: "node_fail", Row: figure.Row{CPUSeconds: at(1)}}, WallSeconds: 100, Cores: at(4), Batch: true}, "critical node_fail: a node failed under it after 2 min: this was not its fault; submit it again"},
 		"29 s":            {Usage{Run: figure.Run{Row: figure.Row{CPUSeconds: at(1), CoresP95: at(1)}}, WallSeconds: 29, Cores: at(64), Batch: true}, "info short: it ran for 29 s: too short to judge how well it used what it was allocated"},
-		"30 s":            {Usage{Run: figure.Run{Row: figure.Row{CPUSeconds: at(30), CoresP95: at(1)}}, WallSeconds: 30, Cores: at(64), Batch: true}, "warning cores: it used 1 of the 64 cores it was allocated on average (1.6 %), and no more than 1 for 95 % of the time"},
+		"a step ran into a limit of its own": {Usage{Run: figure.Run{State: "completed"}, WallSeconds: 100, Batch: true, JobSteps: []Step{{ID: "0", Name: "w", State: "timeout", ExitCode: new(143), WallSeconds: 60}}},
+			"warning step: step 0 (w) ran into a time limit of its own after 1 min and was ended, and the job went on\ninfo unmeasured: its use was not measured: no agent was on its nodes, and accounting did not collect it"},
+		"a step was cancelled": {Usage{Run: figure.Run{State: "completed"}, WallSeconds: 29, Batch: true, JobSteps: []Step{{ID: "0", State: "cancelled", ExitCode: new(143), WallSeconds: 9}, {ID: "1", Name: "w", State: "cancelled", WallSeconds: 9, Early: true}}},
+			"info step: step 1 (w) was cancelled after 9 s, and the job went on\ninfo short: it ran for 29 s: too short to judge how well it used what it was allocated"},
+		"queued again": {Usage{Run: figure.Run{State: "completed"}, WallSeconds: 29, Batch: true, Before: &Earlier{"preempted", 6}},
+			"info before: it was queued again: the run before this one had to make room for a job of higher priority after 6 s\ninfo short: it ran for 29 s: too short to judge how well it used what it was allocated"},
+		"queued again, and waits": {Usage{Run: figure.Run{State: "pending"}, Batch: true, Before: &Earlier{"node_fail", 6}, Waited: 60},
+			"info queue: it has waited for 1 min; the batch system gives no reason\ninfo before: it was queued again: the run before this one ended because a node failed after 6 s"},
+		"30 s": {Usage{Run: figure.Run{Row: figure.Row{CPUSeconds: at(30), CoresP95: at(1)}}, WallSeconds: 30, Cores: at(64), Batch: true}, "warning cores: it used 1 of the 64 cores it was allocated on average (1.6 %), and no more than 1 for 95 % of the time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := said(c.u); got != c.want {

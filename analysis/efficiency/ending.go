@@ -1,9 +1,11 @@
 package efficiency
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"reckon/figure"
 	"reckon/figure/format"
@@ -81,10 +83,12 @@ func (j *judge) ending() {
 		say("lost", Info, "lost")
 	case "failed":
 		if !oom && !j.failedStep(Critical, "failed.step") {
+			j.stoppedStep()
 			j.failed()
 		}
 	case "completed":
 		if !oom && !j.failedStep(Warning, "failed.hidden") {
+			j.stoppedStep()
 			j.exit()
 		}
 	default:
@@ -216,6 +220,35 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 	}
 	j.say("step", severity, value, "code", key, phrase.Words{"step": worst.text(), "code": code})
 	return true
+}
+
+// stoppedStep names the first step that ran into a time limit of its own, or else that was cancelled, in a job that went on.
+func (j *judge) stoppedStep() {
+	for _, of := range []struct {
+		state, key string
+		severity   Severity
+	}{{"timeout", "stopped.limit", Warning}, {"cancelled", "stopped.cancelled", Info}} {
+		for i := range j.u.JobSteps {
+			if s := &j.u.JobSteps[i]; s.State == of.state && s.named() && (s.Early || of.state != "cancelled") {
+				j.say("step", of.severity, s.WallSeconds, "seconds", of.key, phrase.Words{"step": s.text(), "wall": lasted(s.WallSeconds)})
+				return
+			}
+		}
+	}
+}
+
+// before reports how the run ended after which the job was queued again.
+func (j *judge) before() {
+	b := j.u.Before
+	if b == nil {
+		return
+	}
+	how := map[string]string{"preempted": "had to make room for a job of higher priority", "node_fail": "ended because a node failed",
+		"requeued": "was queued again"}[b.State]
+	if how == "" {
+		how = "ended (" + strings.ReplaceAll(cmp.Or(b.State, "how is unknown"), "_", " ") + ")"
+	}
+	j.say("before", Info, b.WallSeconds, "seconds", "before", phrase.Words{"how": how, "wall": lasted(b.WallSeconds)})
 }
 
 // failed reports the failure of a job from its state.

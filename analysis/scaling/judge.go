@@ -33,9 +33,10 @@ type Use struct {
 	GPUs, GPUSeconds                            *float64
 	MemoryNeeded, Memory, SwapPeak              *float64
 	StorageStalledSeconds, MemoryStalledSeconds *float64
-	AtLeast                                     bool   // CPU figures are lower bounds
-	Waits                                       bool   // has not started
-	Array                                       string // a task of the array that it represents; empty for a job of its own
+	Threads                                     *float64 // most at a time
+	AtLeast                                     bool     // CPU figures are lower bounds
+	Waits                                       bool     // has not started
+	Array                                       string   // a task of the array that it represents; empty for a job of its own
 }
 
 // settled is the minimum length of a run to be judged, seconds.
@@ -119,6 +120,21 @@ func (j *judge) given() (spare bool) {
 	return false
 }
 
+// waitedFor returns what had the cores that its threads waited for: with no more threads than cores others had them, and one that used
+// all its cores waited for its own threads.
+func (u *Use) waitedFor(cpu float64) string {
+	given, ok := known(u.Given)
+	threads, counted := known(u.Threads)
+	switch {
+	case !ok || given <= 0:
+	case counted && threads <= given:
+		return "others"
+	case cpu >= 0.9*given*u.WallSeconds:
+		return "own"
+	}
+	return "either"
+}
+
 // causes reports what limits the run, and thus what would help.
 func (j *judge) causes(spare bool) {
 	u := j.u
@@ -146,7 +162,7 @@ func (j *judge) causes(spare bool) {
 	if cpu, ok := known(u.CPUSeconds); ok {
 		wait, _ := known(u.WaitSeconds)
 		if s := over(u.WaitSeconds, cpu+wait); s >= 0.1 {
-			because("warning", s, "cause.waits", nil)
+			because("warning", s, "cause.waits."+u.waitedFor(cpu), nil)
 		}
 	}
 	if gpus, ok := known(u.GPUs); ok && gpus > 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -235,6 +236,10 @@ func printNext(g *globals, list []client.NextFigure) error {
 	runs := "1 run"
 	if n := list[0].Runs; n > 1 {
 		runs = fmt.Sprintf("the last %d runs", n)
+	}
+	if !slices.ContainsFunc(list, func(n client.NextFigure) bool { return n.Runs >= 3 }) {
+		_, err := fmt.Fprintf(g.stdout, "Next run: %s ended well, three are needed to say how the next ones may be\n", runs)
+		return err
 	}
 	fmt.Fprintf(g.stdout, "Next run, from %s that ended well\n", runs)
 	t := term.TableOf("FIGURE|MEDIAN:r|90 % OF RUNS:r|ERROR:r|RUNS:r")

@@ -296,8 +296,15 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		if p.RequestGPUs != nil && *p.RequestGPUs > 0 {
 			gpus = " and " + term.Number(p.RequestGPUs) + " GPUs"
 		}
-		_, err := fmt.Fprintf(s, "%d wait now, for %s cores%s, the longest for %s.\n", p.Workloads, term.Number(p.RequestCores), gpus,
-			term.Seconds(p.LongestSeconds))
+		wait, cores := "wait", "cores"
+		if p.Workloads == 1 {
+			wait = "waits"
+		}
+		if p.RequestCores != nil && *p.RequestCores == 1 {
+			cores = "core"
+		}
+		_, err := fmt.Fprintf(s, "%d %s now, for %s %s%s, the longest for %s.\n", p.Workloads, wait, term.Number(p.RequestCores), cores,
+			gpus, term.Seconds(p.LongestSeconds))
 		return err
 	}
 	return nil
