@@ -17,7 +17,7 @@ import (
 )
 
 func newCheck(o *options) *cobra.Command {
-	list := false
+	list, gpus := false, false
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Test every sensor and every endpoint, and report problems",
@@ -25,7 +25,9 @@ func newCheck(o *options) *cobra.Command {
 names unknown settings, reads every sensor once and sends every endpoint
 an empty request, and can be run beside an agent that runs. The exit
 code is 1 when an endpoint cannot be used or a present sensor does not work; a
-sensor that this machine does not have is no failure.`,
+sensor that this machine does not have is no failure.
+With --gpu-report it checks nothing else: it runs loads of known use on the first GPU of NVIDIA
+and compares what is charged for them with what they measure themselves.`,
 		Example: `  reckon-agent check
   reckon-agent check --push https://server:9870 --push-token-file /etc/reckon/token`,
 		Args: cobra.NoArgs,
@@ -35,11 +37,16 @@ sensor that this machine does not have is no failure.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
 			defer cancel()
+			if gpus {
+				return reportGPUs(ctx, cmd.OutOrStdout(), o.Root)
+			}
 			return runCheck(ctx, cmd.OutOrStdout(), o)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	o.set.Attach(cmd, wrong)
+	cmd.Flags().BoolVar(&gpus, "gpu-report", false,
+		"compute on the first GPU for half a minute and print what is charged for it, a line for the table of the guide")
 	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file, with what they mean")
 	return cmd
 }

@@ -91,7 +91,7 @@ Unreadable sources are reported at start, with the reason, and in reckon_sensor_
 	// Not cobra's Version: its template would link text/template, which forces the linker
 	// to keep every exported method of everything (2 MB).
 	root.Flags().BoolVar(&version, "version", false, "print the version")
-	root.AddCommand(newRecord(o), newCheck(o), newProbe(), newVersion(), manpage.Command())
+	root.AddCommand(newRecord(o), newCheck(o), newProbe(), newGPULoad(), newVersion(), manpage.Command())
 	return root
 }
 

@@ -154,6 +154,16 @@ func playMachine(t *testing.T, cc string) *playedMachine {
 	return m
 }
 
+// ran is how long kernels ran on the GPU, seconds.
+func (m *playedMachine) ran(t *testing.T) float64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(m.dir, "gpu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(binary.NativeEndian.Uint64(b)) / 1e9
+}
+
 // command is a program of the machine with its GPU.
 func (m *playedMachine) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(m.dir, name), args...)

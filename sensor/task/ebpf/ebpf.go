@@ -145,6 +145,9 @@ func (s *Source) Name() string { return "ebpf" }
 // Exits returns nil if the source tells processes that ended, and else why not.
 func (s *Source) Exits() error { return s.exitErr }
 
+// Opens reports whether opens of GPUs are told.
+func (s *Source) Opens() bool { return s.opens != nil }
+
 // Missed is how many ends of processes interrupted a program, and how many ends of threads and opens of GPUs found no room, and were
 // therefore not recorded.
 func (s *Source) Missed() uint64 {
