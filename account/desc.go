@@ -17,6 +17,9 @@ var (
 		"Time the workload was held back by the CPU limit of its control group.")
 	coresHistogram = metric.NewDesc("reckon_workload_cores", metric.NativeHistogram, metric.Cores, with(),
 		"Cores in use by the whole workload on the node, one observation for each internal tick.")
+	coresWanted = metric.NewDesc("reckon_workload_cores_wanted", metric.NativeHistogram, metric.Cores, with(),
+		"Cores that the whole workload on the node used or whose turn its threads waited for, one observation for each internal tick; "+
+			"absent while it has not waited.")
 	memoryBytes = metric.NewDesc("reckon_workload_memory_bytes", metric.Gauge, metric.Bytes, with("type"),
 		"Resident memory by type: anon (explicit huge pages included), file (page cache of a control group included) and shmem.")
 	memoryPeak = metric.NewDesc("reckon_workload_memory_peak_bytes", metric.Gauge, metric.Bytes, with(),
@@ -101,7 +104,7 @@ func with(labels ...string) []string { return sensor.Charged(labels...) }
 // Descs returns every series that a ledger may export, besides those of its tallies, for the metric reference.
 func Descs() []*metric.Desc {
 	return append(energy.Descs(),
-		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
+		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram, coresWanted,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryNeededMost, memoryByteSeconds, swapBytes,
 		ioBytes, cancelledBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes,
 		cacheBytes,

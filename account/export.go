@@ -172,6 +172,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 			g.series = metric.NewSeries(coresHistogram, string(p.id), string(p.kind), "", p.owner)
 		}
 		b.AddHistogram(g.series, &g.cores)
+		g.exportWanted(p, b)
 	}
 }
 

@@ -99,6 +99,7 @@ type group struct {
 	series *metric.Series
 	whole  *whole     // nil while there is no such control group
 	exact  *exactness // nil while all is as exact as of the kind
+	wanted *wanted    // nil while its threads have not waited
 	bounds
 	sum podSum
 }

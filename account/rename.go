@@ -161,7 +161,7 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
 	r.enter(p)
 	if g := p.group; g.cores.Count == 0 {
-		g.cores = from.cores
+		g.cores, g.wanted = from.cores, from.wanted
 	}
 	r.learn(p, found)
 	return p

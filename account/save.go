@@ -46,6 +46,15 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 			s.value(&g.cores)
 		}
 	}
+	s.list(`},"wanted":{`)
+	for _, p := range l.parts.order {
+		if g := p.group; g.lead == p && g.wanted != nil {
+			s.next()
+			s.value(string(g.id))
+			s.buf.WriteByte(':')
+			s.value(&g.wanted.cores)
+		}
+	}
 	s.list(`},"wholes":{`)
 	for _, p := range l.parts.order {
 		if g := p.group; g.lead == p && g.whole != nil && (g.whole.memory.peak > 0 || g.whole.memory.neededPeak > 0) {

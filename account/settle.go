@@ -123,6 +123,7 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 		if g.seen != l.at.tick {
 			g.seen, g.cpu = l.at.tick, 0
 		}
+		g.wait(p, elapsed)
 		g.cpu += p.now.cpu - p.now.late
 		g.late += p.now.late
 	}
@@ -130,6 +131,7 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 		if g := p.group; g.seen == l.at.tick && (p.end == 0 || p.now.cpu > 0) {
 			now := min(g.cpu+g.late, room)
 			g.late += g.cpu - now
+			g.wanted.observe(now, elapsed)
 			g.cores.Observe(float64(now) / float64(elapsed))
 			g.seen = l.at.tick - 1
 		}

@@ -24,6 +24,7 @@ type state struct {
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
+	Wanted    map[string]metric.Histogram `json:"wanted,omitempty"`
 	Wholes    map[string]wholeState       `json:"wholes,omitempty"` // by workload
 }
 
@@ -261,6 +262,11 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	for id, h := range s.Cores {
 		if g := l.parts.groups[workload.ID(id)]; g != nil {
 			g.cores = h
+		}
+	}
+	for id, h := range s.Wanted {
+		if g := l.parts.groups[workload.ID(id)]; g != nil {
+			g.wanted = &wanted{cores: h}
 		}
 	}
 	for id, v := range s.Wholes {

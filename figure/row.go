@@ -12,6 +12,7 @@ type Row struct {
 	CoresP50                *float64 `json:"cores_p50"`                           // Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.
 	CoresP95                *float64 `json:"cores_p95"`                           // Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).
 	CoresMax                *float64 `json:"cores_max,omitempty"`                 // Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.
+	CoresWantedP95          *float64 `json:"cores_wanted_p95,omitempty"`          // Cores in use or waited for by its threads, 95th percentile over one-second ticks; of several nodes at a time an upper bound; absent while its threads have not waited.
 	MemoryBytes             *float64 `json:"memory_bytes,omitempty"`              // Resident memory at the latest sample, bytes.
 	MemoryPeakBytes         *float64 `json:"memory_peak_bytes"`                   // Highest resident memory, summed over nodes, bytes.
 	MemoryNeededBytes       *float64 `json:"memory_needed_bytes,omitempty"`       // Non-reclaimable memory (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
@@ -70,7 +71,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 60 }
+func (r *Row) Len() int { return 61 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -92,115 +93,117 @@ func (r *Row) At(i int) **float64 {
 	case 7:
 		return &r.CoresMax
 	case 8:
-		return &r.MemoryBytes
+		return &r.CoresWantedP95
 	case 9:
-		return &r.MemoryPeakBytes
+		return &r.MemoryBytes
 	case 10:
-		return &r.MemoryNeededBytes
+		return &r.MemoryPeakBytes
 	case 11:
-		return &r.MemoryNeededPeakBytes
+		return &r.MemoryNeededBytes
 	case 12:
-		return &r.MemoryNeededMostBytes
+		return &r.MemoryNeededPeakBytes
 	case 13:
-		return &r.MemoryByteSeconds
+		return &r.MemoryNeededMostBytes
 	case 14:
-		return &r.MemoryMeanBytes
+		return &r.MemoryByteSeconds
 	case 15:
-		return &r.ReadBytes
+		return &r.MemoryMeanBytes
 	case 16:
-		return &r.WriteBytes
+		return &r.ReadBytes
 	case 17:
-		return &r.IOWaitSeconds
+		return &r.WriteBytes
 	case 18:
-		return &r.MountMetadataOperations
+		return &r.IOWaitSeconds
 	case 19:
-		return &r.NetworkBytes
+		return &r.MountMetadataOperations
 	case 20:
-		return &r.NetworkReceiveBytes
+		return &r.NetworkBytes
 	case 21:
-		return &r.NetworkTransmitBytes
+		return &r.NetworkReceiveBytes
 	case 22:
-		return &r.LoopbackBytes
+		return &r.NetworkTransmitBytes
 	case 23:
-		return &r.NetworkConnections
+		return &r.LoopbackBytes
 	case 24:
-		return &r.InterconnectBytes
+		return &r.NetworkConnections
 	case 25:
-		return &r.Instructions
+		return &r.InterconnectBytes
 	case 26:
-		return &r.Cycles
+		return &r.Instructions
 	case 27:
-		return &r.BranchMisses
+		return &r.Cycles
 	case 28:
-		return &r.CacheMisses
+		return &r.BranchMisses
 	case 29:
-		return &r.FPInstructions
+		return &r.CacheMisses
 	case 30:
-		return &r.FPScalarInstructions
+		return &r.FPInstructions
 	case 31:
-		return &r.MemoryTrafficBytes
+		return &r.FPScalarInstructions
 	case 32:
-		return &r.CacheBytes
+		return &r.MemoryTrafficBytes
 	case 33:
-		return &r.GPUSeconds
+		return &r.CacheBytes
 	case 34:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 35:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 36:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 37:
-		return &r.Threads
+		return &r.Processes
 	case 38:
-		return &r.RequestCores
+		return &r.Threads
 	case 39:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 40:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 41:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 42:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 43:
-		return &r.AllocatedCores
+		return &r.RequestNodes
 	case 44:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 45:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 46:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 47:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 48:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 49:
-		return &r.Restarts
+		return &r.StepCount
 	case 50:
-		return &r.LimitCores
+		return &r.Restarts
 	case 51:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 52:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 53:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 54:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 55:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 56:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 57:
-		return &r.MemoryNUMABytes
+		return &r.MemoryHugeBytes
 	case 58:
-		return &r.MemoryNUMAMostBytes
+		return &r.MemoryNUMABytes
 	case 59:
+		return &r.MemoryNUMAMostBytes
+	case 60:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 60
+const RowLen = 61
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

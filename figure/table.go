@@ -50,6 +50,10 @@ var table = []Figure{
 		Help: "Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.",
 		In:   Runs, From: of(Cores), How: mostly, Quantile: 1, As: "cpu_seconds", Also: "cores_p95",
 		AtMost: []Bound{withinCores, withinQuota}},
+	{Key: "cores_wanted_p95", Unit: metric.Cores, Heading: "Cores wanted, p95",
+		Help: "Cores in use or waited for by its threads, 95th percentile over one-second ticks; of several nodes at a time an upper " +
+			"bound; absent while its threads have not waited.",
+		In: Runs, From: of("reckon_workload_cores_wanted"), How: mostly, Quantile: 0.95, As: "cpu_wait_seconds", Also: "cores_p95"},
 	{Key: "memory_bytes", Unit: metric.Bytes, Heading: "Memory", Help: "Resident memory at the latest sample, bytes.",
 		In: Runs, From: of(Memory), How: current, AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "memory_peak_bytes", Unit: metric.Bytes, Heading: "Memory peak", Help: "Highest resident memory, summed over nodes, bytes.",

@@ -164,9 +164,10 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	if fraction {
 		unit = 0.1
 	}
-	most, n, had, whole := 0.0, 0, 0.0, false
+	most, n, had, whole, waited := 0.0, 0, 0.0, false, ""
 	for _, r := range runs {
 		v, ok := known(r.CoresP95)
+		used := v
 		given, _ := known(r.Cores)
 		if !ok || r.CPUInexact || r.Seconds < settled {
 			continue
@@ -177,7 +178,10 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 			}
 		}
 		if v >= most {
-			most, had = v, given
+			most, had, waited = v, given, ""
+			if v > used {
+				waited = ".waited"
+			}
 		}
 		n, whole = n+1, whole || !r.Cut
 	}
@@ -195,7 +199,7 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	}
 	a.Cores = &v
 	words["cores"] = format.Count(v)
-	a.say(of("cores.fewer", n), words)
+	a.say(of("cores.fewer"+waited, n), words)
 }
 
 func (a *Advice) gpus(runs []Run) {
@@ -226,15 +230,22 @@ func (a *Advice) gpus(runs []Run) {
 	a.GPUs = &v
 }
 
-// wanted returns the cores that a run would have used whose threads waited for cores, at most: its use and its wait, which are known
-// over its whole time only. That is no answer for a run whose use varied.
+// wanted returns the cores that a run would have used whose threads waited for cores, at most: the p95 of its use and its wait. Where
+// they are known over its whole time only, that is no answer for a run whose use varied.
 func (r *Run) wanted(p95 float64) (float64, bool) {
 	cpu, ok := known(r.CPUSeconds)
 	wait, exact := known(r.CPUWaitSeconds)
-	if !ok || !exact || r.Exactness["cpu_wait_seconds"] != figure.Exact || p95 > steady*cpu/r.Seconds {
+	if !ok || !exact || r.Exactness["cpu_wait_seconds"] != figure.Exact {
 		return 0, false
 	}
-	v := max(p95, (cpu+wait)/r.Seconds)
+	v, ticks := known(r.CoresWantedP95)
+	if !ticks {
+		if p95 > steady*cpu/r.Seconds {
+			return 0, false
+		}
+		v = (cpu + wait) / r.Seconds
+	}
+	v = max(p95, v)
 	if given, ok := known(r.Cores); ok && given > 0 {
 		v = min(v, given)
 	}

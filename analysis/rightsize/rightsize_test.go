@@ -50,6 +50,12 @@ func TestFor(t *testing.T) {
 		"waited, in bursts": {[]Run{with(func(r *Run) {
 			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95 = true, at(3600*0.15), at(3600*0.85), at(3)
 		})}, -1, 12 * gib, 4500, -1, 1, ""},
+		"waited, in bursts, by ticks": {[]Run{with(func(r *Run) {
+			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95, r.CoresWantedP95 = true, at(3600*0.15), at(3600*0.85), at(3), at(5.2)
+		})}, 6, 12 * gib, 4500, -1, 1, "for 95 % of the time it used no more than 5.2, what it waited for others included"},
+		"waited, of one thread": {[]Run{with(func(r *Run) {
+			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95, r.CoresWantedP95 = true, at(3600*0.15), at(3600*0.85), at(0.9), at(1)
+		})}, 1, 12 * gib, 4500, -1, 1, "cores 1"},
 		"waited, at least": {[]Run{with(func(r *Run) {
 			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95 = true, at(3600*0.15), at(3600*0.85), at(0.16)
 			r.Exactness = figure.Degrees{"cpu_wait_seconds": figure.AtLeast}

@@ -20,6 +20,8 @@ export interface Row {
   cores_p95: Num;
   /** Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound. */
   cores_max?: Num;
+  /** Cores in use or waited for by its threads, 95th percentile over one-second ticks; of several nodes at a time an upper bound; absent while its threads have not waited. */
+  cores_wanted_p95?: Num;
   /** Resident memory at the latest sample, bytes. */
   memory_bytes?: Num;
   /** Highest resident memory, summed over nodes, bytes. */
@@ -198,6 +200,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "cores_p50", title: "Cores, median", unit: "cores" },
   { key: "cores_p95", title: "Cores, p95", unit: "cores" },
   { key: "cores_max", title: "Cores, most", unit: "cores" },
+  { key: "cores_wanted_p95", title: "Cores wanted, p95", unit: "cores" },
   { key: "memory_bytes", title: "Memory", unit: "bytes" },
   { key: "memory_peak_bytes", title: "Memory peak", unit: "bytes" },
   { key: "memory_needed_bytes", title: "Memory needed", unit: "bytes" },

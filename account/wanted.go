@@ -1,0 +1,53 @@
+package account
+
+import (
+	"slices"
+
+	"reckon/metric"
+)
+
+// wanted is the distribution of the cores that a workload used or whose turn its threads waited for.
+type wanted struct {
+	cores  metric.Histogram
+	waited uint64 // nanoseconds that no observation has: a wait is known when it is over, and some of it may be of earlier ticks
+	alive  uint32 // threads in this tick
+	series *metric.Series
+}
+
+// wait takes in the wait of a part in this tick. The distribution begins with the first hundredth of a core that was waited for:
+// before that it is the one of the cores in use.
+func (g *group) wait(p *Part, elapsed uint64) {
+	if g.wanted == nil {
+		if p.now.used.wait < elapsed/100 || p.kind.Folded() || p.kind.System() {
+			return
+		}
+		g.wanted = &wanted{cores: g.cores}
+		g.wanted.cores.Buckets = slices.Clone(g.cores.Buckets)
+	}
+	g.wanted.waited += p.now.used.wait
+	g.wanted.alive += p.now.threads
+}
+
+// observe adds an observation, nanoseconds of CPU time in so many of the tick. Threads cannot want more than one core each: what is beyond
+// that is observed in the next ticks. w may be nil.
+func (w *wanted) observe(now, elapsed uint64) {
+	if w == nil {
+		return
+	}
+	all := min(now+w.waited, max(uint64(w.alive)*elapsed, now))
+	w.waited -= all - now
+	w.cores.Observe(float64(all) / float64(elapsed))
+	w.alive = 0
+}
+
+// exportWanted appends the distribution. p leads the workload.
+func (g *group) exportWanted(p *Part, b *metric.Batch) {
+	w := g.wanted
+	if w == nil {
+		return
+	}
+	if w.series == nil {
+		w.series = metric.NewSeries(coresWanted, string(p.id), string(p.kind), "", p.owner)
+	}
+	b.AddHistogram(w.series, &w.cores)
+}
