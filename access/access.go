@@ -62,6 +62,8 @@ type Viewer struct {
 	// Writes is the set of nodes for which the viewer may send samples; nil is none, and
 	// for an admin all.
 	Writes *Scope
+	// Figures allows sending figures of the viewer's own, see package transport/ingest; Name is then a Unix user of this machine.
+	Figures bool
 	// Runs allows listing and keeping the runs of MetricSets of all namespaces: for the operator of a cluster.
 	Runs bool
 	// Bound limits what the sender may send, where its token has limits of its own.
@@ -75,6 +77,9 @@ type Bound struct {
 	// SamplesPerSecond, averaged over two minutes.
 	SamplesPerSecond float64 `yaml:"samples_per_second" json:"samples_per_second,omitempty"`
 }
+
+// OwnSeries is how many series of their own a user of this machine may send without a token.
+const OwnSeries = 1_000
 
 // Scope is the part of a fleet that an agent's token may write for.
 type Scope struct {

@@ -328,25 +328,10 @@ func (o *owning) series(raw *metric.Series, w subject) *metric.Series {
 
 // mayName says why a metric may not be called so.
 func (o *owning) mayName(name string, trusted bool) error {
-	switch {
-	case strings.HasPrefix(name, "reckon_"):
-		return fmt.Errorf("%s: names that begin with reckon_ are the agent's; choose another", name)
-	case o.names[name]:
+	if o.names[name] && !strings.HasPrefix(name, "reckon_") {
 		return fmt.Errorf("%s: the agent measures that itself; choose another name, or drop it", name)
-	case trusted:
-		return nil
-	case strings.Contains(name, ":"):
-		return fmt.Errorf("%s: names with a colon are those of rules; choose another", name)
 	}
-	for _, p := range []string{"node_", "container_", "machine_", "kube_", "kepler_", "DCGM_", "tegra_", "scrape_", "ALERTS"} {
-		if strings.HasPrefix(name, p) {
-			return fmt.Errorf("%s: names that begin with %s are about machines, and only root's figures may be; choose another", name, p)
-		}
-	}
-	if name == "up" || name == "target_info" {
-		return fmt.Errorf("%s: the name is taken; choose another", name)
-	}
-	return nil
+	return metric.OwnName(name, trusted)
 }
 
 // Inputs returns the state of every file and address with figures of its own, as of the

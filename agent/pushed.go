@@ -34,11 +34,13 @@ type pushed struct {
 
 // pushRequest is what came with one request.
 type pushRequest struct {
-	pid     int32
-	uid     uint32
-	figures []promtext.Figure
-	add     bool          // to what was sent before
-	keep    time.Duration // for how long it stands
+	pid int32
+	uid uint32
+	// elsewhere is a root of another network or process namespace.
+	elsewhere bool
+	figures   []promtext.Figure
+	add       bool          // to what was sent before
+	keep      time.Duration // for how long it stands
 }
 
 // refusal is an answer that the sender can do something about.
@@ -80,7 +82,7 @@ func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	keys := make([]pushKey, len(r.figures))
 	for i := range r.figures {
 		f := &r.figures[i]
-		if err := o.mayName(f.Series.Desc.Name, r.uid == 0); err != nil {
+		if err := o.mayName(f.Series.Desc.Name, r.uid == 0 && !r.elsewhere); err != nil {
 			return w, refusal{err}
 		}
 		keys[i] = pushKey{w, seriesText(f.Series)}

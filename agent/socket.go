@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	accesspeer "reckon/access/peer"
 	"reckon/agent/external/promtext"
 	"reckon/metric"
 )
@@ -112,10 +113,17 @@ type limited struct {
 	all   int
 }
 
+// sender is who is at the other end. root of a container, whom the kernel names as it does ours, is elsewhere: it files under its
+// container.
+type sender struct {
+	unix.Ucred
+	elsewhere bool
+}
+
 // peer is a connection of which the process at the other end is known.
 type peer struct {
 	net.Conn
-	cred unix.Ucred
+	cred sender
 	free func()
 }
 
@@ -160,7 +168,7 @@ func (l *limited) give(uid uint32) {
 }
 
 // credentials are those of the other end; without a process when the kernel does not say.
-func credentials(c net.Conn) (cred unix.Ucred) {
+func credentials(c net.Conn) (cred sender) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return cred
@@ -171,9 +179,10 @@ func credentials(c net.Conn) (cred unix.Ucred) {
 	}
 	_ = raw.Control(func(fd uintptr) {
 		if got, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			cred = *got
+			cred.Ucred = *got
 		}
 	})
+	cred.elsewhere = cred.Uid == 0 && !accesspeer.Home(u)
 	return cred
 }
 
@@ -209,7 +218,7 @@ func (s *Socket) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Socket) take(w http.ResponseWriter, r *http.Request) (code int, err error) {
-	cred, ok := r.Context().Value(peerKey{}).(unix.Ucred)
+	cred, ok := r.Context().Value(peerKey{}).(sender)
 	if !ok || cred.Pid <= 0 {
 		return http.StatusForbidden, errors.New(
 			"the agent does not see the process that sends: it is in another process namespace; mount the socket into the container " +
@@ -219,7 +228,7 @@ func (s *Socket) take(w http.ResponseWriter, r *http.Request) (code int, err err
 		w.Header().Set("Retry-After", "1")
 		return http.StatusTooManyRequests, fmt.Errorf("more than %g requests a second; send several lines at a time", pushRate)
 	}
-	req := &pushRequest{pid: cred.Pid, uid: cred.Uid, keep: pushKeep}
+	req := &pushRequest{pid: cred.Pid, uid: cred.Uid, elsewhere: cred.elsewhere, keep: pushKeep}
 	for name, values := range r.URL.Query() {
 		switch name {
 		case "add":
@@ -292,10 +301,10 @@ func DefaultSocket(getenv func(string) string) string {
 		return SystemSocket
 	}
 	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return filepath.Join(dir, "reckon", "push.sock")
+		return filepath.Join(dir, "reckon-push", "push.sock")
 	}
 	return ""
 }
 
 // SystemSocket is the socket of an agent that root runs.
-const SystemSocket = "/run/reckon/push.sock"
+const SystemSocket = "/run/reckon-push/push.sock"

@@ -90,10 +90,12 @@ func (s *Server) serveLocal(ctx context.Context) error {
 	return nil
 }
 
-// bySocket is who sends a request by the Unix socket; false for one that came by the network.
+// bySocket is who sends a request by the Unix socket; false for one that came by the network. Whom the kernel does not name is foreign.
 func (p *peers) bySocket(r *http.Request) (peer.Peer, bool) {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || a.Network() != "unix" {
 		return peer.Peer{}, false
 	}
-	return p.of(r)
+	who, ok := p.of(r)
+	who.Foreign = who.Foreign || !ok
+	return who, true
 }

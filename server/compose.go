@@ -273,7 +273,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Audit = s.authn.AuditLook
 	o.Graph, o.GraphPaths = s.graphHandler(views)
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes,
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Own: s.own, Begin: s.begin, Sizes: s.sizes,
 			Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: memory, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}

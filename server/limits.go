@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -16,6 +17,8 @@ import (
 
 	"reckon/access"
 	"reckon/query"
+	"reckon/store"
+	"reckon/transport/ingest"
 	"reckon/transport/limits"
 )
 
@@ -43,6 +46,24 @@ func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
 
 // senderName is how the sender of a request is called in the server's own metrics.
 func senderName(ctx context.Context) string { return cmp.Or(access.From(ctx).Name, "local") }
+
+// own is the sender of a request who may send figures of its own only, nil for others.
+func (s *Server) own(ctx context.Context) *ingest.Own {
+	v := access.From(ctx)
+	if !v.Figures {
+		return nil
+	}
+	o := &ingest.Own{Owner: v.Name, Site: s.config.Site, Runs: func(ctx context.Context, workload string) (bool, error) {
+		rows, _, err := s.catalogue.Workloads(ctx, store.Filter{IDs: []string{workload}, Owners: []string{v.Name}})
+		return slices.ContainsFunc(rows, func(w store.Workload) bool { return w.Owner == v.Name }), err // not only a part of it
+	}}
+	if s.agent != nil {
+		o.Node = s.agent.Node()
+	} else {
+		o.Node, _ = os.Hostname()
+	}
+	return o
+}
 
 // scraped is how what this server scrapes itself is called among senders.
 const scraped = "scraping"

@@ -27,15 +27,18 @@ func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 	if err != nil {
 		return ctx // nobody who is known
 	}
+	if u, ok := c.(*net.UnixConn); ok && uid == 0 && !peer.Home(u) {
+		return context.WithValue(ctx, peerKey{}, peer.Peer{Foreign: true})
+	}
 	p.names.Name(uid) // looked up in the background, where the machine asks a directory
-	return context.WithValue(ctx, peerKey{}, uid)
+	return context.WithValue(ctx, peerKey{}, peer.Peer{UID: uid})
 }
 
 // of is who sends a request.
 func (p *peers) of(r *http.Request) (peer.Peer, bool) {
-	uid, ok := r.Context().Value(peerKey{}).(uint32)
-	if !ok {
-		return peer.Peer{}, false
+	who, ok := r.Context().Value(peerKey{}).(peer.Peer)
+	if ok && !who.Foreign {
+		who.Name = p.names.Name(who.UID)
 	}
-	return peer.Peer{UID: uid, Name: p.names.Name(uid)}, true
+	return who, ok
 }

@@ -97,7 +97,10 @@ func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
 // onSocket returns the viewer of a request through the Unix socket: root and the user that this server
 // runs as are admin, registered users have their role, and all others see their own work.
 func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewer, error) {
-	if p.UID == 0 || int(p.UID) == os.Geteuid() {
+	switch {
+	case p.Foreign:
+		return access.Viewer{Role: access.Public}, nil
+	case p.UID == 0 || int(p.UID) == os.Geteuid():
 		return access.Viewer{Role: access.Admin}, nil
 	}
 	users, err := a.Users.List(ctx)
@@ -109,21 +112,38 @@ func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewe
 			return access.Viewer{Role: u.Role, Name: u.Name, Owners: u.Owners}, nil
 		}
 	}
-	return access.Viewer{Role: access.User, Name: p.Name}, nil
+	return unixUser(p), nil
+}
+
+// unixUser is somebody on this machine who is not registered: they see their own work and may send figures of their own.
+func unixUser(p peer.Peer) access.Viewer {
+	return access.Viewer{Role: access.User, Name: p.Name, Figures: true, Bound: access.Bound{Series: access.OwnSeries}}
 }
 
 // local returns the viewer of a request from this machine without credentials, by the Unix user of the connection:
-// root and the user that this server runs as are admin, others see their own work, and an unidentified sender
-// (another network namespace) sees what has no names. Agents can go on sending.
+// root and the user that this server runs as are admin, others see their own work and send figures of their own, and an
+// unidentified sender sees what has no names and sends nothing: one in another network namespace, or behind a proxy, of
+// whose connection the kernel names the proxy's user. A proxy may write no header, so that where one is named nobody
+// becomes admin by a connection.
 func (a *Authenticator) local(r *http.Request) access.Viewer {
 	p, ok := a.Peer(r)
 	switch {
-	case !ok:
-		return access.Viewer{Role: access.Public, Writes: &access.Scope{}}
-	case p.UID == 0 || int(p.UID) == os.Geteuid():
+	case !ok || p.Foreign || forwarded(r):
+		return access.Viewer{Role: access.Public}
+	case len(a.Proxies) == 0 && (p.UID == 0 || int(p.UID) == os.Geteuid()):
 		return access.Viewer{Role: access.Admin}
 	}
-	return access.Viewer{Role: access.User, Name: p.Name, Writes: &access.Scope{}}
+	return unixUser(p)
+}
+
+// forwarded reports whether a proxy passed the request on.
+func forwarded(r *http.Request) bool {
+	for name := range r.Header {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return true
+		}
+	}
+	return false
 }
 
 // credentials identifies the sender of a request by a bearer token, by name and password,

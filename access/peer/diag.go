@@ -19,23 +19,50 @@ const (
 // ofTCP returns the owner of the socket of this network namespace that connects one
 // address to another.
 func ofTCP(from, to netip.AddrPort) (uint32, error) {
+	answer, err := ask(request(from, to))
+	if err != nil {
+		return 0, err
+	}
+	return parse(answer, from, to)
+}
+
+// ask sends a request of sock_diag(7) and returns the first part of its answer.
+func ask(request []byte) ([]byte, error) {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+		return nil, fmt.Errorf("sock_diag: %w", err)
 	}
 	defer unix.Close(s)
 	if err := unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+		return nil, fmt.Errorf("sock_diag: %w", err)
 	}
-	if err := unix.Sendto(s, request(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+	if err := unix.Sendto(s, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, fmt.Errorf("sock_diag: %w", err)
 	}
 	buf := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(s, buf, 0)
 	if err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+		return nil, fmt.Errorf("sock_diag: %w", err)
 	}
-	return parse(buf[:n], from, to)
+	return buf[:n], nil
+}
+
+// unixSocketIsHere reports whether a Unix socket with an inode is in our network namespace (struct unix_diag_req of linux/unix_diag.h).
+func unixSocketIsHere(inode uint32) bool {
+	b := make([]byte, unix.NLMSG_HDRLEN+24)
+	le := binary.NativeEndian
+	le.PutUint32(b[0:], uint32(len(b)))
+	le.PutUint16(b[4:], sockDiagByFamily)
+	le.PutUint16(b[6:], unix.NLM_F_REQUEST)
+	le.PutUint32(b[8:], 1)
+	p := b[unix.NLMSG_HDRLEN:]
+	p[0] = unix.AF_UNIX
+	le.PutUint32(p[4:], 1<<established)
+	le.PutUint32(p[8:], inode)
+	le.PutUint64(p[16:], ^uint64(0)) // any cookie
+	answer, err := ask(b)
+	return err == nil && len(answer) >= unix.NLMSG_HDRLEN+8 && le.Uint16(answer[4:]) == sockDiagByFamily &&
+		le.Uint32(answer[unix.NLMSG_HDRLEN+4:]) == inode
 }
 
 // request is struct nlmsghdr with struct inet_diag_req_v2 for one socket.

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +22,8 @@ import (
 type Peer struct {
 	UID  uint32
 	Name string // login name; the number if the machine has no name for it
+	// Foreign is root of a container, see [Home]: nobody who is known.
+	Foreign bool
 }
 
 // ErrUnknown reports that the kernel has no owner for the connection's other end.
@@ -51,6 +56,53 @@ func uidOf(c net.Conn) (uint32, error) {
 		return ofTCP(remote, local)
 	}
 	return 0, ErrUnknown
+}
+
+// Home reports whether the other end of a Unix socket is in our network namespace and, where the kernel tells (6.5, SO_PEERPIDFD), in
+// our process namespace or one that holds it. Else its user 0 is root of a container, which the kernel names as it does our root where
+// no user namespace stands between. A container that shares both with the host cannot be told.
+func Home(c *net.UnixConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	home := false
+	_ = raw.Control(func(fd uintptr) { home = sameNetwork(int(fd)) && sameProcesses(int(fd)) })
+	return home
+}
+
+// sameNetwork compares the cookies of network namespaces: an accepted socket was made by the kernel in that of the caller. Before Linux
+// 5.14 sock_diag(7) is asked, which finds sockets of our namespace only.
+func sameNetwork(fd int) bool {
+	theirs, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err == nil {
+		own, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return false
+		}
+		defer unix.Close(own)
+		ours, err := unix.GetsockoptUint64(own, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+		return err == nil && ours == theirs
+	}
+	var st unix.Stat_t
+	return errors.Is(err, unix.ENOPROTOOPT) && unix.Fstat(fd, &st) == nil && unixSocketIsHere(uint32(st.Ino))
+}
+
+// sameProcesses reads NSpid of proc_pid_fdinfo(5): the ids of the process in our process namespace and each one within that.
+func sameProcesses(fd int) bool {
+	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	if err != nil {
+		return errors.Is(err, unix.ENOPROTOOPT) // an older kernel
+	}
+	defer unix.Close(pidfd)
+	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
+	if err != nil {
+		return false
+	}
+	_, ids, found := strings.Cut(string(text), "\nNSpid:")
+	ids, _, _ = strings.Cut(ids, "\n")
+	f := strings.Fields(ids)
+	return found && len(f) == 1 && f[0] != "0" && f[0] != "-1"
 }
 
 func ofUnix(c syscall.Conn) (uid uint32, err error) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // accept connects to a listener and returns the server's end.
@@ -133,4 +135,77 @@ func FuzzParse(f *testing.F) {
 	from, to := netip.MustParseAddrPort("[::1]:40000"), netip.MustParseAddrPort("[::1]:9870")
 	f.Add([]byte(strings.Repeat("x", 16+answerLen)))
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = parse(b, from, to) })
+}
+
+// TestHome connects from namespaces of others as root, and checks the two ways to know the network namespace against each other.
+func TestHome(t *testing.T) {
+	if at := os.Getenv("RECKON_TEST_CONNECT"); at != "" {
+		c, err := net.Dial("unix", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Read(make([]byte, 1)) // until the server hangs up
+		return
+	}
+	if os.Getuid() != 0 {
+		t.Skip("needs root to make namespaces")
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, tt := range []struct {
+		name    string
+		flags   uintptr
+		network bool // of ours
+		home    bool
+	}{
+		{"the host's root", 0, true, true},
+		{"another network namespace", syscall.CLONE_NEWNET, false, false},
+		{"another process namespace", syscall.CLONE_NEWPID, true, false},
+		{"both", syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestHome$")
+			cmd.Env = append(os.Environ(), "RECKON_TEST_CONNECT="+path)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: tt.flags}
+			if err := cmd.Start(); err != nil {
+				t.Skip("not available here: ", err)
+			}
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := c.(*net.UnixConn)
+			if uid, err := UID(u); err != nil || uid != 0 {
+				t.Errorf("user %d, %v", uid, err)
+			}
+			raw, err := u.SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = raw.Control(func(fd uintptr) {
+				var st unix.Stat_t
+				if err := unix.Fstat(int(fd), &st); err != nil {
+					t.Fatal(err)
+				}
+				if got := unixSocketIsHere(uint32(st.Ino)); got != tt.network {
+					t.Errorf("sock_diag finds it: %v", got)
+				}
+				if _, err := unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err != nil {
+					t.Log("no cookies here: ", err)
+				}
+				if _, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); err != nil && tt.flags&syscall.CLONE_NEWPID != 0 {
+					tt.home = tt.network // before Linux 6.5
+				}
+			})
+			if got := Home(u); got != tt.home {
+				t.Errorf("home: %v, want %v", got, tt.home)
+			}
+			_ = c.Close()
+			_ = cmd.Wait()
+		})
+	}
 }

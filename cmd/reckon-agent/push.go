@@ -18,6 +18,7 @@ import (
 	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
 	"reckon/internal/queue"
+	"reckon/internal/webconfig"
 	"reckon/transport/instance"
 	"reckon/transport/push"
 )
@@ -69,6 +70,9 @@ func (o *pushOptions) read() error {
 	}
 	for _, u := range o.urls {
 		e := push.Endpoint{URL: u, TokenFile: o.tokenFile}
+		if e.TokenFile == "" {
+			e.TokenFile = localToken(u)
+		}
 		e.TLS.CAFile = o.caFile
 		o.endpoints = append(o.endpoints, e)
 	}
@@ -93,6 +97,21 @@ func (o *pushOptions) read() error {
 		}
 	}
 	return nil
+}
+
+// localToken returns the file with the token that the package made for a server on this machine (LoadCredential=, systemd.exec(5)), empty
+// where there is none or the address is another machine's.
+func localToken(address string) string {
+	u, err := push.ParseURL(address)
+	dir := os.Getenv("CREDENTIALS_DIRECTORY")
+	if err != nil || dir == "" || !webconfig.LocalHost(u.Host) {
+		return ""
+	}
+	file := filepath.Join(dir, "local.token")
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
 }
 
 // readEndpoints reads a file of the form

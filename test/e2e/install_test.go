@@ -351,13 +351,16 @@ func (m *machine) services(port, metrics int) (run func() (stop func())) {
 		exec, unit := m.unit("reckon.service")
 		server := m.start(append([]string{"setpriv", "--reuid", unit["User"], "--regid", unit["Group"], "--clear-groups", "--bounding-set=-all", "--no-new-privs"}, exec...)...)
 		exec, unit = m.unit("reckon-agent.service")
+		if got := m.read("/etc/systemd/system/reckon-agent.service.d/local-token.conf"); !strings.Contains(got, "LoadCredential=local.token:/etc/reckon/local.token") {
+			t.Errorf("the package has not given the agent a token: %s", got)
+		}
 		var caps []string
 		for _, c := range strings.Fields(unit["AmbientCapabilities"]) {
 			caps = append(caps, fmt.Sprintf("+cap_%d", capability[c])) // setpriv of an older Debian knows not all names
 		}
 		set := strings.Join(caps, ",")
 		m.must("install", "-d", "-o", "65534", "-m", "0700", "/var/lib/reckon-agent")
-		agent := m.start(append([]string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + set, "--ambient-caps=" + set, "--bounding-set=-all," + set, "--no-new-privs", "env", "STATE_DIRECTORY=/var/lib/" + unit["StateDirectory"]}, exec...)...)
+		agent := m.start(append([]string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + set, "--ambient-caps=" + set, "--bounding-set=-all," + set, "--no-new-privs", "env", "CREDENTIALS_DIRECTORY=/etc/reckon", "STATE_DIRECTORY=/var/lib/" + unit["StateDirectory"]}, exec...)...)
 		until(t, "the node at the server", func() error {
 			var nodes client.NodeList
 			if err := get(fmt.Sprintf("http://127.0.0.1:%d/api/reckon/v1/nodes", port), &nodes); err != nil {

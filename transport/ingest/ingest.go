@@ -45,6 +45,9 @@ type Options struct {
 	// Allow returns the check of which nodes the sender of a request may send samples
 	// for; nil is for all. An error refuses the request, so that the sender keeps it.
 	Allow func(ctx context.Context) (func(site, node string) bool, error)
+	// Own returns the labels of a sender who may send figures of its own only, and nil for others; nil is for none. Allow and Admit are
+	// not asked about it.
+	Own func(ctx context.Context) *Own
 	// Begin counts a request against the limits of its sender; an error, such as a
 	// [*limits.Slow], refuses it for now. nil means no limits.
 	Begin func(ctx context.Context) (*limits.Request, error)
@@ -247,6 +250,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 type sender struct {
 	name    string
 	allowed func(site, node string) bool // nil: for all
+	own     *Own                         // nil: it may send for others
 	bounds  *limits.Request              // nil: none
 	after   int64                        // samples up to this time belong to another machine, in milliseconds; 0: none do
 }
@@ -256,12 +260,15 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 	if h.Sender != nil {
 		s.name = h.Sender(ctx)
 	}
-	if h.Allow != nil {
+	if h.Own != nil {
+		s.own = h.Own(ctx)
+	}
+	if h.Allow != nil && s.own == nil {
 		if s.allowed, err = h.Allow(ctx); err != nil {
 			return s, status(http.StatusForbidden, "%v", err)
 		}
 	}
-	if who, ok := instance.Parse(r.Header); ok && h.Admit != nil && (s.allowed == nil || s.allowed(who.Site, who.Node)) {
+	if who, ok := instance.Parse(r.Header); ok && h.Admit != nil && s.own == nil && (s.allowed == nil || s.allowed(who.Site, who.Node)) {
 		after, err := h.Admit(who, address(r))
 		if err != nil {
 			return s, &statusError{http.StatusConflict, err.Error(), senders.Again}

@@ -220,7 +220,9 @@ var promoted = config.OTLPConfig{PromoteResourceAttributes: []string{"site", "no
 func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result, error) {
 	for i := range md.ResourceMetrics().Len() {
 		rm := md.ResourceMetrics().At(i)
-		placeNode(rm.Resource().Attributes())
+		if in.who.own == nil {
+			placeNode(rm.Resource().Attributes())
+		}
 		for j := range rm.ScopeMetrics().Len() {
 			rm.ScopeMetrics().At(j).Metrics().RemoveIf(func(m pmetric.Metric) bool { return refuseUnspecified(in, m) })
 		}
@@ -313,10 +315,14 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 	if a.failed != nil {
 		return 0, a.failed
 	}
-	if !a.valid(ls, 1) {
-		return ref, nil
+	if a.who.own != nil && ls.Get(model.MetricNameLabel) == targetInfo {
+		return ref, nil // made by the translation, of the resource
 	}
-	ok, err := a.admit(&knownSeries{ls: ls}, 1, false)
+	ls, ok, err := a.named(ls, 1)
+	if a.failed = err; err != nil || !ok {
+		return ref, err
+	}
+	ok, err = a.admit(&knownSeries{ls: ls}, 1, false)
 	if a.failed = err; err != nil {
 		return 0, err
 	}
@@ -356,7 +362,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		a.exemplar(&s, e)
 	}
 	if a.failed == nil {
-		a.h.meta.learn(o.MetricFamilyName, o.Metadata)
+		a.learn(o.MetricFamilyName, o.Metadata)
 	}
 	return s.ref, a.failed
 }

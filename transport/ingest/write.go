@@ -45,6 +45,7 @@ type result struct{ samples, histograms, exemplars int }
 // writer stores one request.
 type writer struct {
 	h    *handler
+	ctx  context.Context // of the request
 	app  storage.AppenderV2
 	refs storage.GetRef // nil when the store has none
 	// exemplars is nil when the store keeps none.
@@ -71,7 +72,7 @@ type writer struct {
 
 func (h *handler) newWriter(ctx context.Context, who sender) *writer {
 	now := h.Clock()
-	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now),
+	w := &writer{h: h, ctx: ctx, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now),
 		scratch: labels.NewScratchBuilder(16)}
 	w.refs, _ = w.app.(storage.GetRef)
 	w.exemplars, _ = w.app.(storage.ExemplarAppender)
@@ -107,7 +108,7 @@ func (w *writer) finish(err error) (result, error) {
 	if w.who.bounds != nil {
 		w.who.bounds.Stored()
 	}
-	for i := range w.fresh {
+	for i := 0; i < len(w.fresh) && w.who.own == nil; i++ {
 		w.h.series.put(w.fresh[i].key, w.fresh[i].as, w.round)
 	}
 	for _, key := range w.over {
@@ -187,18 +188,16 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		return nil
 	}
 	var k knownSeries
-	w.before = w.h.series.get(key, w.round, w.before)
+	var ok bool
+	w.before = w.cached(key)
 	old := w.before != nil
 	if old {
 		k = w.before.knownSeries
-	} else {
-		k.ls = ts.labels(req, &w.scratch)
-		if !w.valid(k.ls, n) {
-			return nil
-		}
+	} else if k.ls, ok, err = w.named(ts.labels(req, &w.scratch), n); err != nil || !ok {
+		return err
 	}
 	was := k
-	if ok, err := w.admit(&k, n, old); err != nil || !ok {
+	if ok, err = w.admit(&k, n, old); err != nil || !ok {
 		return err
 	}
 	s := series{ls: k.ls, begun: k.start}
@@ -224,7 +223,7 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		w.exemplar(&s, e)
 	}
 	if !old || k.doc != doc {
-		w.h.meta.learn(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
+		w.learn(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
 		k.doc = doc
 	}
 	k.ls, k.ref, k.store, k.start = s.ls, s.ref, w.generation, s.begun
@@ -261,7 +260,7 @@ func (w *writer) take1(plain []byte) (result, error) {
 			if err := m.Unmarshal(f.bytes); err != nil {
 				return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 			}
-			w.h.meta.learn(m.MetricFamilyName, metadata.Metadata{
+			w.learn(m.MetricFamilyName, metadata.Metadata{
 				Type: model.MetricType(strings.ToLower(m.Type.String())), Unit: m.Unit, Help: m.Help,
 			})
 		}
@@ -274,8 +273,9 @@ func (w *writer) take1(plain []byte) (result, error) {
 func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	ls := ts.ToLabels(&w.scratch, nil)
 	n := max(len(ts.Samples)+len(parts.histograms), 1)
-	if !w.valid(ls, n) {
-		return nil
+	ls, ok, err := w.named(ls, n)
+	if err != nil || !ok {
+		return err
 	}
 	if ok, err := w.admit(&knownSeries{ls: ls}, n, false); err != nil || !ok {
 		return err
@@ -357,18 +357,6 @@ func (w *writer) settle(s *series) {
 	w.began = false
 }
 
-// within refuses the whole request if a series belongs to a node outside the sender's
-// scope: the sender then keeps it until the configuration is corrected.
-func (w *writer) within(ls labels.Labels) error {
-	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
-		return nil
-	}
-	return status(http.StatusForbidden,
-		"the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE "+
-			"--node NODE`",
-		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))
-}
-
 // begins reports whether the store has no such series. For a remote store that is unknown, and it returns false.
 func (w *writer) begins(ls labels.Labels) bool {
 	if w.refs == nil || w.generation == 0 {
@@ -376,18 +364,6 @@ func (w *writer) begins(ls labels.Labels) bool {
 	}
 	ref, _ := w.refs.GetRef(ls, ls.Hash())
 	return ref == 0
-}
-
-func (w *writer) valid(ls labels.Labels, samples int) bool {
-	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) {
-		w.refuse(whyInvalid, samples, "%s is no valid set of labels", ls)
-		return false
-	}
-	if twice, bad := ls.HasDuplicateLabelNames(); bad {
-		w.refuse(whyInvalid, samples, "%s has the label %s twice", ls, twice)
-		return false
-	}
-	return true
 }
 
 // sample stores one value. The error is one of the store.

@@ -12,7 +12,7 @@ import (
 // senders admits only viewers who may send samples.
 func senders(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if v := access.From(r.Context()); !v.Sends() {
+		if v := access.From(r.Context()); !v.Sends() && !v.Figures {
 			reason := access.ErrForbidden
 			if v.Role == access.Nobody {
 				reason = access.ErrUnauthenticated

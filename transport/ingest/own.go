@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+
+	"reckon/metric"
+)
+
+// Own is a sender who may send figures of its own only: a user of this machine without a token. What it sends gets these labels.
+type Own struct {
+	Owner, Node, Site string
+	// Runs reports whether a workload is one of the owner's.
+	Runs func(ctx context.Context, workload string) (bool, error)
+
+	known map[string]bool // what Runs said in this request
+}
+
+// own labels a series of a sender with figures of its own. The error refuses the request, so that an agent keeps what it measured
+// until it has a token.
+func (w *writer) own(ctx context.Context, ls labels.Labels) (labels.Labels, error) {
+	o := w.who.own
+	if o == nil {
+		return ls, nil
+	}
+	name := ls.Get(model.MetricNameLabel)
+	if err := metric.OwnName(name, false); err != nil {
+		return ls, o.refuse("%v", err)
+	}
+	b := labels.NewBuilder(ls)
+	for _, l := range [...]struct{ name, value string }{{"owner", o.Owner}, {"node", o.Node}, {"site", o.Site}} {
+		if said := ls.Get(l.name); said != "" && said != l.value {
+			return ls, o.refuse("%s has %s=%q", name, l.name, said)
+		}
+		b.Set(l.name, l.value)
+	}
+	id := ls.Get("workload")
+	kind, _, _ := strings.Cut(id, "/")
+	if said := ls.Get("kind"); said != "" && said != kind {
+		return ls, o.refuse("%s has kind=%q", name, said)
+	}
+	if id != "" {
+		mine, known := o.known[id]
+		if !known {
+			var err error
+			if mine, err = o.Runs(ctx, id); err != nil {
+				return ls, err
+			}
+			if o.known == nil {
+				o.known = map[string]bool{}
+			}
+			o.known[id] = mine
+		}
+		if !mine {
+			return ls, o.refuse("%s is about %q, and no such workload of %s is known", name, id, o.Owner)
+		}
+		b.Set("kind", kind)
+	}
+	return b.Labels(), nil
+}
+
+func (o *Own) refuse(format string, args ...any) error {
+	return status(http.StatusForbidden, "%s, and %s may send figures of their own only, of node %s: for others make a token with "+
+		"`reckon token create --agent` on the server and give it to the sender", fmt.Sprintf(format, args...), o.Owner, o.Node)
+}
+
+// learn takes the description of a metric, from a sender with figures of its own only where the name is none of ours.
+func (w *writer) learn(name string, m metadata.Metadata) {
+	if w.who.own == nil || metric.OwnName(name, false) == nil {
+		w.h.meta.learn(name, m)
+	}
+}
+
+// cached is what is known of a series by its labels as they were sent, nil for nothing. Other senders' series are not those of one
+// with figures of its own.
+func (w *writer) cached(key sum) *cachedSeries {
+	if w.who.own != nil {
+		return nil
+	}
+	return w.h.series.get(key, w.round, w.before)
+}
+
+// named checks the labels of a series with a number of samples, and makes them a user's own where the sender may send no others. The
+// error refuses the whole request.
+func (w *writer) named(ls labels.Labels, samples int) (_ labels.Labels, ok bool, err error) {
+	if !w.valid(ls, samples) {
+		return ls, false, nil
+	}
+	ls, err = w.own(w.ctx, ls)
+	return ls, err == nil, err
+}
+
+// within refuses the whole request if a series belongs to a node outside the sender's
+// scope: the sender then keeps it until the configuration is corrected.
+func (w *writer) within(ls labels.Labels) error {
+	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
+		return nil
+	}
+	return status(http.StatusForbidden,
+		"the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE "+
+			"--node NODE`",
+		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))
+}
+
+func (w *writer) valid(ls labels.Labels, samples int) bool {
+	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) {
+		w.refuse(whyInvalid, samples, "%s is no valid set of labels", ls)
+		return false
+	}
+	if twice, bad := ls.HasDuplicateLabelNames(); bad {
+		w.refuse(whyInvalid, samples, "%s has the label %s twice", ls, twice)
+		return false
+	}
+	return true
+}
