@@ -37,7 +37,7 @@ ends, or for the time of --for. With - lines are read from standard input, in th
 Prometheus text format; HELP and TYPE lines are welcome.
 
 Put names with labels into single quotes: shells take braces for themselves.
-Without this program: curl --unix-socket /run/reckon-push/push.sock -d 'loss 0.3' http://x/`,
+Without it: curl --unix-socket /run/reckon-push/push.sock -d 'loss 0.3' http://x/`,
 		Example: `  reckon push loss 0.31
   reckon push 'loss{phase="train"}' 0.31 epoch 4
   reckon push --add files_done_total 1
