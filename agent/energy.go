@@ -33,14 +33,19 @@ type meterReader struct {
 	meters []sensor.Meter
 }
 
-// openMeters finds the sensors that meter, and the power model where none does.
-func (a *Agent) openMeters() []Note {
+// meterAll takes the meters of all sensors.
+func (a *Agent) meterAll() {
 	a.meter = &metering{}
 	for _, u := range a.sensors {
 		if s, ok := u.sensor.(sensor.MeterSource); ok {
 			a.meter.sources = append(a.meter.sources, &meterReader{unit: u, source: s})
 		}
 	}
+}
+
+// openMeters finds the sensors that meter, and the power model where none does.
+func (a *Agent) openMeters() []Note {
+	a.meterAll()
 	a.openPlaces()
 	var notes []Note
 	m, err := openPowerModel(a.config.Root, a.config.PowerModel)

@@ -38,6 +38,7 @@ func (a *Agent) openReplay() error {
 	for _, s := range player.Sensors() {
 		a.add(s.Name(), s, nil)
 	}
+	a.meterAll()
 	a.openGPUs()
 	return nil
 }

@@ -51,12 +51,7 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 	for _, s := range sensors {
 		a.add(s.Name(), s, nil)
 	}
-	a.meter = &metering{}
-	for _, u := range a.sensors {
-		if s, ok := u.sensor.(sensor.MeterSource); ok {
-			a.meter.sources = append(a.meter.sources, &meterReader{unit: u, source: s})
-		}
-	}
+	a.meterAll()
 	a.openGPUs()
 	if t, ok := m.(tallied); ok {
 		for _, s := range t.Tallies() {

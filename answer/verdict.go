@@ -18,6 +18,9 @@ import (
 
 // verdicts judges a workload. Without a request of cores, the cores of its nodes count as allocated.
 func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
+	if workload.Kind(d.Kind).Sum() {
+		return nil, nil // nobody asked for anything, and it is no run of anything
+	}
 	if d.Lost {
 		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
 			"it was last reported as %s, at %s: whether and when it ended is unknown, and it is not judged", d.State,

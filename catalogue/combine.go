@@ -22,7 +22,19 @@ type amount struct {
 func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 	var apart [figure.RowLen][]amount
 	tracks := a.ordered()
+	var peaks map[place]bool // that have the highest GPU memory
 	for _, k := range tracks {
+		if k.Slot == gpuPeakSlot {
+			if peaks == nil {
+				peaks = map[place]bool{}
+			}
+			peaks[k.place()] = true
+		}
+	}
+	for _, k := range tracks {
+		if k.Slot == gpuMemorySlot && peaks[k.place()] {
+			continue // it is in the peak
+		}
 		for _, i := range runSlots.list[k.Slot].figures {
 			f := &runFigures[i]
 			v, ok := k.value(f.How.Value, fresh)

@@ -71,6 +71,9 @@ var (
 		named(figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy))
 	hourLabels = append(hourSlots.labels, "mode", "cpu", "command", "account", "partition", "figure")
 
+	gpuMemorySlot = runSlots.byMetric[figure.GPUMemory][0]
+	gpuPeakSlot   = runSlots.byMetric[figure.GPUMemoryPeak][0]
+
 	cpuFigure    = figure.Index(figure.Runs, "cpu_seconds")
 	memoryFigure = figure.Index(figure.Runs, "memory_byte_seconds")
 )

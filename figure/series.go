@@ -35,6 +35,7 @@ const (
 	MemoryTraffic    = "reckon_workload_memory_traffic_bytes_total"
 	GPU              = "reckon_workload_gpu_seconds_total"
 	GPUMemory        = "reckon_workload_gpu_memory_bytes"
+	GPUMemoryPeak    = "reckon_workload_gpu_memory_peak_bytes"
 	Energy           = "reckon_workload_energy_joules_total"
 	Started          = "reckon_workload_processes_started_total"
 	OOMKills         = "reckon_workload_oom_kills_total"

@@ -210,8 +210,8 @@ func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	switch {
 	case len(e.gpuUse) == 0:
 		return false, measured
-	case len(e.gpuUse) == 1:
-		e.share[0] = 1 // the only one has all of it
+	case len(e.gpuUse) == 1 && !(d.hasUse && !d.sampled && d.useBusy <= 0 && !e.gpuLeft[0]):
+		e.share[0] = 1 // the only one has all of it, unless the kernel counted that it used nothing
 		return true, measured
 	case d.hasUse && !d.sampled:
 		e.byCounters(d, busy)

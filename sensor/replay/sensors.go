@@ -2,6 +2,7 @@ package replay
 
 import (
 	"errors"
+	"slices"
 
 	"reckon/metric"
 	"reckon/sensor"
@@ -15,9 +16,14 @@ func (p *Player) Sensors() []sensor.Sensor {
 		for _, x := range r.Samples {
 			s.knows(x.Series.Desc)
 		}
-		if r.GPU != nil {
+		switch meters := len(s.meters(nil, r.Samples)) > 0; {
+		case r.GPU != nil && meters:
+			out = append(out, &playedGPUMeter{&playedGPU{s}})
+		case r.GPU != nil:
 			out = append(out, &playedGPU{s})
-		} else {
+		case meters:
+			out = append(out, &playedMeter{s})
+		default:
 			out = append(out, s)
 		}
 	}
@@ -36,6 +42,51 @@ func (s *playedGPU) ReadGPU(p *sensor.GPUPass) error {
 		}
 	}
 	return nil // Read reports what failed
+}
+
+// playedMeter is a sensor of the recording that read meters, and playedGPUMeter one that read GPUs, too.
+type (
+	playedMeter    struct{ *played }
+	playedGPUMeter struct{ *playedGPU }
+)
+
+// ReadMeters appends the meters in the current pass: see [sensor.MeterSource].
+func (s *playedMeter) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	return s.readMeters(dst), nil
+}
+
+// ReadMeters is the same of GPUs.
+func (s *playedGPUMeter) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	return s.readMeters(dst), nil
+}
+
+func (s *played) readMeters(dst []sensor.Meter) []sensor.Meter {
+	for i := range s.p.cur.Sensors {
+		if r := &s.p.cur.Sensors[i]; r.Sensor == s.name {
+			dst = s.meters(dst, r.Samples)
+		}
+	}
+	return dst // Read reports what failed
+}
+
+// meters appends what the series of meters among the samples say. Modelled ones are left out.
+func (s *played) meters(dst []sensor.Meter, samples []metric.Sample) []sensor.Meter {
+	for _, x := range samples {
+		energy := x.Series.Desc.Name == sensor.NodeEnergy.Name
+		if v := x.Series.Values; (energy || x.Series.Desc.Name == sensor.NodePower.Name) && len(v) == 3 && v[2] == "measured" {
+			m := sensor.Meter{Domain: sensor.Domain(v[0]), Zone: v[1]}
+			at := slices.IndexFunc(dst, func(o sensor.Meter) bool { return o.Domain == m.Domain && o.Zone == m.Zone })
+			if at < 0 {
+				at, dst = len(dst), append(dst, m)
+			}
+			if energy {
+				dst[at].Joules, dst[at].HasJoules = x.Value+s.p.shift.counters[seriesKey(x.Series)], true
+			} else {
+				dst[at].Watts, dst[at].HasWatts = x.Value, true
+			}
+		}
+	}
+	return dst
 }
 
 // played is a sensor of the recording.

@@ -101,15 +101,18 @@ func Import(tb testing.TB, sacct string, now time.Time) *Site {
 	return s
 }
 
-// Replay takes a recorded machine through all of its passes, each of them exported.
-func Replay(tb testing.TB, path string, passes int) *Site {
+// Replay takes a recorded machine through all of its passes, one in every of them and the last one exported.
+func Replay(tb testing.TB, path string, passes, every int) *Site {
 	tb.Helper()
 	a, _, err := agent.Open(agent.Config{Replay: path})
 	must(tb, err)
 	defer func() { _ = a.Close() }()
 	s := open(tb)
-	for range passes {
+	for i := range passes {
 		must(tb, a.Step())
+		if i%every != every-1 && i != passes-1 {
+			continue
+		}
 		b := a.Take()
 		s.Now = b.Time
 		must(tb, s.Series.Append(tb.Context(), map[string]string{"site": Name, "node": a.Node()}, b))

@@ -113,6 +113,9 @@ func (r *Recorder) Pass(now time.Time) PassData {
 		reading := Reading{Sensor: s.Name()}
 		if g, ok := s.(sensor.GPUSource); ok {
 			reading.GPU = new(sensor.GPUPass)
+			if f, ok := s.(sensor.GPUFinder); ok {
+				f.FindGPU(r.pass.Opens)
+			}
 			if err := g.ReadGPU(reading.GPU); err != nil {
 				reading.Error = err.Error()
 			}
