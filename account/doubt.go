@@ -23,6 +23,7 @@ type doubts struct {
 	about map[*Part]doubt
 	// guessed is what was charged to parts for children of processes that are gone and of which no child was ever seen, nanoseconds.
 	guessed map[*Part]uint64
+	guesses bool // living processes have such, too
 }
 
 // doubt is what is unclear about one part: for good, and at the last export what may be void later.
@@ -74,9 +75,15 @@ func (tab *table) settleDoubts() {
 			d.add(part, u, settled)
 		}
 	}
-	for _, e := range tab.byID {
-		if o := e.children; o != nil && o.guessed() && !e.passed {
-			tab.doubtGuess(e.part, o.merged, false)
+	if d.guesses {
+		d.guesses = false
+		for _, e := range tab.byID {
+			if o := e.children; o != nil && o.merged > 0 {
+				d.guesses = true
+				if o.guessed() && !e.passed {
+					tab.doubtGuess(e.part, o.merged, false)
+				}
+			}
 		}
 	}
 	for p, nanos := range d.guessed {

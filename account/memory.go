@@ -173,6 +173,9 @@ func (p *Part) settleMemory(t *closing, good bool) {
 	}
 	p.crowd.remember(m, good)
 	lived := float64(grown(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
+	if p.start == t.boot {                         // with processes that were another user's
+		lived = t.seconds
+	}
 	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
 }
 

@@ -330,9 +330,12 @@ func (tab *table) inherited(p *sensor.Process) (*Part, int16) {
 // place charges a process to the part that was found from now on.
 func (tab *table) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int16) {
 	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
-	part := parent
+	part, start := parent, p.Start
+	if was := e.part; was != nil && was.id == found.Workload && was.owner != found.Owner {
+		start = max(start, tab.now) // it became another user's, and was the first one's until now
+	}
 	if !found.isOf(parent) {
-		part = tab.parts.part(found, p.Start)
+		part = tab.parts.part(found, start)
 	}
 	if e.task = part.task(found.Task); e.task == 0 && part == parent {
 		e.task = inherited
@@ -343,7 +346,7 @@ func (tab *table) place(e *process, p *sensor.Process, found Identified, parent 
 			part.started++
 		}
 		e.part = part
-		part.start = min(part.start, p.Start)
+		part.start = min(part.start, start)
 	}
 }
 

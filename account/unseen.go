@@ -88,7 +88,7 @@ func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	case o.same+o.away == 0 && q.part == e.part && q.left:
 		tab.doubts.guessed[e.part] += nanos
 	case o.same+o.away == 0 && q.part == e.part:
-		o.merged += nanos
+		o.merged, tab.doubts.guesses = o.merged+nanos, true
 	case o.mixed():
 		other := o.awayPart
 		if other.foldable() {
@@ -124,7 +124,7 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	case o.away > o.same && !o.leads():
 	default:
 		if e.part.kind.Group() && o.same+o.away == 0 {
-			o.merged += o.open
+			o.merged, tab.doubts.guesses = o.merged+o.open, true
 		}
 		tab.takeUnseen(e, o.open)
 	}

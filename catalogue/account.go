@@ -148,9 +148,13 @@ type span struct {
 func (a *account) spans() []span {
 	by := map[place]*span{}
 	var s *span // of the track before, which is mostly of the same place
+	group := workload.Kind(a.Kind).Group()
 	for _, k := range a.Tracks {
 		if k.T == 0 {
 			continue
+		}
+		if group && k.Hist != nil && a.Ends[k.place()].End != 0 {
+			continue // of all users of the group, under the name of the first
 		}
 		if p := k.place(); s == nil || s.place != p {
 			if s = by[p]; s == nil {

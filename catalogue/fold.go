@@ -12,6 +12,7 @@ import (
 	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
+	"reckon/workload"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -322,11 +323,15 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 		return false
 	}
 	var until int64
-	onNode, again := false, false
+	onNode, again, became := false, false, false
 	for p, s := range g.before(l.start) {
 		until = max(until, s.until)
 		onNode = onNode || p.Node == l.Node
 		again = again || p == l.place
+		became = became || p.Node == l.Node && p.Owner != l.Owner
+	}
+	if became && workload.ID(a.ID).Kind().Group() { // its id holds its start: processes of it became another user's
+		return true
 	}
 	over := a.over(g, l.start, ends)
 	if l.start <= until || until == 0 {

@@ -329,6 +329,58 @@ func TestGroupOfTwoUsers(t *testing.T) {
 	}
 }
 
+// TestGroupThatChangesUser: a process that becomes another user's (setuid) holds its memory once, and its group is of who began it.
+func TestGroupThatChangesUser(t *testing.T) {
+	const mib = 1 << 20
+	for _, uids := range [][2]uint32{{1000, 0}, {0, 1000}} {
+		m := newTree(t, time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC))
+		a, err := agent.OpenMachine(agent.Config{Node: "n1"}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newSite(t, t.TempDir(), m.now)
+		defer x.close()
+		for second := range 120 {
+			if second == 5 {
+				m.start(100, "/")
+				p := &m.procs[0]
+				p.Have |= sensor.FieldMemory | sensor.FieldPeak
+				p.UID, p.Anon, p.PeakBytes = uids[0], 60*mib, 60*mib
+			}
+			if second > 5 {
+				m.use(100, time.Second/2)
+			}
+			if second == 52 {
+				m.procs[0].UID = uids[1]
+			}
+			m.now, x.now = m.now.Add(time.Second), m.now.Add(time.Second)
+			if err := a.Step(); err != nil {
+				t.Fatal(err)
+			}
+			if second%15 == 0 {
+				if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		advance(t, x.builder())
+		found := 0
+		for _, w := range x.rows() {
+			if w.Kind != "group" {
+				continue
+			}
+			found++
+			if w.Owner != m.UserName(uids[0]) || len(w.Shares) != 2 || *w.MemoryPeakBytes != 60*mib || w.Exactness["memory_peak_bytes"] != 0 ||
+				*w.MemoryMeanBytes < 58*mib || *w.MemoryMeanBytes > 60*mib {
+				t.Errorf("%v: of %s, peak %s MiB %v, mean %s, %d shares", uids, w.Owner, showMiB(w.MemoryPeakBytes), w.Exactness, showMiB(w.MemoryMeanBytes), len(w.Shares))
+			}
+		}
+		if found != 1 {
+			t.Errorf("%v: %d rows", uids, found)
+		}
+	}
+}
+
 // jobsOnly answers about workloads.
 type jobsOnly struct{ *answer.Jobs }
 

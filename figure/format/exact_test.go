@@ -27,7 +27,8 @@ func TestMarked(t *testing.T) {
 		of         figure.Exactness
 		text, want string
 	}{
-		{figure.Exact, "0.3", "0.3"}, {figure.AtLeast, "0.3", ">=0.3"}, {figure.AtLeast, "0", "-"}, {figure.AtLeast, "0.01", ">=0.01"},
+		{figure.Exact, "0.3", "0.3"}, {figure.AtLeast, "0.3", ">=0.3"}, {figure.AtLeast, "0", "-"}, {figure.AtLeast, "0 B", "-"},
+		{figure.AtLeast, "0.01", ">=0.01"},
 		{figure.AtMost, "1 GiB", "<=1 GiB"}, {figure.Estimated, "7 %", "~7 %"},
 		{figure.Exact, "< 0.001", "< 0.001"}, {figure.AtLeast, "< 0.001", "> 0"}, {figure.AtMost, "< 0.001", "< 0.001"},
 		{figure.Modelled, "< 0.1 %", "< 0.1 %"},

@@ -55,7 +55,7 @@ var (
 		sensor.Charged("direction", "protocol"),
 		"Calls that moved payload at sockets, by direction and protocol; of UDP they are datagrams.")
 	networkConnections = metric.NewDesc("reckon_workload_network_connections_total", metric.Counter, metric.None, sensor.Charged("role"),
-		"TCP connections that the workload tried to open (role client) or took (server, counted when they first carry payload).")
+		"TCP connections that the workload tried to open (role client) or took (server).")
 	networkRetransmits = metric.NewDesc("reckon_workload_network_retransmits_total", metric.Counter, metric.None, sensor.Charged(),
 		"TCP segments of the workload's connections that were sent again.")
 	nodeConnections = metric.NewDesc("reckon_node_network_connections_total", metric.Counter, metric.None, []string{"role"},
@@ -72,7 +72,7 @@ const (
 	messages   = Protocols * Scopes * sensor.Directions
 	seriesRole = messages + Protocols*sensor.Directions
 	Opened     = seriesRole     // TCP connections initiated
-	Accepted   = seriesRole + 1 // those accepted, counted when they first carry payload
+	Accepted   = seriesRole + 1 // those accepted
 	Retransmit = seriesRole + 2 // TCP segments sent again
 )
 
