@@ -23,6 +23,9 @@ var (
 			"is always 1.")
 	gpuBusy = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
+	gpuCounted = gpu("reckon_gpu_busy_counted", metric.Gauge, metric.None,
+		"1 where the busy time is what counters of the device say that it computed, 0 where it is by the driver's samples of use, for "+
+			"which copies are computing: an older device, or one whose counters a profiler holds. Absent where there is no choice.")
 	gpuEngine = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any computing, "+
 			"copy use by the driver's samples beyond that, sm its multiprocessors (their mean), occupancy the share of their threads in "+
@@ -69,7 +72,7 @@ var (
 
 // GPUDescs lists the series of [GPUSeries].
 func GPUDescs() []*metric.Desc {
-	return []*metric.Desc{gpuInfo, gpuBusy, gpuEngine, gpuMemory, gpuMemorySize, gpuEnergy, gpuPower, gpuPowerLimit,
+	return []*metric.Desc{gpuInfo, gpuBusy, gpuCounted, gpuEngine, gpuMemory, gpuMemorySize, gpuEnergy, gpuPower, gpuPowerLimit,
 		gpuClock, gpuTemperature, gpuFan, gpuThrottled, gpuECC, gpuReplays, gpuPartitions, gpuReserved, gpuLink, gpuLinkErrors,
 		gpuRows, gpuRowsPending, gpuRowsFailed, gpuXids, gpuXid}
 }
@@ -122,6 +125,7 @@ const (
 	GPUErrorsUncorrected
 	GPUReplays
 	GPUPartitions
+	GPUBusyCounted
 	GPUMemoryReserved
 	GPUPCIeSent
 	GPUPCIeReceived
@@ -164,7 +168,7 @@ var gpuFigure = [gpuFigures]struct {
 	GPUThrottledProchot:   {gpuThrottled, []string{"prochot"}}, GPUThrottledMemoryThermal: {gpuThrottled, []string{"memory_thermal"}},
 	GPUThrottledRegulatorThermal: {gpuThrottled, []string{"regulator_thermal"}},
 	GPUErrorsCorrected:           {gpuECC, []string{"corrected"}}, GPUErrorsUncorrected: {gpuECC, []string{"uncorrected"}},
-	GPUReplays: {gpuReplays, nil}, GPUPartitions: {gpuPartitions, nil}, GPUMemoryReserved: {gpuReserved, nil},
+	GPUReplays: {gpuReplays, nil}, GPUPartitions: {gpuPartitions, nil}, GPUBusyCounted: {gpuCounted, nil}, GPUMemoryReserved: {gpuReserved, nil},
 	GPUEngineGraphics: {gpuEngine, []string{"graphics"}}, GPUEngineSM: {gpuEngine, []string{"sm"}},
 	GPUEngineTensor:     {gpuEngine, []string{"tensor"}},
 	GPUEngineTensorFP64: {gpuEngine, []string{"tensor_fp64"}}, GPUEngineTensorHalf: {gpuEngine, []string{"tensor_half"}},

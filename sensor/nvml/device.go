@@ -194,6 +194,13 @@ func (d *device) export(b *metric.Batch) {
 		g.Have |= sensor.GPUBusy
 	}
 	d.series.AddUsed(b, &g, d.busy)
+	if d.hasBusy && !d.mig {
+		counted := 0.0
+		if d.gpm.busy {
+			counted = 1
+		}
+		d.series.Add(b, sensor.GPUBusyCounted, counted)
+	}
 	if d.hasEngineMemory {
 		d.series.Add(b, sensor.GPUEngineMemory, d.engineMemory)
 	}

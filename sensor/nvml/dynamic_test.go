@@ -49,6 +49,11 @@ func TestABI(t *testing.T) {
 	if err := s.ReadGPU(&p); err != nil {
 		t.Fatal(err)
 	}
+	for _, d := range p.Devices {
+		if d.Nodes[0] != sensor.Node(195, 5) {
+			t.Errorf("%s is opened by %v", d.Device, d.Nodes)
+		}
+	}
 	if len(p.Uses) != 1 || p.Uses[0].PID != 4711 || p.Uses[0].Memory != 1<<29 || p.Uses[0].Device != "MIG-abi" {
 		t.Errorf("uses %+v", p.Uses)
 	}

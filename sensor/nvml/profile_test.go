@@ -84,6 +84,7 @@ func TestProfileAbsent(t *testing.T) {
 		got := read(t, s)
 		absent(t, got, "tensor")
 		absent(t, got, "|pcie|")
+		want(t, got, "gpu_busy_counted|"+first, 0)
 		if !s.reader.devices[0].gpm.no {
 			t.Errorf("%s: asked again and again", name)
 		}
@@ -104,6 +105,7 @@ func TestProfileOfInstance(t *testing.T) {
 	got := read(t, s)
 	want(t, got, "gpu_engine_busy_seconds_total|nvidia|MIG-a|0|tensor", 0.3)
 	want(t, got, "gpu_engine_busy_seconds_total|nvidia|MIG-b|0|tensor", 0.6)
+	absent(t, got, "gpu_busy_counted|nvidia|GPU-0")
 	g.mig = g.mig[:1] // one instance is removed: its samples are freed
 	next()
 	read(t, s)

@@ -331,6 +331,9 @@ func (r *replay) judge(w *worst) {
 		dfma := r.sum("reckon_gpu_engine_busy_seconds_total", "|fp64")
 		w.see("dfma", dfma, min(dfma/busy-1, 0))
 	}
+	if v := r.sum("reckon_gpu_busy_counted|", ""); v != 1 {
+		r.t.Errorf("%v devices have counters of computing, want 1", v)
+	}
 	joules := r.sum("reckon_workload_energy_joules_total", "") + r.sum("reckon_node_attributed_energy_joules_total|gpu|idle", "")
 	first, last := r.tr.lines[(r.at)%4], r.now()
 	counter := float64(last.Energy-first.Energy) / 1e3
