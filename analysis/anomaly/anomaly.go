@@ -46,6 +46,8 @@ type Config struct {
 const (
 	// days and weeks are the number of periods whose same time is compared.
 	days, weeks = 7, 4
+	// remembered is the number of days whose largest deviations are compared: work that comes once or twice a month is usual.
+	remembered = 28
 	// learn is the number of days without anomalies at the start, while the usual values are unknown.
 	learn = 1.5
 	// far is the minimum of an anomaly in robust deviations, and record the minimum ratio to the largest deviation before.
@@ -154,7 +156,8 @@ func (d *detector) step(t int) scored {
 		}
 		score := d.score(t, i, m)
 		if score > best.score {
-			best = scored{score, expected + m, expected, Shift}
+			value := d.level(t, d.windows[i].steps)
+			best = scored{score, value, value - m, Shift}
 			if i == 0 {
 				best.kind = High
 				if m < 0 {
@@ -240,6 +243,17 @@ func (d *detector) mean(t, steps int) (float64, bool) {
 	return sum / float64(n), 2*n > steps
 }
 
+// level returns the mean of the values over the last steps, of those that a residual is known of.
+func (d *detector) level(t, steps int) float64 {
+	sum, n := 0.0, 0
+	for i := max(0, t-steps+1); i <= t; i++ {
+		if !math.IsNaN(d.rest[i]) {
+			sum, n = sum+d.y[i], n+1
+		}
+	}
+	return sum / float64(n)
+}
+
 // score returns how far a mean deviates from earlier ones, relative to the largest deviation before.
 func (d *detector) score(t, i int, m float64) float64 {
 	w := &d.windows[i]
@@ -255,7 +269,7 @@ func (d *detector) score(t, i int, m float64) float64 {
 	}
 	before := 0.0
 	for _, p := range w.highest {
-		if t-p.at > w.steps && t-p.at <= 2*days*d.day {
+		if t-p.at > w.steps && t-p.at <= remembered*d.day {
 			before = max(before, p.score)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// AnomalyRule reports deviations of sites, nodes and owners from their past, found by analysis/anomaly.
+// AnomalyRule reports deviations of sites, nodes, services and their owners from their past, found by analysis/anomaly.
 type AnomalyRule struct {
 	On bool `yaml:"on"`
 }
@@ -30,12 +30,14 @@ func AnomalyText(kind, figure string, value, expected float64) string {
 	return say("anomaly."+kind, phrase.Words{"what": what, "value": write(value), "expected": write(expected)})
 }
 
-// ClimbText describes rising memory: seconds until it is full, and bytes per hour.
-func ClimbText(seconds, bytes float64) string {
-	return say("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": format.Bytes(bytes)})
+// ClimbText describes rising memory: seconds until its limit, bytes per hour, and the limit in bytes.
+func ClimbText(seconds, bytes, limit float64) string {
+	return say("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": format.Bytes(bytes), "limit": format.Bytes(limit)})
 }
 
-// PeersText describes a node whose power, in watts, differs from its peers.
-func PeersText(value, peers float64) string {
-	return say("anomaly.peers", phrase.Words{"value": format.Watts(value), "peers": format.Watts(peers)})
+// PeersText describes a node whose power, in watts, differs from that of a number of nodes that have the same.
+func PeersText(value, peers float64, count int, like string) string {
+	return say("anomaly.peers", phrase.Words{"value": format.Watts(value), "peers": format.Watts(peers),
+		"count": format.Count(float64(count)),
+		"like":  like})
 }

@@ -1,12 +1,18 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"reckon/analysis/anomaly"
 	"reckon/analysis/misuse"
+	"reckon/internal/quantiles"
+	"reckon/store"
 )
 
 const (
@@ -14,14 +20,18 @@ const (
 	odd = 1.5
 	// oddFor is how long after its last hour an event is a finding.
 	oddFor = 24 * time.Hour
-	// fullWithin is the maximum time until memory reaches its limit, hours, for a rise to be a finding.
-	fullWithin = 72
-	// peerHours is the number of hours over which a node is compared with the others of its site.
+	// together is the longest time between events of two figures of a subject that are one event.
+	together = 3 * time.Hour
+	// fullWithin is the maximum time until memory reaches its limit, hours, for a rise to be a finding; within soonFull it is graver.
+	fullWithin, soonFull = 14 * 24, 72
+	// peerHours is the number of hours over which a node is compared with those like it.
 	peerHours = 72
 )
 
-// Anomalies returns the anomalies of sites, nodes and owners in the last day: hours that deviate from the pattern of the past, level
-// shifts, memory that rises towards its limit, and nodes with unusual power for their site. They are evaluated once an hour.
+// Anomalies returns the anomalies of sites, nodes, running services and their owners in the last day: hours that deviate from the pattern
+// of the past, level shifts, memory that rises towards its limit, and nodes with unusual power among those that have the same. What
+// several figures of a subject show at one time is one anomaly. Owners of batch work alone have no pattern. They are evaluated once an
+// hour.
 func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -29,84 +39,170 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	if err != nil || end.IsZero() || end.Equal(k.oddAt) {
 		return k.odd, err
 	}
-	var found []misuse.Finding
-	peers := map[string][]series{} // by site
-	take := func(list []series) error {
-		for i := range list {
-			s := &list[i]
-			found = append(found, s.events(end)...)
-			if f, ok := s.climb(end); ok {
-				found = append(found, f)
-			}
-			if s.subject == Node && s.figure == "watts" {
-				peers[s.site] = append(peers[s.site], *s)
-			}
-		}
-		return ctx.Err()
+	l, err := k.limits(ctx, end)
+	if err != nil {
+		return nil, fmt.Errorf("detect anomalies: %w", err)
+	}
+	x := search{end: end, limits: l, subjects: map[subject][]happened{}, peers: map[string][]series{}, owners: map[string]bool{}}
+	if err := k.runningServices(ctx, end, func(w *store.Workload) error {
+		x.owners[w.Owner] = true
+		return k.recent(ctx, end, w, x.take)
+	}); err != nil {
+		return nil, fmt.Errorf("detect anomalies: %w", err)
 	}
 	for _, of := range []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners} {
-		if err := of(ctx, end, take); err != nil {
+		if err := of(ctx, end, x.take); err != nil {
 			return nil, fmt.Errorf("detect anomalies: %w", err)
 		}
 	}
-	for _, group := range peers {
-		found = append(found, unlike(group, end)...)
-	}
-	k.odd, k.oddAt = found, end
-	return found, nil
+	k.odd, k.oddAt = x.findings(), end
+	return k.odd, nil
 }
 
-// finding returns a finding about the subject of the series.
-func (s *series) finding(part string, end time.Time, first time.Time) misuse.Finding {
-	f := misuse.Finding{Rule: misuse.Anomaly, Severity: misuse.Low, Site: s.site, Owner: s.owner, Part: part, First: first, Last: end}
-	if s.subject == Node {
-		f.Node = s.name
-	}
-	return f
+// subject is what an anomaly is about.
+type subject struct{ subject, site, owner, name string }
+
+// happened is an event of one figure.
+type happened struct {
+	figure      string
+	event       anomaly.Event
+	first, last time.Time // hours that it began and ended
 }
 
-// events returns the events of the last day; each is one finding.
-func (s *series) events(end time.Time) []misuse.Finding {
-	var out []misuse.Finding
-	for _, e := range anomaly.Detect(s.values, anomaly.Config{Day: 24, Threshold: odd}) {
-		at := func(i int) time.Time { return end.Add(-time.Duration(len(s.values)-i) * time.Hour) }
-		if end.Sub(at(e.Last+1)) >= oddFor {
+// search looks for the anomalies of one hour.
+type search struct {
+	end      time.Time
+	limits   *limits
+	subjects map[subject][]happened
+	peers    map[string][]series // by what they have
+	owners   map[string]bool     // of services
+	climbs   []misuse.Finding
+}
+
+// take looks at series.
+func (x *search) take(list []series) error {
+	for i := range list {
+		s := &list[i]
+		if s.subject == Owner && !x.owners[s.owner] {
 			continue
 		}
-		f := s.finding(s.figure, at(e.Last+1), at(e.First))
-		f.Text = misuse.AnomalyText(string(e.Kind), s.figure, e.Value, e.Expected)
-		f.Evidence = []misuse.Evidence{
-			{Text: "value", Value: e.Value, Unit: unit(s.figure)},
-			{Text: "expected from the days before", Value: e.Expected, Unit: unit(s.figure)},
-			{Text: "how far outside, in thresholds", Value: e.Score, Unit: "count"},
+		x.events(s)
+		x.climb(s)
+		if s.subject == Node && s.figure == "watts" {
+			like := s.site + ": " + x.limits.like(s)
+			x.peers[like] = append(x.peers[like], *s)
 		}
-		out = append(out, f)
+	}
+	return nil
+}
+
+// events notes the events of the last day.
+func (x *search) events(s *series) {
+	at := func(i int) time.Time { return x.end.Add(-time.Duration(len(s.values)-i) * time.Hour) }
+	of := subject{s.subject, s.site, s.owner, s.name}
+	for _, e := range anomaly.Detect(s.values, anomaly.Config{Day: 24, Threshold: odd}) {
+		h := happened{s.figure, e, at(e.First), at(e.Last + 1)}
+		if x.end.Sub(h.last) < oddFor && s.matters(&e) {
+			x.subjects[of] = append(x.subjects[of], h)
+		}
+	}
+}
+
+// least amounts of a deviation that anybody would look at, by figure.
+var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "watts": 20, "gpus": 0.2, "disk_bytes_per_second": 4e6,
+	"network_bytes_per_second": 4e6}
+
+// matters reports whether an event is large enough for a finding: half of the range in which the figure was before, and no trifle.
+func (s *series) matters(e *anomaly.Event) bool {
+	before := slices.DeleteFunc(slices.Clone(s.values[:e.First]), math.IsNaN)
+	slices.Sort(before)
+	usual := quantiles.Linear(before, 0.99) - quantiles.Linear(before, 0.01)
+	return math.Abs(e.Value-e.Expected) >= max(leastOdd[s.figure], usual/2)
+}
+
+// climb notes memory that will reach its limit.
+func (x *search) climb(s *series) {
+	limit := s.capacity
+	if s.subject == Workload {
+		limit = s.limit
+	}
+	if s.figure != "memory_bytes" || s.subject != Node && s.subject != Workload || limit == 0 {
+		return
+	}
+	c, ok := anomaly.Climbing(s.values, limit, fullWithin)
+	if !ok {
+		return
+	}
+	f := subject{s.subject, s.site, s.owner, s.name}.finding("memory-climbs", x.end.Add(-24*time.Hour), x.end)
+	if c.Steps <= soonFull {
+		f.Severity = misuse.Medium
+	}
+	f.Text = misuse.ClimbText(c.Steps*3600, c.PerStep, limit)
+	f.Evidence = []misuse.Evidence{
+		{Text: "memory in use", Value: s.values[len(s.values)-1], Unit: "bytes", Limit: &limit},
+		{Text: "until its limit at this rate", Value: c.Steps * 3600, Unit: "seconds"},
+	}
+	x.climbs = append(x.climbs, f)
+}
+
+// findings returns a finding for each event of a subject, whichever of its figures shows it.
+func (x *search) findings() (out []misuse.Finding) {
+	for of, list := range x.subjects {
+		slices.SortFunc(list, func(a, b happened) int { return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.figure, b.figure)) })
+		for len(list) > 0 {
+			n, last := 1, list[0].last
+			for n < len(list) && !list[n].first.After(last.Add(together)) {
+				last = later(last, list[n].last)
+				n++
+			}
+			out = append(out, of.happened(list[:n], last))
+			list = list[n:]
+		}
+	}
+	out = append(out, x.climbs...)
+	for like, group := range x.peers {
+		_, like, _ = strings.Cut(like, ": ")
+		out = append(out, unlike(group, like, x.end)...)
 	}
 	return out
 }
 
-// climb returns a finding if the memory of a node will reach its capacity.
-func (s *series) climb(end time.Time) (misuse.Finding, bool) {
-	if s.subject != Node || s.figure != "memory_bytes" {
-		return misuse.Finding{}, false
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	c, ok := anomaly.Climbing(s.values, s.capacity, fullWithin)
-	if !ok {
-		return misuse.Finding{}, false
-	}
-	f := s.finding("memory-climbs", end, end.Add(-24*time.Hour))
-	f.Severity = misuse.Medium
-	f.Text = misuse.ClimbText(c.Steps*3600, c.PerStep)
-	limit := s.capacity
-	f.Evidence = []misuse.Evidence{
-		{Text: "memory in use", Value: s.values[len(s.values)-1], Unit: "bytes", Limit: &limit},
-		{Text: "until it is full at this rate", Value: c.Steps * 3600, Unit: "seconds"},
-	}
-	return f, true
+	return a
 }
 
-// unlike returns the nodes with unusual power for their site.
-func unlike(group []series, end time.Time) []misuse.Finding {
+// happened returns the finding of one event, which ended at a time: the figure that is farthest outside speaks for all.
+func (of subject) happened(list []happened, last time.Time) misuse.Finding {
+	list = slices.Clone(list)
+	f := of.finding("odd since "+list[0].first.Format("2006-01-02 15:04"), list[0].first, last)
+	slices.SortStableFunc(list, func(a, b happened) int { return cmp.Compare(b.event.Score, a.event.Score) })
+	f.Text = misuse.AnomalyText(string(list[0].event.Kind), list[0].figure, list[0].event.Value, list[0].event.Expected)
+	for _, h := range list {
+		u := unit(h.figure)
+		f.Evidence = append(f.Evidence, misuse.Evidence{Text: h.figure, Value: h.event.Value, Unit: u},
+			misuse.Evidence{Text: h.figure + " expected from the days before", Value: h.event.Expected, Unit: u},
+			misuse.Evidence{Text: "how far outside " + h.figure + " was, in thresholds", Value: h.event.Score, Unit: "count"})
+	}
+	return f
+}
+
+// finding returns a finding about the subject.
+func (of subject) finding(part string, first, last time.Time) misuse.Finding {
+	f := misuse.Finding{Rule: misuse.Anomaly, Severity: misuse.Low, Site: of.site, Owner: of.owner, Part: part, First: first, Last: last}
+	switch of.subject {
+	case Node:
+		f.Node = of.name
+	case Workload:
+		f.Workload = of.name
+	}
+	return f
+}
+
+// unlike returns the nodes with unusual power among those that have the same.
+func unlike(group []series, like string, end time.Time) []misuse.Finding {
 	var lines [][]float64
 	for i := range group {
 		v := group[i].values
@@ -114,10 +210,11 @@ func unlike(group []series, end time.Time) []misuse.Finding {
 	}
 	var out []misuse.Finding
 	for _, u := range anomaly.Peers(lines) {
-		f := group[u.Index].finding("unlike-peers", end, end.Add(-peerHours*time.Hour))
-		f.Text = misuse.PeersText(u.Value, u.Peers)
+		s := &group[u.Index]
+		f := subject{s.subject, s.site, s.owner, s.name}.finding("unlike-peers", end.Add(-peerHours*time.Hour), end)
+		f.Text = misuse.PeersText(u.Value, u.Peers, len(group)-1, like)
 		f.Evidence = []misuse.Evidence{{Text: "power, median of three days", Value: u.Value, Unit: "watts"},
-			{Text: "of the other nodes of the site", Value: u.Peers, Unit: "watts"}}
+			{Text: "median of the nodes like it", Value: u.Peers, Unit: "watts"}}
 		out = append(out, f)
 	}
 	return out

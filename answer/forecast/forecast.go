@@ -69,6 +69,8 @@ type Keeper struct {
 	odd   []misuse.Finding
 	oddAt time.Time // end of the last search for anomalies
 
+	past map[machine]*kept // hours of services, by site, and id and owner
+
 	limitsMu sync.Mutex
 	known    *limits
 }
@@ -302,7 +304,7 @@ func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, ste
 	case Owner:
 		err = k.ownersNamed(ctx, end, []string{name}, take)
 	case Workload:
-		err = k.service(ctx, end, series{subject: Workload, site: site, name: name, owner: owner}, take)
+		err = k.service(ctx, end, past*24, series{subject: Workload, site: site, name: name, owner: owner}, take)
 	}
 	return out, measured, err
 }

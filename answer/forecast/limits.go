@@ -29,7 +29,8 @@ type limits struct {
 	at   time.Time
 	gpus map[machine]gpuSet
 	// sites has the cores and the memory, bytes, that the nodes of each site have together: what its owners and services can use at most.
-	sites map[string]map[string]float64
+	sites  map[string]map[string]float64
+	memory map[machine]float64 // of nodes, bytes
 }
 
 // limits reads what the machines have, once for each end. Where the series cannot be asked the number of GPUs is unknown.
@@ -39,7 +40,7 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 	if k.known != nil && k.known.at.Equal(end) {
 		return k.known, nil
 	}
-	l := &limits{at: end, gpus: map[machine]gpuSet{}, sites: map[string]map[string]float64{}}
+	l := &limits{at: end, gpus: map[machine]gpuSet{}, sites: map[string]map[string]float64{}, memory: map[machine]float64{}}
 	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanHour, By: []string{"site"}})
 	if err != nil {
 		return nil, fmt.Errorf("read the hours of sites: %w", err)
@@ -56,6 +57,16 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 			if v := r.capacity(u); v != nil {
 				l.sites[u.Site][r.figure] = max(l.sites[u.Site][r.figure], *v/hour)
 			}
+		}
+	}
+	rows, err = k.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
+	if err != nil {
+		return nil, fmt.Errorf("read what nodes have: %w", err)
+	}
+	for i := range rows {
+		if u := &rows[i]; u.NodeMemoryByteSeconds != nil && u.UpSeconds != nil && *u.UpSeconds > 0 {
+			l.memory[machine{u.Site, u.Node}] = *u.NodeMemoryByteSeconds / *u.UpSeconds
 		}
 	}
 	const have = `count by (site, node, model) (count by (site, node, vendor, device, model) ` +
@@ -92,6 +103,8 @@ func (l *limits) bound(list []series) {
 			s.capacity = l.gpus[machine{s.site, node}].count
 		case s.figure == "watts":
 			s.capacity = headroom * most(s.values)
+		case s.subject == Workload && s.figure == "memory_bytes" && s.limit > 0:
+			s.capacity = s.limit
 		case s.subject == Owner || s.subject == Workload:
 			s.capacity = l.sites[s.site][s.figure]
 		}

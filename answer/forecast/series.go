@@ -21,6 +21,7 @@ type series struct {
 	values                             []float64
 	capacity                           float64 // 0 for none
 	cores                              float64 // that a node has
+	limit                              float64 // of the memory of a service, bytes; 0 for none
 }
 
 func (s *series) measured() int {
@@ -349,6 +350,12 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 
 // services reads the running services with the highest use since they started, at least two days ago.
 func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series) error) error {
+	clear(k.past) // read anew once a day, with what came late
+	return k.runningServices(ctx, end, func(w *store.Workload) error { return k.recent(ctx, end, w, take) })
+}
+
+// runningServices passes the running services with the highest use since they started, at least two days ago.
+func (k *Keeper) runningServices(ctx context.Context, end time.Time, each func(*store.Workload) error) error {
 	live := true
 	rows, _, err := k.Catalogue.Workloads(ctx,
 		store.Filter{Kinds: workload.Words(workload.Services()), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
@@ -360,15 +367,81 @@ func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series
 		if end.Sub(w.Start) < least*time.Hour {
 			continue
 		}
-		if err := k.service(ctx, end, series{subject: Workload, site: w.Site, owner: w.Owner, name: w.ID}, take); err != nil {
+		if err := each(w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// service reads the figures of one workload from the series.
-func (k *Keeper) service(ctx context.Context, end time.Time, of series, take func([]series) error) error {
+// kept are the hours of a service up to a time.
+type kept struct {
+	to   time.Time
+	list []series
+}
+
+// recent passes the figures of a service. Only the hours after those that were read before are read.
+func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, take func([]series) error) error {
+	l, err := k.limits(ctx, end)
+	if err != nil {
+		return err
+	}
+	of := series{subject: Workload, site: w.Site, owner: w.Owner, name: w.ID}
+	for _, n := range w.Nodes {
+		of.limit += l.memory[machine{w.Site, n}]
+	}
+	if w.LimitMemoryBytes != nil {
+		of.limit = *w.LimitMemoryBytes
+	}
+	id := machine{w.Site, w.ID + "\x00" + w.Owner}
+	have := k.past[id]
+	hours := past * 24
+	if have != nil && end.Sub(have.to) >= 0 && end.Sub(have.to) < 24*time.Hour {
+		hours = int(end.Sub(have.to) / time.Hour)
+	} else {
+		have = &kept{}
+	}
+	err = k.service(ctx, end, hours, of, func(list []series) error {
+		if len(have.list) > 0 {
+			list = joinHours(have.list, list, hours)
+		}
+		have.to, have.list = end, list
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if k.past == nil {
+		k.past = map[machine]*kept{}
+	}
+	k.past[id] = have
+	return take(have.list)
+}
+
+// joinHours moves the hours of old series on by some and fills these in from new ones.
+func joinHours(old, list []series, hours int) []series {
+	if hours == 0 {
+		return old
+	}
+	for i := range old {
+		s := &old[i]
+		s.values = append(s.values[hours:], gridTo(time.Time{}).empty()[:hours]...)
+		j := slices.IndexFunc(list, func(n series) bool { return n.figure == s.figure })
+		if j >= 0 {
+			s.capacity = list[j].capacity
+			copy(s.values[len(s.values)-hours:], list[j].values[len(list[j].values)-hours:])
+		}
+	}
+	for i := range list {
+		if !slices.ContainsFunc(old, func(o series) bool { return o.figure == list[i].figure }) {
+			old = append(old, list[i])
+		}
+	}
+	return old
+}
+
+// service reads the figures of one workload from the series, of the last hours.
+func (k *Keeper) service(ctx context.Context, end time.Time, hours int, of series, take func([]series) error) error {
 	select1 := "{workload=" + strconv.Quote(of.name)
 	if of.site != "" {
 		select1 += ",site=" + strconv.Quote(of.site)
@@ -384,7 +457,7 @@ func (k *Keeper) service(ctx context.Context, end time.Time, of series, take fun
 		{"disk_bytes_per_second", counter(figure.IO)},
 		{"network_bytes_per_second", counter(figure.Network)},
 	} {
-		found, err := k.query(ctx, end, f[1])
+		found, err := k.query(ctx, end, hours, f[1])
 		if err != nil {
 			return fmt.Errorf("read %s of %s: %w", f[0], of.name, err)
 		}
@@ -422,7 +495,7 @@ func (k *Keeper) fileSystemsOn(ctx context.Context, end time.Time, site, node st
 	if site != "" {
 		select1 += ",site=" + strconv.Quote(site)
 	}
-	found, err := k.query(ctx, end, "min by (site, mountpoint) (avg_over_time(node_filesystem_avail_bytes"+select1+"}[1h]))")
+	found, err := k.query(ctx, end, past*24, "min by (site, mountpoint) (avg_over_time(node_filesystem_avail_bytes"+select1+"}[1h]))")
 	if err != nil {
 		return fmt.Errorf("read the file systems of %s: %w", node, err)
 	}
@@ -432,10 +505,13 @@ func (k *Keeper) fileSystemsOn(ctx context.Context, end time.Time, site, node st
 	return take(found)
 }
 
-// query evaluates an expression at the end of each hour. The name of a series is its mount point.
-func (k *Keeper) query(ctx context.Context, end time.Time, expr string) ([]series, error) {
+// query evaluates an expression at the end of each of the last hours. The name of a series is its mount point.
+func (k *Keeper) query(ctx context.Context, end time.Time, hours int, expr string) ([]series, error) {
+	if hours == 0 {
+		return nil, nil
+	}
 	g := gridTo(end)
-	q, err := k.Engine.NewRangeQuery(ctx, k.Series, nil, expr, g.from.Add(time.Hour), g.to, time.Hour)
+	q, err := k.Engine.NewRangeQuery(ctx, k.Series, nil, expr, g.to.Add(-time.Duration(hours-1)*time.Hour), g.to, time.Hour)
 	if err != nil {
 		return nil, err
 	}
