@@ -68,18 +68,28 @@ type classes struct {
 	byNode map[nodeName]*class
 }
 
-// classify groups nodes and counts those with free capacity for the query.
-func classify(nodes []wire.Node, q wire.FitQuery) classes {
-	scheduled := map[string]bool{} // sites with a batch system
+// unscheduled are the nodes that are in no partition, where the site's batch system has partitions: login and service nodes.
+func unscheduled(nodes []wire.Node) map[nodeName]bool {
+	sites, out := map[string]bool{}, map[nodeName]bool{}
+	partitions := func(n *wire.Node) bool { return n.Batch != nil && len(n.Batch.Partitions) > 0 }
 	for i := range nodes {
-		if b := nodes[i].Batch; b != nil && len(b.Partitions) > 0 {
-			scheduled[nodes[i].Site] = true
+		sites[nodes[i].Site] = sites[nodes[i].Site] || partitions(&nodes[i])
+	}
+	for i := range nodes {
+		if n := &nodes[i]; sites[n.Site] && !partitions(n) {
+			out[nodeName{n.Site, n.Node}] = true
 		}
 	}
+	return out
+}
+
+// classify groups nodes and counts those with free capacity for the query.
+func classify(nodes []wire.Node, q wire.FitQuery) classes {
+	apart := unscheduled(nodes)
 	out := classes{map[string]*class{}, map[nodeName]*class{}}
 	for i := range nodes {
 		n := &nodes[i]
-		c := out.of(n, scheduled[n.Site] && (n.Batch == nil || len(n.Batch.Partitions) == 0))
+		c := out.of(n, apart[nodeName{n.Site, n.Node}])
 		if n.Batch != nil {
 			c.addPartitions(n.Batch.Partitions...)
 		}

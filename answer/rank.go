@@ -312,6 +312,7 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 	for _, n := range q.Nodes {
 		wanted[n] = true
 	}
+	apart := unscheduled(r.nodes)
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		if q.Site != "" && n.Site != q.Site || len(wanted) > 0 && !wanted[n.Node] {
@@ -331,6 +332,7 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 				one.Pressure = *v
 			}
 		}
+		one.NoPartition = len(wanted) == 0 && apart[nodeName{n.Site, n.Node}]
 		if b := n.Batch; b != nil {
 			one.Closed = one.Closed || !b.Open
 			one.HeldCores, one.HeldMemory, one.HeldGPUs = orNaN(b.CoresHeld), orNaN(b.MemoryHeld), orNaN(b.GPUsHeld)
@@ -458,7 +460,7 @@ func reasonWords(w rank.Reason) []string {
 	out := []string{}
 	for i, word := range []string{"accepts no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale",
 		"cores tight by forecast", "memory tight by forecast", "tasks wait", "power unknown (highest of the others used)",
-		"data is elsewhere"} {
+		"data is elsewhere", "keeps GPUs or memory from other work", "in no partition"} {
 		if w&(1<<i) != 0 {
 			out = append(out, word)
 		}

@@ -142,8 +142,8 @@ func choose(t *table, o *Options) *Result {
 	for _, c := range out.candidates {
 		r.Candidates = append(r.Candidates, c.Candidate)
 	}
-	r.Chosen, r.Score = best.Family, best.Score
-	r.Baseline = out.candidates[0].Score
+	r.Chosen, r.Score = best.Family, stated(t, best.pred)
+	r.Baseline = stated(t, out.candidates[0].pred)
 	parts, err := best.fitAll(t, o)
 	if err != nil {
 		// The fit of the whole failed although every fold succeeded: the mean always fits.
@@ -162,7 +162,8 @@ func choose(t *table, o *Options) *Result {
 func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []float64) *powermodel.Model {
 	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version,
 		Name: o.Name, Domain: o.Domain, Machine: o.Machine, Parts: parts,
-		Band: band(t.y, pred, t.weights(false))}
+	}
+	m.Band = band(t.y, pred, t.weights(false))
 	if m.Name == "" {
 		m.Name = r.Chosen
 	}
@@ -186,6 +187,7 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 	}
 	if len(t.names) < fewestParts {
 		m.Training.Score, m.Training.Baseline = powermodel.Score{}, powermodel.Score{}
+		m.Band = powermodel.Band{}
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("%d parts are too few to state an error; %d or more workloads are needed", len(t.names), fewestParts))
 	}
@@ -193,7 +195,7 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 }
 
 // band returns the 5th and 95th percentile of measured over modelled power on rows
-// that the model had not seen, widened a little because of the small sample.
+// that the model had not seen, widened a little because of the small sample; no band for fewer than five rows.
 func band(y, pred, w []float64) powermodel.Band {
 	var ratio, weight []float64
 	for i, p := range pred {
@@ -201,10 +203,10 @@ func band(y, pred, w []float64) powermodel.Band {
 			ratio, weight = append(ratio, y[i]/p), append(weight, w[i])
 		}
 	}
-	b := powermodel.Band{Coverage: 0.9, Low: 0.5, High: 2, Points: len(ratio)}
-	if len(ratio) < 5 {
-		return b
+	if len(ratio) < fewestParts {
+		return powermodel.Band{}
 	}
+	b := powermodel.Band{Coverage: 0.9, Points: len(ratio)}
 	order := make([]int, len(ratio))
 	for i := range order {
 		order[i] = i

@@ -94,8 +94,8 @@ type validation struct{ candidates []candidate }
 // appended to v.candidates.
 func (v *validation) choose(t *table) *candidate {
 	best, simple := v.pick(t.protocol)
-	if best == simple {
-		return &v.candidates[best]
+	if best == simple || v.candidates[simple].Family == Root {
+		return &v.candidates[simple] // the root is what servers at a wall meter follow: nothing is added to it by chance
 	}
 	a, b := &v.candidates[simple], &v.candidates[best]
 	c := candidate{Candidate: Candidate{Family: a.Family + " & " + b.Family}, pred: make([]float64, len(t.y))}
@@ -309,6 +309,40 @@ func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
 	return s, folds
 }
 
+// stated is the score to state: of a calibration, that of the levels between others. To leave out the lowest or the highest level
+// extrapolates, which the fitted model does not do within its range; that error is stated apart.
+func stated(t *table, pred []float64) powermodel.Score {
+	s, folds := foldScore(t, pred)
+	if t.protocol != ByLevel || len(folds) < fewestParts {
+		return s
+	}
+	low, high := 0, 0
+	for i, y := range t.y {
+		if y < t.y[low] {
+			low = i
+		}
+		if y > t.y[high] {
+			high = i
+		}
+	}
+	inner := *t
+	inner.y, inner.group = nil, nil
+	var kept []float64
+	for i, g := range t.group {
+		if g != t.group[low] && g != t.group[high] {
+			inner.y, inner.group, kept = append(inner.y, t.y[i]), append(inner.group, g), append(kept, pred[i])
+		}
+	}
+	in := inner.renumber()
+	if len(in.names) == 0 {
+		return s
+	}
+	outside := (folds[t.group[low]] + folds[t.group[high]]) / 2
+	s, _ = foldScore(in, kept)
+	s.Outside = outside
+	return s
+}
+
 // score compares predictions with measured power, row by row.
 func score(y, pred []float64) powermodel.Score {
 	s := powermodel.Score{Points: len(y)}
@@ -379,8 +413,9 @@ func Validate(d Data, o Options) (*Nested, error) {
 			}
 		}
 	}
-	r.Score, r.Errors = foldScore(t, pred)
-	r.Baseline, r.BaselineErrors = foldScore(t, base)
+	_, r.Errors = foldScore(t, pred)
+	_, r.BaselineErrors = foldScore(t, base)
+	r.Score, r.Baseline = stated(t, pred), stated(t, base)
 	return r, nil
 }
 

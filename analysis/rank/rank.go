@@ -1,5 +1,6 @@
 // Package rank orders nodes for one piece of work: first nodes with enough free capacity and a known load, by the watts
-// that the work would add there. If the work reads data that is on some of the nodes, those with more of it come first within a
+// that the work would add there. Nodes whose free GPUs or large memory the work would leave unused come after the others that fit. If the
+// work reads data that is on some of the nodes, those with more of it come first within a
 // tier: moving data costs more than the difference in watts.
 //
 // The watts come from each node's own curve of power by share of its cores in use, at the expected load: the mean of its
@@ -44,6 +45,7 @@ type Node struct {
 	Pressure                float64 // share of the time in which some task waits, 0 to 1
 	Age                     float64 // since the last measurement, seconds; negative if its clock is ahead
 	Closed                  bool    // accepts no work
+	NoPartition             bool    // the batch system that has the other nodes does not have it
 	Data                    float64 // share of the data of the work that is on it, 0 to 1; NaN if unknown
 	Curve                   Curve
 	GPUWatts                float64 // per busy GPU; 0 if unknown
@@ -89,6 +91,8 @@ const (
 	UnderPressure
 	NoCurve // the watts are the highest of the other nodes
 	DataElsewhere
+	Strands // GPUs, or much memory, that other work needs would stay unused
+	NoPartition
 )
 
 // Place is the verdict on one node.
@@ -131,10 +135,13 @@ func (w *Work) use() float64 {
 // Rank orders the nodes for the work, the best first. It appends to out[:0] and returns the result.
 func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	out = out[:0]
-	most, data := math.NaN(), 0.0
+	most, data, large := math.NaN(), 0.0, largeMemory(nodes)
 	for i := range nodes {
 		p := judge(&c, &w, &nodes[i])
 		p.Node, p.Data = i, known(nodes[i].Data)
+		if w.strands(&nodes[i], large) {
+			p.Why |= Strands
+		}
 		data = max(data, p.Data)
 		if p.Watts > most || math.IsNaN(most) {
 			most = p.Watts
@@ -154,12 +161,31 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	return out
 }
 
+// largeMemory returns from which memory on a node is a large one: twice the geometric mean.
+func largeMemory(nodes []Node) float64 {
+	sum, n := 0.0, 0.0
+	for i := range nodes {
+		if v := nodes[i].Memory; v > 0 {
+			sum, n = sum+math.Log(v), n+1
+		}
+	}
+	return 2 * math.Exp(sum/n) // NaN, which nothing reaches, without any
+}
+
+// strands reports whether the work would leave unused what the node has and others need: free GPUs, or three quarters of a large memory.
+func (w *Work) strands(n *Node, large float64) bool {
+	return w.GPUs == 0 && n.GPUs > known(n.HeldGPUs) || w.Memory > 0 && n.Memory >= large && w.Memory < n.Memory/4
+}
+
 // better compares two places; equal ones are ordered by node name, so that the result does not depend on the order of the list.
 func better(a, b *Place, nodes []Node) int {
 	if a.Tier != b.Tier {
 		return cmp.Compare(a.Tier, b.Tier)
 	}
 	if d := cmp.Compare(b.Data, a.Data); d != 0 {
+		return d
+	}
+	if d := cmp.Compare(a.Why&Strands, b.Why&Strands); d != 0 {
 		return d
 	}
 	// An unknown curve is no better than the worst known one.
@@ -213,6 +239,9 @@ const slack = 1e-9
 func (p *Place) fit(w *Work, n *Node) {
 	if n.Closed {
 		p.Why |= Closed
+	}
+	if n.NoPartition {
+		p.Why |= NoPartition
 	}
 	// The negated comparison holds for NaN too.
 	if w.Cores > 0 && !(known(n.HeldCores)+w.Cores <= n.Cores*(1+slack)) {

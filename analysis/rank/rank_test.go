@@ -312,3 +312,30 @@ func TestScores(t *testing.T) {
 		}
 	}
 }
+
+// TestStranded: work without GPUs, or with little memory, leaves nodes with them to other work, whatever the watts.
+func TestStranded(t *testing.T) {
+	cheap := func(n *Node) { n.Curve = straight(100, 110) }
+	for name, special := range map[string]func(*Node){
+		"free GPUs":    func(n *Node) { n.GPUs, n.HeldGPUs = 4, 1; cheap(n) },
+		"large memory": func(n *Node) { n.Memory, n.UsedMemory, n.HeldMemory = 1000, 50, 50; cheap(n) },
+	} {
+		nodes := []Node{node("special", special), node("plain"), node("other"), node("full", func(n *Node) { n.HeldCores = 10 })}
+		got := Rank(Default(), small, nodes, nil)
+		if names := []string{nodes[got[0].Node].Name, nodes[got[1].Node].Name, nodes[got[2].Node].Name}; !slices.Equal(names, []string{"other", "plain", "special"}) {
+			t.Errorf("%s: %v", name, names)
+		}
+		if got[2].Why&Strands == 0 || got[0].Why&Strands != 0 || got[3].Tier != NoRoom {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	gpu := Work{Cores: 1, Memory: 10, GPUs: 1, UseCores: nan}
+	nodes := []Node{node("gpu", func(n *Node) { n.GPUs = 4 }), node("plain")}
+	if got := Rank(Default(), gpu, nodes, nil); nodes[got[0].Node].Name != "gpu" || got[0].Why&Strands != 0 {
+		t.Errorf("work with GPUs: %+v", got)
+	}
+	outside := []Node{node("login", func(n *Node) { n.NoPartition = true; cheap(n) }), node("plain")}
+	if got := Rank(Default(), small, outside, nil); got[1].Why != NoPartition || got[1].Tier != NoRoom {
+		t.Errorf("a node in no partition: %+v", got)
+	}
+}

@@ -99,12 +99,22 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 			errorText(tr.Baseline.MAPE))
 	}
 	line("error", said)
-	line("band", fmt.Sprintf("%.0f %% of measurements were %s to %s of the modelled power", 100*m.Band.Coverage, errorText(m.Band.Low),
-		errorText(m.Band.High)))
+	if tr.Score.Outside > 0 {
+		line("outside", fmt.Sprintf("MAPE %s below the lowest and above the highest of the other levels", errorText(tr.Score.Outside)))
+	}
+	band := "not stated: it was fitted to too little"
+	if m.Band.Coverage > 0 {
+		band = fmt.Sprintf("%.0f %% of measurements were %s to %s of the modelled power", 100*m.Band.Coverage, errorText(m.Band.Low),
+			errorText(m.Band.High))
+	}
+	line("band", band)
 	if len(m.Features) == 0 {
 		p := m.Predict(nil)
-		_, err := fmt.Fprintf(w, "\nIt is the same power always: %s (%s to %s).\n", term.Watts(&p.Watts), term.Watts(&p.Low),
-			term.Watts(&p.High))
+		between := ""
+		if m.Band.Coverage > 0 {
+			between = fmt.Sprintf(" (%s to %s)", term.Watts(&p.Low), term.Watts(&p.High))
+		}
+		_, err := fmt.Fprintf(w, "\nIt is the same power always: %s%s.\n", term.Watts(&p.Watts), between)
 		return err
 	}
 	points := [][]float64{vector(m, 0), vector(m, 0.5), vector(m, 1)}
@@ -175,8 +185,10 @@ func explain(g *globals, m *powermodel.Model, points [][]float64, titles []strin
 	}
 	last := m.Predict(points[len(points)-1])
 	if len(points) == 1 {
-		fmt.Fprintf(g.stdout, "\nMeasured power is between %s and %s in %.0f of 100 cases.\n", term.Watts(&last.Low),
-			term.Watts(&last.High), 100*m.Band.Coverage)
+		if m.Band.Coverage > 0 {
+			fmt.Fprintf(g.stdout, "\nMeasured power is between %s and %s in %.0f of 100 cases.\n", term.Watts(&last.Low),
+				term.Watts(&last.High), 100*m.Band.Coverage)
+		}
 		if last.Outside > 0 {
 			fmt.Fprintf(g.stdout, "Note: here it guesses. Values outside the range that it was trained on: %d of %d, furthest %s.\n",
 				last.Outside, len(m.Features), m.Features[last.Furthest].Name)

@@ -112,6 +112,9 @@ type Score struct {
 	DRE float64 `json:"dre"`
 	// Worst is the MAPE of the worst fold.
 	Worst float64 `json:"worst_fold_mape"`
+	// Outside is the MAPE at the lowest and the highest level of a calibration, each left out of its fit; it is in no other figure.
+	// 0 where it is not known apart.
+	Outside float64 `json:"outside_mape,omitempty"`
 }
 
 // Prediction is the result of a model for one vector.
@@ -143,6 +146,9 @@ func (m *Model) Predict(x []float64) Prediction {
 	}
 	p.Watts = max(0, w)
 	p.Low, p.High = p.Watts*m.Band.Low, p.Watts*m.Band.High
+	if m.Band.Coverage == 0 {
+		p.Low, p.High = math.NaN(), math.NaN()
+	}
 	return p
 }
 

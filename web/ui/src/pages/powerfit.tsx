@@ -77,9 +77,14 @@ function One({ f }: { f: PowerFit }) {
         </b>{" "}
         on average (the worst stretch <Q v={f.score.worst_mape} unit="ratio" />
         ); always saying the mean would be off by <Q v={f.baseline.mape} unit="ratio" />. It
-        explains <Q v={f.score.r2} unit="ratio" /> of the variance, and{" "}
-        <Q v={f.points.length > 0 ? held / f.points.length : null} unit="ratio" /> of the points lie
-        in its band of {human(f.band_coverage, "ratio")}.{" "}
+        explains <Q v={f.score.r2} unit="ratio" /> of the variance
+        {f.band_coverage > 0 && (
+          <>
+            , and <Q v={f.points.length > 0 ? held / f.points.length : null} unit="ratio" /> of the
+            points lie in its band of {human(f.band_coverage, "ratio")}
+          </>
+        )}
+        .{" "}
         <span class="quiet">
           Judged by: {clean(f.protocol)}; {f.points.length} steps of {f.step_seconds} s.
         </span>
@@ -220,7 +225,7 @@ function Residuals({ f }: { f: PowerFit }) {
           </text>
         </>
       ))}
-      {f.points.length > 1 && (
+      {f.points.length > 1 && f.band_coverage > 0 && (
         <path
           class="band"
           d={`M${[...edge(f.band_high), ...edge(f.band_low).reverse()].join(" L")}Z`}
