@@ -49,6 +49,21 @@ func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {
 	return "", false
 }
 
+// JobOwner returns the user of a workload that runs on this node: the first but root that runs something in it, empty where only root
+// does or none of that name runs. It is kept with the accounts over restarts.
+func (l *Ledger) JobOwner(id workload.ID) string {
+	g := l.parts.groups[id]
+	if g == nil {
+		return ""
+	}
+	for _, p := range l.parts.order {
+		if p.group == g && p.end == 0 && p.owner != "root" {
+			return p.owner
+		}
+	}
+	return ""
+}
+
 // PartOf returns the part that a process is charged to, or nil.
 func (l *Ledger) PartOf(pid int32, start uint64) *Part {
 	if e := l.table.byID[pid]; e != nil && sensor.SameStart(e.start, start) && !e.gone {

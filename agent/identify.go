@@ -39,7 +39,16 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
 		return a.orphan(h, parent)
 	}
+	refused := false
+	h.InJob = func(job workload.ID) (owner string, ok bool) {
+		owner, ok = a.inJob(h, parent, job)
+		refused = refused || !ok
+		return owner, ok
+	}
 	id := a.chain.Resolve(h)
+	if refused {
+		a.self.strangers++
+	}
 	a.noteNameless(&id)
 	found := account.Identified{Identity: id}
 	if id.Cgroup != "" && a.cgroups != nil {
@@ -49,6 +58,13 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 		found.Whole = a.open(h, id.Whole, "memory", "cpu", "cpuacct")
 	}
 	return found
+}
+
+// inJob reports whether a process may belong to a job that its environment names: one of its own user, as root its wrapper, or of
+// another user who became that within the job, as its parent shows.
+func (a *Agent) inJob(h *workload.Hint, parent *account.Part, job workload.ID) (owner string, ok bool) {
+	owner = a.ledger.JobOwner(job)
+	return owner, owner == "" || owner == h.User || h.UID == 0 || parent != nil && parent.Workload() == job
 }
 
 // hint gathers what a process can be recognised by. gone says that it cannot be looked

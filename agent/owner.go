@@ -108,6 +108,7 @@ func (a *Agent) partOf(p *sensor.Process) subject {
 	if gone {
 		return subject{id: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), owner: h.User}
 	}
+	h.InJob = func(job workload.ID) (string, bool) { return a.inJob(h, a.ledger.PartOf(p.PID, p.Start), job) }
 	id := a.chain.Resolve(h)
 	return subject{id.Workload, id.Part, id.Owner}
 }

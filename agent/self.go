@@ -32,6 +32,9 @@ var (
 	agentMissed = metric.NewDesc("reckon_agent_events_missed_total", metric.Counter, metric.None, []string{"sensor"},
 		"Events that interrupted a program of the sensor in the kernel and were therefore not counted by it. Kernels before 5.12 do not "+
 			"count them.")
+	agentStrangers = metric.NewDesc("reckon_agent_job_strangers_total", metric.Counter, metric.None, nil,
+		"Processes whose environment names a job of another user's, where the batch system makes no control groups. They are charged to "+
+			"their own user.")
 	agentExportErrors = metric.NewDesc("reckon_agent_export_errors_total", metric.Counter, metric.None, nil,
 		"Exports that a sink did not take whole.")
 	agentParts = metric.NewDesc("reckon_agent_parts", metric.Gauge, metric.None, nil,
@@ -43,6 +46,7 @@ var (
 // self is what the agent knows of itself.
 type self struct {
 	ticks, late, failed, exportErrors uint64
+	strangers                         uint64 // processes that named a job of others
 	spent                             time.Duration
 	saveFailed                        bool
 	simulated                         bool // the machine is: what this process uses says nothing
@@ -76,6 +80,9 @@ func (s *self) export(a *Agent, b *metric.Batch) {
 	s.add(b, agentFailed, float64(s.failed))
 	s.add(b, agentLost, float64(lost))
 	s.add(b, agentExportErrors, float64(s.exportErrors))
+	if s.strangers > 0 {
+		s.add(b, agentStrangers, float64(s.strangers))
+	}
 	for _, w := range a.kernel.watched {
 		b.Add(w.row, float64(w.Missed()))
 	}
@@ -130,7 +137,8 @@ func (s *self) resident() (bytesResident uint64, ok bool) {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, refusedReadings, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
-		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentParts, agentProcesses, modelInfo,
+		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentStrangers, agentParts,
+		agentProcesses, modelInfo,
 		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
 		podVolumeUsed, podVolumeCapacity, containerStorage,
 	}

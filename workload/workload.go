@@ -114,12 +114,31 @@ type Hint struct {
 	// LoginSession returns the kernel's audit session id of the process
 	// (/proc/PID/sessionid), or false when it has none.
 	LoginSession func() (uint32, bool)
+	// InJob reports whether the process may belong to a job that nothing but its environment names, and the owner of that job, ""
+	// where nobody but root runs something in it yet. nil lets every process in.
+	InJob func(job ID) (owner string, ok bool)
 	// LookupUser returns the name of a uid, or the number in decimal.
 	LookupUser func(uid uint32) string
 }
 
 // Path is one line of /proc/PID/cgroup. Controllers is empty for the unified hierarchy.
 type Path struct{ Controllers, Path string }
+
+// Claim completes the identity of a process that says by its environment which job it belongs to. A user sets any variable: false where
+// the job is another user's.
+func (h *Hint) Claim(id Identity) (Identity, bool) {
+	if h.InJob == nil {
+		return id, true
+	}
+	owner, ok := h.InJob(id.Workload)
+	if !ok {
+		return Identity{}, false
+	}
+	if id.Owner = owner; owner == "" && h.UID == 0 {
+		id.Owner, id.Naming = h.User, HalfNamed
+	}
+	return id, true
+}
 
 // Getenv is Env, safe to call when Env is nil.
 func (h *Hint) Getenv(key string) (string, bool) {

@@ -193,7 +193,7 @@ func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 	} else if task {
 		out.Part = "batch"
 	}
-	return out, true
+	return h.Claim(out)
 }
 
 // jobID returns SLURM_JOB_ID, or its old spelling.
