@@ -10,6 +10,7 @@ import (
 	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
 	"reckon/figure/wire"
+	"reckon/internal/phrase"
 	"reckon/workload"
 )
 
@@ -53,12 +54,16 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 		return nil, nil
 	}
 	nodes := runs[0].Nodes
-	out := &wire.Advice{Runs: a.Runs, Cores: a.Cores, MemoryBytes: a.Memory, Seconds: a.Seconds, GPUs: a.GPUs, Nodes: nodes, Why: a.Why}
+	out := &wire.Advice{Runs: a.Runs, Cores: a.Cores, MemoryBytes: a.Memory, Seconds: a.Seconds, GPUs: a.GPUs, Nodes: nodes,
+		Why: []string{}, Sentences: []wire.Sentence{}}
+	for _, why := range a.Why {
+		tell(out, why, d)
+	}
 	if nodes > 1 && a.Memory != nil {
 		each, uneven := perNode(d, *a.Memory)
 		out.MemoryBytes = &each
-		if uneven != "" {
-			out.Why = append(out.Why, uneven)
+		if uneven.Key != "" {
+			tell(out, uneven, d)
 		}
 	}
 	switch {
@@ -137,23 +142,23 @@ func waitShare(w *wire.Workload) float64 {
 
 // perNode returns the memory to request per node, based on the peaks of the nodes: every node must be
 // given what the largest one needs.
-func perNode(d *wire.WorkloadDetail, total float64) (float64, string) {
+func perNode(d *wire.WorkloadDetail, total float64) (each float64, uneven phrase.Sentence) {
 	n := float64(len(d.Nodes))
 	most, sum := 0.0, 0.0
 	for _, node := range byNode(d.Parts) {
 		if node.Memory == nil {
-			return math.Ceil(total / n), "memory is shared evenly over the nodes: the peak of one of them was not measured"
+			return math.Ceil(total / n), sentences.Sentence("advice.evenly", nil)
 		}
 		most, sum = max(most, *node.Memory), sum+*node.Memory
 	}
 	if sum == 0 {
-		return math.Ceil(total / n), ""
+		return math.Ceil(total / n), uneven
 	}
-	each := math.Ceil(total * most / sum)
+	each = math.Ceil(total * most / sum)
 	if share := most / sum * n; share > 1.5 {
-		return each, "memory is that of the node that took the most, " + oneDecimal(share) + " times the mean of its nodes"
+		return each, sentences.Sentence("advice.uneven", phrase.Words{"times": phrase.Number(share, "ratio", oneDecimal(share))})
 	}
-	return each, ""
+	return each, uneven
 }
 
 func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

@@ -6,6 +6,7 @@ import (
 
 	"reckon/analysis/rightsize"
 	"reckon/figure/wire"
+	"reckon/internal/phrase"
 	"reckon/query"
 )
 
@@ -25,7 +26,7 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 		return nil, err
 	}
 	var list []rightsize.Container
-	out := &wire.Advice{Runs: 1, Nodes: max(1, len(d.Nodes))}
+	out := &wire.Advice{Runs: 1, Nodes: max(1, len(d.Nodes)), Why: []string{}, Sentences: []wire.Sentence{}}
 	for i := range found {
 		f := &found[i]
 		a := rightsize.Service(daysOf(f, exact), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory},
@@ -37,16 +38,16 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 		out.Containers = append(out.Containers, containerToAPI(f.Container, a))
 		for _, why := range a.Why {
 			if f.Container != "" {
-				why = f.Container + ": " + why
+				why = sentences.Sentence("advice.container", phrase.Words{"container": f.Container, "why": why})
 			}
-			out.Why = append(out.Why, why)
+			tell(out, why, d)
 		}
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
 	if !d.Running {
-		out.Why = append(out.Why, "There is no sample of it since "+d.Seen.UTC().Format("2006-01-02 15:04")+" UTC.")
+		tell(out, sentences.Sentence("advice.unseen", phrase.Words{"at": d.Seen.UTC().Format("2006-01-02 15:04")}), d)
 	}
 	if len(list) == 1 {
 		out.Cores, out.MemoryBytes = list[0].Cores, list[0].Memory

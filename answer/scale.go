@@ -295,7 +295,7 @@ func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
 		}
 	}
 	for _, v := range found.Verdicts {
-		out.Verdicts = append(out.Verdicts, wire.Verdict(v))
+		out.Verdicts = append(out.Verdicts, wire.Verdict{Kind: v.Kind, Severity: v.Severity, Text: v.Text, Value: v.Value, Unit: v.Unit})
 	}
 }
 

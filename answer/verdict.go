@@ -11,6 +11,7 @@ import (
 	"reckon/analysis/efficiency"
 	"reckon/figure"
 	"reckon/figure/wire"
+	"reckon/internal/phrase"
 	"reckon/query"
 	"reckon/store"
 	"reckon/workload"
@@ -22,9 +23,8 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		return nil, nil // nobody asked for anything, and it is no run of anything
 	}
 	if d.Lost {
-		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
-			"it was last reported as %s, at %s: whether and when it ended is unknown, and it is not judged", d.State,
-			until(d).UTC().Format(time.RFC3339))}}, nil
+		s := sentences.Sentence("last-heard", phrase.Words{"state": d.State, "at": until(d).UTC().Format(time.RFC3339)})
+		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, d)}}, nil
 	}
 	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),
 		JobSteps: judgedSteps(d.Steps, d.End), PerNode: byNode(d.Parts)}
@@ -53,7 +53,9 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	}
 	var out []wire.Verdict
 	for _, v := range efficiency.Judge(u) {
-		out = append(out, wire.Verdict{Kind: v.Kind, Severity: string(v.Severity), Text: v.Text, Value: v.Value, Unit: v.Unit})
+		out = append(out, wire.Verdict{Kind: v.Kind, Severity: string(v.Severity), Text: v.Text, Sentence: sentenceOf(v.Sentence, d),
+			Value: v.Value,
+			Unit:  v.Unit})
 	}
 	renamed, err := b.renamed(ctx, d)
 	return append(renamed, out...), err
@@ -253,10 +255,10 @@ func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verd
 		if twice == 0 {
 			continue
 		}
-		out = append(out, wire.Verdict{Kind: "renamed", Severity: "warning", Value: twice, Unit: "seconds", Text: fmt.Sprintf(
-			"node %s was called %s until %s, and each name has its own counters since its processes began: %.0f s of CPU time, and what "+
-				"else was used until then, count twice in these totals",
-			r.To, r.From, r.At.Format(time.RFC3339), twice)})
+		text := sentences.Sentence("renamed", phrase.Words{"to": r.To, "from": r.From, "at": r.At.Format(time.RFC3339),
+			"twice": phrase.Number(twice, "seconds", fmt.Sprintf("%.0f s", twice))})
+		out = append(out, wire.Verdict{Kind: "renamed", Severity: "warning", Value: twice, Unit: "seconds", Text: text.String(),
+			Sentence: sentenceOf(text, d)})
 	}
 	return out, nil
 }

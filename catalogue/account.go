@@ -321,7 +321,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	if w.CPUSeconds != nil && ran > 0 {
 		w.CoresMean = ptr(max(*w.CPUSeconds-a.usedBefore(), 0) / ran)
-		if m := w.CoresMax; m != nil && a.reported() && ran < wholeSeconds { // times of batch systems are whole seconds
+		if m := w.CoresMax; m != nil && a.reported() && *w.CoresMean*ran <= *m*(ran+wholeSeconds) {
 			w.CoresMean = ptr(min(*w.CoresMean, *m))
 		}
 	}
@@ -340,7 +340,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 }
 
 const (
-	wholeSeconds = 100.0         // seconds: a second less or more changes the mean of a longer run by less than a hundredth
+	wholeSeconds = 2.0           // seconds by which a run may be longer that a batch system tells in whole ones
 	noLimit      = 365 * 86400.0 // seconds: what Slurm says where a partition has no limit of time
 )
 

@@ -2,10 +2,8 @@ package efficiency
 
 import (
 	"math"
-	"strconv"
 
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -19,7 +17,7 @@ func (j *judge) balance() {
 		j.u.Exactness["gpu_seconds"] == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
 			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus",
-				phrase.Words{"node": low.Name, "share": format.Percent(share), "nodes": j.nodes()})
+				phrase.Words{"node": low.Name, "share": phrase.Percent(share), "nodes": j.nodes()})
 		}
 	}
 	if _, high, mean, ok := j.spread(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 && j.u.memoryExact() == figure.Exact {
@@ -30,7 +28,7 @@ func (j *judge) balance() {
 	}
 }
 
-func (j *judge) nodes() string { return strconv.Itoa(len(j.u.PerNode)) }
+func (j *judge) nodes() phrase.Text { return phrase.Count(float64(len(j.u.PerNode))) }
 
 // work compares the nodes of a workload with their mean.
 func (j *judge) work() {
@@ -39,7 +37,7 @@ func (j *judge) work() {
 		return
 	}
 	share := *least.CPUSeconds / mean
-	words := phrase.Words{"node": least.Name, "share": format.Percent(share), "nodes": j.nodes()}
+	words := phrase.Words{"node": least.Name, "share": phrase.Percent(share), "nodes": j.nodes()}
 	if share < uneven {
 		j.say("balance", Warning, share, "ratio", "balance.uneven", words)
 		return
@@ -70,8 +68,8 @@ func (j *judge) tasks() {
 		}
 	}
 	words := phrase.Words{
-		"tasks": strconv.FormatFloat(worst.Tasks, 'f', -1, 64), "step": step.text(), "node": worst.Node,
-		"busiest": format.Time(worst.Busiest), "rest": format.Time(worst.others()),
+		"tasks": phrase.Count(worst.Tasks), "step": step.text(), "node": worst.Node,
+		"busiest": phrase.Time(worst.Busiest), "rest": phrase.Time(worst.others()),
 	}
 	key := "balance.tasks"
 	if worst.Tasks == 2 {

@@ -2,7 +2,6 @@ package efficiency
 
 import (
 	"math"
-	"strings"
 
 	"reckon/figure"
 	"reckon/figure/format"
@@ -19,23 +18,26 @@ func (j *judge) empty() bool {
 	if j.u.CPUSeconds == nil {
 		key = "empty.never"
 	}
-	j.say("empty", Warning, span, "seconds", key, phrase.Words{"span": format.Time(span), "what": j.holds()})
+	j.say("empty", Warning, span, "seconds", key, phrase.Words{"span": phrase.Time(span), "what": j.holds()})
 	return true
 }
 
 // holds describes its cores and GPUs: "4 cores and 1 GPU".
-func (j *judge) holds() string {
-	var what []string
+func (j *judge) holds() phrase.Text {
+	var what []phrase.Text
 	if given, ok := known(j.u.Cores); ok && given > 0 && !j.u.CoresImplied {
 		what = append(what, counted(given, "core", "cores"))
 	}
 	if gpus, ok := known(j.u.GPUs); ok && gpus > 0 {
 		what = append(what, counted(gpus, "GPU", "GPUs"))
 	}
-	if len(what) == 0 {
-		return "its allocation"
+	switch len(what) {
+	case 0:
+		return phrase.Join("its allocation")
+	case 1:
+		return what[0]
 	}
-	return strings.Join(what, " and ")
+	return phrase.Join(what[0], " and ", what[1])
 }
 
 // Idle reports whether a run did next to nothing for all of its time.
@@ -85,7 +87,7 @@ func (j *judge) idle() bool {
 		was = "asked for"
 	}
 	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key,
-		phrase.Words{"cpu": format.Time(cpu), "wall": format.Time(u.WallSeconds), "what": j.holds(), "was": was})
+		phrase.Words{"cpu": phrase.Time(cpu), "wall": phrase.Time(u.WallSeconds), "what": j.holds(), "was": was})
 	return true
 }
 
@@ -100,17 +102,17 @@ func (j *judge) cores() {
 	share, mean := cpu/(given*u.WallSeconds), cpu/u.WallSeconds
 	p95, sustained := known(u.CoresP95)
 	wait, _ := known(u.CPUWaitSeconds)
-	w := phrase.Words{"mean": cores(mean), "share": format.Percent(share), "of": j.of(given),
+	w := phrase.Words{"mean": cores(mean), "share": phrase.Percent(share), "of": j.of(given),
 		"p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.Resized:
-		w["mean"] = format.Qualifier(u.Exactness["cpu_seconds"]) + cores(mean)
+		w["mean"] = phrase.Join(format.Qualifier(u.Exactness["cpu_seconds"]), cores(mean))
 		say(Info, "cores.resized")
 	case u.Exactness["cpu_seconds"] != figure.Exact:
-		w["mean"] = format.Qualifier(u.Exactness["cpu_seconds"]) + "0"
+		w["mean"] = phrase.Join(format.Qualifier(u.Exactness["cpu_seconds"]), phrase.Number(0, "cores", "0"))
 		if mean >= 0.005 {
-			w["mean"] = format.Qualifier(u.Exactness["cpu_seconds"]) + cores(mean)
+			w["mean"] = phrase.Join(format.Qualifier(u.Exactness["cpu_seconds"]), cores(mean))
 		}
 		say(Info, "cores.inexact")
 	case wait >= waiting*(cpu+wait) && wait >= worth && share < well && u.Exactness["cpu_wait_seconds"] != figure.Exact:
@@ -139,15 +141,15 @@ func (j *judge) cores() {
 }
 
 // of describes the cores that use is compared with.
-func (j *judge) of(given float64) string {
+func (j *judge) of(given float64) phrase.Sentence {
 	w := phrase.Words{"cores": counted(given, "core", "cores"), "was": j.was(), "nodes": "node"}
 	if !j.u.CoresImplied {
-		return texts.Say("of.given", w)
+		return texts.Sentence("of.given", w)
 	}
 	if len(j.u.PerNode) > 1 {
 		w["nodes"] = "nodes"
 	}
-	return texts.Say("of.nodes", w)
+	return texts.Sentence("of.nodes", w)
 }
 
 // gpus judges the use of GPUs.
@@ -159,7 +161,7 @@ func (j *judge) gpus() {
 	}
 	share := used / (given * j.u.WallSeconds)
 	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"),
-		"share": format.Qualifier(j.u.Exactness["gpu_seconds"]) + format.Percent(share)}
+		"share": phrase.Join(format.Qualifier(j.u.Exactness["gpu_seconds"]), phrase.Percent(share))}
 	switch {
 	case j.u.Exactness["gpu_seconds"] != figure.Exact:
 		j.say("gpu", Info, share, "ratio", "gpu.inexact", w)

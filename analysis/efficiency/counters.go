@@ -3,7 +3,6 @@ package efficiency
 import (
 	"fmt"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -30,27 +29,27 @@ func (j *judge) counters() {
 		return
 	}
 	ipc := instructions / cycles
-	w := phrase.Words{"ipc": fmt.Sprintf("%.1f", ipc)}
+	w := phrase.Words{"ipc": phrase.Number(ipc, "ratio", fmt.Sprintf("%.1f", ipc))}
 	fp, counts := known(c.FPInstructions)
 	switch {
 	case ipc < stalledIPC:
 		rate := j.trafficRate()
 		text := "processor.stalled"
-		if w["rate"] = format.Bytes(rate); rate >= heavyTraffic {
+		if w["rate"] = phrase.Bytes(rate); rate >= heavyTraffic {
 			text = "processor.bandwidth"
 		} else if rate >= someTraffic {
 			text = "processor.memory"
 		}
 		j.say("processor", Info, ipc, "ratio", text, w)
 	case ipc >= flowingIPC && counts && fp >= arithmetic*instructions:
-		w["share"] = format.Percent(fp / instructions)
+		w["share"] = phrase.Percent(fp / instructions)
 		j.say("processor", Info, ipc, "ratio", "processor.arithmetic", w)
 	case ipc >= flowingIPC:
 		j.say("processor", Info, ipc, "ratio", "processor.flowing", w)
 	}
 	ones, split := known(c.FPScalarInstructions)
 	if counts && split && fp >= numeric*instructions && ones >= scalar*fp {
-		j.say("vectors", Info, ones/fp, "ratio", "processor.scalar", phrase.Words{"share": format.Percent(ones / fp)})
+		j.say("vectors", Info, ones/fp, "ratio", "processor.scalar", phrase.Words{"share": phrase.Percent(ones / fp)})
 	}
 }
 

@@ -45,7 +45,7 @@ func TestCounters(t *testing.T) {
 		"nothing known":               {figure.Row{}, ""},
 		"instructions without cycles": {figure.Row{Instructions: at(1e13)}, ""},
 	} {
-		got := said(one(func(u *Usage) { c.c.CPUSeconds, c.c.CoresP95 = u.CPUSeconds, u.CoresP95; u.Row = c.c }))
+		got := spoken(one(func(u *Usage) { c.c.CPUSeconds, c.c.CoresP95 = u.CPUSeconds, u.CoresP95; u.Row = c.c }))
 		for _, sentence := range []string{bandwidth, memory, stalled, arithmetic, flowing, scalars} {
 			if strings.Contains(got, sentence) != (sentence == c.want) {
 				t.Errorf("%s: want %q, it says\n%s", name, c.want, got)

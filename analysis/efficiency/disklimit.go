@@ -1,7 +1,6 @@
 package efficiency
 
 import (
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -24,10 +23,10 @@ func (j *judge) diskLimit() {
 	d := j.u.DiskLimit
 	able, _ := j.able()
 	j.say("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
-		"time": format.Time(d.Seconds), "share": format.Percent(d.Seconds / d.Observed), "its": j.its(d.Observed), "node": d.Node,
+		"time": phrase.Time(d.Seconds), "share": phrase.Percent(d.Seconds / d.Observed), "its": j.its(d.Observed), "node": d.Node,
 		"device": d.Device,
-		"moved":  map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": format.Bytes(d.Rate),
-		"limit": format.Bytes(d.Limit),
+		"moved":  map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": phrase.Bytes(d.Rate),
+		"limit": phrase.Bytes(d.Limit),
 		"cores": cores(d.Cores), "able": counted(able, "core", "cores")})
 }
 

@@ -31,12 +31,12 @@ func TestDiskLimit(t *testing.T) {
 		"no limit":           {job(func(u *Usage) { u.DiskLimit = nil }), false},
 		"hardly any CPU":     {job(func(u *Usage) { u.CPUSeconds, u.CoresP95, u.DiskLimit.Cores = at(60), at(0.01), 0.01 }), true},
 	} {
-		got := said(c.u)
+		got := spoken(c.u)
 		if strings.Contains(got, limit) != c.want || c.want && strings.Contains(got, "it was idle") {
 			t.Errorf("%s: want the sentence: %v, it says\n%s", name, c.want, got)
 		}
 	}
-	if got := said(job(func(u *Usage) { u.WallSeconds = 1e6 })); !strings.Contains(got, "(10 % of its last 1 h) it wrote 94.4 MiB a second of the 95.4 MiB a second") {
+	if got := spoken(job(func(u *Usage) { u.WallSeconds = 1e6 })); !strings.Contains(got, "(10 % of its last 1 h) it wrote 94.4 MiB a second of the 95.4 MiB a second") {
 		t.Error(got)
 	}
 }

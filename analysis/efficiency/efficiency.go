@@ -16,7 +16,6 @@ import (
 	"slices"
 
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -40,7 +39,8 @@ const (
 type Verdict struct {
 	Kind     string // oom, exit, cores, memory, ...
 	Severity Severity
-	Text     string
+	Text     string // the sentence as it is shown
+	Sentence phrase.Sentence
 	Value    float64
 	Unit     string // ratio, bytes, seconds, count, code
 }
@@ -217,7 +217,8 @@ type judge struct {
 }
 
 func (j *judge) say(kind string, s Severity, value float64, unit, key string, words phrase.Words) {
-	j.out = append(j.out, Verdict{Kind: kind, Severity: s, Text: texts.Say(key, words), Value: value, Unit: unit})
+	of := texts.Sentence(key, words)
+	j.out = append(j.out, Verdict{Kind: kind, Severity: s, Sentence: of, Text: of.String(), Value: value, Unit: unit})
 }
 
 // was returns how the workload got its resources.
@@ -238,6 +239,6 @@ func (j *judge) time() {
 	share := j.u.WallSeconds / asked
 	if share < 0.25 && asked-j.u.WallSeconds >= 3600 {
 		j.say("time", Info, share, "ratio", "time",
-			phrase.Words{"wall": format.Time(j.u.WallSeconds), "asked": format.Time(asked), "share": format.Percent(share)})
+			phrase.Words{"wall": phrase.Time(j.u.WallSeconds), "asked": phrase.Time(asked), "share": phrase.Percent(share)})
 	}
 }

@@ -8,15 +8,19 @@ import (
 	"testing/quick"
 
 	"reckon/figure"
+	"reckon/internal/phrase/phrasetest"
 )
 
 func at(v float64) *float64 { return &v }
 func code(v int) *int       { return &v }
 
-// said formats the verdicts on a workload: severity, kind and sentence of each.
-func said(u Usage) string {
+// spoken formats the verdicts on a workload: severity, kind and sentence of each.
+func spoken(u Usage) string {
 	var out []string
 	for _, v := range Judge(u) {
+		if loose := phrasetest.Loose(&v.Sentence, "95"); loose != "" {
+			panic(loose)
+		}
 		out = append(out, string(v.Severity)+" "+v.Kind+": "+v.Text)
 	}
 	return strings.Join(out, "\n")
@@ -301,7 +305,7 @@ func TestJudge(t *testing.T) {
 		"30 s": {Usage{Run: figure.Run{Row: figure.Row{CPUSeconds: at(30), CoresP95: at(1)}}, WallSeconds: 30, Cores: at(64), Batch: true}, "warning cores: it used 1 of the 64 cores it was allocated on average (1.6 %), and no more than 1 for 95 % of the time"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := said(c.u); got != c.want {
+			if got := spoken(c.u); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -311,7 +315,7 @@ func TestJudge(t *testing.T) {
 // TestEmpty: an allocation without a process is not judged by its use.
 func TestEmpty(t *testing.T) {
 	holds := func(edit ...func(*Usage)) string {
-		return said(batch(4, 0, 0, append([]func(*Usage){func(u *Usage) {
+		return spoken(batch(4, 0, 0, append([]func(*Usage){func(u *Usage) {
 			u.Running, u.State, u.ExitCode, u.CPUSeconds, u.EmptySeconds = true, "running", nil, at(7200), at(600)
 		}}, edit...)...))
 	}
@@ -374,7 +378,7 @@ func TestSilent(t *testing.T) {
 		"wait beside a bound": {Run: figure.Run{Row: figure.Row{CPUSeconds: at(10), CPUWaitSeconds: at(50), Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast}}}, WallSeconds: 100},
 		"work is a bound":     {Run: figure.Run{Row: figure.Row{Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast}}}, WallSeconds: 100, PerNode: []Node{{Name: "a", CPUSeconds: at(1000)}, {Name: "b", CPUSeconds: at(0)}}},
 	} {
-		if got := said(u); got != "" {
+		if got := spoken(u); got != "" {
 			t.Errorf("%s: said %s", name, got)
 		}
 	}

@@ -2,13 +2,11 @@ package efficiency
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -23,9 +21,9 @@ func (j *judge) neverRan() bool {
 	case u.State == "started":
 		j.say("queue", Info, 0, "seconds", "queue.array", nil)
 	case u.State == "cancelled" && !u.Running && u.WallSeconds == 0:
-		j.say("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.by(), "waited": format.Time(u.Waited)})
+		j.say("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.by(), "waited": phrase.Time(u.Waited)})
 	case u.State == "deadline" && !u.Running && u.WallSeconds == 0:
-		j.say("queue", Warning, u.Waited, "seconds", "queue.deadline", phrase.Words{"waited": format.Time(u.Waited)})
+		j.say("queue", Warning, u.Waited, "seconds", "queue.deadline", phrase.Words{"waited": phrase.Time(u.Waited)})
 	default:
 		return false
 	}
@@ -55,12 +53,12 @@ func (j *judge) ending() {
 	}
 	switch u.State {
 	case "timeout":
-		key, limit := "timeout", ""
+		key, limit := "timeout", phrase.Text(nil)
 		if j.idles() {
 			key = "timeout.idle"
 		}
 		if v, ok := known(u.RequestSeconds); ok && v > 0 {
-			limit = " of " + format.Time(v)
+			limit = phrase.Join(" of ", phrase.Time(v))
 		}
 		j.say("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit})
 	case "deadline":
@@ -103,15 +101,15 @@ func (j *judge) restarts() {
 	u := &j.u
 	n, _ := known(u.Restarts)
 	waits := u.Running && u.Reason != "" && u.State == ""
-	end := "with exit code 0"
+	end := phrase.Join("with exit code ", codeText(0))
 	if u.ExitCode != nil && *u.ExitCode != 0 {
-		end = "with exit code " + strconv.Itoa(*u.ExitCode)
+		end = phrase.Join("with exit code ", codeText(*u.ExitCode))
 		if name := signalName(*u.ExitCode); name != "" {
-			end = fmt.Sprintf("by signal %d (%s)", *u.ExitCode-128, name)
+			end = phrase.Join("by signal ", codeText(*u.ExitCode-128), " ("+name+")")
 		}
 	}
 	if positive(u.OOMKills) {
-		end = "for lack of memory"
+		end = phrase.Join("for lack of memory")
 	}
 	words := phrase.Words{"times": counted(n, "time", "times"), "end": end, "reason": u.Reason}
 	switch {
@@ -211,14 +209,14 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 	if worst == nil {
 		return false
 	}
-	code, value := "", 0.0
+	with, value := phrase.Text(nil), 0.0
 	if worst.ExitCode != nil && *worst.ExitCode != 0 {
-		code, value = " with exit code "+strconv.Itoa(*worst.ExitCode), float64(*worst.ExitCode)
+		with, value = phrase.Join(" with exit code ", codeText(*worst.ExitCode)), float64(*worst.ExitCode)
 		if name := signalName(*worst.ExitCode); name != "" {
-			code = fmt.Sprintf(": signal %d (%s) ended it", *worst.ExitCode-128, name)
+			with = phrase.Join(": signal ", codeText(*worst.ExitCode-128), " ("+name+") ended it")
 		}
 	}
-	j.say("step", severity, value, "code", key, phrase.Words{"step": worst.text(), "code": code})
+	j.say("step", severity, value, "code", key, phrase.Words{"step": worst.text(), "code": with})
 	return true
 }
 
@@ -273,22 +271,25 @@ func (j *judge) exit() {
 	j.code(*j.u.ExitCode, severity, "exit")
 }
 
-func (j *judge) code(code int, severity Severity, key string) {
-	words := phrase.Words{"code": strconv.Itoa(code), "means": codeMeaning(code, j.u.Batch)}
-	if name := signalName(code); name != "" {
+func codeText(v int) phrase.Text { return phrase.Number(float64(v), "code", strconv.Itoa(v)) }
+
+func (j *judge) code(v int, severity Severity, key string) {
+	words := phrase.Words{"code": codeText(v), "means": codeMeaning(v, j.u.Batch)}
+	if name := signalName(v); name != "" {
 		key += ".signal"
-		words["signal"], words["name"] = strconv.Itoa(code-128), name
+		words["signal"], words["name"] = codeText(v-128), name
 	}
 	if j.u.Exactness["exit_code"] != figure.Exact {
-		whole := code + 128
+		whole := v + 128
 		switch name := signalName(whole); {
-		case name != "" && code > 2: // 1 and 2 are what most programs fail with
-			words["means"] = fmt.Sprintf(", or by signal %d (%s): Slurm's accounting reports both as %d", code, name, code)
+		case name != "" && v > 2: // 1 and 2 are what most programs fail with
+			words["means"] = phrase.Join(", or by signal ", codeText(v), " ("+name+"): Slurm's accounting reports both as ", codeText(v))
 		case whole == 255:
-			words["code"], words["means"] = "127 or 255", ", which Slurm's accounting reports as 127"
+			words["code"], words["means"] = phrase.Join(codeText(v), " or ", codeText(whole)),
+				phrase.Join(", which Slurm's accounting reports as ", codeText(v))
 		}
 	}
-	j.say("exit", severity, float64(code), "code", key, words)
+	j.say("exit", severity, float64(v), "code", key, words)
 }
 
 // codeMeaning returns the conventional meaning of an exit code, or empty.

@@ -2,7 +2,6 @@ package efficiency
 
 import (
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -32,7 +31,7 @@ func (j *judge) gpuKind() {
 	fp64, hasFP64 := e.Shares["fp64"]
 	sm, hasSM := e.Shares["sm"]
 	dram, hasDRAM := e.Shares["dram"]
-	share := func(v float64) string { return format.Percent(v) }
+	share := phrase.Percent
 	if hasSM && sm < sparse {
 		w["share"] = share(sm)
 		j.say("gpu-kind", Info, sm, "ratio", "gpu.sparse", w)
@@ -67,7 +66,7 @@ func (j *judge) gpuHost() {
 	share, mean := used/(given*u.WallSeconds), cpu/u.WallSeconds
 	if share < low && mean >= feeding*given {
 		j.say("gpu-host", Info, 1-share, "ratio", "gpu.host",
-			phrase.Words{"its": its(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": format.Percent(1 - share),
+			phrase.Words{"its": its(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": phrase.Percent(1 - share),
 				"mean": counted1(mean, "core", "cores")})
 	}
 }

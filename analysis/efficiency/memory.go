@@ -18,7 +18,7 @@ const refaulted = 1.0
 func (j *judge) memory() {
 	u := &j.u
 	if swap, ok := known(u.SwapBytes); ok && swap >= 64<<20 {
-		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": format.Bytes(swap)})
+		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": phrase.Bytes(swap)})
 	}
 	given, ok := known(u.Memory)
 	// already reported
@@ -28,7 +28,7 @@ func (j *judge) memory() {
 	}
 	need, measured := known(u.MemoryNeededPeakBytes)
 	peak, peaked := known(u.MemoryPeakBytes)
-	words := phrase.Words{"given": format.Bytes(given), "was": j.was(), "cache": ""}
+	words := phrase.Words{"given": phrase.Bytes(given), "was": j.was(), "cache": ""}
 	if u.MemoryRequested {
 		words["was"] = "asked for"
 	}
@@ -38,14 +38,14 @@ func (j *judge) memory() {
 	}
 	most, _ := known(u.NeededMost())
 	share, cached := need/given, max(peak-most, 0)
-	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.memoryExact())+format.Bytes(need),
-		format.Percent(share), format.Bytes(peak), format.Bytes(cached)
+	words["needed"], words["share"] = phrase.Join(format.Qualifier(u.memoryExact()), phrase.Bytes(need)), phrase.Percent(share)
+	words["peak"], words["cached"] = phrase.Bytes(peak), phrase.Bytes(cached)
 	if most > need*(1+figure.Apart) {
-		words["needed"] = format.Bytes(need) + " to " + format.Bytes(most)
-		words["share"] = format.Percent(share) + " to " + format.Percent(most/given)
+		words["needed"] = phrase.Join(phrase.Bytes(need), " to ", phrase.Bytes(most))
+		words["share"] = phrase.Join(phrase.Percent(share), " to ", phrase.Percent(most/given))
 	}
 	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
-		words["cache"] = ", with " + format.Bytes(cached) + " of page cache in addition, which the kernel can reclaim"
+		words["cache"] = phrase.Join(", with ", phrase.Bytes(cached), " of page cache in addition, which the kernel can reclaim")
 	}
 	full := peaked && peak >= near*given
 	stalled, refault := u.pressure()
@@ -57,10 +57,10 @@ func (j *judge) memory() {
 	case share >= near:
 		j.say("memory", Warning, share, "ratio", "memory.full", words)
 	case full && stalled > 0:
-		words["share"] = format.Percent(stalled)
+		words["share"] = phrase.Percent(stalled)
 		j.say("memory", Warning, stalled, "ratio", "memory.pressure", words)
 	case full && refault > 0:
-		words["refaults"] = format.Bytes(refault)
+		words["refaults"] = phrase.Bytes(refault)
 		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
 	case full:
 		j.say("memory", Info, share, "ratio", "memory.cache", words)
@@ -110,9 +110,9 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 		return
 	}
 	share := peak / given
-	words["peak"], words["share"] = format.Qualifier(j.u.memoryExact())+format.Bytes(peak), format.Percent(share)
+	words["peak"], words["share"] = phrase.Join(format.Qualifier(j.u.memoryExact()), phrase.Bytes(peak)), phrase.Percent(share)
 	if j.u.MemorySampled {
-		words["peak"] = format.Qualifier(figure.Estimated) + format.Bytes(peak)
+		words["peak"] = phrase.Join(format.Qualifier(figure.Estimated), phrase.Bytes(peak))
 	}
 	switch {
 	case share >= above && j.u.Batch && (j.u.memoryExact() == figure.Exact || j.u.memoryExact() == figure.AtLeast):

@@ -2,7 +2,6 @@ package efficiency
 
 import (
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -34,11 +33,11 @@ func (j *judge) network() {
 			key = "network.own"
 		}
 		j.say("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
-			"time": format.Time(c.Seconds), "share": format.Percent(c.Seconds / c.Observed), "its": j.its(c.Observed), "node": c.Node,
+			"time": phrase.Time(c.Seconds), "share": phrase.Percent(c.Seconds / c.Observed), "its": j.its(c.Observed), "node": c.Node,
 			"device": c.Device,
-			"rate":   format.BitRate(c.Rate), "speed": format.BitRate(c.Speed),
+			"rate":   phrase.BitRate(c.Rate), "speed": phrase.BitRate(c.Speed),
 			"moved": map[string]string{"receive": "received", "transmit": "sent"}[c.Direction],
-			"own":   format.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": counted(able, "core", "cores")})
+			"own":   phrase.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": counted(able, "core", "cores")})
 	}
 	resent, ok := known(j.u.Resent)
 	sent, has := known(j.u.Sent)
@@ -48,7 +47,7 @@ func (j *judge) network() {
 	}
 	if share := resent / (resent + sent/smallSegment + calls); share >= lossy { // no more segments than that
 		j.say("network", Warning, share, "ratio", "network.resent",
-			phrase.Words{"share": format.Percent(share), "count": format.Count(resent)})
+			phrase.Words{"share": phrase.Percent(share), "count": phrase.Count(resent)})
 	}
 }
 
@@ -69,11 +68,11 @@ func (j *judge) slowed(seconds, observed, cores float64) bool {
 }
 
 // its names the time that was looked at: all of it, or the last of it.
-func (j *judge) its(observed float64) string {
+func (j *judge) its(observed float64) phrase.Text {
 	if observed < 0.99*j.u.WallSeconds {
-		return "its last " + format.Time(observed)
+		return phrase.Join("its last ", phrase.Time(observed))
 	}
-	return "its time"
+	return phrase.Join("its time")
 }
 
 // able returns how many cores it can use on each of its nodes: those that it has, or its threads where these are fewer.

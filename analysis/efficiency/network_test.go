@@ -48,7 +48,7 @@ func TestNetwork(t *testing.T) {
 		"nothing was resent":    {lossy(0, 1e9, 1e4), ""},
 		"an idle one is not it": {job(func(u *Usage) { u.CPUSeconds, u.CoresP95, u.Congestion.Cores = at(60), at(0.01), 0.01 }), own},
 	} {
-		got := said(c.u)
+		got := spoken(c.u)
 		for _, sentence := range []string{own, others, resent} {
 			if strings.Contains(got, sentence) != (sentence == c.want) {
 				t.Errorf("%s: want %q, it says\n%s", name, c.want, got)
@@ -58,7 +58,7 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("%s: it was limited by the network, and not idle:\n%s", name, got)
 		}
 	}
-	if got := said(job(func(u *Usage) { u.WallSeconds = 1e6 })); !strings.Contains(got, "(10 % of its last 1 h)") || !strings.Contains(got, "(sent 9.6 Gb/s of 10 Gb/s)") {
+	if got := spoken(job(func(u *Usage) { u.WallSeconds = 1e6 })); !strings.Contains(got, "(10 % of its last 1 h)") || !strings.Contains(got, "(sent 9.6 Gb/s of 10 Gb/s)") {
 		t.Error(got)
 	}
 }

@@ -3,7 +3,6 @@ package efficiency
 import (
 	"strings"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -85,5 +84,5 @@ func (j *judge) queued() {
 	case r.do != "":
 		key, severity = "queue.do", Warning
 	}
-	j.say("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": format.Time(j.u.Waited), "why": r.text, "do": r.do})
+	j.say("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": phrase.Time(j.u.Waited), "why": r.text, "do": r.do})
 }

@@ -1,11 +1,7 @@
 package efficiency
 
 import (
-	"fmt"
-	"strings"
-
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -17,11 +13,11 @@ func (j *judge) waits() {
 		u.Exactness["cpu_wait_seconds"] == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
 			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu),
-				phrase.Words{"wait": format.Time(wait), "share": format.Percent(share), "who": j.neighbours()})
+				phrase.Words{"wait": phrase.Time(wait), "share": phrase.Percent(share), "who": j.neighbours()})
 		}
 	}
 	if t, has := known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
-		j.say("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": format.Time(t)})
+		j.say("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": phrase.Time(t)})
 	}
 }
 
@@ -49,17 +45,22 @@ func (j *judge) waitedFor(cpu float64) string {
 const shownNeighbours = 3
 
 // neighbours names the other owners that used the nodes meanwhile.
-func (j *judge) neighbours() string {
-	var names []string
+func (j *judge) neighbours() phrase.Text {
+	var names phrase.Text
+	shown := 0
 	for _, n := range j.u.Neighbours {
-		if len(names) < shownNeighbours && n.Cores >= 2*none {
-			names = append(names, fmt.Sprintf("%s (%s on average)", n.Owner, counted1(n.Cores, "core", "cores")))
+		if shown == shownNeighbours || n.Cores < 2*none {
+			continue
 		}
+		if shown++; shown > 1 {
+			names = phrase.Join(names, ", ")
+		}
+		names = phrase.Join(names, n.Owner, " (", counted1(n.Cores, "core", "cores"), " on average)")
 	}
-	if len(names) == 0 {
-		return ""
+	if shown == 0 {
+		return nil
 	}
-	return texts.Say("wait.who", phrase.Words{"names": strings.Join(names, ", ")})
+	return phrase.Join(texts.Sentence("wait.who", phrase.Words{"names": names}))
 }
 
 // storageShare returns the share of its time spent waiting for storage, as far as
@@ -84,7 +85,7 @@ func (j *judge) storage() {
 	}
 	if share := j.storageShare(); share >= waiting && share*u.WallSeconds >= worth {
 		j.say("storage", Warning, share, "ratio", "storage",
-			phrase.Words{"time": format.Time(share * u.WallSeconds), "share": format.Percent(share)})
+			phrase.Words{"time": phrase.Time(share * u.WallSeconds), "share": phrase.Percent(share)})
 		return
 	}
 	threads, counted := known(u.MostThreads)
@@ -99,7 +100,7 @@ func (j *judge) storage() {
 	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
 	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
 		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely",
-			phrase.Words{"time": format.Time(off), "share": format.Percent(off / u.WallSeconds), "rate": format.Bytes(rate)})
+			phrase.Words{"time": phrase.Time(off), "share": phrase.Percent(off / u.WallSeconds), "rate": phrase.Bytes(rate)})
 	}
 }
 
@@ -116,7 +117,7 @@ func (j *judge) storageWait() {
 	share := waited / (waited + cpu + queued)
 	if share >= waiting {
 		j.say("storage", Warning, share, "ratio", "storage.waited",
-			phrase.Words{"time": format.Time(waited), "share": format.Percent(share)})
+			phrase.Words{"time": phrase.Time(waited), "share": phrase.Percent(share)})
 	}
 }
 

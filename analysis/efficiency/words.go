@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reckon/figure/format"
+	"reckon/internal/phrase"
 )
 
 // known returns the figure if it is finite and not negative.
@@ -30,40 +31,41 @@ func ran(running bool) string {
 }
 
 // counted formats a number with its noun: "4 GPUs", "0.04 cores".
-func counted(n float64, one, many string) string {
+func counted(n float64, one, many string) phrase.Text {
+	text := strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + many
 	switch {
 	case n == 1:
-		return "1 " + one
+		text = "1 " + one
 	case n < 1:
-		return format.Number(n) + " " + many
+		text = format.Number(n) + " " + many
 	}
-	return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + many
+	return phrase.Number(n, "count", text)
 }
 
 // counted1 formats an amount with its noun: "1 core", "0.4 cores".
-func counted1(v float64, one, many string) string {
-	text := cores(v)
+func counted1(v float64, one, many string) phrase.Text {
+	text := cores(v).String()
 	if text == "1" {
-		return "1 " + one
+		return phrase.Number(v, "count", "1 "+one)
 	}
-	return text + " " + many
+	return phrase.Number(v, "count", text+" "+many)
 }
 
 // its formats a number after the word "its": "GPU", "4 GPUs".
-func its(n float64, noun string) string {
+func its(n float64, noun string) phrase.Text {
 	if n == 1 {
-		return noun
+		return phrase.Number(1, "count", noun)
 	}
 	return counted(n, noun, noun+"s")
 }
 
 // cores formats an amount of cores with the precision of an allocation: tenths, or hundredths below
 // one core. A small positive amount is not shown as 0.
-func cores(v float64) string {
+func cores(v float64) phrase.Text {
 	decimals := 1
 	switch {
 	case v > 0 && v < 0.005:
-		return "less than 0.01"
+		return phrase.Number(v, "cores", "less than 0.01")
 	case v < 0.995:
 		decimals = 2
 	case v >= 100:
@@ -73,13 +75,13 @@ func cores(v float64) string {
 	if decimals > 0 {
 		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}
-	return text
+	return phrase.Number(v, "cores", text)
 }
 
 // lasted formats a duration. Batch systems count whole seconds.
-func lasted(seconds float64) string {
+func lasted(seconds float64) phrase.Text {
 	if seconds == 0 {
-		return "less than a second"
+		return phrase.Number(0, "seconds", "less than a second")
 	}
-	return format.Time(seconds)
+	return phrase.Time(seconds)
 }

@@ -18,7 +18,6 @@ import (
 	"math"
 
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -55,7 +54,7 @@ type Run struct {
 type Advice struct {
 	Runs                         int // number of runs it is based on
 	Cores, Memory, Seconds, GPUs *float64
-	Why                          []string // one sentence per figure, and caveats
+	Why                          []phrase.Sentence // one per figure, and caveats
 }
 
 // Margins, and thresholds below which a run shows nothing about its need of cores or GPUs.
@@ -95,7 +94,9 @@ func For(runs []Run, fraction bool) *Advice {
 	return a
 }
 
-func (a *Advice) say(key string, words phrase.Words) { a.Why = append(a.Why, texts.Say(key, words)) }
+func (a *Advice) say(key string, words phrase.Words) {
+	a.Why = append(a.Why, texts.Sentence(key, words))
+}
 
 // of returns the key of a sentence for one run or for several.
 func of(key string, runs int) string {
@@ -109,7 +110,7 @@ func (a *Advice) memory(runs []Run) {
 	peak, n, cached, whole, apart := 0.0, 0, false, false, false
 	bound := 0.0            // of runs whose exact need is unknown
 	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
-	killed, squeezed := "", ""
+	var killed, squeezed int
 	for i, r := range runs {
 		need, ok := known(r.NeededMost())
 		if !ok {
@@ -129,22 +130,24 @@ func (a *Advice) memory(runs []Run) {
 		if r.OutOfMemory {
 			had, _ := known(r.Memory)
 			if had = max(had, need); had > floor {
-				floor, killed = had, subject(runs, i)
+				floor, killed = had, i
 			}
 		}
 		if had, ok := known(r.Memory); ok && r.Squeezed && had > slow {
-			slow, squeezed = had, subject(runs, i)
+			slow, squeezed = had, i
 		}
 	}
 	switch {
 	case floor > 0 && floor*raised > max(peak*memoryMargin, slow*enlarged):
 		v := roundMemory(floor * raised)
 		a.Memory = &v
-		a.say("memory.killed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(floor), "run": killed})
+		a.say("memory.killed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[killed].of(killed, phrase.Bytes(floor)),
+			"run": subject(runs, killed)})
 	case slow > 0 && slow*enlarged > peak*memoryMargin:
 		v := roundMemory(slow * enlarged)
 		a.Memory = &v
-		a.say("memory.squeezed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(slow), "run": squeezed})
+		a.say("memory.squeezed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[squeezed].of(squeezed, phrase.Bytes(slow)),
+			"run": subject(runs, squeezed)})
 	case whole && bound <= peak*memoryMargin:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
@@ -155,7 +158,7 @@ func (a *Advice) memory(runs []Run) {
 		case apart:
 			key = "memory.most"
 		}
-		a.say(of(key, n), phrase.Words{"memory": format.Bytes(v), "runs": runsText(n), "peak": format.Bytes(peak)})
+		a.say(of(key, n), phrase.Words{"memory": phrase.Bytes(v), "runs": runsText(n), "peak": phrase.Bytes(peak)})
 	}
 }
 
@@ -189,16 +192,16 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 		return
 	}
 	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
-	words := phrase.Words{"p95": format.Count(most), "had": format.Count(had), "runs": runsText(n)}
+	words := phrase.Words{"p95": phrase.Count(most), "had": phrase.Count(had), "runs": runsText(n)}
 	if had > 0 && most >= 0.9*had {
 		v = max(v, had)
 		a.Cores = &v
-		words["cores"] = format.Count(v)
+		words["cores"] = phrase.Count(v)
 		a.say("cores.used", words)
 		return
 	}
 	a.Cores = &v
-	words["cores"] = format.Count(v)
+	words["cores"] = phrase.Count(v)
 	a.say(of("cores.fewer"+waited, n), words)
 }
 
@@ -214,7 +217,7 @@ func (a *Advice) gpus(runs []Run) {
 	if !whole {
 		return
 	}
-	words := phrase.Words{"had": gpusText(had), "share": format.Percent(most / had), "busy": format.Count(most)}
+	words := phrase.Words{"had": gpusText(had), "share": phrase.Percent(most / had), "busy": phrase.Count(most)}
 	v := 0.0
 	switch {
 	case most == 0:
@@ -224,7 +227,7 @@ func (a *Advice) gpus(runs []Run) {
 	default:
 		// Only the mean is known: the recommendation leaves a margin.
 		v = min(had, math.Ceil(most/0.9))
-		words["gpus"] = format.Count(v)
+		words["gpus"] = phrase.Count(v)
 		a.say("gpus.fewer", words)
 	}
 	a.GPUs = &v
@@ -253,40 +256,50 @@ func (r *Run) wanted(p95 float64) (float64, bool) {
 }
 
 // subject names one of the runs in a sentence about the first.
-func subject(runs []Run, i int) string {
+func subject(runs []Run, i int) phrase.Text {
 	if i == 0 || runs[i].ID == "" {
-		return "it"
+		return phrase.Join("it")
 	}
-	return "a run (" + runs[i].ID + ")"
+	return phrase.Join("a run (", phrase.Text{{Name: "run", Text: runs[i].ID}}, ")")
+}
+
+// of marks what is said of a run that is not the first.
+func (r *Run) of(i int, said phrase.Text) phrase.Text {
+	if i == 0 {
+		return said
+	}
+	return said.Of(r.ID)
 }
 
 func (a *Advice) time(runs []Run) {
-	longest, n, floor, limited := 0.0, 0, 0.0, ""
-	going, over := 0.0, "" // of runs that have not ended, or were ended before they were done
+	longest, n, floor, limited := 0.0, 0, 0.0, 0
+	going, over := 0.0, 0 // of runs that have not ended, or were ended before they were done
 	for i, r := range runs {
 		if r.Done && r.Seconds > 0 {
 			longest, n = max(longest, r.Seconds), n+1
 		}
 		if !r.Done && !r.Idle && r.Seconds > going {
-			going, over = r.Seconds, subject(runs, i)
+			going, over = r.Seconds, i
 		}
 		if asked, _ := known(r.RequestSeconds); r.Limit && !r.Idle && max(asked, r.Seconds) > floor {
-			floor, limited = max(asked, r.Seconds), subject(runs, i)
+			floor, limited = max(asked, r.Seconds), i
 		}
 	}
 	switch {
 	case floor > 0 && floor*raised > longest*timeMargin:
 		v := roundTime(floor * raised)
 		a.Seconds = &v
-		a.say("time.limit", phrase.Words{"time": format.Time(v), "had": format.Time(floor), "run": limited})
+		a.say("time.limit", phrase.Words{"time": phrase.Time(v), "had": runs[limited].of(limited, phrase.Time(floor)),
+			"run": subject(runs, limited)})
 	case n > 0 && going > longest:
 		v := roundTime(going * timeMargin)
 		a.Seconds = &v
-		a.say("time.going", phrase.Words{"time": format.Time(v), "took": format.Time(going), "run": over})
+		a.say("time.going", phrase.Words{"time": phrase.Time(v), "took": runs[over].of(over, phrase.Time(going)),
+			"run": subject(runs, over)})
 	case n > 0:
 		v := roundTime(longest * timeMargin)
 		a.Seconds = &v
-		a.say(of("time.longest", n), phrase.Words{"time": format.Time(v), "runs": runsText(n), "longest": format.Time(longest)})
+		a.say(of("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n), "longest": phrase.Time(longest)})
 	}
 }
 

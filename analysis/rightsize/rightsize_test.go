@@ -8,7 +8,21 @@ import (
 	"testing/quick"
 
 	"reckon/figure"
+	"reckon/internal/phrase"
+	"reckon/internal/phrase/phrasetest"
 )
+
+// whole returns sentences as lines; each must be made of its template and its values.
+func whole(list []phrase.Sentence) string {
+	var out []string
+	for i := range list {
+		if loose := phrasetest.Loose(&list[i], "0", "95", "99"); loose != "" {
+			panic(loose)
+		}
+		out = append(out, list[i].String())
+	}
+	return strings.Join(out, "\n")
+}
 
 func at(v float64) *float64 { return &v }
 
@@ -87,8 +101,8 @@ func TestFor(t *testing.T) {
 			t.Errorf("%s: nothing", name)
 			continue
 		}
-		if a.Runs != c.n || !strings.Contains(strings.Join(a.Why, "\n"), c.why) {
-			t.Errorf("%s: %d runs, %q", name, a.Runs, a.Why)
+		if a.Runs != c.n || !strings.Contains(whole(a.Why), c.why) {
+			t.Errorf("%s: %d runs, %q", name, a.Runs, whole(a.Why))
 		}
 		for what, x := range map[string]struct {
 			got  *float64

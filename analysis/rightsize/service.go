@@ -58,7 +58,7 @@ type ServiceAdvice struct {
 	MemoryPeak    *float64 // highest
 	// Tested is the result of the rule on past days, Now that of the current request; nil if unknown.
 	TestedCores, TestedMemory, NowCores, NowMemory *Test
-	Why                                            []string
+	Why                                            []phrase.Sentence
 }
 
 // Test is the result of a request on days after those that it was computed from.
@@ -81,7 +81,7 @@ func Service(days []Day, now Request, c ServiceConfig) *ServiceAdvice {
 }
 
 func (a *ServiceAdvice) say(key string, words phrase.Words) {
-	a.Why = append(a.Why, texts.Say(key, words))
+	a.Why = append(a.Why, texts.Sentence(key, words))
 }
 
 func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
@@ -103,17 +103,17 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 	p95, p99 := use.quantile(0.95), use.quantile(0.99)
 	a.Days, a.Cores, a.P95, a.P99 = n, &v, &p95, &p99
 	a.TestedCores = testCores(days, request)
-	words := phrase.Words{"cores": format.Count(v), "p95": format.Count(p95), "p99": format.Count(p99), "days": daysText(n)}
+	words := phrase.Words{"cores": phrase.Count(v), "p95": phrase.Count(p95), "p99": phrase.Count(p99), "days": daysText(n)}
 	a.say("service.cores", words)
 	if t := a.TestedCores; t != nil {
-		a.say("service.cores.tested", phrase.Words{"above": format.Percent(t.Above), "slack": format.Percent(t.Slack),
+		a.say("service.cores.tested", phrase.Words{"above": phrase.Percent(t.Above), "slack": phrase.Percent(t.Slack),
 			"days": daysText(t.Days)})
 	}
 	if has, ok := known(now.Cores); ok && has > 0 {
 		a.NowCores = testCores(days, func([]Day) (float64, bool) { return has, true })
 		if t := a.NowCores; t != nil {
-			a.say("service.cores.now", phrase.Words{"has": format.Count(has), "above": format.Percent(t.Above),
-				"slack": format.Percent(t.Slack)})
+			a.say("service.cores.now", phrase.Words{"has": phrase.Count(has), "above": phrase.Percent(t.Above),
+				"slack": phrase.Percent(t.Slack)})
 		}
 	}
 }
@@ -141,11 +141,11 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 		key = "service.memory.killed"
 	}
 	a.Days, a.Memory, a.MemoryPeak = max(a.Days, n), &v, &most
-	a.say(key, phrase.Words{"memory": format.Bytes(v), "peak": format.Bytes(most), "days": daysText(n)})
+	a.say(key, phrase.Words{"memory": phrase.Bytes(v), "peak": phrase.Bytes(most), "days": daysText(n)})
 	a.TestedMemory = testMemory(days, request)
 	if t := a.TestedMemory; t != nil {
 		a.say("service.memory.tested",
-			phrase.Words{"above": format.Count(math.Round(t.Above * float64(t.Days))), "slack": format.Percent(t.Slack),
+			phrase.Words{"above": phrase.Count(math.Round(t.Above * float64(t.Days))), "slack": phrase.Percent(t.Slack),
 				"days": daysText(t.Days)})
 	}
 	if has > 0 {
@@ -165,7 +165,7 @@ func (a *ServiceAdvice) gpus(days []Day) {
 	}
 	a.GPUShare = &most
 	if a.Cores != nil || a.Memory != nil {
-		a.say("service.gpus", phrase.Words{"busy": format.Count(most), "days": daysText(n)})
+		a.say("service.gpus", phrase.Words{"busy": phrase.Count(most), "days": daysText(n)})
 	}
 }
 
@@ -235,9 +235,9 @@ func roundCores(v float64) float64 {
 	return max(math.Ceil(v*unit-1e-9)/unit, 0.01)
 }
 
-func daysText(n int) string {
+func daysText(n int) phrase.Text {
 	if n == 1 {
-		return "1 day"
+		return phrase.Number(1, "count", "1 day")
 	}
-	return format.Count(float64(n)) + " days"
+	return phrase.Number(float64(n), "count", format.Count(float64(n))+" days")
 }

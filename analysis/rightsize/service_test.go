@@ -101,7 +101,7 @@ func TestServiceMemory(t *testing.T) {
 			if a != nil {
 				t.Errorf("%s: %+v", c.name, *a)
 			}
-		case a == nil || a.Memory == nil || math.Abs(*a.Memory-c.want) > 0.5*gib || !strings.Contains(strings.Join(a.Why, "\n"), c.why):
+		case a == nil || a.Memory == nil || math.Abs(*a.Memory-c.want) > 0.5*gib || !strings.Contains(whole(a.Why), c.why):
 			t.Errorf("%s: got %+v, want %g", c.name, a, c.want/gib)
 		}
 	}
@@ -179,7 +179,7 @@ func TestServiceGPUs(t *testing.T) {
 	days := repeat(3, used(100, 1))
 	days[1].GPUs, days[2].GPUs = at(0.25), at(0.1)
 	a := Service(days, Request{}, ServiceDefault())
-	if a.GPUShare == nil || *a.GPUShare != 0.25 || !strings.Contains(strings.Join(a.Why, "\n"), "0.25 were busy on average") {
+	if a.GPUShare == nil || *a.GPUShare != 0.25 || !strings.Contains(whole(a.Why), "0.25 were busy on average") {
 		t.Errorf("%+v", a)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reckon/figure/format"
+	"reckon/internal/phrase"
 )
 
 // Slurm formats the advice as lines for a batch script. Memory is that of one node,
@@ -75,16 +76,18 @@ func slurmTime(seconds float64) string {
 	return text
 }
 
-func runsText(n int) string {
+func runsText(n int) phrase.Text {
+	text := strconv.Itoa(n) + " runs"
 	if n == 1 {
-		return "1 run"
+		text = "1 run"
 	}
-	return strconv.Itoa(n) + " runs"
+	return phrase.Number(float64(n), "count", text)
 }
 
-func gpusText(n float64) string {
+func gpusText(n float64) phrase.Text {
+	text := format.Count(n) + " GPUs"
 	if n == 1 {
-		return "1 GPU"
+		text = "1 GPU"
 	}
-	return format.Count(n) + " GPUs"
+	return phrase.Number(n, "count", text)
 }

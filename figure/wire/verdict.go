@@ -6,11 +6,34 @@ import "time"
 type Verdict struct {
 	// What it is about: cores, memory, gpu, cpu_wait, throttled, balance, gpu_balance, memory_balance, renamed,
 	// time, swap, oom, timeout, node_fail, exit or short.
-	Kind     string  `json:"kind"`
-	Severity string  `json:"severity"` // critical, warning, good or info.
-	Text     string  `json:"text"`     // The sentence.
-	Value    float64 `json:"value"`    // The number behind it.
-	Unit     string  `json:"unit"`     // Unit of the number: ratio, bytes, seconds, count or code.
+	Kind     string    `json:"kind"`
+	Severity string    `json:"severity"`           // critical, warning, good or info.
+	Text     string    `json:"text"`               // The sentence.
+	Sentence *Sentence `json:"sentence,omitempty"` // The sentence with the figures that it is made of.
+	Value    float64   `json:"value"`              // The number behind it.
+	Unit     string    `json:"unit"`               // Unit of the number: ratio, bytes, seconds, count or code.
+}
+
+// Sentence is a sentence with what it says: a template, and the values of its placeholders in order. Every digit of its text is in one of
+// them, or in the template.
+type Sentence struct {
+	Key      string  `json:"key"`      // Which sentence it is.
+	Template string  `json:"template"` // Its text with a placeholder for each value: "it needed {needed} of the {given} ...".
+	Values   []Value `json:"values"`   // The figures and names in it, in order.
+	// The run that it is about, as kind/name, and the time that was measured.
+	Run  string    `json:"run"`
+	From time.Time `json:"from"` // Start of that time.
+	To   time.Time `json:"to"`   // Its end, or the latest reading.
+	Over bool      `json:"over"` // Whether the run has ended.
+}
+
+// Value is a figure or a name in a sentence.
+type Value struct {
+	Name  string   `json:"name"`            // Of the placeholder; the second one of a name ends in 2.
+	Text  string   `json:"text"`            // As it is shown.
+	Value *float64 `json:"value,omitempty"` // Absent for what is no number, such as the name of a node.
+	Unit  string   `json:"unit,omitempty"`  // Of the value: bytes, bytes/s, seconds, cores, ratio, count or code.
+	Run   string   `json:"run,omitempty"`   // The run that it is of, where that is not the one of the sentence.
 }
 
 // Event is an incident of a workload between two readings; incidents in consecutive readings are one event.
@@ -43,6 +66,8 @@ type Advice struct {
 	// The same in the syntax of the batch system or as resources of a container; empty for kinds without requests.
 	Paste string   `json:"paste,omitempty"`
 	Why   []string `json:"why"` // What each figure rests on, and what speaks against it.
+	// The sentences of why, with the figures that they are made of.
+	Sentences []Sentence `json:"sentences"`
 	// For a service: recommended request per replica of each container, from its daily use.
 	Containers []ContainerAdvice `json:"containers,omitempty"`
 	Patch      string            `json:"patch,omitempty"` // Of a service of Kubernetes, a strategic merge patch of its object.

@@ -5,7 +5,7 @@
 // continues the sentence before it; empty lines and lines that begin with # are ignored. In a
 // sentence {name} is a placeholder for a word that the caller supplies, and {name?one|many}
 // selects one of two forms: the first if the word is "1" or begins with "1 ", else the
-// second. Words are formatted by the caller; this package handles no units.
+// second. A word is text, or a figure with its unit and how it is shown.
 //
 // A [Book] does not change after [Parse] and is safe for concurrent use.
 package phrase
@@ -28,8 +28,8 @@ type part struct {
 	choice    bool
 }
 
-// Words are the values of placeholders, by name.
-type Words map[string]string
+// Words are the values of placeholders, by name: a string, a [Text] or a [Sentence] of which this one is made.
+type Words map[string]any
 
 // Parse parses a book. An error names the line.
 func Parse(text string) (*Book, error) {
@@ -120,30 +120,38 @@ func split(sentence string) (out []part, err error) {
 	return out, nil
 }
 
-// Say fills in a sentence. A missing word remains as {name}, and a missing key is returned
-// as !key, so that a test of any text finds both.
+// Say returns a sentence as text; see [Book.Sentence].
 func (b *Book) Say(key string, words Words) string {
+	s := b.Sentence(key, words)
+	return s.String()
+}
+
+// Sentence fills in a sentence. A missing word remains as its name, and a missing key is returned as !key, so that a test of any text
+// finds both.
+func (b *Book) Sentence(key string, words Words) Sentence {
+	out := Sentence{Key: key}
 	parts, ok := b.sentences()[key]
 	if !ok {
-		return "!" + key
+		out.Template = "!" + key
 	}
-	var out strings.Builder
 	for _, p := range parts {
 		word, given := words[p.name]
+		of := Join(word)
+		text := of.String()
 		switch {
 		case p.name == "":
-			out.WriteString(p.text)
+			out.Template += p.text
 		case !given:
-			out.WriteString("{" + p.name + "}")
-		case p.choice && (word == "1" || strings.HasPrefix(word, "1 ")):
-			out.WriteString(p.one)
+			out.put(p.name, Text{{Name: p.name, Text: "{" + p.name + "}"}})
+		case p.choice && (text == "1" || strings.HasPrefix(text, "1 ")):
+			out.Template += p.one
 		case p.choice:
-			out.WriteString(p.many)
+			out.Template += p.many
 		default:
-			out.WriteString(word)
+			out.put(p.name, of)
 		}
 	}
-	return out.String()
+	return out
 }
 
 // Has reports whether the book has a sentence.

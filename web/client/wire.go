@@ -118,6 +118,7 @@ type (
 	ScaleRun            = wire.ScaleRun
 	ScaleWeak           = wire.ScaleWeak
 	Sensor              = wire.Sensor
+	Sentence            = wire.Sentence
 	Socket              = wire.Socket
 	StateCount          = wire.StateCount
 	Step                = wire.Step
@@ -126,6 +127,7 @@ type (
 	UsageFigures        = wire.UsageFigures
 	UsageList           = wire.UsageList
 	UsageQuery          = wire.UsageQuery
+	Value               = wire.Value
 	Verdict             = wire.Verdict
 	Workload            = wire.Workload
 	WorkloadDetail      = wire.WorkloadDetail

@@ -53,6 +53,12 @@ func Site(now time.Time) *Backend {
 		Runs: 3, Cores: f(5), MemoryBytes: f(5 << 30), Nodes: 2, Paste: "#SBATCH --nodes=2\n#SBATCH --mincpus=3\n#SBATCH --mem=5120M",
 		Why: []string{"cores 5: for 95 % of the time it used no more than 4.8 (the most of 3 runs)",
 			"memory 7.25 GiB: the highest peak of 3 runs was 6 GiB, and a fifth above it"},
+		Sentences: []client.Sentence{{Key: "memory.peak",
+			Template: "memory {memory}: the highest peak of {runs} was {peak}, and a fifth above it",
+			Values: []client.Value{{Name: "memory", Text: "7.25 GiB", Value: f(7.25 * (1 << 30)), Unit: "bytes"},
+				{Name: "runs", Text: "3 runs", Value: f(3), Unit: "count"},
+				{Name: "peak", Text: "6 GiB", Value: f(6 << 30), Unit: "bytes"}},
+			Run: "slurm/4711", From: now.Add(-time.Hour), To: now}},
 	}
 	train.Verdicts = []client.Verdict{
 		{Kind: "oom", Severity: "critical", Text: "the kernel killed 1 process of it for lack of memory; ask for more memory, or use less",

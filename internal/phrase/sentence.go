@@ -1,0 +1,113 @@
+package phrase
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Sentence is a sentence with what it says: a template and the values of its placeholders, in order. The template with the texts of
+// the values put in is the text.
+type Sentence struct {
+	Key      string
+	Template string // "it needed {needed} of the {given} of memory it was allocated ({share})"
+	Values   []Value
+}
+
+// Value is a figure or a name in a sentence. A name is what people gave to something, and has no number.
+type Value struct {
+	Name   string // of the placeholder; the second one of a name ends in 2
+	Text   string // as it is shown
+	Number *float64
+	Unit   string // of the number: an SI unit, ratio, count or code
+	Run    string // the run that it is of, where that is another one than the subject of the sentence
+}
+
+// Text is a word made of plain text and values.
+type Text []Value
+
+// Number is a value shown as text.
+func Number(v float64, unit, text string) Text { return Text{{Text: text, Number: &v, Unit: unit}} }
+
+// Of marks the values of a text as those of another run.
+func (t Text) Of(run string) Text {
+	out := append(Text(nil), t...)
+	for i := range out {
+		if out[i].Number != nil {
+			out[i].Run = run
+		}
+	}
+	return out
+}
+
+// String returns the text as it is shown.
+func (t Text) String() string {
+	var b strings.Builder
+	for i := range t {
+		b.WriteString(t[i].Text)
+	}
+	return b.String()
+}
+
+// Join returns strings and texts as one text.
+func Join(parts ...any) (out Text) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			if p != "" {
+				out = append(out, Value{Text: p})
+			}
+		case Text:
+			out = append(out, p...)
+		case Sentence:
+			out = append(out, p.text()...)
+		}
+	}
+	return out
+}
+
+// String returns the sentence as it is shown.
+func (s *Sentence) String() string { return s.text().String() }
+
+// text returns the sentence as a part of another one.
+func (s *Sentence) text() (out Text) {
+	rest, next := s.Template, 0
+	for rest != "" {
+		before, after, found := strings.Cut(rest, "{")
+		if out = append(out, Value{Text: before}); !found {
+			break
+		}
+		_, rest, _ = strings.Cut(after, "}")
+		out = append(out, s.Values[next])
+		next++
+	}
+	return out
+}
+
+// put appends a word to the sentence: what of it is no value becomes a part of the template.
+func (s *Sentence) put(name string, word Text) {
+	for _, v := range word {
+		if v.Number == nil && v.Name == "" && !strings.ContainsFunc(v.Text, named) {
+			s.Template += v.Text
+			continue
+		}
+		v.Name = name
+		for n := 2; s.has(v.Name); n++ {
+			v.Name = name + strconv.Itoa(n)
+		}
+		s.Template += "{" + v.Name + "}"
+		s.Values = append(s.Values, v)
+	}
+}
+
+// named reports whether a character makes a word a value: of the plain text around values only templates tell.
+func named(c rune) bool { return c == '{' || c == '}' || unicode.IsDigit(c) }
+
+func (s *Sentence) has(name string) bool {
+	for i := range s.Values {
+		if s.Values[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
