@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -15,7 +16,8 @@ import (
 
 // Clock is the clock of a machine, corrected by that of the receiver. Samples are stamped by the
 // machine's own clock, and each request carries the offset of that clock from the time since boot.
-// The Date header of a response gives the correct offset; the difference is added to all times
+// The Date header of a response gives the correct offset, to within half the time between request and response: of the last answers the
+// fastest decides, and if none was fast the clock is unknown and nothing is corrected. The difference is added to all times
 // when the request is sent, the same for a whole boot. A machine without a battery-backed clock
 // thus needs none, and samples from before the first connection are corrected too.
 type Clock struct {
@@ -23,6 +25,8 @@ type Clock struct {
 	// sleep.
 	Boot  string
 	Since func() time.Duration
+	// Now is time.Now unless a test says otherwise.
+	Now func() time.Time
 }
 
 const (
@@ -32,6 +36,12 @@ const (
 	wrongOn = 2 * time.Second
 	// newBase is the change of the time by Date from which on it counts as another time.
 	newBase = 5 * time.Second
+	// fastAnswer is how long the fastest of the last answers may have taken for a correction, and keptAnswers how many of them count.
+	fastAnswer  = 2 * time.Second
+	keptAnswers = 8
+	// firstAsks is how often the receiver is asked for the time before the first request of a boot: the first answer may wait for a
+	// connection, or for a server that starts.
+	firstAsks = 3
 	// keptBoots is the number of boots remembered.
 	keptBoots = 16
 )
@@ -49,6 +59,15 @@ type corrector struct {
 	mu    sync.Mutex
 	wrong bool
 	boots map[string]knownBoot
+	last  []timing // of this boot, the newest last
+	asked int      // for the time, before the first request
+	told  bool     // that the clock is wrong by less than is corrected, or for sure by how much is not known
+}
+
+// timing is the beginning of this boot by the receiver's clock, give or take half of what the answer took.
+type timing struct {
+	base base
+	took time.Duration
 }
 
 // knownBoot is the state of a boot.
@@ -62,6 +81,9 @@ func newCorrector(c Clock, file, shown string, log *slog.Logger) *corrector {
 	if c.Boot == "" || c.Since == nil {
 		return nil
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	k := &corrector{clock: c, file: file, log: log, shown: shown, boots: map[string]knownBoot{}}
 	if err := durable.ReadJSON(file, &k.boots); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("the clock errors of earlier boots are unknown", "file", file, "err", err)
@@ -74,24 +96,35 @@ func (k *corrector) stamp(at time.Time) (boot string, b base) {
 	return k.clock.Boot, at.UnixMilli() - k.clock.Since().Milliseconds()
 }
 
-// known reports whether the correct time of this boot is known.
-func (k *corrector) known() bool {
+// ask reports whether to ask for the time before a request: it is not known, and was not asked for often.
+func (k *corrector) ask() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, ok := k.boots[k.clock.Boot]
-	return ok
+	if ok || k.asked >= firstAsks {
+		return false
+	}
+	k.asked++
+	return true
 }
 
 // learn takes the Date of a response to a request that was sent and answered at the given
-// times since boot.
-func (k *corrector) learn(h http.Header, from, to time.Duration) {
+// times since boot, and the present time by the machine's own clock.
+func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return // no Date
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	right := at.UnixMilli() + 500 - (from + (to-from)/2).Milliseconds()
+	k.last = append(k.last, timing{at.UnixMilli() + 500 - (from + (to-from)/2).Milliseconds(), to - from})
+	k.last = k.last[max(len(k.last)-keptAnswers, 0):]
+	best := slices.MinFunc(k.last, func(a, b timing) int { return cmp.Compare(a.took, b.took) })
+	k.tell(best, now)
+	right := best.base
+	if best.took >= fastAnswer {
+		return
+	}
 	old, ok := k.boots[k.clock.Boot]
 	if ok && (time.Duration(right-old.Base)*time.Millisecond).Abs() < newBase {
 		return
@@ -109,6 +142,23 @@ func (k *corrector) learn(h http.Header, from, to time.Duration) {
 	if err := durable.WriteJSON(k.file, k.boots, 0o640); err != nil {
 		k.log.Warn("by how much the clock is wrong could not be kept", "file", k.file, "err", err)
 	}
+}
+
+// tell says once that the clock is wrong, where that is certain and nothing is corrected.
+func (k *corrector) tell(best timing, now time.Time) {
+	off := time.Duration(best.base-(now.UnixMilli()-k.clock.Since().Milliseconds())) * time.Millisecond
+	sure := off.Abs() - best.took/2 - time.Second/2 // the resolution of Date
+	if !k.told && best.took >= fastAnswer && len(k.last) == keptAnswers && sure < wrongOn {
+		k.told = true
+		k.log.Info("the clock of this machine cannot be compared with the receiver's: no answer came in time; sent times are as they are",
+			"to", k.shown, "fastest", best.took.Round(time.Second/10))
+	}
+	if k.told || sure < wrongOn || best.took < fastAnswer && off.Abs() >= wrongFrom {
+		return
+	}
+	k.told = true
+	k.log.Warn("the clock of this machine differs from the receiver's; sent times are as they are, set the clock (chrony, ntpd)", "to", k.shown,
+		"behind", off.Round(time.Second), "give or take", (best.took / 2).Round(time.Second/10))
 }
 
 // shift returns what to add to the times of a request that was stamped at a boot, in milliseconds.

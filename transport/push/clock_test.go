@@ -1,8 +1,11 @@
 package push
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +31,7 @@ type site struct {
 	mu   sync.Mutex
 	now  func() time.Time // nil: it sends no Date
 	away bool
+	late func() // called before an answer
 	got  []writev2.Request
 }
 
@@ -40,6 +44,9 @@ func newSite(t *testing.T) *site {
 			panic(http.ErrAbortHandler)
 		}
 		w.Header()["Date"] = nil
+		if s.late != nil {
+			s.late()
+		}
 		if s.now != nil {
 			w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
 		}
@@ -269,9 +276,68 @@ func TestClockWithoutDate(t *testing.T) {
 		base time.Duration
 	}{{0, 0}, {4 * time.Second, 0}, {6 * time.Second, 6 * time.Second}} {
 		at := time.Unix(1_800_000_000, 0).Add(x.date)
-		k.learn(http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, 0, 0)
+		k.last = nil // as of another answer that is as fast
+		k.learn(http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, 0, 0, at)
 		if got := k.boots["b"].Base; got != time.Unix(1_800_000_000, 0).Add(x.base).UnixMilli()+500 {
 			t.Errorf("after %s: %d", x.date, got)
 		}
+	}
+}
+
+// Answers that are late prove nothing: samples are corrected by a fast answer only, and a clock that is wrong beyond doubt is told of.
+func TestClockOverSlowLinks(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		ahead  time.Duration   // of the clock of the machine
+		late   []time.Duration // answers, the last for all others
+		within time.Duration   // of the right time; the clock's own where that is not corrected
+		fixed  bool
+		says   string
+	}{
+		{"right, first answer after 24 s", 0, []time.Duration{24 * time.Second, 60 * time.Millisecond}, time.Millisecond, false, ""},
+		{"right, each after 60 s", 0, []time.Duration{time.Minute}, time.Millisecond, false, "cannot be compared"},
+		{"right, each after 5 s", 0, []time.Duration{5 * time.Second}, time.Millisecond, false, "cannot be compared"},
+		{"5 s ahead, 60 ms", 5 * time.Second, []time.Duration{60 * time.Millisecond}, time.Millisecond, false, "differs"},
+		{"5 s behind, 60 ms", -5 * time.Second, []time.Duration{60 * time.Millisecond}, time.Millisecond, false, "differs"},
+		{"5 s ahead, 3 s", 5 * time.Second, []time.Duration{3 * time.Second}, time.Millisecond, false, "differs"},
+		{"40 min ahead, first answers after 24 s", 40 * time.Minute, []time.Duration{24 * time.Second, 24 * time.Second, 60 * time.Millisecond}, 2 * time.Second, true, "corrected"},
+		{"no battery, first answer after 24 s", -50 * 365 * 24 * time.Hour, []time.Duration{24 * time.Second, 60 * time.Millisecond}, 2 * time.Second, true, "corrected"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t)
+			right, n := time.Now(), 0
+			b := &board{t: t, boot: "one", since: time.Hour, wall: right.Add(tt.ahead), dir: t.TempDir()}
+			s.now = func() time.Time { return right }
+			s.late = func() { // half of the way is before the answer is dated
+				d := tt.late[min(n, len(tt.late)-1)]
+				n++
+				b.pass(d / 2)
+				right = b.wall.Add(-tt.ahead)
+				b.pass(d / 2)
+			}
+			var log bytes.Buffer
+			p, err := Open(Config{Endpoints: []Endpoint{{URL: s.URL, Name: "x"}}, QueueDir: b.dir, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+				Clock: Clock{Boot: b.boot, Since: func() time.Duration { return b.since }, Now: func() time.Time { return b.wall }}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			for range 8 {
+				b.pass(15 * time.Second)
+				right = b.wall.Add(-tt.ahead)
+				want := b.wall
+				if tt.fixed {
+					want = right
+				}
+				b.measure(p)
+				p.Flush(t.Context())
+				if at, _, _ := times(t, s.got[len(s.got)-1]); at.Sub(want).Abs() > tt.within {
+					t.Fatalf("request %d: samples are of %s, not %s", len(s.got), at, want)
+				}
+			}
+			if text := log.String(); tt.says == "" && strings.Contains(text, "clock") || !strings.Contains(text, tt.says) {
+				t.Errorf("the log, which should say %q: %s", tt.says, text)
+			}
+		})
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -129,10 +131,16 @@ func (t *target) timed(req *http.Request) (*http.Response, error) {
 	if t.corrector == nil {
 		return t.client.Do(req)
 	}
-	from := t.corrector.clock.Since()
+	since := t.corrector.clock.Since
+	var from, to atomic.Int64 // without the time that connecting takes: packets of a connection that begins are lost for seconds
+	from.Store(int64(since()))
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		WroteHeaders:         func() { from.Store(int64(since())) },
+		GotFirstResponseByte: func() { to.Store(int64(since())) },
+	}))
 	resp, err := t.client.Do(req)
-	if err == nil {
-		t.corrector.learn(resp.Header, from, t.corrector.clock.Since())
+	if err == nil && to.Load() >= from.Load() {
+		t.corrector.learn(resp.Header, time.Duration(from.Load()), time.Duration(to.Load()), t.corrector.clock.Now())
 	}
 	return resp, err
 }
@@ -143,7 +151,7 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	if t.corrector == nil {
 		return packed, nil
 	}
-	if !t.corrector.known() {
+	for t.corrector.ask() {
 		req, err := http.NewRequestWithContext(ctx, http.MethodHead, t.url, nil)
 		if err != nil {
 			return nil, &laterError{err: err}
