@@ -157,7 +157,8 @@ func (k *corrector) tell(best timing, now time.Time) {
 		return
 	}
 	k.told = true
-	k.log.Warn("the clock of this machine differs from the receiver's; sent times are as they are, set the clock (chrony, ntpd)", "to", k.shown,
+	k.log.Warn("the clock of this machine differs from the receiver's; sent times are as they are, set the clock (chrony, ntpd)", "to",
+		k.shown,
 		"behind", off.Round(time.Second), "give or take", (best.took / 2).Round(time.Second/10))
 }
 
