@@ -41,6 +41,7 @@ type Row struct {
 	GPUSeconds              *float64 `json:"gpu_seconds,omitempty"`               // Busy share of GPUs, integrated over time, seconds.
 	GPUMemoryPeak           *float64 `json:"gpu_memory_peak_bytes,omitempty"`     // Highest GPU memory, bytes.
 	EnergyJoules            *float64 `json:"energy_joules,omitempty"`             // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
+	GPUEnergyJoules         *float64 `json:"gpu_energy_joules,omitempty"`         // What of the energy it caused in GPUs, joules.
 	Processes               *float64 `json:"processes"`                           // Processes started, short-lived ones included.
 	Threads                 *float64 `json:"threads,omitempty"`                   // Threads alive at the latest sample.
 	RequestCores            *float64 `json:"request_cores,omitempty"`             // Requested cores.
@@ -71,7 +72,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 61 }
+func (r *Row) Len() int { return 62 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -151,59 +152,61 @@ func (r *Row) At(i int) **float64 {
 	case 36:
 		return &r.EnergyJoules
 	case 37:
-		return &r.Processes
+		return &r.GPUEnergyJoules
 	case 38:
-		return &r.Threads
+		return &r.Processes
 	case 39:
-		return &r.RequestCores
+		return &r.Threads
 	case 40:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 41:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 42:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 43:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 44:
-		return &r.AllocatedCores
+		return &r.RequestNodes
 	case 45:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 46:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 47:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 48:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 49:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 50:
-		return &r.Restarts
+		return &r.StepCount
 	case 51:
-		return &r.LimitCores
+		return &r.Restarts
 	case 52:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 53:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 54:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 55:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 56:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 57:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 58:
-		return &r.MemoryNUMABytes
+		return &r.MemoryHugeBytes
 	case 59:
-		return &r.MemoryNUMAMostBytes
+		return &r.MemoryNUMABytes
 	case 60:
+		return &r.MemoryNUMAMostBytes
+	case 61:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 61
+const RowLen = 62
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

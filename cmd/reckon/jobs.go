@@ -206,7 +206,7 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 
 func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|NODES:s8o7|START:o4|WALL:r|CPU TIME:r|CORES:r|P95:ro2|PEAK MEM:r|READ:ro5" +
-		"|WRITTEN:ro5|NETWORK:ro8|ENERGY:ro3|PROCS:ro6|GPU:rx|GPU MEM:ro1x|STATE")
+		"|WRITTEN:ro5|NETWORK:ro8|ENERGY:ro3|PROCS:ro6|GPU:rx|GPU MEM:ro1x|GPU WATTS:ro5x|STATE")
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 		t.Add(calledName(w), w.ID, usersOf(&w), nodeList(w.Nodes), term.Clock(w.Start, now),
@@ -215,8 +215,9 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)),
 			is("io_write_bytes", term.Bytes(w.WriteBytes)),
 			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Energy(w.EnergyJoules)),
-			is("processes", term.Number(w.Processes)), is("gpu_seconds", term.Cores(gpusOf(&w))),
-			is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)), state(w))
+			is("processes", term.Number(w.Processes)), is("gpu_seconds", term.Cores(gpuMean(w.GPUSeconds, &w))),
+			is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)), is("energy_joules", term.Watts(gpuMean(w.GPUEnergyJoules, &w))),
+			state(w))
 	}
 	return t
 }
@@ -232,12 +233,13 @@ func usersOf(w *client.Workload) string {
 	return w.Owner
 }
 
-// gpusOf returns the GPUs that computed for a workload in the mean, nil for one that had none open.
-func gpusOf(w *client.Workload) *float64 {
-	if w.GPUSeconds == nil || w.WallSeconds <= 0 || *w.GPUSeconds == 0 && w.GPUMemoryPeak == nil && w.AllocatedGPUs == nil {
+// gpuMean returns what a workload used of GPUs in the mean, nil for one that had none open.
+func gpuMean(total *float64, w *client.Workload) *float64 {
+	if total == nil || w.WallSeconds <= 0 || (w.GPUSeconds == nil || *w.GPUSeconds == 0) && w.GPUMemoryPeak == nil &&
+		w.AllocatedGPUs == nil {
 		return nil
 	}
-	return new(*w.GPUSeconds / w.WallSeconds)
+	return new(*total / w.WallSeconds)
 }
 
 // calledName returns the display name of the workload: its name, else its command, else the last segment of its id. The sums

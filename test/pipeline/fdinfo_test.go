@@ -172,6 +172,9 @@ func TestFdinfo(t *testing.T) {
 					t.Errorf("%s: highest memory %v, want %v", id, v, most)
 				}
 			}
+			if v := value(got["200"].GPUEnergyJoules); v != value(got["200"].EnergyJoules) {
+				t.Errorf("%v J in GPUs, of %v J", v, value(got["200"].EnergyJoules))
+			}
 			// 200 W while it computes, 3 s; Intel's has no meter.
 			for id, joules := range map[string]float64{"100": 0, "200": 600, "400": 0} {
 				if v := value(got[id].EnergyJoules); math.Abs(v-joules) > 60 {

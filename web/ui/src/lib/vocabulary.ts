@@ -76,6 +76,8 @@ export interface Row {
   gpu_memory_peak_bytes?: Num;
   /** Energy it caused, joules; idle energy of nodes is in it where the site shares that out. */
   energy_joules?: Num;
+  /** What of the energy it caused in GPUs, joules. */
+  gpu_energy_joules?: Num;
   /** Processes started, short-lived ones included. */
   processes: Num;
   /** Threads alive at the latest sample. */
@@ -228,6 +230,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "gpu_seconds", title: "GPU time", unit: "seconds" },
   { key: "gpu_memory_peak_bytes", title: "GPU memory peak", unit: "bytes" },
   { key: "energy_joules", title: "Energy", unit: "joules" },
+  { key: "gpu_energy_joules", title: "GPU energy", unit: "joules" },
   { key: "processes", title: "Processes", unit: "count" },
   { key: "threads", title: "Threads", unit: "count" },
   { key: "request_cores", title: "Cores requested", unit: "cores" },
