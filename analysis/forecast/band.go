@@ -55,7 +55,7 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	rs.center(h, scale, r)
 	// The errors of one forecast are correlated, so that the effective sample size is closer to the number of forecasts: a first-order
 	// correction like that of Student's distribution.
-	few := drift * (1 + 1/rs.spans)
+	few := (drift + sided*rs.bias()) * (1 + 1/rs.spans)
 	lo, hi := upper(down)*few, upper(up)*few
 	for k := range r.Point {
 		grow := scale[(len(h.y)+k)%len(scale)]
@@ -95,8 +95,18 @@ func (rs *residuals) center(h *history, scale []float64, r *Result) {
 // least is the minimum forecast that is compared, for a series above 0.
 func (h *history) least() float64 { return slices.Min(h.y) / 2 }
 
-// drift widens the band, because the future differs from the past a little more than past days differ from each other.
-const drift = 1.22
+// drift widens the band, because the future differs from the past a little more than past days differ from each other, and by as much
+// as more of the errors lie on one side, as they do where the series goes on rising or falling.
+const drift, sided = 1.13, 0.3
+
+// bias returns how much the errors lie on one side: 0 where they cancel out, 1 where all are of one sign.
+func (rs *residuals) bias() float64 {
+	sum, all := 0.0, 0.0
+	for _, e := range rs.e {
+		sum, all = sum+e, all+math.Abs(e)
+	}
+	return math.Abs(sum) / max(all, math.SmallestNonzeroFloat64)
+}
 
 // proxyDays is the number of days before the last origins from which the proxy's errors are taken.
 const proxyDays = 21
