@@ -33,7 +33,7 @@ const crowdFloor = 16 << 20
 const (
 	freshFor   = 60
 	steadyMost = 3
-	alike      = 1.0 / 32
+	alike      = entire / 32
 	deniedFor  = 300
 	holdFor    = 10
 	youngFor   = uint64(10 * time.Second)
@@ -42,8 +42,10 @@ const (
 )
 
 // proportion is, by type, the fraction of its resident pages that a process accounts for
-// when each page is split evenly over the processes that map it.
-type proportion [3]float32
+// when each page is split evenly over the processes that map it, in parts of entire.
+type proportion [3]uint16
+
+const entire = 1<<16 - 1
 
 // proportionOf divides the measured memory by resident memory. Files and shared memory
 // are not distinguished.
@@ -56,17 +58,17 @@ func proportionOf(m *sensor.SharedMemory) proportion {
 	return proportion{quotient(m.AnonProportional, m.Anon), rest, rest}
 }
 
-func quotient(part, all uint64) float32 {
+func quotient(part, all uint64) uint16 {
 	if part >= all {
-		return 1
+		return entire
 	}
-	return float32(float64(part) / float64(all))
+	return uint16(float64(part)/float64(all)*entire + 0.5)
 }
 
 // alike reports whether two proportions are nearly equal.
 func (p *proportion) alike(o *proportion) bool {
 	for i := range p {
-		if d := p[i] - o[i]; d > alike || d < -alike {
+		if d := int(p[i]) - int(o[i]); d > alike || d < -alike {
 			return false
 		}
 	}
@@ -75,7 +77,7 @@ func (p *proportion) alike(o *proportion) bool {
 
 func (p *proportion) of(proc *sensor.Process) (out [3]uint64) {
 	for i, v := range [...]uint64{proc.Anon, proc.File, proc.Shmem} {
-		out[i] = uint64(float64(v) * float64(p[i]))
+		out[i] = uint64(float64(v) * float64(p[i]) / entire)
 	}
 	return out
 }
@@ -85,13 +87,18 @@ type sharing struct {
 	rss, of uint32 // KiB, at the last reading and when it was measured
 	program program
 	part    proportion
+	doubled uint8  // how many times the time until the next measurement was doubled
+	worker  bool   // it was forked by a process of its part and program
 	era     uint32 // era of the part's crowd in which it was measured
 	at      uint32 // tick of the measurement, 0 for never
 	denied  uint32 // tick at which it could not be measured, 0 for never
-	doubled uint8  // how many times the time until the next measurement was doubled
-	worker  bool   // it was forked by a process of its part and program
+	faults  uint32 // minor faults when it was measured
 	forked  bool   // it and its parent, in another part, are large and of one program
 	counted bool   // part is valid in this tick
+	begins  bool   // it was measured in the last tick
+	// rewritten reports that it may have got pages of its own since it was measured: a write to a page that it shares is a minor fault,
+	// and changes its resident size by nothing.
+	rewritten bool
 }
 
 // program is a hash of a program's name, with the lowest bit set for a worker, good enough to apply one measurement to other processes.
@@ -199,9 +206,16 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	c.rss += rss
 	c.largest = max(c.largest, rss)
 	c.forked = c.forked || s.forked && rss >= crowdFloor
-	p, own := proportion{1, 1, 1}, proportion{1, 1, 1}
+	p, own := proportion{entire, entire, entire}, proportion{entire, entire, entire}
+	if s.begins {
+		s.faults, s.begins = uint32(proc.MinorFaults), false
+	}
+	const page = 4 // KiB, at least
+	s.rewritten = s.at != 0 && (uint32(proc.MinorFaults)-s.faults)*page > s.rss/32
 	if s.counted = s.at != 0 && c.era != nil && s.era == c.number && s.rss <= s.of+s.of/8; s.counted {
-		p, own = s.part, s.part
+		if p, own = s.part, s.part; s.rewritten {
+			c.sampled += rss // until it is measured again
+		}
 	} else if other := c.sample(s); other != nil {
 		p = *other
 		c.sampled += rss
@@ -360,7 +374,7 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 			continue
 		case !s.counted:
 			next.class = 1
-		case now < s.at+freshFor<<s.doubled:
+		case now < s.at+growFor, now < s.at+freshFor<<s.doubled && !s.rewritten:
 			continue
 		default:
 			next.class = 2
@@ -400,7 +414,7 @@ func (tab *table) shared(of Sharer, m sensor.SharedMemory, ok bool) {
 	if s.doubled = min(s.doubled+1, steadyMost); s.at == 0 || s.era != c.number || !s.part.alike(&now) {
 		s.doubled = 0
 	}
-	s.part, s.of, s.era, s.at, s.denied = now, s.rss, c.number, uint32(tab.tick), 0
+	s.part, s.of, s.era, s.at, s.denied, s.begins = now, s.rss, c.number, uint32(tab.tick), 0, true
 	at := 0
 	for i := range c.samples {
 		if c.samples[i].rss == 0 || c.samples[i].fits(s) {

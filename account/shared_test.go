@@ -261,6 +261,45 @@ func TestUnclaimedSharedMemory(t *testing.T) {
 	}
 }
 
+// TestPagesWrittenAfterFork: workers that write to the pages which they share get pages of their own, which their resident size does not
+// show. Until they are measured again, soon, what was measured is no more than an estimate; the peak is what was measured then.
+func TestPagesWrittenAfterFork(t *testing.T) {
+	const of = "group/n1/100"
+	r := newRig(t, Config{})
+	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 22<<30
+	live, pss := forked(7, 300), uint64(300)
+	step := func() int {
+		r.tick(0, live)
+		return r.share(func(s Sharer) uint64 { return s.RSS * pss / (7 * 300) })
+	}
+	for range calmFor + 2 {
+		step()
+	}
+	r.export() // the exactness of the time before
+	r.tick(0, live)
+	if anon, peak, _, how := r.memory(of); anon < 299 || anon > 301 || peak > 303 || how["memory_bytes pss"] != float64(figure.Exact) {
+		t.Errorf("measured: %.0f MiB, peak %.0f, %v", anon, peak, how)
+	}
+	for i := range live[1:] {
+		live[1+i].MinorFaults += 20 << 20 / 4096
+	}
+	r.tick(0, live)
+	if _, _, _, how := r.memory(of); how["memory_bytes pss"] != float64(figure.Estimated) {
+		t.Errorf("after the pages were written: %v", how)
+	}
+	pss = 420
+	asked := 0
+	for range growFor + 1 {
+		asked += step()
+	}
+	r.tick(0, live)
+	r.export()
+	r.tick(0, live)
+	if anon, peak, _, how := r.memory(of); asked < 6 || asked > 7 || anon < 400 || anon > 425 || peak < 400 || how["memory_bytes pss"] != float64(figure.Exact) {
+		t.Errorf("measured again (%d): %.0f MiB, peak %.0f, %v", asked, anon, peak, how)
+	}
+}
+
 // TestWhatIsNoCrowd: few bytes, or one large process, are simply summed.
 func TestWhatIsNoCrowd(t *testing.T) {
 	for name, tt := range map[string]struct {
