@@ -47,7 +47,7 @@ func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			key = "over-requested.idle"
 		}
 		out = append(out, w.finding(OverRequested, grave(Medium, wasted >= 10*g.CoreHours*3600), "cpu", key,
-			phrase.Words{"was": w.was(), "allocated": counted(*w.Cores, "core"), "p95": format.Count(*w.CoresP95)},
+			phrase.Words{"was": w.was(), "allocated": counted(*w.Cores, "core"), "p95": format.AtMost(*w.CoresP95)},
 			Evidence{Text: "p95 of the cores allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600), Wasted: true}))
 	}

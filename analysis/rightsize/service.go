@@ -103,7 +103,7 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 	p95, p99 := use.quantile(0.95), use.quantile(0.99)
 	a.Days, a.Cores, a.P95, a.P99 = n, &v, &p95, &p99
 	a.TestedCores = testCores(days, request)
-	words := phrase.Words{"cores": phrase.Count(v), "p95": phrase.Count(p95), "p99": phrase.Count(p99), "days": daysText(n)}
+	words := phrase.Words{"cores": phrase.Count(v), "p95": phrase.AtMost(p95), "p99": phrase.AtMost(p99), "days": daysText(n)}
 	a.say("service.cores", words)
 	if t := a.TestedCores; t != nil {
 		a.say("service.cores.tested", phrase.Words{"above": phrase.Percent(t.Above), "slack": phrase.Percent(t.Slack),

@@ -145,7 +145,7 @@ func printForecasts(g *globals, list []client.Forecast) error {
 	if first.Kept {
 		made = "made " + term.Ago(first.Made, now)
 	}
-	fmt.Fprintf(g.stdout, "Forecast of %s, %s\n", strings.TrimSpace(first.Subject+" "+term.Safe(first.Name)), made)
+	fmt.Fprintf(g.stdout, "Forecast of %s, %s\n", strings.TrimSpace(first.Subject+" "+term.Safe(cmp.Or(first.Name, first.Site))), made)
 	t := term.TableOf("FIGURE:s8|NEXT HOUR:r|MEAN:r|LEAST:ro3|MOST:r|95 % BAND:r|ERROR:r|VS YESTERDAY:ro2|IN BAND:ro1|NOTE:s8")
 	sites := map[string]bool{}
 	for i := range list {
@@ -225,7 +225,7 @@ func printSteps(g *globals, list []client.Forecast) error {
 	for i := range list {
 		f := &list[i]
 		for _, s := range f.Steps {
-			t.Add(figureWords(f), term.Clock(s.At, now), figureAmount(f.Figure, expected(&s)), figureAmount(f.Figure, s.Median),
+			t.Add(figureWords(f), s.At.In(now.Location()).Format("Jan 02 15:04"), figureAmount(f.Figure, expected(&s)), figureAmount(f.Figure, s.Median),
 				figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
 		}
 	}

@@ -146,6 +146,16 @@ func Count(v float64) string {
 	return s
 }
 
+// AtMost formats a number as [Count] does, rounded up: for what was no more than it.
+func AtMost(v float64) string {
+	for up := v; ; up += math.Abs(v) / 1e4 {
+		text := Count(up)
+		if shown, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64); err != nil || shown >= v {
+			return text
+		}
+	}
+}
+
 // Plural formats a count with its noun: 1 core, 2.5 cores.
 func Plural(v float64, noun string) string {
 	if v == 1 {

@@ -1,6 +1,8 @@
 package format
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"reckon/metric"
@@ -38,6 +40,19 @@ func TestFormat(t *testing.T) {
 	} {
 		if got := Figure(2048, unit); got != want {
 			t.Errorf("2048 %s is %q, want %q", unit, got, want)
+		}
+	}
+}
+
+func TestAtMost(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 2: "2", 2.14: "2.2", 2.1: "2.1", 0.00123: "0.002", 99.96: "100", 12345.2: "12,346", 1e6: "1,000,000"} {
+		got := AtMost(v)
+		shown, err := strconv.ParseFloat(strings.ReplaceAll(got, ",", ""), 64)
+		if err != nil || shown < v {
+			t.Errorf("no more than %s is said of %g", got, v)
+		}
+		if got != want {
+			t.Errorf("%g: %s, want %s", v, got, want)
 		}
 	}
 }

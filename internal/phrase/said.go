@@ -18,3 +18,6 @@ func Time(v float64) Text { return Number(v, "seconds", format.Time(v)) }
 
 // Count returns a number of things.
 func Count(v float64) Text { return Number(v, "count", format.Count(v)) }
+
+// AtMost returns a number of things, rounded up: for what was no more than it.
+func AtMost(v float64) Text { return Number(v, "count", format.AtMost(v)) }
