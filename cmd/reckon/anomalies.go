@@ -11,12 +11,12 @@ func newAnomalies(g *globals) *cobra.Command {
 	o := findingsOptions{by: &choice{}}
 	cmd := &cobra.Command{
 		Use:   "anomalies",
-		Short: "Show unprecedented behaviour of sites, nodes, services and their owners",
+		Short: "Show unprecedented behaviour of sites, nodes and services",
 		Long: `What sites, nodes, running services and the owners of services did in the last day that
 they never did before at that time of the day: values outside the band of the preceding
 days, level shifts, memory that climbs towards its limit, and nodes that draw power
-unlike others that have the same. Each is one event. They are findings: ` + "`reckon findings`" + ` explains, mutes
-and acknowledges them by their ids.`,
+unlike others that have the same. Each is one event. They are findings:
+` + "`reckon findings`" + ` explains, mutes and acknowledges them by their ids.`,
 		Example: `  reckon anomalies
   reckon anomalies --node n1
   reckon anomalies --all --since 7d`,

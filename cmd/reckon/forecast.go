@@ -225,8 +225,8 @@ func printSteps(g *globals, list []client.Forecast) error {
 	for i := range list {
 		f := &list[i]
 		for _, s := range f.Steps {
-			t.Add(figureWords(f), s.At.In(now.Location()).Format("Jan 02 15:04"), figureAmount(f.Figure, expected(&s)), figureAmount(f.Figure, s.Median),
-				figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
+			t.Add(figureWords(f), s.At.In(now.Location()).Format("Jan 02 15:04"), figureAmount(f.Figure, expected(&s)),
+				figureAmount(f.Figure, s.Median), figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
 		}
 	}
 	return t.Print(g.screen())
