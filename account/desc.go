@@ -97,6 +97,10 @@ var (
 	shortWorkloads = metric.NewDesc("reckon_short_workloads_total", metric.Counter, metric.None, []string{"owner"},
 		"Process groups that were short work: they ended within one export interval with less than one CPU second, or within a minute "+
 			"after having done next to nothing. Their usage is in short/OWNER/NODE.")
+	shortLive = metric.NewDesc("reckon_short_live_groups", metric.Gauge, metric.None, []string{"owner"},
+		"Process groups that run and have no series of their own, since their owner has 200 others and they did little yet: less than a "+
+			"CPU "+
+			"second, 16 MiB of I/O and 64 MiB of memory. What they use is in short/OWNER/NODE.")
 )
 
 func with(labels ...string) []string { return sensor.Charged(labels...) }
@@ -115,7 +119,7 @@ func Descs() []*metric.Desc {
 		containerInfo, containerRestarts, containerWaiting, containerExit, containerExitBefore, containerRunning, containerDevice,
 		containerUsage, containerWorking, containerPeriods, containerThrottled, podInfo, podPhase, podCreated,
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
-		commandSeconds, shortWorkloads, nodeIO, nodeWait, zombies, figureExactness,
+		commandSeconds, shortWorkloads, shortLive, nodeIO, nodeWait, zombies, figureExactness,
 		diskLimitBytes, diskLimitOperations, interconnectBytes, taskCount, busiestTask, sensor.MemoryTraffic,
 	)
 }

@@ -96,6 +96,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		}
 		b.Add(s, float64(n))
 	}
+	l.table.exportExcess(b)
 	l.table.exportZombies(b)
 	l.table.settleDoubts()
 	l.judge.export(l.EnergyModelled(), b)

@@ -58,6 +58,7 @@ type table struct {
 	dead     map[string]*dead // zombies, by owner
 	line     lineage
 	doubts   doubts
+	excess   excess
 	crowds   bool // a part has processes that share much memory; see shared.go
 	// counted is what the source counted of all processes since the ledger began; see node.go.
 	counted usage
@@ -68,6 +69,7 @@ type table struct {
 func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v *evidence) *table {
 	return &table{
 		times: at, config: c, parts: parts, machine: machine, evidence: v, byID: make(map[int32]*process), dead: make(map[string]*dead),
+		excess: newExcess(),
 		doubts: doubts{noted: make(map[pair]uncertain), about: make(map[*Part]doubt), guessed: make(map[*Part]uint64)},
 	}
 }
@@ -129,6 +131,9 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 		tab.counted.add(d)
 	}
 	e.part.charge(d, p, e.task, first)
+	if e.part.kind.Folded() {
+		tab.excess.take(e, p, d, tab.tick)
+	}
 	tab.parts.deletes.take(e, p, tab.line.gap && !isNew)
 	e.part.now.lacks |= e.lacks
 	e.part.highWater(e, p)
@@ -331,6 +336,9 @@ func (tab *table) inherited(p *sensor.Process) (*Part, int16) {
 func (tab *table) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int16) {
 	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
 	part, start := parent, p.Start
+	if tab.bound(e, &found) {
+		start = max(start, tab.now)
+	}
 	if was := e.part; was != nil && was.id == found.Workload && was.owner != found.Owner {
 		start = max(start, tab.now) // it became another user's, and was the first one's until now
 	}
@@ -400,6 +408,7 @@ func (tab *table) forget(missing []*process) {
 			}
 			delete(tab.byID, e.pid)
 			delete(tab.parts.deletes.last, deleter{e.pid, e.start})
+			delete(tab.excess.of, e)
 			tab.free = append(tab.free, e)
 			continue
 		}

@@ -43,6 +43,16 @@ func (a *Agent) export(now time.Time) {
 	a.takeUpReports()
 	a.readMonitors()
 	a.ledger.Export(&a.batch)
+	a.ledger.Excess(func(owner string) {
+		if !a.self.crowded[owner] {
+			if a.self.crowded == nil {
+				a.self.crowded = map[string]bool{}
+			}
+			a.self.crowded[owner] = true
+			a.log.Warn("a user runs more than 200 process groups: further ones are short work until they do something; this is said once",
+				"owner", owner)
+		}
+	})
 	a.writeGuests(&a.batch)
 	a.exportWaiting(&a.batch)
 	a.observeDevices()

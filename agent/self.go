@@ -46,7 +46,8 @@ var (
 // self is what the agent knows of itself.
 type self struct {
 	ticks, late, failed, exportErrors uint64
-	strangers                         uint64 // processes that named a job of others
+	strangers                         uint64          // processes that named a job of others
+	crowded                           map[string]bool // owners that the log named, see account.Ledger.Excess
 	spent                             time.Duration
 	saveFailed                        bool
 	simulated                         bool // the machine is: what this process uses says nothing
