@@ -10,8 +10,12 @@ import (
 )
 
 // DefaultNodeSeries is how many series may begin on one node of one sender in half an hour to an
-// hour. An agent has some hundreds; labels that change with every sample make more.
-const DefaultNodeSeries = 20_000
+// hour. An agent has some hundreds, and 1,000 process groups an hour make 30,000; labels that change with every sample make more.
+const DefaultNodeSeries = 60_000
+
+// ownerSeries may begin of each owner on a node, and of the node itself, also where those of others have used up the bound of the
+// node: it falls on who causes it. Owners come from the sender; all together have twice the bound.
+const ownerSeries = 5_000
 
 // Begun says what new series are held against where the file of limits says nothing.
 type Begun struct {
@@ -30,7 +34,7 @@ func NodeKey(ls labels.Labels) string {
 	return ls.Get("site") + "\x00" + cmp.Or(ls.Get("node"), ls.Get("instance"))
 }
 
-// fresh counts series that begin on nodes. It holds numbers only, about 100 bytes a node.
+// fresh counts series that begin on nodes, and of owners on them. It holds numbers only, about 100 bytes a node and owner.
 type fresh struct {
 	mu     sync.Mutex
 	turn   time.Time
@@ -58,25 +62,43 @@ func (r *Request) New(ls labels.Labels) error {
 	if most == 0 {
 		return nil
 	}
-	own := r.name + "\x00" + key
-	if r.l.fresh.count(own, r.l.clock())+r.fresh[own] >= most {
-		node := cmp.Or(ls.Get("node"), ls.Get("instance"), "without a name")
-		r.l.sayFresh("node "+node+" of sender "+r.name, most)
+	own, whose := r.keys(ls, key)
+	whole, mine := r.began(own), 0
+	if whole >= most {
+		mine = r.began(whose)
+	}
+	if whole >= most && (mine >= min(ownerSeries, most/4) || whole >= 2*most) {
+		node, who := cmp.Or(ls.Get("node"), ls.Get("instance"), "without a name"), "the node itself"
+		if owner := ls.Get("owner"); owner != "" {
+			who = "owner " + owner
+		}
+		r.l.sayFresh(who+" on node "+node+" of sender "+r.name, most)
 		return fmt.Errorf(
-			"more than %d series began on node %s in half an hour, which is the bound: drop labels that change with every sample, or "+
-				"raise nodes.series in the file of limits", most, node)
+			"more than %d series began on node %s in half an hour, %d of them of %s, which is the bound: drop labels that change with "+
+				"every sample, or raise nodes.series in the file of limits", most, node, mine, who)
 	}
 	if r.fresh == nil {
 		r.fresh = map[string]int{}
 	}
 	r.fresh[own]++
+	r.fresh[whose]++
 	return nil
 }
 
+// keys are those of a node of the sender, and of the owner of a series on it.
+func (r *Request) keys(ls labels.Labels, node string) (own, whose string) {
+	own = r.name + "\x00" + node
+	return own, own + "\x00\x00" + ls.Get("owner")
+}
+
+// began is how many series began lately under a key, those of this request included.
+func (r *Request) began(key string) int { return r.l.fresh.count(key, r.l.clock()) + r.fresh[key] }
+
 // NotNew takes back [Request.New]: nothing of the series was stored.
 func (r *Request) NotNew(ls labels.Labels) {
-	if own := r.name + "\x00" + NodeKey(ls); r.fresh[own] > 0 {
+	if own, whose := r.keys(ls, NodeKey(ls)); r.fresh[own] > 0 {
 		r.fresh[own]--
+		r.fresh[whose]--
 	}
 }
 

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +89,42 @@ func TestNewSeriesOfAll(t *testing.T) {
 	l.SetBegun(Begun{})
 	if n := begin(t, l, "a", "n", 0, 4, true); n != 1 {
 		t.Errorf("%d of 4 refused by a bound of 3", n)
+	}
+}
+
+// The bound of a node falls on who causes it: others may go on, the refusal names the owner, and no number of owners gets around it.
+func TestNewSeriesOfOwners(t *testing.T) {
+	l := New(Config{}, nil, nil)
+	l.SetBegun(Begun{})
+	begin := func(owner string, from, n int) (refused int, why error) {
+		t.Helper()
+		r, err := l.Begin("a", Bound{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := from; i < from+n; i++ {
+			if err := r.New(labels.FromStrings("__name__", "x", "node", "n1", "owner", owner, "i", fmt.Sprint(i))); err != nil {
+				refused, why = refused+1, err
+			}
+		}
+		r.Stored()
+		return refused, why
+	}
+	if n, why := begin("games", 0, DefaultNodeSeries+100); n != 100 || !strings.Contains(why.Error(), "owner games") {
+		t.Errorf("%d refused: %v", n, why)
+	}
+	for _, other := range []string{"news", ""} {
+		if n, why := begin(other, 0, ownerSeries); n != 0 {
+			t.Errorf("%q: %d of its own refused: %v", other, n, why)
+		}
+		if n, _ := begin(other, ownerSeries, 10); n != 10 {
+			t.Errorf("%q: %d of 10 refused beyond its share", other, n)
+		}
+	}
+	for i := range 12 {
+		begin(fmt.Sprint("invented", i), 0, ownerSeries)
+	}
+	if n, _ := begin("another", 0, 1); n != 1 {
+		t.Error("owners without end are taken")
 	}
 }
