@@ -2,8 +2,10 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,12 +55,20 @@ var fsDescs = []*metric.Desc{
 	gauge("node_filesystem_files_free", "Filesystem total free file nodes.", metric.None, fsLabels...),
 }
 
+// mountsLeft is what has no series.
+var mountsLeft = gauge("reckon_node_filesystems_left_out",
+	"File systems that are mounted and have no series, since there are more than 256 of root "+
+		"or 16 of a user. Those that are nearly full have series all the same. Absent when there are none.", metric.None)
+
 // Filesystem is the capacity and use of each mounted file system.
 type Filesystem struct {
 	root   string
 	text   *text
 	last   []byte // the text of the parsed mounts
 	mounts []*mount
+	rest   []*mount // without series, since there are too many; none is distant
+	left   int      // mounts without series, distant ones too
+	others *metric.Series
 	statfs func(path []byte, s *unix.Statfs_t) error
 	wait   time.Duration
 	answer unix.Statfs_t
@@ -67,6 +77,7 @@ type Filesystem struct {
 // mount is one mounted file system.
 type mount struct {
 	device, point, fstype string
+	user                  string // who mounted it by FUSE, a uid; empty for root
 	readonly              bool
 	path                  []byte // ends in NUL
 	series                [7]*metric.Series
@@ -96,7 +107,7 @@ func NewFilesystem(root string) (*Filesystem, error) {
 func (f *Filesystem) Name() string { return "filesystem" }
 
 // Descs lists the figures.
-func (f *Filesystem) Descs() []*metric.Desc { return fsDescs }
+func (f *Filesystem) Descs() []*metric.Desc { return append(slices.Clone(fsDescs), mountsLeft) }
 
 // Close ends the goroutines that are not blocked and closes the file.
 func (f *Filesystem) Close() error {
@@ -129,7 +140,82 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 		}
 		m.add(b, &f.answer, ok)
 	}
+	if f.left > 0 {
+		if f.others == nil {
+			f.others = metric.NewSeries(mountsLeft)
+		}
+		b.Add(f.others, float64(f.left-f.addFull(b)))
+	}
 	return nil
+}
+
+// Mounts have series of root's first, local ones before distant ones, and then some of each user. A node can have thousands, and
+// each series more is one less for its workloads at a server with bounds.
+const (
+	mountsOfRoot = 256
+	mountsOfUser = 16
+	mountsFull   = 64  // of the others, those that are nearly full
+	nearlyFull   = 0.1 // of the size is available
+)
+
+// addFull appends the file systems without series of their own that are nearly full, which alerts are about, and returns their number.
+func (f *Filesystem) addFull(b *metric.Batch) (n int) {
+	for _, m := range f.rest {
+		if n < mountsFull && f.statfs(m.path, &f.answer) == nil && f.answer.Blocks > 0 &&
+			float64(f.answer.Bavail) < nearlyFull*float64(f.answer.Blocks) {
+			m.open()
+			m.add(b, &f.answer, true)
+			n++
+		}
+	}
+	return n
+}
+
+// open makes the series of a mount.
+func (m *mount) open() {
+	if m.series[0] != nil {
+		return
+	}
+	for k, d := range fsDescs {
+		m.series[k] = metric.NewSeries(d, label([]byte(m.device)), label([]byte(m.point)), label([]byte(m.fstype)))
+	}
+}
+
+// bound returns the mounts that have series, and the local others.
+func bound(list []*mount) (kept, rest []*mount, left int) {
+	if len(list) <= mountsOfUser {
+		return list, nil, 0
+	}
+	slices.SortStableFunc(list, func(a, b *mount) int { return cmp.Compare(a.rank(), b.rank()) })
+	of := map[string]int{}
+	for _, m := range list {
+		most := mountsOfUser
+		if m.user == "" {
+			most = mountsOfRoot
+		}
+		if of[m.user]++; of[m.user] <= most {
+			kept = append(kept, m)
+			continue
+		}
+		left++
+		if !distant().MatchString(m.fstype) {
+			rest = append(rest, m)
+		}
+	}
+	return kept, rest, left
+}
+
+// rank is the order in which mounts get series.
+func (m *mount) rank() int {
+	switch {
+	case m.user != "":
+		return 3
+	case distant().MatchString(m.fstype):
+		return 2
+	case m.point == "/" || strings.HasPrefix(m.device, "/dev/"):
+		return 0
+	}
+	return 1 // a file system of many in one pool, or in memory
 }
 
 func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
@@ -159,6 +245,14 @@ func (f *Filesystem) replace(list []*mount) {
 			kept = append(kept, m)
 		}
 	}
+	kept, f.rest, f.left = bound(kept)
+	clear(seen)
+	for _, m := range kept {
+		seen[m.key()] = true
+	}
+	for _, m := range f.rest {
+		m.path = append([]byte(f.root+m.point), 0)
+	}
 	before := make(map[[3]string]*mount, len(f.mounts))
 	for _, old := range f.mounts {
 		before[old.key()] = old
@@ -170,9 +264,7 @@ func (f *Filesystem) replace(list []*mount) {
 			continue
 		}
 		m.path = append([]byte(f.root+m.point), 0)
-		for k, d := range fsDescs {
-			m.series[k] = metric.NewSeries(d, label([]byte(m.device)), label([]byte(m.point)), label([]byte(m.fstype)))
-		}
+		m.open()
 		if distant().MatchString(m.fstype) {
 			m.worker = newWorker(f.statfs, m.path)
 		}
@@ -264,6 +356,9 @@ func parseMounts(t []byte) []*mount {
 		m := &mount{device: sysfs.Unescape(string(device)), point: sysfs.Unescape(string(point)), fstype: sysfs.Unescape(string(fstype))}
 		for option := range bytes.SplitSeq(options, []byte{','}) {
 			m.readonly = m.readonly || string(option) == "ro"
+			if user, ok := bytes.CutPrefix(option, []byte("user_id=")); ok && string(user) != "0" {
+				m.user = string(user)
+			}
 		}
 		if strings.IndexByte(m.point, 0) < 0 {
 			mounts = append(mounts, m)

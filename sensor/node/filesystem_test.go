@@ -1,16 +1,18 @@
 package node
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"reckon/internal/sysfs"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/sysfs"
 	"reckon/metric"
 )
 
@@ -96,5 +98,69 @@ func TestIgnoredMounts(t *testing.T) {
 		if got := ignoredMounts().MatchString(point); got != ignored {
 			t.Errorf("%s: %v", point, got)
 		}
+	}
+}
+
+// Of thousands of mounts root's local ones come first, and those of a user have a bound of their own; what is left out is counted, and
+// shown when it is nearly full.
+func TestManyMounts(t *testing.T) {
+	root := t.TempDir()
+	var text strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&text, "srv:/e%d /nfs/%d nfs4 rw 0 0\n", i, i)
+	}
+	for i := range 3300 {
+		fmt.Fprintf(&text, "tank/d%d /tank/%d zfs rw,xattr 0 0\n", i, i)
+	}
+	for i := range 40 {
+		fmt.Fprintf(&text, "sshfs%d /home/a/%d fuse.sshfs rw,nosuid,user_id=1000,group_id=1000 0 0\n", i, i)
+	}
+	text.WriteString("mine /home/b/x fuse.sshfs rw,user_id=1001,group_id=1001 0 0\n/dev/sda1 / ext4 ro 0 0\n")
+	if err := os.MkdirAll(filepath.Join(root, "proc/1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "proc/1/mounts"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFilesystem(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	full := true
+	f.statfs = func(path []byte, s *unix.Statfs_t) error {
+		*s = unix.Statfs_t{Bsize: 1, Blocks: 100, Bavail: 50}
+		if full && strings.HasSuffix(string(path), "/tank/3299\x00") {
+			s.Bavail = 9
+		}
+		return nil
+	}
+	read := func() (points map[string]bool, kinds map[string]int, left float64) {
+		var b metric.Batch
+		if err := f.Read(&b); err != nil {
+			t.Fatal(err)
+		}
+		points, kinds = map[string]bool{}, map[string]int{}
+		for _, s := range b.Samples {
+			switch s.Series.Desc.Name {
+			case "node_filesystem_size_bytes":
+				points[s.Series.Values[1]] = true
+				kinds[s.Series.Values[2]]++
+			case mountsLeft.Name:
+				left = s.Value
+			}
+		}
+		return points, kinds, left
+	}
+	points, kinds, left := read()
+	if kinds["zfs"] != 256 || !points["/"] || kinds["nfs4"] != 0 || kinds["fuse.sshfs"] != 17 || !points["/home/b/x"] || !points["/tank/3299"] {
+		t.Errorf("%v; the other user's %v, the full one %v", kinds, points["/home/b/x"], points["/tank/3299"])
+	}
+	if want := float64(30 + 3300 + 40 + 2 - 256 - 1 - 17); left != want {
+		t.Errorf("%v left out, want %v", left, want)
+	}
+	full = false
+	if points, _, _ = read(); points["/tank/3299"] {
+		t.Error("one that is not full any more is shown")
 	}
 }
