@@ -62,6 +62,8 @@ func (j *judge) memory() {
 	case full && refault > 0:
 		words["refaults"] = phrase.Bytes(refault)
 		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
+	case full && cached == 0 && most > need:
+		j.say("memory", Info, share, "ratio", "memory.either", words)
 	case full:
 		j.say("memory", Info, share, "ratio", "memory.cache", words)
 	case most/given < low && given-most >= 1<<30 && u.WallSeconds >= settled && j.ranThrough():

@@ -56,7 +56,7 @@ const (
 	haveCgroup = sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupThrottle | sensor.CgroupMemory | sensor.CgroupSwap |
 		sensor.CgroupPeak |
 		sensor.CgroupEvents | sensor.CgroupIO | sensor.CgroupPIDs | sensor.CgroupPressure | sensor.CgroupShmem | sensor.CgroupKernel |
-		sensor.CgroupRefaults
+		sensor.CgroupRefaults | sensor.CgroupFilled
 )
 
 func (n *Node) newGroup(path string, from, until time.Time) *group {
@@ -120,6 +120,9 @@ func (g *group) use(n *Node, d demand, cores, seconds float64) {
 	c.WriteBytes += uint64(d.write * seconds)
 	if d.planned == nil {
 		c.IOStallNanos += uint64(min((d.read+d.write)/(400*mb), 0.9) * seconds * 1e9)
+	}
+	if d.anon > c.Anon {
+		c.Filled += d.anon - c.Anon
 	}
 	c.Anon, c.File, c.Shmem = d.anon, d.file, d.shmem
 	c.Current = d.anon + d.file + d.shmem

@@ -37,7 +37,7 @@ func machineCounters(m *sensor.Machine) []*uint64 {
 
 func groupCounters(c *sensor.Cgroup) []*uint64 {
 	return []*uint64{&c.UsageNanos, &c.UserNanos, &c.SystemNanos, &c.ThrottledNanos, &c.ThrottledPeriods, &c.Periods, &c.OOMKills,
-		&c.MaxEvents, &c.OOMEvents, &c.RefaultAnon, &c.RefaultFile, &c.Faults, &c.MajorFaults,
+		&c.MaxEvents, &c.OOMEvents, &c.RefaultAnon, &c.RefaultFile, &c.Faults, &c.MajorFaults, &c.Filled,
 		&c.ReadBytes, &c.WriteBytes, &c.CPUWaitNanos, &c.MemoryStallNanos, &c.IOStallNanos}
 }
 

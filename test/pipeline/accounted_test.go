@@ -57,7 +57,7 @@ func TestOddAccounting(t *testing.T) {
 		"not-gathered": {"info unmeasured: its use was not measured", "idle"},
 		"asleep":       {"warning idle: it was idle", "good"},
 		"no-output":    {"it failed with exit code 181 (0:53), which Slurm returns when it cannot set up a job", "advice"},
-		"not-found":    {"it failed with exit code 127, which a shell returns for a command that it does not find", "advice"},
+		"not-found":    {"it failed with exit code 127 or 255, which Slurm's accounting reports as 127", "advice"},
 		"deadline":     {"it could not end before its deadline and was ended after 40 min", "advice"},
 		"launch":       {"its nodes could not be set up for it", "idle"},
 		"two-nodes":    {"info memory: memory peaked at about 3 GiB of the 8 GiB", "advice: memory"}, // it is of the largest task
