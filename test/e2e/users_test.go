@@ -245,6 +245,41 @@ func (l *login) own() map[string]func(t *testing.T) {
 				t.Errorf("%v of 2,000 series were taken, by owner", by)
 			}
 		},
+		"2,600 process groups that sleep": func(t *testing.T) {
+			sleepers := l.start(hostile, 75, "/usr/bin/python3", "-c", `
+import os, time
+pids = []
+for i in range(2600):
+    p = os.fork()
+    if p == 0:
+        os.setpgid(0, 0)
+        time.sleep(70)
+        os._exit(0)
+    pids.append(p)
+time.sleep(65)
+for p in pids:
+    os.kill(p, 9)
+`)
+			pause(20 * time.Second) // all are there before the other begins
+			job := l.start(innocent, 30, "sh", "-c", "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.1; done")
+			pause(20 * time.Second)
+			began := time.Now().Add(-25 * time.Second)
+			listed := false
+			for _, w := range l.workloads("owner=" + innocent) {
+				listed = listed || w.Start.After(began)
+			}
+			if !listed {
+				t.Error("what the other began meanwhile is not listed")
+			}
+			if rows := l.prom(`sum by (workload) (reckon_workload_processes{owner="` + hostile + `",kind="group"})`); len(rows) > 260 {
+				t.Errorf("%d groups have rows", len(rows))
+			}
+			if held := l.promBy(`reckon_short_live_groups`, "owner")[hostile]; held < 2000 {
+				t.Errorf("%v groups are held", held)
+			}
+			l.end(job)
+			_ = sleepers.Wait()
+		},
 		"name a job of news by LSB_JOBID": func(t *testing.T) {
 			job := l.start(innocent, 60, "env", "LSB_JOBID=91", "setsid", "sh", "-c", "while :; do sleep 0.3; done")
 			pause(8 * time.Second)
