@@ -40,8 +40,8 @@ func (s *span) count(proc *sensor.Process) {
 	switch {
 	case proc.Have&sensor.FieldPeak != 0:
 		s.high += proc.PeakBytes
-	case proc.Have&sensor.FieldMemory == 0 || proc.Anon+proc.File+proc.Shmem > 0:
-		s.vague = true
+	case proc.Anon+proc.File+proc.Shmem > 0 || proc.Have&sensor.FieldMemory == 0 && proc.Life == 0:
+		s.vague = true // but one that ended in the address space of another has none of its own
 	}
 	s.killed = s.killed || proc.OOMKilled
 }

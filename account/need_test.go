@@ -18,7 +18,7 @@ func newNeedRig(t *testing.T, have sensor.CgroupFields) *needRig {
 	n.cg.c.Have = sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem | sensor.CgroupKernel | have
 	n.cg.c.Current = 50 * mib
 	n.cg.c.Peak, n.cg.c.Anon, n.cg.c.Filled = 50*mib, 50*mib, 50*mib
-	n.rig = newRig(t, Config{Identify: inJob(&n.cg, &n.job)})
+	n.rig = newRig(t, Config{Identify: inJob(&n.cg, restsFor{&n.job})})
 	n.complete(true)
 	n.rig.tick(0, nil)
 	n.p = proc(10, 10, n.boot+1, 0)
@@ -26,6 +26,11 @@ func newNeedRig(t *testing.T, have sensor.CgroupFields) *needRig {
 	n.p.Anon, n.p.File, n.p.PeakBytes = 50*mib, 4*mib, 54*mib
 	return n
 }
+
+// restsFor is a control group that need not be read while nothing runs in it.
+type restsFor struct{ *fakeCgroup }
+
+func (restsFor) Rest() bool { return true }
 
 // turn takes a tick in which something ran.
 func (n *needRig) turn(exited ...sensor.Process) {
@@ -70,6 +75,14 @@ func TestNeedHasTwoEnds(t *testing.T) {
 			n.turn(q)
 		}, 50, 651.171875, 700}, // how much of the 600 were files is not known
 		"of several processes the largest": {filled, func(n *needRig) { n.cg.c.Filled, n.cg.c.Peak, n.p.PeakBytes = 5000*mib, 1000*mib, 304*mib }, 300, 304, 1000},
+		"it rests for a while": {0, func(n *needRig) {
+			n.turn()
+			for range 4 {
+				n.complete(true)
+				n.rig.tick(0, []sensor.Process{n.p})
+			}
+			n.cg.c.Peak = 1004 * mib
+		}, 50, 54, 1004},
 		"files in memory that stay": {filled, func(n *needRig) {
 			n.cg.c.Shmem, n.cg.c.Peak, n.cg.c.Current = 400*mib, 460*mib, 450*mib
 		}, 450, 450, 460},

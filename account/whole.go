@@ -31,8 +31,9 @@ func (g *group) adopt(h sensor.CgroupHandle) {
 	case w.handle != nil:
 		_ = h.Close()
 	default:
-		w.handle = h
-		w.read(false)
+		if w.handle = h; h.Read(&w.cg) == nil {
+			w.taken()
+		}
 	}
 }
 
@@ -48,6 +49,11 @@ func (w *whole) read(settled bool) {
 		w.close()
 		return
 	}
+	w.taken()
+}
+
+// taken takes in the present memory of the reading.
+func (w *whole) taken() {
 	w.memory.take(&w.cg)
 	if w.cg.Have&sensor.CgroupMemory != 0 {
 		w.memory.neededPeak = max(w.memory.neededPeak, w.memory.needed())
@@ -64,8 +70,15 @@ func (w *whole) close() {
 // readWholes reads the control groups of workloads, unless all parts are idle and the last reading is recent enough.
 func (r *registry) readWholes(settled bool) {
 	for _, p := range r.order {
-		if w := p.group.whole; p.group.lead == p && w != nil && w.handle != nil && (w.active == r.tick || !rests(w.handle)) {
+		w := p.group.whole
+		switch {
+		case p.group.lead != p || w == nil || w.handle == nil:
+		case w.active == r.tick || !rests(w.handle):
 			w.read(settled)
+		default:
+			b := w.memory.bounded()
+			b.since.later(b.now)
+			b.now = span{}
 		}
 	}
 }
