@@ -65,7 +65,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 		t.Errorf("%d alerts", alerts)
 	}
 	for _, name := range []string{"NodeDown", "AgentSilent", "SensorLost", "DiskFullSoon", "MemoryFullSoon", "ThermalThrottling", "PowerThrottling",
-		"GPUErrors", "JobIdleOnGPUs", "OverShare", "BatteryLow", "QueueOfUnsentData", "EnergyBudgetExceeded", "EnergyBudget"} {
+		"GPUErrors", "JobIdleOnGPUs", "PodWaits", "PodRestarts", "OverShare", "BatteryLow", "QueueOfUnsentData", "EnergyBudgetExceeded", "EnergyBudget"} {
 		if !fires[name] {
 			t.Errorf("there is no alert %s", name)
 		}
