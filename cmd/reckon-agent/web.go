@@ -1,13 +1,22 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 
+	"reckon/access"
+	"reckon/access/peer"
 	"reckon/cmd/settings"
 	"reckon/internal/webconfig"
+	"reckon/metric"
+	"reckon/workload/users"
 )
 
 // webOptions define who may read /metrics.
@@ -27,6 +36,7 @@ type door struct {
 	net.Listener
 	config *webconfig.Config // nil: plain HTTP without authentication
 	local  bool              // no password is required, and only this machine can connect
+	names  *users.Table      // of those who ask; nil where nobody is looked up
 }
 
 func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
@@ -50,6 +60,9 @@ func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
 			"others reach the address %s, and what users run could be read without a password: name users or client certificates in "+
 				"--web-config, push instead (--push URL), or let everybody read with --insecure", at)
 	}
+	if d.byUser() {
+		d.names = users.New("/")
+	}
 	if d.config != nil {
 		d.Listener = d.config.Listener(d.Listener)
 	}
@@ -64,6 +77,9 @@ func (d *door) address() string {
 }
 
 func (d *door) handler(h http.Handler) http.Handler {
+	if d.byUser() {
+		h = knownOnly(h)
+	}
 	if d.local {
 		h = localOnly(h)
 	}
@@ -85,4 +101,67 @@ func localOnly(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// byUser reports whether the user of a connection decides what is shown: as in ps(1) with hidepid, others see their own.
+func (d *door) byUser() bool { return d.local && d.config == nil }
+
+type peerKey struct{}
+
+// peer notes the user at the other end of a connection, while it is there.
+func (d *door) peer(ctx context.Context, c net.Conn) context.Context {
+	if !d.byUser() {
+		return ctx
+	}
+	uid, err := peer.UID(c)
+	if err != nil {
+		return ctx
+	}
+	d.names.Name(uid) // looked up in the background, where the machine asks a directory
+	return context.WithValue(ctx, peerKey{}, uid)
+}
+
+// knownOnly refuses whom the kernel does not name: who comes from another network namespace, as a container.
+func knownOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, known := r.Context().Value(peerKey{}).(uint32); !known && r.URL.Path == "/metrics" {
+			http.Error(w, "the kernel does not tell which user asks, as of a container; name users in --web-config", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// keep returns what the sender of a request may see: root, the agent's user and accounts of the system, as Prometheus has one, see all;
+// other users their own work and what is about the machine.
+func (d *door) keep(r *http.Request) func(*metric.Series) bool {
+	uid, known := r.Context().Value(peerKey{}).(uint32)
+	if !d.byUser() || known && (uid < firstUser("/etc/login.defs") || int(uid) == os.Geteuid()) {
+		return nil
+	}
+	v := access.Viewer{Role: access.User, Name: d.names.Name(uid)}
+	return func(s *metric.Series) bool {
+		return v.SeesSeries(func(label string) string {
+			if label == "__name__" {
+				return s.Desc.Name
+			}
+			if i := slices.Index(s.Desc.Labels, label); i >= 0 && i < len(s.Values) {
+				return s.Values[i]
+			}
+			return ""
+		})
+	}
+}
+
+// firstUser is the first id of people, UID_MIN of login.defs(5); 1000 where that is not known.
+func firstUser(file string) uint32 {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "UID_MIN" {
+			if n, err := strconv.ParseUint(f[1], 10, 32); err == nil {
+				return uint32(n)
+			}
+		}
+	}
+	return 1000
 }

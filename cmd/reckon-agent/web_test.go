@@ -5,9 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"reckon/metric"
+	"reckon/metric/expose"
 )
 
 func TestOthersNeedAPassword(t *testing.T) {
@@ -44,7 +48,7 @@ func TestOthersNeedAPassword(t *testing.T) {
 			t.Errorf("at %s", d.address())
 		}
 		w := httptest.NewRecorder()
-		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9000/metrics", nil))
+		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9000/other", nil))
 		if want := map[bool]int{true: 401, false: 404}[c.o.config != ""]; w.Code != want {
 			t.Errorf("%s %+v answers %d", c.listen, c.o, w.Code)
 		}
@@ -55,5 +59,54 @@ func TestOthersNeedAPassword(t *testing.T) {
 			t.Errorf("%s %+v answers %d to another name", c.listen, c.o, w.Code)
 		}
 		_ = d.Close()
+	}
+}
+
+// On the loopback address without a password each user sees their own work, and a stranger nothing.
+func TestUsersSeeTheirOwn(t *testing.T) {
+	d, err := (&webOptions{}).open("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := &metric.Desc{Name: "reckon_workload_cpu_seconds_total", Kind: metric.Counter, Labels: []string{"workload", "owner"}}
+	up := &metric.Desc{Name: "reckon_node_cores", Kind: metric.Gauge}
+	h := d.handler(expose.Handler(func(b *metric.Batch) error {
+		b.Add(metric.NewSeries(cpu, "group/n/1", "root"), 1)
+		b.Add(metric.NewSeries(cpu, "group/n/2", "48711"), 2)
+		b.Add(metric.NewSeries(up), 4)
+		return nil
+	}, expose.Options{Keep: d.keep}))
+	srv := &http.Server{Handler: h, ConnContext: d.peer}
+	go func() { _ = srv.Serve(d) }()
+	defer srv.Close()
+	ask := func(args ...string) string {
+		t.Helper()
+		args = append(args, "curl", "-sS", "http://"+d.Addr().String()+"/metrics")
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		if err != nil {
+			t.Skipf("%v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	user := []string{"setpriv", "--reuid=48711", "--regid=48711", "--clear-groups"}
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to be another user")
+	}
+	for _, c := range []struct {
+		who  []string
+		sees []bool // root's, the user's, the machine's
+	}{{[]string{"env"}, []bool{true, true, true}}, {user, []bool{false, true, true}},
+		{[]string{"setpriv", "--reuid=121", "--regid=121", "--clear-groups"}, []bool{true, true, true}}} {
+		text := ask(c.who...)
+		for i, what := range []string{`owner="root"`, `owner="48711"`, "reckon_node_cores 4"} {
+			if strings.Contains(text, what) != c.sees[i] {
+				t.Errorf("%v sees %s: %v\n%s", c.who, what, !c.sees[i], text)
+			}
+		}
+	}
+	w := httptest.NewRecorder() // of a connection whose user nobody knows
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9000/metrics", nil))
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "--web-config") {
+		t.Errorf("a stranger: %d %s", w.Code, w.Body)
 	}
 }

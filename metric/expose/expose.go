@@ -27,8 +27,11 @@ package expose
 
 import (
 	"mime"
+	"net/http"
 	"strconv"
 	"strings"
+
+	"reckon/metric"
 )
 
 // Format is an exposition format.
@@ -58,6 +61,8 @@ type Options struct {
 	// Labels are added to every series, such as site and node. A label of the series
 	// itself takes precedence.
 	Labels map[string]string
+	// Keep returns which series the sender of a request may see; nil, as the function or its result, is for all.
+	Keep func(r *http.Request) func(*metric.Series) bool
 	// Created adds a _created line for each counter and histogram to OpenMetrics
 	// text. Off by default: Prometheus stores each as a separate series. The
 	// protobuf format has a field for it and always includes it.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,6 +78,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.fill(p); err != nil {
 		http.Error(w, "gather metrics: "+err.Error(), http.StatusServiceUnavailable)
 		return
+	}
+	if h.options.Keep != nil {
+		if keep := h.options.Keep(r); keep != nil {
+			p.batch.Samples = slices.DeleteFunc(p.batch.Samples, func(s metric.Sample) bool { return !keep(s.Series) })
+		}
 	}
 	f := Negotiate(strings.Join(r.Header.Values("Accept"), ","))
 	head := w.Header()
