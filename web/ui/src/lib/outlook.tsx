@@ -20,8 +20,8 @@ export function Outlook({ of, site }: { of: Record<string, string>; site?: strin
             <NextRun d={d} />
           ) : d.forecasts.length === 0 ? (
             <Empty>
-              No forecast yet: {d.measured_hours ?? 0} of the {d.least_hours ?? 24} hours that it needs
-              at least were measured.
+              No forecast yet: {d.measured_hours ?? 0} of the {d.least_hours ?? 24} hours that it
+              needs at least were measured.
             </Empty>
           ) : (
             <div class="cols">
