@@ -167,7 +167,7 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 		return err
 	}
 	u.Exactness = nil
-	for _, key := range []string{"exit_code", "cpu_seconds"} { // which facts of the batch system decide
+	for _, key := range []string{figure.ExitKey, "cpu_seconds"} { // which facts of the batch system decide
 		u.Exactness.Add(key, d.Exactness[key])
 	}
 	for key, e := range exact {

@@ -310,7 +310,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	var reduced bool
 	if w.ExitCode, reduced = a.exitCode(); reduced {
-		w.Exactness.Add(exitKey, figure.Estimated)
+		w.Exactness.Add(figure.ExitKey, figure.Estimated)
 	} else {
 		wholeCode(w.Steps, w.ExitCode)
 	}
@@ -439,9 +439,6 @@ func (a *account) program() string {
 	}
 	return best
 }
-
-// exitKey names the exit code among the figures that are not exact.
-const exitKey = "exit_code"
 
 // exitCode is that of the best source: the batch system's controller, its accounting, then the nodes. Of one source it is the latest;
 // of several at a time the largest. Accounting may have taken 128 off its code: reduced.

@@ -14,6 +14,7 @@ const (
 	ContainerWaiting  = "reckon_container_waiting"
 	ContainerExit     = "reckon_container_exit_code"
 
+	ExitKey    = "exit_code"  // the exit code among the figures that are not exact
 	Accounting = "accounting" // label by of an exit code that accounting alone reports: it may have taken 128 off
 
 	CPU              = "reckon_workload_cpu_seconds_total"

@@ -279,7 +279,7 @@ func (j *judge) code(v int, severity Severity, key string) {
 		key += ".signal"
 		words["signal"], words["name"] = codeText(v-128), name
 	}
-	if j.u.Exactness["exit_code"] != figure.Exact {
+	if j.u.Exactness[figure.ExitKey] != figure.Exact {
 		whole := v + 128
 		switch name := signalName(whole); {
 		case name != "" && v > 2: // 1 and 2 are what most programs fail with

@@ -84,6 +84,16 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 				if err := printNodes(s, nodes, g.now()); err != nil {
 					return err
 				}
+				if slices.ContainsFunc(list.Nodes, func(n client.Node) bool { return !n.Agent }) {
+					const latest = 500
+					jobs, err := c.Workloads(ctx, client.Filter{Since: g.now().Add(-24 * time.Hour), Limit: latest})
+					if err != nil {
+						return err
+					}
+					for _, line := range twins(list.Nodes, jobs.Workloads) {
+						fmt.Fprintln(s, line)
+					}
+				}
 				return printAsOf(g, s, list.AsOf)
 			}}, err
 	})

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"reckon/web/client"
+)
+
+// sharedJobs is how many jobs two nodes must share for them to be taken for one.
+const sharedJobs = 3
+
+// twins names nodes without an agent that may be another one under a second name: each of their jobs, three at least, was allocated as
+// many nodes as it names less one, and names the same node with an agent besides.
+func twins(nodes []client.Node, jobs []client.Workload) (lines []string) {
+	for i := range nodes {
+		n, with, shared := &nodes[i], "", 0
+		if n.Agent {
+			continue
+		}
+		for j := range jobs {
+			w := &jobs[j]
+			if w.Site != n.Site || !slices.Contains(w.Nodes, n.Node) {
+				continue
+			}
+			other := ""
+			if w.AllocatedNodes != nil && int(*w.AllocatedNodes) == 1 && len(w.Nodes) == 2 {
+				other = w.Nodes[1-slices.Index(w.Nodes, n.Node)]
+			}
+			if other == "" || with != "" && other != with || !slices.ContainsFunc(nodes, func(m client.Node) bool {
+				return m.Agent && m.Node == other && m.Site == n.Site
+			}) {
+				shared = 0
+				break
+			}
+			with, shared = other, shared+1
+		}
+		if shared >= sharedJobs {
+			lines = append(lines, fmt.Sprintf("One machine under two names? %s has jobs and no agent, and the agent of %s has these jobs: "+
+				"give the agent --node %s.", n.Node, with, n.Node))
+		}
+	}
+	return lines
+}
