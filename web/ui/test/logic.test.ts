@@ -207,6 +207,7 @@ describe("forecast of the day", () => {
     error: null,
     steps: Array.from({ length: n }, (_, i) => ({
       at: new Date(from + i * h).toISOString(),
+      median: 0.8,
       mean: 1,
       low: 0.5,
       high: 2,
