@@ -110,7 +110,7 @@ func (a *Advice) memory(runs []Run) {
 	peak, n, cached, whole, apart := 0.0, 0, false, false, false
 	bound := 0.0            // of runs whose exact need is unknown
 	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
-	var killed, squeezed int
+	var killed, squeezed, largest int
 	for i, r := range runs {
 		need, ok := known(r.NeededMost())
 		if !ok {
@@ -123,7 +123,7 @@ func (a *Advice) memory(runs []Run) {
 			bound = max(bound, need)
 		default:
 			if low, ok := known(r.MemoryNeededPeakBytes); need > peak {
-				apart = ok && need > low*(1+figure.Apart)
+				largest, apart = i, ok && need > low*(1+figure.Apart)
 			}
 			peak, n, whole = max(peak, need), n+1, whole || !r.Cut
 		}
@@ -158,7 +158,8 @@ func (a *Advice) memory(runs []Run) {
 		case apart:
 			key = "memory.most"
 		}
-		a.say(of(key, n), phrase.Words{"memory": phrase.Bytes(v), "runs": runsText(n), "peak": phrase.Bytes(peak)})
+		a.say(of(key, n), phrase.Words{"memory": phrase.Bytes(v), "runs": runsText(n),
+			"peak": runs[largest].of(largest, phrase.Bytes(peak))})
 	}
 }
 
@@ -272,11 +273,13 @@ func (r *Run) of(i int, said phrase.Text) phrase.Text {
 }
 
 func (a *Advice) time(runs []Run) {
-	longest, n, floor, limited := 0.0, 0, 0.0, 0
+	longest, n, floor, limited, slowest := 0.0, 0, 0.0, 0, 0
 	going, over := 0.0, 0 // of runs that have not ended, or were ended before they were done
 	for i, r := range runs {
 		if r.Done && r.Seconds > 0 {
-			longest, n = max(longest, r.Seconds), n+1
+			if n++; r.Seconds > longest {
+				longest, slowest = r.Seconds, i
+			}
 		}
 		if !r.Done && !r.Idle && r.Seconds > going {
 			going, over = r.Seconds, i
@@ -299,7 +302,8 @@ func (a *Advice) time(runs []Run) {
 	case n > 0:
 		v := roundTime(longest * timeMargin)
 		a.Seconds = &v
-		a.say(of("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n), "longest": phrase.Time(longest)})
+		a.say(of("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n),
+			"longest": runs[slowest].of(slowest, phrase.Time(longest))})
 	}
 }
 

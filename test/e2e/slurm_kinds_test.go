@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"reckon/interop/slurmtext"
+	"reckon/test/e2e/judge"
 	"reckon/web/client"
 )
 
@@ -29,6 +31,7 @@ type jobKind struct {
 	runs    int                                    // 1 if 0
 	says    []string                               // all of them, among what is said
 	never   []string                               // none of them
+	must    []string                               // keys of sentences that must be said
 	before  string                                 // state of the run before the last one
 	queued  bool                                   // it never runs
 	turn    int                                    // handed in when those of the turns before have ended
@@ -62,26 +65,34 @@ func (c *cluster) jobKinds() []*jobKind {
 	one, two := "-pnormal", "-pdevel"
 	return []*jobKind{
 		{what: "one busy core", script: "LOAD -burn 5s", options: []string{one}, state: "completed"},
-		{what: "asleep", script: "sleep 40", options: []string{one}, state: "completed", says: []string{"it was idle"}},
+		{what: "asleep", script: "sleep 40", options: []string{one}, state: "completed", must: []string{"idle"}, says: []string{"it was idle"}},
 		{what: "less than a second", script: "true", options: []string{two}, state: "completed", says: []string{"too short to judge"}},
 		{what: "a name with a bar, quotes and an accent", script: "LOAD -burn 1s", options: []string{two, "-J", `a|"b",é`}, state: "completed"},
 		{what: "cancelled by its owner", script: "LOAD -burn 1s -hold 10m", options: []string{two}, act: byOwner, state: "cancelled", says: []string{"it was cancelled by hpcuser after"}, never: []string{"exit code"}},
 		{what: "cancelled by root", script: "LOAD -burn 1s -hold 10m", options: []string{two}, act: byRoot, state: "cancelled", says: []string{"it was cancelled by root after"}, never: []string{"exit code"}},
-		{what: "time limit", script: "LOAD -burn 1s -hold 10m", options: []string{one, "-t1"}, state: "timeout", says: []string{"it reached its time limit of 1 min and was ended"}, never: []string{"exit code"}},
+		{what: "time limit", must: []string{"timeout"}, script: "LOAD -burn 1s -hold 10m", options: []string{one, "-t1"}, state: "timeout", says: []string{"it reached its time limit of 1 min and was ended"}, never: []string{"exit code"}},
 		{what: "deadline while it waits", script: "true", options: []string{one, "--exclusive", "-t1", "--deadline=now+63seconds", "--nice=1000"}, state: "deadline", queued: true, says: []string{"until it could no longer end before its deadline, and never started"}},
-		{what: "exit code 3", script: "LOAD -burn 1s; exit 3", options: []string{two}, state: "failed", says: []string{"it failed with exit code 3"}},
+		{what: "exit code 3", must: []string{"failed"}, script: "LOAD -burn 1s; exit 3", options: []string{two}, state: "failed", says: []string{"it failed with exit code 3"}},
 		{what: "second of two steps fails", script: "srun -J prepare LOAD -burn 1s; srun -J solve sh -c 'exit 3' || exit 3", options: []string{two}, state: "failed", says: []string{"step 1 (solve) failed with exit code 3"}},
 		{what: "a step fails, the script goes on", script: "srun LOAD -burn 1s; srun -J solve sh -c 'exit 1'; true", options: []string{two}, state: "completed", says: []string{"its state is completed, but step 1 (solve) failed with exit code 1"}},
 		{what: "a step is killed for lack of memory at once, the script goes on", script: "srun LOAD -burn 500ms; srun -J eat LOAD -alloc 800000000 -hold 1s; true", options: []string{two, "--mem=300M"},
 			state: "completed", says: []string{"step 1 (eat) was killed for lack of memory"}, never: []string{"a little more and it would be killed"}},
 		{what: "one failing among 20 steps of 0.1 s", script: "for i in $(seq 20); do srun -J s$i sh -c \"sleep 0.1; [ $i != 13 ]\"; done; true", options: []string{two}, state: "completed", says: []string{"step 12 (s13) failed with exit code 1"}},
-		{what: "killed for lack of memory at once", script: "LOAD -alloc 400000000 -hold 1s", options: []string{two, "--mem=100M"}, state: "out_of_memory", says: []string{"for lack of memory"}, never: []string{"exit code"}},
+		{what: "killed for lack of memory at once", must: []string{"oom"}, script: "LOAD -alloc 400000000 -hold 1s", options: []string{two, "--mem=100M"}, state: "out_of_memory", says: []string{"for lack of memory"}, never: []string{"exit code"}},
 		{what: "segmentation fault", script: "srun sh -c 'kill -SEGV $$'", options: []string{two}, state: "failed", says: []string{"step 0 (sh) failed: signal 11 (segmentation fault) ended it"}, never: []string{"exit code"}},
+		{what: "exit code 255", script: "LOAD -burn 1s; exit 255", options: []string{two}, state: "failed", must: []string{"failed"}, says: []string{"it failed with exit code 255"}, never: []string{"does not find"}},
+		{what: "abort", script: "LOAD -burn 1s; kill -ABRT $$", options: []string{two}, state: "failed", must: []string{"failed.signal"}, says: []string{"signal 6 (abort)"}},
+		{what: "a command that is not there", script: "LOAD -burn 1s; nosuchcommand", options: []string{two}, state: "failed", must: []string{"failed"}, says: []string{"it failed with exit code 127, which a shell returns for a command that it does not find"}},
+		{what: "idle until its limit", script: "sleep 600", options: []string{one, "-t1"}, state: "timeout", must: []string{"timeout.idle"}, says: []string{"more time would not help"}, never: []string{"ask for more time"}},
+		{what: "a step runs into a limit of its own", script: "srun -t1 -J slow LOAD -hold 10m; LOAD -burn 1s; true", options: []string{one, "-t4"}, state: "completed", must: []string{"stopped.limit"}, says: []string{"step 0 (slow) ran into a time limit of its own"}},
+		{what: "a step is cancelled, the script goes on", script: "srun -J slow LOAD -hold 10m & sleep 5; scancel $SLURM_JOB_ID.0; LOAD -burn 1s; sleep 8; true", options: []string{two}, state: "completed", must: []string{"stopped.cancelled"}, says: []string{"step 0 (slow) was cancelled after"}},
+		{what: "a spike of a tenth of a second", script: "LOAD -alloc 52428800 -hold 3s; head -c 600000000 /dev/zero | tail >/dev/null; LOAD -hold 4s", options: []string{one, "--mem=900M"}, state: "completed", must: []string{"memory"}, never: []string{"page cache"}},
+		{what: "a step killed at a limit of its own", script: "srun --mem=150M -J eat LOAD -alloc 400000000 -hold 1s; sleep 2; true", options: []string{two, "--mem=600M"}, state: "completed", must: []string{"oom.step"}},
 		{what: "kill -9", script: "kill -9 $$", options: []string{two}, state: "failed", says: []string{"signal 9 (killed)"}},
 		{what: "a step ends itself by SIGTERM", script: "srun sh -c 'kill -TERM $$'", options: []string{two}, state: "failed", says: []string{"step 0 (sh) failed: signal 15 (terminated) ended it"}, never: []string{"exit code"}},
 		{what: "page cache fills its memory", script: "F=$(mktemp /var/tmp/kind-XXXX); dd if=/dev/zero of=$F bs=1M count=300 status=none; cat $F >/dev/null; rm $F; sleep 8", options: []string{one, "--mem=200M"}, state: "completed",
 			never: []string{"would be killed"}, measure: (*kindResult).needsLittle},
-		{what: "150 of 200 MiB needed", script: "LOAD -burn 500ms -alloc 157286400 -hold 20s", options: []string{one, "--mem=200M"}, state: "completed", says: []string{"of the 200 MiB of memory it was allocated"}, measure: (*kindResult).peak},
+		{what: "150 of 200 MiB needed", must: []string{"memory"}, script: "LOAD -burn 500ms -alloc 157286400 -hold 20s", options: []string{one, "--mem=200M"}, state: "completed", says: []string{"of the 200 MiB of memory it was allocated"}, measure: (*kindResult).peak},
 		{what: "two steps of 150 MB, one after the other", script: "srun LOAD -alloc 150000000 -hold 18s; srun LOAD -alloc 150000000 -hold 18s", options: []string{one, "--mem=400M"}, state: "completed", measure: (*kindResult).peak},
 		{what: "a thousand processes", script: "LOAD -procs 1000 -each 2ms", options: []string{two}, state: "completed"},
 		{what: "array of 3 tasks of less than a second, one fails", script: "exit $((SLURM_ARRAY_TASK_ID == 2))", options: []string{two, "--array=1-3"}, state: "failed", measure: (*kindResult).array},
@@ -102,7 +113,7 @@ func (c *cluster) jobKinds() []*jobKind {
 			c.submit("hpcbob", "LOAD -burn 1s -hold 4s", "-pfirst", "-w", c.host+"-two", "--exclusive")
 		},
 			state: "preempted", says: []string{"it had to make room for a job of higher priority after"}, never: []string{"exit code"}},
-		{what: "preempted and queued again", script: "LOAD -burn 1s -hold 15s", options: []string{"-pagain", "--requeue"}, turn: 2, act: func(string) { c.submit("hpcbob", "LOAD -burn 1s -hold 4s", "-pfirst", "-w", c.host, "--exclusive") },
+		{what: "preempted and queued again", must: []string{"before"}, script: "LOAD -burn 1s -hold 15s", options: []string{"-pagain", "--requeue"}, turn: 2, act: func(string) { c.submit("hpcbob", "LOAD -burn 1s -hold 4s", "-pfirst", "-w", c.host, "--exclusive") },
 			state: "completed", runs: 2, before: "preempted"},
 	}
 }
@@ -274,6 +285,9 @@ func (r *kindResult) check(t *testing.T, c *cluster, u *up, accounted map[string
 		id += "_1"
 	}
 	u.get("/api/reckon/v1/workloads/"+id, &r.detail)
+	if !array {
+		r.judged(c, u, id, accounted[r.raw])
+	}
 	said := []string{}
 	for _, v := range r.detail.Verdicts {
 		said = append(said, v.Text)
@@ -318,6 +332,42 @@ func (r *kindResult) check(t *testing.T, c *cluster, u *up, accounted map[string
 	if r.text != "" {
 		t.Errorf("%s%s\nsaid:\n%s", r.text, r.detail.State, text)
 	}
+}
+
+// judged holds the sentences about a job against the batch system and its control groups.
+func (r *kindResult) judged(c *cluster, u *up, id string, sacct accountedJob) {
+	truth := judge.Truth{ID: id, Wall: -1, Limit: -1, CPU: -1, Cores: -1, Memory: -1, Exit: -1, Must: r.kind.must}
+	truth.Peak, _ = c.kept(r.raw, "memory.max_usage_in_bytes")
+	if n := len(sacct.lines); n > 0 && !sacct.changed { // the last run
+		f := strings.Split(sacct.lines[n-1], "|")
+		number := func(s string) float64 { v, _ := strconv.ParseFloat(s, 64); return v }
+		truth.Wall, truth.Cores = max(number(f[6])-number(f[5]), 0), number(f[3])
+		if n == 1 {
+			truth.CPU = c.countedOfAll(r.raw)
+		}
+	}
+	for _, pair := range strings.Fields(c.run("sh", "-c", "scontrol show job "+r.raw+" 2>/dev/null | tr ' ' '\\n'; true")) {
+		key, value, _ := strings.Cut(pair, "=")
+		switch key {
+		case "TimeLimit":
+			if s, err := slurmtext.Duration(value); err == nil {
+				truth.Limit = s
+			}
+		case "ExitCode":
+			code, signal, _ := strings.Cut(value, ":")
+			truth.Exit, _ = strconv.ParseFloat(code, 64)
+			if s, _ := strconv.ParseFloat(signal, 64); s > 0 {
+				truth.Exit = 128 + s
+			}
+		}
+	}
+	var raw json.RawMessage
+	u.get("/api/reckon/v1/workloads/"+id, &raw)
+	wrong, computed := judge.Sentences(raw, truth)
+	for _, w := range wrong {
+		r.errorf("%s", w)
+	}
+	c.t.Logf("%s: %d figures of its sentences computed anew", r.kind.what, computed)
 }
 
 // needsLittle is for a job whose memory is page cache.
