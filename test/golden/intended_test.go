@@ -28,11 +28,6 @@ var intended = []intent{
 		is, err2 := strconv.ParseFloat(fmt.Sprint(d.Is), 64)
 		return err1 == nil && err2 == nil && is > was && is < 1.2*was
 	}},
-	{"rebuilt-*/cores_mean", "times of batch systems are whole seconds: a mean is not above the most (jobs.md, F16)", func(d difference) bool {
-		was, err1 := strconv.ParseFloat(fmt.Sprint(d.Was), 64)
-		is, err2 := strconv.ParseFloat(fmt.Sprint(d.Is), 64)
-		return err1 == nil && err2 == nil && is < was
-	}},
 }
 
 // spoken are answers in words, which may be put better at any time: verdicts, advice, and
