@@ -30,7 +30,7 @@ type Alerts struct {
 func (s *Server) openAlerts(ctx context.Context) (err error) {
 	c := s.config.Alerts
 	if c.External == "" {
-		c.External = "http://" + s.Addr()
+		c.External = s.URL()
 	}
 	s.config.Alerts.External = c.External
 	if !s.leads() {

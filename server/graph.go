@@ -27,7 +27,8 @@ type Graph struct {
 	// Compatible adds the API and the timestamp: graphs of the metadata service of GLACIATION.
 	Compatible bool
 	Base       string // of ids; empty is urn:reckon:
-	URL        string // under which others reach this server; empty is its address
+	URL        string // under which programs reach this server; empty is its address
+	pages      string // under which people reach it, where that is configured
 	Loki       string // URL of the store of logs; empty for none
 	// Store is the address of the Graph Store Protocol of another store, Query that of its SPARQL; see remote.Options. Empty: the
 	// graph is in the database of the catalogue.
@@ -118,7 +119,7 @@ func (s *Server) graphURL() string {
 	if s.config.Graph.URL != "" {
 		return s.config.Graph.URL
 	}
-	return "http://" + s.Addr()
+	return s.URL()
 }
 
 // graphHandler is the API of the graph and where it is mounted.
@@ -129,7 +130,7 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
 		Store: s.graph.subgraphs(), Workloads: s.graph.rows, Nodes: views, Base: s.config.Graph.Base, Site: site,
-		Links:    feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki},
+		Links:    feed.Links{URL: s.graphURL(), Pages: s.config.Graph.pages, Loki: s.config.Graph.Loki},
 		Forecast: func(kind string) bool { return workload.Kind(kind).Service() }, Clock: time.Now,
 	})
 	if s.graph.snapshots != nil {

@@ -170,6 +170,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 }
 
 func open(ctx context.Context, c Config) (*Server, error) {
+	c.Graph.pages = c.Alerts.External
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -90,5 +91,5 @@ func (l Links) Node(n *wire.Node) object.Node {
 
 // Site describes all nodes together.
 func (l Links) Site(name string, nodes []string) object.Site {
-	return object.Site{Name: name, URL: l.URL, Nodes: nodes, Telemetry: telemetry.Forecast(telemetry.Links(l).Of("", "/"), "site", "")}
+	return object.Site{Name: name, URL: cmp.Or(l.Pages, l.URL), Nodes: nodes, Telemetry: telemetry.Forecast(telemetry.Links(l).Of("", "/"), "site", "")}
 }

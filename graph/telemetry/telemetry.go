@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -13,8 +14,10 @@ import (
 
 // Links are the addresses of the servers.
 type Links struct {
-	URL  string // of the server with PromQL and the pages; empty if unknown
-	Loki string // of the log store; empty: there is none
+	URL string // of the server with PromQL, for programs; empty if unknown
+	// Pages is the server's address for people, where that is another one: behind a proxy or an Ingress.
+	Pages string
+	Loki  string // of the log store; empty: there is none
 }
 
 // figure is a series with its query for a label selector.
@@ -38,8 +41,8 @@ func figures() []figure {
 // none.
 func (l Links) Of(selector, page string) *object.Telemetry {
 	m := &object.Metrics{Source: object.Source{Type: "prometheus", URL: l.URL}}
-	if l.URL != "" && page != "" {
-		m.Dashboard = strings.TrimSuffix(l.URL, "/") + page
+	if people := cmp.Or(l.Pages, l.URL); people != "" && page != "" {
+		m.Dashboard = strings.TrimSuffix(people, "/") + page
 	}
 	for _, f := range figures() {
 		m.Series = append(m.Series, object.Series{Name: f.name, Title: f.title, Unit: f.unit, Type: f.kind,

@@ -77,6 +77,57 @@ same names, else a new one with an authority of its own, whose key is thrown awa
 {{- printf "%s://%s.%s.svc:%v" (ternary "https" "http" .Values.tls.enabled) (include "reckon.fullname" .) .Release.Namespace .Values.server.service.port -}}
 {{- end }}
 
+{{/* Where people reach the server. */}}
+{{- define "reckon.publicURL" -}}
+{{- if .Values.publicURL -}}
+{{- trimSuffix "/" .Values.publicURL -}}
+{{- else if and .Values.ingress.enabled .Values.ingress.host -}}
+{{- printf "%s://%s" (ternary "https" "http" (ne .Values.ingress.tlsSecret "")) .Values.ingress.host -}}
+{{- else if and .Values.httpRoute.enabled .Values.httpRoute.host -}}
+{{- printf "https://%s" .Values.httpRoute.host -}}
+{{- else -}}
+{{- include "reckon.ownURL" . -}}
+{{- end -}}
+{{- end }}
+
+{{/* The Secret with the configuration of receivers; empty for none. */}}
+{{- define "reckon.alertsSecret" -}}
+{{- if .Values.alerts.existingSecret -}}
+{{- .Values.alerts.existingSecret -}}
+{{- else if include "reckon.receivers" . -}}
+{{- printf "%s-alerts" (include "reckon.fullname" .) -}}
+{{- end -}}
+{{- end }}
+
+{{- define "reckon.receivers" -}}
+{{- $r := .Values.alerts.receivers -}}
+{{- if $r.slack.url }}
+slack_configs:
+  - {api_url: {{ $r.slack.url | quote }}, channel: {{ $r.slack.channel | quote }}, send_resolved: true}
+{{- end }}
+{{- if $r.webhook.url }}
+webhook_configs:
+  - {url: {{ $r.webhook.url | quote }}}
+{{- end }}
+{{- if $r.pagerduty.routingKey }}
+pagerduty_configs:
+  - {routing_key: {{ $r.pagerduty.routingKey | quote }}}
+{{- end }}
+{{- with $r.email }}
+{{- if .to }}
+email_configs:
+  - to: {{ .to | quote }}
+    from: {{ required "alerts.receivers.email.from: give the sender" .from | quote }}
+    smarthost: {{ required "alerts.receivers.email.smarthost: give HOST:PORT of the mail server" .smarthost | quote }}
+    {{- if .username }}
+    auth_username: {{ .username | quote }}
+    auth_password: {{ .password | quote }}
+    {{- end }}
+    send_resolved: true
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "reckon.pushURL" -}}
 {{- if .Values.agent.push.url -}}
 {{- .Values.agent.push.url -}}
@@ -121,6 +172,12 @@ same names, else a new one with an authority of its own, whose key is thrown awa
 {{- end -}}
 {{- if and .Values.agent.push.tokenSecret (not (hasPrefix "https://" .Values.agent.push.url)) -}}
 {{- fail "agent.push.tokenSecret is sent by https only: write agent.push.url with https://" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
+{{- fail "ingress.enabled needs ingress.host, such as reckon.example.org" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (or (not .Values.httpRoute.host) (not .Values.httpRoute.parentRefs)) -}}
+{{- fail "httpRoute.enabled needs httpRoute.host and httpRoute.parentRefs: the name and the Gateways of the route" -}}
 {{- end -}}
 {{- if and .Values.podMonitor.enabled (not .Values.agent.metrics.enabled) -}}
 {{- fail "podMonitor.enabled needs agent.metrics.enabled: without it /metrics is not reachable from outside of the pods" -}}
