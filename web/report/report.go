@@ -13,8 +13,10 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"time"
 
+	"reckon/answer/invariant"
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/web/client"
@@ -30,7 +32,7 @@ func Write(w io.Writer, r *client.Report, site string) error {
 		"bytes": written(format.Bytes),
 		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": is, "marks": marks,
 		"bars": bars, "week": week, "over": over, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
-		"top": top, "minus": minus,
+		"top": top, "minus": minus, "of": ofHeld, "unheld": unheld,
 	}).ParseFS(files, "page.html")
 	if err != nil {
 		return err
@@ -85,6 +87,30 @@ func over(part, whole *float64) *float64 {
 	}
 	v := *part / *whole
 	return &v
+}
+
+// overHeld reports whether a row used more than was held: its use is also that of work that holds nothing.
+func overHeld(u *client.Usage) bool {
+	share := over(u.CPUSeconds, u.HeldCoreSeconds)
+	return share != nil && *share > 1+invariant.Tolerance
+}
+
+// ofHeld writes the used share of what was held, which is never above the whole: with work that holds nothing it is
+// a mark, which unheld calls for an explanation of.
+func ofHeld(u client.Usage) string {
+	share := over(u.CPUSeconds, u.HeldCoreSeconds)
+	if overHeld(&u) {
+		return "all *"
+	}
+	if share != nil {
+		share = new(min(*share, 1))
+	}
+	return is(u, "cpu_seconds", written(format.Percent)(share))
+}
+
+// unheld reports whether a row of the tables bears that mark.
+func unheld(tables ...[]client.Usage) bool {
+	return slices.ContainsFunc(slices.Concat(tables...), func(u client.Usage) bool { return overHeld(&u) })
 }
 
 func minus(a, b *float64) *float64 {

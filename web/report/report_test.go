@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +97,39 @@ func TestPageMarksBounds(t *testing.T) {
 		}
 		if strings.Contains(page.String(), "~–") {
 			t.Error("what is not known is marked")
+		}
+	}
+}
+
+var percentages = regexp.MustCompile(`([0-9][0-9,.]*) %`)
+
+// TestPageSharesWithinWhole: no share of the page is above 100 %. CPU time is of a program, held time of workloads that run several;
+// a person's sessions use cores that no request holds.
+func TestPageSharesWithinWhole(t *testing.T) {
+	r := example()
+	row := func(cpu, held float64) client.Usage {
+		return client.Usage{UsageFigures: client.UsageFigures{CPUSeconds: num(cpu), HeldCoreSeconds: num(held)}, CapacityShare: num(0.2)}
+	}
+	r.Commands = []client.Usage{row(3.6e6, 114), row(50, 100)}
+	r.Commands[0].Command, r.Commands[1].Command = "awk", "sort"
+	r.Owners = []client.Usage{row(1010, 1000), row(1500, 1000), row(700, 1000)}
+	var page bytes.Buffer
+	if err := Write(&page, r, "lab"); err != nil {
+		t.Fatal(err)
+	}
+	text := page.String()
+	shares := percentages.FindAllStringSubmatch(text, -1)
+	for _, m := range shares {
+		if v, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64); err != nil || v > 100 {
+			t.Errorf("the page holds %q", m[0])
+		}
+	}
+	if len(shares) < 6 {
+		t.Errorf("the page has %d shares, want more", len(shares))
+	}
+	for want, n := range map[string]int{"<td>all *</td>": 1, "<td>70 %</td>": 1, "* Used with work that holds nothing": 1, "<td>50 %</td>": 0} {
+		if got := strings.Count(text, want); got != n {
+			t.Errorf("%q stands there %d times, want %d", want, got, n)
 		}
 	}
 }
