@@ -3,7 +3,7 @@ import { cell, csv } from "../src/lib/csv";
 import { alike, describe as described, titleOf } from "../src/lib/names";
 import { groupsOf } from "../src/lib/findings";
 import { rangeOf, seconds, shifted } from "../src/lib/span";
-import { readable, todos, type Alert } from "../src/lib/todo";
+import { readable, todos, type Alert, byGravity, fired } from "../src/lib/todo";
 import type { Finding, Node } from "../src/lib/types";
 
 const of = (p: Record<string, string>) => (k: string) => p[k] ?? "";
@@ -220,4 +220,53 @@ describe("text of alerts", () => {
     ["9.96% and 10.02%", "10 % and 10 %"],
     ["50% of v1.2", "50% of v1.2"],
   ])("%s", (text, want) => expect(readable(text)).toBe(want));
+});
+
+describe("alerts that fired", () => {
+  const labels = { alertname: "NodeDown", node: "n1", severity: "critical" };
+  const alert = (l: Record<string, string>, activeAt: string): Alert => ({
+    labels: l,
+    annotations: {},
+    state: "firing",
+    activeAt,
+    value: "1",
+  });
+  const series = (l: Record<string, string>, ...at: number[]) => ({
+    metric: { ...l, alertstate: "firing" },
+    values: at.map((t): [number, string] => [t, "1"]),
+  });
+  test("what fires now is in the list though no step has it", () =>
+    expect(fired([], [alert(labels, "1970-01-01T00:50:00Z")], 600, 3300)).toEqual([
+      { labels, from: 3000, to: 3300, now: true },
+    ]));
+  test("once where the steps have it too, and apart from an earlier time", () =>
+    expect(
+      fired(
+        [series(labels, 1200, 3000, 3600)],
+        [alert(labels, "1970-01-01T00:45:00Z")],
+        600,
+        3300,
+      ).map((x) => [x.from, x.to, x.now]),
+    ).toEqual([
+      [2700, 3300, true],
+      [600, 1200, false],
+    ]));
+  test("another node that ended is not the one that fires", () =>
+    expect(
+      fired(
+        [series({ ...labels, node: "n2" }, 3000)],
+        [alert(labels, "1970-01-01T00:45:00Z")],
+        600,
+        3300,
+      ),
+    ).toHaveLength(2));
+  test("the gravest first", () =>
+    expect(
+      [
+        alert({ alertname: "AgentSilent", severity: "warning" }, "2026-11-22T01:00:00Z"),
+        alert(labels, "2026-11-22T02:00:00Z"),
+      ]
+        .sort(byGravity)
+        .map((x) => x.labels.alertname),
+    ).toEqual(["NodeDown", "AgentSilent"]));
 });

@@ -1,6 +1,6 @@
 // What somebody must look at: alerts, nodes that are down, findings; each once, the gravest first.
 import { ruleWords } from "./rules";
-import type { Finding, Node } from "./types";
+import type { Finding, Node, PromSeries } from "./types";
 
 export interface Alert {
   labels: Record<string, string>;
@@ -36,6 +36,39 @@ const gravity: Record<string, 0 | 1 | 2 | 3> = {
   low: 2,
   info: 2,
 };
+/** The gravest alert first, of equal ones the oldest. */
+export const byGravity = (a: Alert, b: Alert) =>
+  (gravity[a.labels.severity] ?? 1) - (gravity[b.labels.severity] ?? 1) ||
+  a.activeAt.localeCompare(b.activeAt);
+
+/** Once that an alert fired, in Unix seconds; of one that is over they are exact to a step. */
+export interface Fired {
+  labels: Record<string, string>;
+  from: number;
+  to: number;
+  now: boolean;
+}
+/** When alerts fired, the newest first: from what fired within each step up to its time, and from what fires now. */
+export function fired(steps: PromSeries[], alerts: Alert[], step: number, now: number): Fired[] {
+  const rows: Fired[] = [];
+  for (const s of steps) {
+    let last: Fired | undefined;
+    for (const [t] of s.values ?? [])
+      if (last && t - last.to <= step) last.to = t;
+      else rows.push((last = { labels: s.metric, from: t - step, to: t, now: false }));
+  }
+  for (const a of alerts.filter((x) => x.state === "firing")) {
+    const i = rows.findIndex(
+      (r) =>
+        !r.now &&
+        r.to >= now - step &&
+        Object.entries(a.labels).every(([k, v]) => r.labels[k] === v),
+    );
+    if (i >= 0) rows.splice(i, 1);
+    rows.push({ labels: a.labels, from: Date.parse(a.activeAt) / 1000, to: now, now: true });
+  }
+  return rows.sort((a, b) => b.from - a.from);
+}
 const lost = (f: Finding, unit: string) =>
   f.evidence.filter((e) => e.wasted && e.unit === unit).reduce((a, e) => a + e.value, 0);
 /** For the order alone: a GPU counts as 16 cores. */

@@ -15,7 +15,7 @@ import {
   When,
 } from "../lib/parts";
 import { has, me, workloadLink } from "../lib/state";
-import { readable, type Alert } from "../lib/todo";
+import { byGravity, fired, readable, type Alert } from "../lib/todo";
 import { duration } from "../lib/units";
 import { useAlerts } from "./site";
 
@@ -72,7 +72,10 @@ export function Alerts() {
       "/api/v1/rules?type=alert",
       true,
     ),
-    silences = useAsk<Silence[]>(has("silences") ? silencesAt : null, true);
+    silences = useAsk<Silence[]>(has("silences") ? silencesAt : null, true),
+    receivers = useAsk<{ data: { activeAlertmanagers: { url: string }[] } }>(
+      has("silences") ? null : "/api/v1/alertmanagers",
+    );
   const [quiet, setQuiet] = useState<Alert | null>(null);
   if (has("auth") && me.value && !["admin", "support"].includes(me.value.role))
     return (
@@ -90,7 +93,7 @@ export function Alerts() {
   const rows = (state: string) =>
     (a.data ?? [])
       .filter((x) => x.state === state && !silencedBy(x.labels, active))
-      .sort((x, y) => x.activeAt.localeCompare(y.activeAt));
+      .sort(byGravity);
   const silenced = (a.data ?? []).filter((x) => silencedBy(x.labels, active));
   return (
     <>
@@ -136,10 +139,19 @@ export function Alerts() {
             <Silences of={active} again={silences.again} />
           ) : (
             <p class="quiet">
-              This server runs no Alertmanager: make silences in the one that it sends alerts to.
+              {receivers.data?.data.activeAlertmanagers.length === 0 ? (
+                <>
+                  Nobody is told of alerts yet. To send them to Slack, e-mail or a webhook, name a
+                  file of receivers in the server's setting <code>alertmanager-config</code>, or an
+                  Alertmanager in <code>alertmanager</code>; <code>reckon alerts test</code> tries
+                  it.
+                </>
+              ) : (
+                "Alerts go to an Alertmanager elsewhere: make silences there."
+              )}
             </p>
           )}
-          <History />
+          <History alerts={a.data ?? []} />
           <Section title={`Rules (${list.length})`}>
             <details>
               <summary>All rules, with what each means</summary>
@@ -388,27 +400,22 @@ function Make({ a, close }: { a: Alert; close: () => void }) {
   );
 }
 
-/** What fired in the last week, from the series that the rules write. */
-function History() {
-  const to = useMemo(() => Math.floor(Date.now() / 600000) * 600, []),
+const step = 600;
+/** What fired in the last week, also between two steps, from the series that the rules write; and what fires now. */
+function History({ alerts }: { alerts: Alert[] }) {
+  const to = useMemo(() => Math.ceil(Date.now() / 1000 / step) * step, []),
     a = useAsk(has("prometheus") ? `alerts before ${to}` : null, false, (_p, s) =>
-      promRange(`ALERTS{alertstate="firing"}`, to - 7 * 86400, to, 600, s),
+      promRange(
+        `last_over_time(ALERTS{alertstate="firing"}[${step}s])`,
+        to - 7 * 86400,
+        to,
+        step,
+        s,
+      ),
     );
   const rows = useMemo(
-    () =>
-      (a.data ?? [])
-        .flatMap((s) => {
-          const out: { labels: Record<string, string>; from: number; to: number }[] = [];
-          for (const [t] of s.values ?? []) {
-            const last = out[out.length - 1];
-            if (last && t - last.to <= 1200) last.to = t;
-            else out.push({ labels: s.metric, from: t, to: t });
-          }
-          return out;
-        })
-        .sort((x, y) => y.from - x.from)
-        .slice(0, 200),
-    [a.data],
+    () => fired(a.data ?? [], alerts, step, Date.now() / 1000).slice(0, 200),
+    [a.data, alerts],
   );
   return (
     <Section title="The last seven days">
@@ -441,7 +448,7 @@ function History() {
                   {
                     title: "For",
                     number: true,
-                    cell: (r) => (r.to > r.from ? duration(r.to - r.from) : "less than 10 min"),
+                    cell: (r) => (r.now ? "fires now" : `at most ${duration(r.to - r.from)}`),
                   },
                   { title: "Severity", cell: (r) => r.labels.severity ?? "" },
                 ]}
