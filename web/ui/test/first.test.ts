@@ -1,3 +1,4 @@
+import { deaths } from "../src/lib/names";
 import { describe, expect, test } from "vitest";
 import { cell, csv } from "../src/lib/csv";
 import { alike, describe as described, titleOf } from "../src/lib/names";
@@ -269,4 +270,14 @@ describe("alerts that fired", () => {
         .sort(byGravity)
         .map((x) => x.labels.alertname),
     ).toEqual(["NodeDown", "AgentSilent"]));
+});
+
+describe("runs of one name", () => {
+  const runs = (...states: string[]) => states.map((state) => ({ state }));
+  test.each([
+    [["completed", "out_of_memory", "running", "out_of_memory"], "2 of 4 out of memory"],
+    [["failed", "timeout", "failed"], "2 of 3 failed, 1 of 3 timeout"],
+    [["completed", "cancelled"], ""],
+    [[], ""],
+  ])("%s", (states, want) => expect(deaths(runs(...states))).toBe(want));
 });

@@ -66,3 +66,13 @@ export const logged = (id: string, owner?: string) => {
   const f = id.split("/");
   return f[0] === "unit" || (f.length > 2 && f[1] === owner);
 };
+
+const died = ["out_of_memory", "failed", "timeout", "node_fail", "boot_fail", "deadline"];
+/** How many of some runs did not end well, by state: "3 of 6 out of memory"; "" where all did. */
+export function deaths(runs: { state?: unknown }[]): string {
+  const of = (s: string) => runs.filter((w) => String(w.state ?? "").toLowerCase() === s).length;
+  return died
+    .filter((s) => of(s) > 0)
+    .map((s) => `${of(s)} of ${runs.length} ${s.replaceAll("_", " ")}`)
+    .join(", ");
+}

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { ask, useAsk, useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
-import { alike, describe, titleOf } from "../lib/names";
+import { alike, deaths, describe, titleOf } from "../lib/names";
 import { LaterOutlook } from "../lib/outlook";
 import {
   clean,
@@ -281,6 +281,7 @@ function Lost({ list }: { list: Workload[] }) {
                 {g.title}
               </Name>{" "}
               <small class="quiet">
+                {g.of.length > 1 && deaths(g.of) && <b>{deaths(g.of)} · </b>}
                 {g.of.length > 1
                   ? `worst of ${g.of.length}: ${clean(g.worst.id).slice(0, 40)}`
                   : clean(g.worst.id).slice(0, 40)}
@@ -308,7 +309,7 @@ function Lost({ list }: { list: Workload[] }) {
         {
           title: "Started",
           wide: true,
-          cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} />,
+          cell: (g) => <When t={g.worst.start} />,
         },
       ]}
     />
