@@ -91,5 +91,6 @@ func (l Links) Node(n *wire.Node) object.Node {
 
 // Site describes all nodes together.
 func (l Links) Site(name string, nodes []string) object.Site {
-	return object.Site{Name: name, URL: cmp.Or(l.Pages, l.URL), Nodes: nodes, Telemetry: telemetry.Forecast(telemetry.Links(l).Of("", "/"), "site", "")}
+	return object.Site{Name: name, URL: cmp.Or(l.Pages, l.URL), Nodes: nodes,
+		Telemetry: telemetry.Forecast(telemetry.Links(l).Of("", "/"), "site", "")}
 }
