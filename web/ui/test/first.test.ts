@@ -281,3 +281,39 @@ describe("runs of one name", () => {
     [[], ""],
   ])("%s", (states, want) => expect(deaths(runs(...states))).toBe(want));
 });
+
+describe("what is over", () => {
+  const f = (owner: string, severity: string, last: string): Finding => ({
+    id: owner + last,
+    rule: "gpu-unused",
+    severity,
+    state: "new",
+    owner,
+    text: "keeps 2 GPUs",
+    first: "2026-11-22T04:31:00Z",
+    last,
+    found: "",
+    seen: "",
+    evidence: [],
+  });
+  const now = Date.parse("2026-11-22T18:20:00Z");
+  test("has its end and stands behind what is still so, even if graver", () =>
+    expect(
+      todos(
+        [],
+        [],
+        [
+          f("dan", "high", "2026-11-22T06:45:00Z"),
+          f("dan", "high", "2026-11-22T10:46:00Z"),
+          f("amy", "medium", "2026-11-22T18:15:00Z"),
+          f("bob", "medium", "2026-11-22T09:00:00Z"),
+          f("bob", "medium", "2026-11-22T18:10:00Z"),
+        ],
+        now,
+      ).map((t) => [t.who, t.until]),
+    ).toEqual([
+      ["amy", undefined],
+      ["bob", undefined],
+      ["dan", "2026-11-22T10:46:00Z"],
+    ]));
+});

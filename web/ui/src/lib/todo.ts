@@ -19,6 +19,7 @@ export interface Todo {
   workloads: string[];
   text: string;
   since: string;
+  /** When it was last true, of what is no more so. */ until?: string;
   more: number;
   rule: string;
   cost: number;
@@ -81,7 +82,14 @@ export const readable = (text: string) =>
     (_m, v) => `${Number(v) < 10 ? Number(Number(v).toFixed(1)) : Math.round(Number(v))} %`,
   );
 
-export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo[] {
+/** Findings are checked every few minutes: what was not true for an hour is over. */
+const overAfter = 3.6e6;
+export function todos(
+  alerts: Alert[],
+  nodes: Node[],
+  findings: Finding[],
+  now = Date.now(),
+): Todo[] {
   const out: Todo[] = [],
     nodeAlerts = new Set<string>();
   for (const a of alerts.filter((x) => x.state === "firing")) {
@@ -126,8 +134,10 @@ export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo
     groups.set(k, [...(groups.get(k) ?? []), f]);
   }
   for (const of of groups.values()) {
-    of.sort((a, b) => cost(b) - cost(a));
+    const ended = (x: Finding) => Date.parse(x.last) < now - overAfter;
+    of.sort((a, b) => Number(ended(a)) - Number(ended(b)) || cost(b) - cost(a));
     const f = of[0],
+      last = of.reduce((a, x) => (x.last > a ? x.last : a), ""),
       first = of.reduce((a, x) => (x.first < a ? x.first : a), f.first);
     out.push({
       grave: Math.min(...of.map((x) => gravity[x.severity] ?? 2)) as 0,
@@ -139,6 +149,7 @@ export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo
       workloads: of.map((x) => x.workload ?? "").filter(Boolean),
       text: f.text,
       since: first,
+      until: of.every(ended) ? last : undefined,
       more: of.length - 1,
       rule: f.rule,
       cost: of.reduce((a, x) => a + cost(x), 0),
@@ -149,6 +160,7 @@ export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo
   }
   return out.sort(
     (a, b) =>
+      Number(!!a.until) - Number(!!b.until) ||
       a.grave - b.grave ||
       (a.kind === "finding" ? 1 : 0) - (b.kind === "finding" ? 1 : 0) ||
       b.cost - a.cost,

@@ -1,4 +1,5 @@
 // What needs somebody: who, what, since when, and where to look.
+import { duration as lasting } from "../../lib/units";
 import { useAsk } from "../../lib/api";
 import { clean, Empty, Name, NodeName, Owner, When } from "../../lib/parts";
 import { titleOf } from "../../lib/names";
@@ -73,7 +74,16 @@ export function Needs({ of, waits, looked }: { of: Todo[]; waits: boolean; looke
                     <span class="wrap">{clean(t.text)}</span> ·{" "}
                   </>
                 )}
-                since <When t={t.since} />
+                {t.until ? (
+                  <>
+                    this was so from <When t={t.since} /> to <When t={t.until} />, and is over for{" "}
+                    {lasting((Date.now() - Date.parse(t.until)) / 1000)}
+                  </>
+                ) : (
+                  <>
+                    since <When t={t.since} />
+                  </>
+                )}
                 {(t.cores ?? 0) > 3600 && <> · {human(t.cores, "core-seconds")} lost</>}
                 {(t.gpus ?? 0) > 360 && <> · {human(t.gpus, "gpu-seconds")} lost</>} ·{" "}
                 <a
