@@ -1,3 +1,5 @@
+import { byMeasure, ownOf } from "../src/lib/measure";
+import type { Rank } from "../src/lib/ranked";
 import { deaths } from "../src/lib/names";
 import { describe, expect, test } from "vitest";
 import { cell, csv } from "../src/lib/csv";
@@ -316,4 +318,39 @@ describe("what is over", () => {
       ["bob", undefined],
       ["dan", "2026-11-22T10:46:00Z"],
     ]));
+});
+
+describe("ranks", () => {
+  const rank = (name: string, x: Partial<Rank>): Rank => ({
+    name,
+    owner: "",
+    ids: [],
+    used: 0,
+    held: null,
+    wasted: null,
+    gpu: null,
+    gpuWasted: null,
+    joules: null,
+    ...x,
+  });
+  const rows = [
+    rank("lena", { used: 900, wasted: 10, gpu: null, joules: 5 }),
+    rank("dan", { used: 10, gpu: 1, gpuWasted: 99, joules: 70 }),
+    rank("zoe", { used: 300, wasted: 50, gpu: 40, joules: null }),
+  ];
+  const names = (l: Rank[]) => l.map((r) => r.name).join(" ");
+  test("the measure of the page rules the order", () => {
+    expect(names(byMeasure(rows, "cpu"))).toBe("lena zoe dan");
+    expect(names(byMeasure(rows, "gpu"))).toBe("dan zoe lena");
+    expect(names(byMeasure(rows, "energy"))).toBe("dan lena zoe");
+  });
+  test("a person's own work, by name of the person or of the workload", () => {
+    expect(ownOf(rows, "dan", "gpu")).toEqual({ used: 1, wasted: 99 });
+    expect(ownOf(rows, "dan", "cpu")).toEqual({ used: 10, wasted: null });
+    expect(ownOf([rank("a.sh", { owner: "amy", used: 3, wasted: 4 })], "amy", "cpu")).toEqual({
+      used: 3,
+      wasted: 4,
+    });
+    expect(ownOf(rows, "amir", "cpu")).toEqual({ used: 0, wasted: null });
+  });
 });

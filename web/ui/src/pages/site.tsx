@@ -5,6 +5,7 @@ import type { Mark } from "../lib/chart";
 import { today, type ForecastList } from "../lib/forecast";
 import { LaterOutlook } from "../lib/outlook";
 import { Choice, clean, Empty, Q, Section, Show } from "../lib/parts";
+import { ownOf } from "../lib/measure";
 import { asked, fitUsual, named, range } from "../lib/range";
 import { ranking, type Ranking } from "../lib/ranked";
 import { has, introduced, me, nodeLink, param, set } from "../lib/state";
@@ -91,13 +92,17 @@ function Known({ nodes }: { nodes: Node[] }) {
         })),
     [nodes, r.from],
   );
+  const you =
+    has("auth") && me.value && !["admin", "support", "public"].includes(me.value.role)
+      ? me.value.name
+      : undefined;
   const choices: [string, string][] = [
     ["owner", "people"],
     ["workload", "workloads"],
   ];
   return (
     <>
-      <h1 class="lead">{headline(use.data, ranks.data, what)}</h1>
+      <h1 class="lead">{headline(use.data, ranks.data, what, you, r.length)}</h1>
       <p class="sub">
         <span>{named(r)}</span> ·{" "}
         {one ? (
@@ -148,11 +153,23 @@ function Known({ nodes }: { nodes: Node[] }) {
       <div class={open ? undefined : "first"}>
         <Section
           title="Who used it"
-          aside={<span class="quiet">core-hours, most used and unused first</span>}
+          aside={
+            <span class="quiet">
+              {
+                {
+                  cpu: "core-hours, most used and unused first",
+                  gpu: "most GPU-hours used and unused first",
+                  energy: "most energy first",
+                }[what]
+              }
+            </span>
+          }
         >
           <Ranks
             a={ranks}
             by={by}
+            what={what}
+            you={you}
             use={use.data}
             todo={todo}
             workloads={works.data?.workloads ?? []}
@@ -175,8 +192,30 @@ function Known({ nodes }: { nodes: Node[] }) {
 }
 
 /** One sentence: how much of it was used, and how much is held for nothing. */
-function headline(u: Use | undefined, d: Ranking | undefined, what: What) {
+function headline(
+  u: Use | undefined,
+  d: Ranking | undefined,
+  what: What,
+  you: string | undefined,
+  length: number,
+) {
   if (!u) return "Who uses it";
+  if (you && what !== "energy") {
+    if (!d) return "What you used";
+    const own = ownOf(d.rows, you, what),
+      word = what === "gpu" ? "GPUs" : "cores";
+    return own.used === 0 && !own.wasted ? (
+      `You used no ${word} in this time.`
+    ) : (
+      <>
+        You used <Q v={own.used / length} unit="cores" /> {word} on average
+        {(own.wasted ?? 0) > 0.05 * length && (
+          <> and held {human((own.wasted ?? 0) / length, "cores")} that you did not use</>
+        )}
+        .
+      </>
+    );
+  }
   const mean = (r: (number | null)[]) => {
     const have = r.filter(known);
     return have.length ? have.reduce((a, b) => a + b, 0) / have.length : null;

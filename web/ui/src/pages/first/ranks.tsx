@@ -8,7 +8,8 @@ import { me, ownerLink, workloadLink } from "../../lib/state";
 import { wordsOf, type Todo } from "../../lib/todo";
 import type { Workload } from "../../lib/types";
 import { exact, human, known } from "../../lib/units";
-import type { By, Use } from "../../lib/users";
+import { byMeasure } from "../../lib/measure";
+import type { By, Use, What } from "../../lib/users";
 import { alike, titleOf } from "../../lib/names";
 
 const few = 9;
@@ -20,9 +21,13 @@ export function Ranks({
   use,
   todo,
   workloads,
+  what,
+  you,
 }: {
   a: Asked<Ranking>;
   by: By;
+  what: What;
+  /** The reader, where what others used is not shown by name. */ you?: string;
   use?: Use;
   todo: Todo[];
   workloads: Workload[];
@@ -32,8 +37,16 @@ export function Ranks({
     <div class="keep" style="min-height:26rem">
       <Show a={a}>
         {(d) => {
-          if (d.rows.length === 0) return <Empty>Nothing was used in this time.</Empty>;
-          const rows = all ? d.rows : d.rows.slice(0, few),
+          if (d.rows.length === 0)
+            return (
+              <Empty>
+                {you
+                  ? "You used nothing in this time. What others used is not shown to you by name."
+                  : "Nothing was used in this time."}
+              </Empty>
+            );
+          const sorted = byMeasure(d.rows, what),
+            rows = all ? sorted : sorted.slice(0, few),
             top = Math.max(...d.rows.map((r) => r.used + (r.wasted ?? 0)), 1);
           const gpus = d.rows.some((r) => (r.gpu ?? 0) > 0 || (r.gpuWasted ?? 0) > 0),
             energy = d.rows.some((r) => known(r.joules));
