@@ -25,6 +25,7 @@ const (
 	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
 	fromReduced  origin = "reduced"        // some of it is short work: the group was too quiet to be exported in full; see reduced.go
 	fromThreads  origin = "ended_threads"  // threads ended whose last moments were not counted
+	fromMapped   origin = "mapped"         // memory that processes map; files of tmpfs and memfd need not be
 	fromDeletes  origin = "deletes"        // files were deleted before they reached storage
 )
 

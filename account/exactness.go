@@ -185,7 +185,7 @@ func (c certainty) peculiar() bool {
 		return false
 	}
 	switch c.source {
-	case fromCgroup, fromPSS, fromRSSSum, fromSeen, fromThreads, fromReduced, fromDeletes:
+	case fromCgroup, fromPSS, fromRSSSum, fromMapped, fromSeen, fromThreads, fromReduced, fromDeletes:
 		return true
 	}
 	return slices.Contains(energy.Methods[:], string(c.source))

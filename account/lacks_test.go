@@ -174,6 +174,21 @@ func loads() map[sensor.Lack]limited {
 		sensor.LackSharedPages: crowd(0),
 		sensor.LackScaled:      crowd(1),
 		sensor.LackShmem:       grouped("memory_needed_bytes", group, func(c *sensor.Cgroup, _ *sensor.Process) { c.Have &^= sensor.CgroupShmem }),
+		sensor.LackUnmapped: func(r *rig, hit bool) (string, string) { // a file of memory that was there before is not its own
+			r.m.MemoryTotal, r.m.MemoryAvailable, r.m.MemoryShared = 24<<30, 21<<30, 500*mib
+			r.tick(0, nil)
+			p := proc(10, 10, r.boot+1, second)
+			p.Anon = 2 * mib
+			r.tick(0, []sensor.Process{p})
+			if hit {
+				r.m.MemoryShared += 100 * mib
+			} else { // it maps what it has
+				r.m.MemoryShared, p.Shmem = r.m.MemoryShared+100*mib, 100*mib
+			}
+			r.tick(0, []sensor.Process{p})
+			r.tick(0, []sensor.Process{p})
+			return "memory_bytes", "group/n1/10"
+		},
 		sensor.LackReclaimable: grouped("memory_needed_bytes", group, func(c *sensor.Cgroup, _ *sensor.Process) {
 			c.Have, c.Kernel, c.MemoryMax = c.Have|sensor.CgroupKernelBound|sensor.CgroupMemoryMax, 50*mib, 200*mib
 		}),

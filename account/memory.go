@@ -1,6 +1,8 @@
 package account
 
 import (
+	"math"
+
 	"strconv"
 
 	"reckon/figure"
@@ -75,13 +77,38 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 			p.settleMemory(t, false)
 		}
 	}
-	if r.unclaimed = r.unclaimedShared(t.held); r.unclaimed > 0 {
+	before := r.unclaimed
+	if r.unclaimed = r.unclaimedShared(t.held); t.initial {
+		before = r.unclaimed
+	}
+	for _, p := range r.order {
+		if p.end == 0 && p.live > 0 && p.cg.Have&sensor.CgroupMemory == 0 {
+			p.doubtMapped(before, r.unclaimed)
+		}
+	}
+	if r.unclaimed > 0 {
 		r.other.memory.types[2] += r.unclaimed
 		r.other.have |= sensor.FieldMemory
 	}
 	r.other.settleMemory(t, rest)
 	return crowds
 }
+
+// doubtMapped makes the memory of a part a lower bound while the machine holds more shared memory of nobody than before the part began.
+func (p *Part) doubtMapped(before, now uint64) {
+	c, now := &p.crowd, min(before, now) // of two ticks: the machine is read a moment later than its processes
+	if c.unclaimed == 0 {
+		c.unclaimed = 1 + uint32(min(before>>10, math.MaxUint32-1))
+	}
+	c.unclaimed = min(c.unclaimed, 1+uint32(min(now>>10, math.MaxUint32-1)))
+	if now-min(now, uint64(c.unclaimed)<<10) > max(p.memory.resident()/20, unclaimedSlack) {
+		lack := lacking(sensor.LackUnmapped, fromMapped)
+		p.sure.add(lack, lack)
+	}
+}
+
+// unclaimedSlack is how much shared memory of the machine comes and goes between the readings of processes and of the machine, bytes.
+const unclaimedSlack = 4 << 20
 
 // unclaimedShared returns how much of the shared memory that is held on the machine belongs to no part: files of tmpfs and memfd that no
 // process

@@ -123,6 +123,9 @@ type crowd struct {
 	crowded          bool
 	bounded          bool // its memory is an upper bound
 	growing          bool // its sharing changes too fast to be measured now
+
+	// unclaimed is the least shared memory of the machine since before its first tick that belonged to no part, KiB and 1; 0 before.
+	unclaimed uint32
 }
 
 // era is a period in which the measurements of a part are valid: until processes are added.

@@ -30,6 +30,7 @@ const (
 	LackSharedPages // which pages several processes have in common
 	LackScaled      // the same of some processes, for which others of the same program stand
 	LackShmem       // shared memory, or memory of the kernel, of a control group
+	LackUnmapped    // whose the shared memory is that no process maps: files of tmpfs and memfd_create(2)
 	LackReclaimable // which memory of the kernel can be given back (version 1)
 	LackBuffered    // writes through the page cache (version 1)
 
@@ -54,6 +55,7 @@ var lackings = [Lacks]figure.Exactness{
 	LackHistory: figure.AtLeast, LackEnd: figure.AtLeast, LackQuiet: figure.AtLeast, LackTogether: figure.AtLeast,
 	LackReached: figure.AtMost,
 	LackHuge:    figure.AtLeast, LackSharedPages: figure.AtMost, LackScaled: figure.Estimated, LackShmem: figure.AtLeast,
+	LackUnmapped:    figure.AtLeast,
 	LackReclaimable: figure.Estimated, LackBuffered: figure.AtLeast,
 	LackSpliced: figure.AtLeast, LackWrittenBack: figure.Estimated, LackShared: figure.AtLeast, LackRoom: figure.AtLeast,
 	LackTurns: figure.Estimated, LackMeter: figure.Modelled, LackSplit: figure.Estimated,

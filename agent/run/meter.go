@@ -71,6 +71,14 @@ type meter struct {
 	largest, floor  uint64 // bytes: of one process; below floor ru_maxrss says nothing
 }
 
+// sharedMemory is the shared memory of the machine, bytes.
+type sharedMemory struct {
+	meminfo string // empty: it is not read
+	before  uint64 // at the start, or less
+	mapped  uint64 // the most of it, and of files, that the tree mapped
+	grew    bool   // more than the tree mapped, so that its memory is a lower bound
+}
+
 // threadClock is the CPU time of the calling thread.
 func threadClock() time.Duration {
 	var ts unix.Timespec
@@ -87,6 +95,7 @@ func (m *meter) look() {
 	began := threadClock()
 	at := m.now()
 	m.follow(at)
+	held := m.heldShared()
 	l := m.tree.look(at)
 	m.gpus.look(m.tree, at, false)
 	m.tree.sweep(m.ready(at))
@@ -108,6 +117,7 @@ func (m *meter) look() {
 		}
 	} else {
 		m.countOnce(at, &l, largest)
+		m.tree.machine.grew = m.tree.machine.grew || m.unmapped(&l, held) && m.unmapped(&l, m.heldShared()) // before and after
 	}
 	m.remember(at, l)
 	m.cost = threadClock() - began
@@ -131,6 +141,23 @@ func (m *meter) countOnce(at float64, l *level, largest uint64) {
 	}
 	l.resident = max(l.resident, largest)
 	l.bound = m.tree.alike && m.tree.share > alikeShare
+}
+
+// unmapped reports whether the machine holds more shared memory than at the start, and the tree maps less than that: files of tmpfs and
+// memfd_create(2) that no process maps are in no reading of a process, and may be the tree's.
+func (m *meter) unmapped(l *level, held uint64) bool {
+	m.tree.machine.mapped = max(m.tree.machine.mapped, l.shared) // an end unmaps what it still holds
+	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
+}
+
+// heldShared returns the shared memory that is held on the machine, 0 where a control group tells that of the tree.
+func (m *meter) heldShared() uint64 {
+	if m.tree.machine.meminfo == "" || m.memoryByGroup || m.tree.machine.grew {
+		return 0
+	}
+	held := kilobytes(m.tree.machine.meminfo, "Shmem:")
+	m.tree.machine.before = min(m.tree.machine.before, held)
+	return held
 }
 
 // alikeShare is the proportion above which processes that look alike do not share single pages, as forked ones do.

@@ -8,6 +8,8 @@ type MemoryBounds struct {
 	MemoryCgroupPeakBytes *uint64 `json:"memory_cgroup_peak_bytes,omitempty"`
 	// MemoryAtMost reports that peak and mean are upper bounds: processes look as if they had one address space, and nothing here tells.
 	MemoryAtMost bool `json:"memory_at_most,omitempty"`
+	// MemoryAtLeast reports that they are lower bounds: the machine holds more shared memory than the tree maps, and nothing tells whose.
+	MemoryAtLeast bool `json:"memory_at_least,omitempty"`
 }
 
 // Report is what a command used, from its start until it ended. It is what

@@ -83,6 +83,8 @@ func (r *runner) start(path string) error {
 		r.group, _ = openGroup(r.own, groupPrefix+strconv.Itoa(os.Getpid()))
 	}
 	m := &meter{group: r.group, tree: newTree(os.Getpid(), "/proc")}
+	m.tree.machine.meminfo = "/proc/meminfo"
+	m.tree.machine.before = kilobytes(m.tree.machine.meminfo, "Shmem:")
 	m.gpus = openGPUs(r.o.GPUs)
 	m.tree.disown()
 	if r.o.Exits != nil {

@@ -147,6 +147,7 @@ func (r *runner) fillMemory(rep *Report) {
 		return
 	}
 	rep.MemoryPeakBytes, rep.MemoryAtMost = &peak, m.tree.bound && peak == m.sampled
+	rep.MemoryAtLeast = m.tree.machine.grew && rep.MemoryCgroupPeakBytes == nil
 	rep.Sources["memory"] = source
 	if m.areaTime > 0 {
 		mean := min(uint64(m.area/m.areaTime), peak)

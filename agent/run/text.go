@@ -203,10 +203,15 @@ func count(v uint64) string {
 	return term.Number(&f)
 }
 
-// mark precedes memory that is an upper bound.
+// mark precedes memory that is an upper or a lower bound, or both.
 func (r *Report) mark() string {
-	if r.MemoryAtMost {
+	switch {
+	case r.MemoryAtMost && r.MemoryAtLeast:
+		return "~"
+	case r.MemoryAtMost:
 		return "<="
+	case r.MemoryAtLeast:
+		return ">="
 	}
 	return ""
 }

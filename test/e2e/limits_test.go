@@ -44,7 +44,7 @@ func TestLimits(t *testing.T) {
 				room = func() string { return openRoom(t) }
 			}
 			u := start(t, "up", room(), append(args, "--export", "5s"), as)
-			pause(3 * time.Second)
+			pause(7 * time.Second) // past the first export: what was before is at least
 			for what, more := range map[string]string{"threads that write": "-hold=2s", "threads that delete": "-delete"} {
 				cmd := exec.Command(program(t, "load"), "-procs", "1", "-burn", "1100ms", "-threads", "100", "-dir", room(), "-hold", "2s",
 					more)
