@@ -42,6 +42,7 @@ type Ranks struct {
 // rankedLook is one reading of the nodes.
 type rankedLook struct {
 	nodes []wire.Node
+	apart map[nodeName]bool // of them, those in no partition
 	upper map[nodeFigure][]store.Forecast
 	read  time.Time
 	// listed is the time of the list of nodes: read, or earlier where a kept one was read.
@@ -206,6 +207,7 @@ func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
 	if out.nodes, out.listed, err = r.Views.NodesAsOf(ctx, now); err != nil {
 		return out, err
 	}
+	out.apart = unscheduled(out.nodes)
 	list, err := r.Forecasts.Forecasts(ctx,
 		store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh),
 			Newest: true})
@@ -312,7 +314,6 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 	for _, n := range q.Nodes {
 		wanted[n] = true
 	}
-	apart := unscheduled(r.nodes)
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		if q.Site != "" && n.Site != q.Site || len(wanted) > 0 && !wanted[n.Node] {
@@ -332,7 +333,7 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 				one.Pressure = *v
 			}
 		}
-		one.NoPartition = len(wanted) == 0 && apart[nodeName{n.Site, n.Node}]
+		one.NoPartition = len(wanted) == 0 && r.apart[nodeName{n.Site, n.Node}]
 		if b := n.Batch; b != nil {
 			one.Closed = one.Closed || !b.Open
 			one.HeldCores, one.HeldMemory, one.HeldGPUs = orNaN(b.CoresHeld), orNaN(b.MemoryHeld), orNaN(b.GPUsHeld)

@@ -131,19 +131,24 @@ func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) e
 	return take(list)
 }
 
+// siteHour is an hour of a site.
+type siteHour struct {
+	site string
+	hour int64 // since 1970
+}
+
+func hourOf(site string, at time.Time) siteHour { return siteHour{site, at.Unix() / 3600} }
+
 // dropBorders removes the hours of sites that begin or end a time without measurements and were measured for less of the hour than
 // the next one inside: a part of an hour is no mean of it.
 func dropBorders(rows []store.NodeUse) {
-	at := map[machine]*float64{} // by site and hour: the time its nodes were up, seconds
-	id := func(u *store.NodeUse, hours int) machine {
-		return machine{u.Site, strconv.FormatInt(u.At.Unix()/3600+int64(hours), 10)}
-	}
+	up := map[siteHour]*float64{} // the time that its nodes were up, seconds
 	for i := range rows {
-		at[id(&rows[i], 0)] = rows[i].UpSeconds
+		up[hourOf(rows[i].Site, rows[i].At)] = rows[i].UpSeconds
 	}
 	for i := range rows {
 		u := &rows[i]
-		before, after := at[id(u, -1)], at[id(u, 1)]
+		before, after := up[hourOf(u.Site, u.At.Add(-time.Hour))], up[hourOf(u.Site, u.At.Add(time.Hour))]
 		if u.UpSeconds == nil || before != nil && after != nil {
 			continue
 		}
@@ -288,7 +293,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 		return fmt.Errorf("read the hours of sites: %w", err)
 	}
 	watched := map[string][]float64{} // by site: 0 in the hours that were measured
-	partly := map[machine]bool{}      // hours of sites that were measured in part
+	partly := map[siteHour]bool{}     // measured in part
 	dropBorders(up)
 	for i := range up {
 		u := &up[i]
@@ -298,7 +303,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 		at, ok := g.at(u.At)
 		switch {
 		case !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds):
-			partly[machine{u.Site, u.At.String()}] = true
+			partly[hourOf(u.Site, u.At)] = true
 		case ok && u.UpSeconds != nil && *u.UpSeconds >= settled:
 			watched[u.Site][at] = 0
 		}
@@ -331,7 +336,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 				}
 				all[id], order = s, append(order, id)
 			}
-			if s.values[at] = *v / hour; !measuredHour(u.CPUInterpolatedSeconds, u.CPUSeconds) || partly[machine{u.Site, u.At.String()}] {
+			if s.values[at] = *v / hour; !measuredHour(u.CPUInterpolatedSeconds, u.CPUSeconds) || partly[hourOf(u.Site, u.At)] {
 				s.values[at] = math.NaN()
 			}
 		}
