@@ -112,6 +112,7 @@ func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time)
 			}
 			for _, a := range f.accounts[w.key] {
 				w.after(a.Scheduler, a.Born)
+				w.number = cmp.Or(w.number, a.Number) // a life that only its node saw under the number has none
 			}
 		}
 		whole, err := history(ctx, f.q, group, oldest, to)

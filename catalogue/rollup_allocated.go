@@ -202,11 +202,11 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 		}
 	}
 	begin, end := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1
-	last := point{w.Start.UnixMilli(), 0}
-	for _, x := range f[suspendedTotal] {
-		if x.t < begin || x.t >= end {
-			continue
-		}
+	last, suspended := point{w.Start.UnixMilli(), 0}, slices.DeleteFunc(slices.Clone(f[suspendedTotal]),
+		func(x point) bool { return x.t < begin || x.t >= end })
+	for _, x := range suspended {
+		// Less than was reported while it lasted was within its time if it was cancelled meanwhile: its end is when that suspension began.
+		x.v = min(x.v, suspended[len(suspended)-1].v)
 		if until := w.End.UnixMilli(); !w.End.IsZero() && x.t > until {
 			x.t = until
 		}

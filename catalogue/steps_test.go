@@ -152,6 +152,38 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
+// A job that is cancelled while it is suspended ended when that suspension began: what was reported of it meanwhile is after its end, and
+// the allocation counts from its start to its end.
+func TestCancelledWhileSuspended(t *testing.T) {
+	c := newCluster(t)
+	say := func(at int, state string, end int, suspended float64) {
+		c.says(at, "slurm/1", state, 5, 6, end)
+		b := metric.Batch{Time: sec(at)}
+		b.Add(metric.NewSeries(simAllocated, "slurm/1", "slurm", "", "alice"), 2)
+		b.Add(metric.NewSeries(simSuspended, "slurm/1", "slurm", "", "alice"), suspended)
+		if err := c.s.Append(t.Context(), map[string]string{"site": "x"}, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(10, "running", 0, 0)
+	say(20, "suspended", 0, 2+5) // for 2 s before that, within its time
+	say(35, "suspended", 0, 2+20)
+	say(40, "cancelled", 15, 2)
+	c.facts(4000)
+	q := always
+	q.Span = store.SpanHour
+	use, err := c.c.Use(t.Context(), q)
+	held := 0.0
+	for i := range use {
+		if use[i].HeldCoreSeconds != nil {
+			held += *use[i].HeldCoreSeconds
+		}
+	}
+	if want := 2.0 * (9 - 2); err != nil || math.Abs(held-want) > 1e-6 {
+		t.Errorf("%g core seconds were allocated, want %g: %v", held, want, err)
+	}
+}
+
 // A run of which nobody reported an end is lost, unless a node saw it end or the id was given
 // again; then its end is when it was last heard of.
 func TestLost(t *testing.T) {

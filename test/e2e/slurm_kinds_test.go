@@ -105,6 +105,11 @@ func (c *cluster) jobKinds() []*jobKind {
 			pause(8 * time.Second)
 			c.run("scontrol", "resume", id)
 		}, state: "completed"},
+		{what: "cancelled while it is suspended", script: "LOAD -burn 1s -hold 10m", options: []string{one}, act: func(id string) {
+			c.run("scontrol", "suspend", id)
+			pause(35 * time.Second) // the queue is asked meanwhile
+			byOwner(id)
+		}, state: "cancelled", says: []string{"it was cancelled"}},
 		{what: "resized from two nodes to one", script: "LOAD -burn 1s -hold 25s", options: []string{wide, "-N2", "-n2"}, turn: 1, act: scontrol("update", "JobId=ID", "NumNodes=1"), state: "completed"},
 		{what: "held by its owner", script: "true", options: []string{two, "-H"}, queued: true, state: "pending", says: []string{"its owner holds it"}},
 		{what: "waits for its time", script: "true", options: []string{two, "--begin=now+1hour"}, queued: true, state: "pending", says: []string{"it is not to start before the time that it was given"}},
