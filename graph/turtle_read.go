@@ -297,7 +297,10 @@ func (p *turtleReader) collection() (Term, error) {
 func (p *turtleReader) number() (Term, error) {
 	text, datatype := numberPrefix(p.rest())
 	if text == "" {
-		return Term{}, fmt.Errorf("%.20q is no number", p.rest())
+		if strings.TrimLeft(p.rest(), ".;,]) \t\r\n") != p.rest() || p.rest() == "" {
+			return Term{}, fmt.Errorf("a term is missing before %.20q", p.rest())
+		}
+		return Term{}, fmt.Errorf("%.20q is no term: write an IRI in < >, a prefixed name, a number, or text in quotes", p.rest())
 	}
 	p.at += len(text)
 	return Typed(text, datatype), nil

@@ -1,11 +1,10 @@
 // Package sparql implements a documented subset of SPARQL 1.1 (https://www.w3.org/TR/sparql11-query/) over any
 // [Dataset], with limits on time, rows and memory.
 //
-// It accepts SELECT and ASK with patterns, GRAPH (an empty one lists graphs), UNION, OPTIONAL, FILTER with EXISTS and
-// NOT EXISTS, BIND, VALUES, sub-SELECT, expressions with casts, regex and replace, GROUP BY with aggregates, HAVING,
-// ORDER BY, LIMIT and OFFSET, paths of a/b, a* and a+; and the updates DROP GRAPH, INSERT DATA and DELETE DATA.
-// Anything else is an [UnsupportedError] that names the construct. Patterns outside of GRAPH match the union of all
-// named graphs.
+// It accepts all of SELECT, ASK, CONSTRUCT and DESCRIBE but SERVICE and functions of other vendors; and the updates
+// DROP GRAPH, INSERT DATA and DELETE DATA. Anything else is an [UnsupportedError] that names the construct. Patterns
+// outside of GRAPH match the union of all named graphs, or of those that FROM names. DESCRIBE returns the statements
+// about a resource, and about the blank nodes that they lead to.
 //
 // A parsed query may be used by several goroutines at once.
 package sparql
@@ -27,12 +26,25 @@ func (e *UnsupportedError) Error() string {
 		e.Column, e.Construct)
 }
 
-// Query is a parsed SELECT or ASK.
+// Query is a parsed query.
 type Query struct {
-	ask  bool
-	sel  selectNode
-	vars *variables
+	form      form
+	sel       selectNode
+	template  []triple // of CONSTRUCT
+	resources []slot   // of DESCRIBE
+	from      []graph.Term
+	fromNamed []graph.Term
+	vars      *variables
 }
+
+type form uint8
+
+const (
+	selectForm form = iota
+	askForm
+	constructForm
+	describeForm
+)
 
 // Update is a parsed update: its operations in order.
 type Update []Operation
@@ -78,7 +90,7 @@ type node interface {
 
 type triple struct {
 	s, p, o slot
-	repeat  byte // 0, '*' or '+', for a path of one predicate
+	path    *path // instead of p
 }
 
 type (
@@ -90,6 +102,7 @@ type (
 		tag         int // variable that identifies rows of the left side
 	}
 	union  struct{ left, right node }
+	minus  struct{ left, right node }
 	filter struct {
 		inner      node
 		conditions []expr
@@ -146,16 +159,24 @@ type aggregate struct {
 
 func (b *bgp) scope(in map[int]bool) {
 	for _, t := range b.triples {
-		for _, s := range []slot{t.s, t.p, t.o} {
+		for _, s := range t.slots() {
 			if s.isVar() {
 				in[s.v] = true
 			}
 		}
 	}
 }
+
+func (t triple) slots() []slot {
+	if t.path != nil {
+		return []slot{t.s, t.o}
+	}
+	return []slot{t.s, t.p, t.o}
+}
 func (n *join) scope(in map[int]bool)     { n.left.scope(in); n.right.scope(in) }
 func (n *leftJoin) scope(in map[int]bool) { n.left.scope(in); n.right.scope(in) }
 func (n *union) scope(in map[int]bool)    { n.left.scope(in); n.right.scope(in) }
+func (n *minus) scope(in map[int]bool)    { n.left.scope(in) }
 func (n *filter) scope(in map[int]bool)   { n.inner.scope(in) }
 func (n *extend) scope(in map[int]bool)   { n.inner.scope(in); in[n.v] = true }
 func (n *graphNode) scope(in map[int]bool) {

@@ -16,7 +16,7 @@ func (b *bgp) eval(e *eval, seeds *table) (*table, error) {
 		}
 		next := rest[at]
 		rest = slices.Delete(rest, at, at+1)
-		for _, s := range []slot{next.s, next.p, next.o} {
+		for _, s := range next.slots() {
 			if s.isVar() {
 				bound[s.v] = true
 			}
@@ -52,8 +52,11 @@ func (e *eval) cheapest(list []triple, bound []bool) (int, error) {
 			*to = id
 			return 0, err
 		}
+		var err2 error
 		s, err1 := weight(t.s, &p.S)
-		_, err2 := weight(t.p, &p.P)
+		if t.path == nil {
+			_, err2 = weight(t.p, &p.P)
+		}
 		o, err3 := weight(t.o, &p.O)
 		if err := cmp.Or(err1, err2, err3); err != nil {
 			return 0, err
@@ -66,7 +69,7 @@ func (e *eval) cheapest(list []triple, bound []bool) (int, error) {
 		if o > 0 {
 			n = min(n, 64)
 		}
-		if t.repeat != 0 && s+o == 0 && p.S == 0 && p.O == 0 {
+		if t.path != nil && s+o == 0 && p.S == 0 && p.O == 0 {
 			n = 1 << 40 // a path with two open ends comes last
 		}
 		if least < 0 || n < least {
@@ -110,8 +113,12 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 	row := make([]ID, e.width)
 	var found []Quad
 	subject, err1 := e.position(t.s)
-	predicate, err2 := e.position(t.p)
 	object, err3 := e.position(t.o)
+	predicate := position{v: -1}
+	along, err2 := t.path.numbered(e)
+	if along == nil {
+		predicate, err2 = e.position(t.p)
+	}
 	if err := cmp.Or(err1, err2, err3); err != nil {
 		return nil, err
 	}
@@ -124,8 +131,10 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 			return nil, err
 		}
 		var err error
-		if t.repeat != 0 {
-			found, err = e.path(found[:0], s, p, o, t.repeat == '*')
+		if along != nil {
+			if found, err = along.pairs(e, found[:0], s, o); err == nil && t.s.isVar() && t.o.isVar() && !e.inExists {
+				found, err = e.inGraph(found)
+			}
 		} else {
 			found, err = e.match(found[:0], s, p, o)
 		}
@@ -163,105 +172,32 @@ func (e *eval) match(found []Quad, s, p, o ID) ([]Quad, error) {
 	}
 	several := false
 	var failed error
-	err := e.data.Match(e.ctx, Pattern{s, p, o, e.graph}, func(q Quad) bool {
-		several = several || len(found) > 0 && q.G != found[0].G
+	first := len(found)
+	yield := func(q Quad) bool {
+		several = several || len(found) > first && q.G != found[first].G
 		found = append(found, q)
 		if failed = e.tick(); failed == nil && len(found) > e.limits.Rows {
 			failed = ErrTooMuch
 		}
 		return failed == nil
-	})
-	if err := cmp.Or(err, failed); err != nil {
-		return nil, err
+	}
+	graphs := []ID{e.graph}
+	if e.graph == 0 && e.from != nil {
+		graphs = e.from
+	}
+	for _, g := range graphs {
+		err := e.data.Match(e.ctx, Pattern{s, p, o, g}, yield)
+		if err := cmp.Or(err, failed); err != nil {
+			return nil, err
+		}
 	}
 	if several {
-		slices.SortFunc(found, func(a, b Quad) int {
+		list := found[first:]
+		slices.SortFunc(list, func(a, b Quad) int {
 			return cmp.Or(cmp.Compare(a.S, b.S), cmp.Compare(a.P, b.P), cmp.Compare(a.O, b.O))
 		})
-		found = slices.CompactFunc(found, func(a, b Quad) bool { return a.S == b.S && a.P == b.P && a.O == b.O })
+		list = slices.CompactFunc(list, func(a, b Quad) bool { return a.S == b.S && a.P == b.P && a.O == b.O })
+		found = found[:first+len(list)]
 	}
 	return found, nil
-}
-
-// path follows a predicate any number of times, including zero times if zero is true.
-func (e *eval) path(found []Quad, s, p, o ID, zero bool) ([]Quad, error) {
-	starts := []ID{s}
-	backwards := s == 0 && o != 0
-	switch {
-	case backwards:
-		starts[0] = o
-	case s == 0:
-		var err error
-		if starts, err = e.nodes(); err != nil {
-			return nil, err
-		}
-	}
-	for _, start := range starts {
-		reached, err := e.reach(start, p, backwards, zero)
-		if err != nil {
-			return nil, err
-		}
-		for _, to := range reached {
-			q := Quad{S: start, P: p, O: to}
-			if backwards {
-				q.S, q.O = to, start
-			}
-			if o == 0 || q.O == o {
-				if found = append(found, q); len(found) > e.limits.Rows {
-					return nil, ErrTooMuch
-				}
-			}
-		}
-	}
-	return found, nil
-}
-
-// reach lists the terms that a predicate reaches from start.
-func (e *eval) reach(start, p ID, backwards, zero bool) (out []ID, err error) {
-	seen := map[ID]bool{}
-	if zero {
-		seen[start] = true
-		out = append(out, start)
-	}
-	var found []Quad
-	for queue := []ID{start}; len(queue) > 0; queue = queue[1:] {
-		if backwards {
-			found, err = e.match(found[:0], 0, p, queue[0])
-		} else {
-			found, err = e.match(found[:0], queue[0], p, 0)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, q := range found {
-			to := q.O
-			if backwards {
-				to = q.S
-			}
-			if !seen[to] {
-				seen[to] = true
-				out, queue = append(out, to), append(queue, to)
-			}
-		}
-	}
-	return out, nil
-}
-
-// nodes returns all subjects and objects of the active graph.
-func (e *eval) nodes() ([]ID, error) {
-	all, err := e.match(nil, 0, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	seen := map[ID]bool{}
-	var out []ID
-	for _, q := range all {
-		for _, id := range []ID{q.S, q.O} {
-			if !seen[id] {
-				seen[id] = true
-				out = append(out, id)
-			}
-		}
-	}
-	return out, nil
 }

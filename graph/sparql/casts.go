@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"reckon/graph"
@@ -14,6 +15,12 @@ var casts = map[string]func([]graph.Term) (graph.Term, error){
 	"string": func(a []graph.Term) (graph.Term, error) {
 		if a[0].Kind == graph.Blank {
 			return a[0], errType
+		}
+		if n, ok := toNumber(a[0]); ok {
+			return graph.Text(n.text()), nil
+		}
+		if b, err := truth(a[0]); err == nil && a[0].Datatype == graph.XSDBoolean {
+			return graph.Text(strconv.FormatBool(b)), nil
 		}
 		return graph.Text(a[0].Value), nil
 	},
@@ -38,6 +45,18 @@ var casts = map[string]func([]graph.Term) (graph.Term, error){
 		}
 		return t, nil
 	},
+}
+
+// text is the number as xsd:string: a float of usual size as a decimal (XPath functions, casting to xs:string).
+func (n num) text() string {
+	if n.r == nil && !math.IsInf(n.f, 0) && (n.f == 0 || math.Abs(n.f) >= 1e-6 && math.Abs(n.f) < 1e6) {
+		bits := 64
+		if n.kind == floatKind {
+			bits = 32
+		}
+		return strconv.FormatFloat(n.f, 'f', -1, bits)
+	}
+	return n.term().Value
 }
 
 var castTypes = []string{graph.XSDInteger, graph.XSDDecimal, graph.XSD + "float", graph.XSDDouble}

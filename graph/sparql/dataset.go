@@ -53,4 +53,6 @@ type Result struct {
 	Vars []string
 	Rows [][]graph.Term // the zero term for an unbound variable
 	Ask  *bool          // for an ASK; nil for a SELECT
+	// Graph has the statements of a CONSTRUCT or a DESCRIBE, without duplicates; nil for other queries.
+	Graph []graph.Quad
 }

@@ -42,13 +42,18 @@ type eval struct {
 	data    Dataset
 	limits  Limits
 	width   int
-	graph   ID // the active graph; 0 is the union of all
+	graph   ID // the active graph; 0 is the union of all, or of from
+	from    []ID
 	graphs  []ID
 	steps   int
 	ids     map[graph.Term]ID
 	terms   map[ID]graph.Term
 	real    map[ID]ID // for local ids: the id of the term in the data, or the local id itself
 	regexps map[string]*regexp.Regexp
+	start   time.Time // NOW
+	minted  int       // blank nodes
+	// solution are the columns that BNODE distinguishes rows by, before SELECT adds others; nil are all.
+	solution []bool
 	// inExists is set while the pattern of EXISTS is evaluated for rows of its filter.
 	inExists bool
 }
@@ -68,8 +73,12 @@ func (q *Query) Run(ctx context.Context, data Dataset, limits Limits) (*Result, 
 		fmt.Errorf("%w: no result within %v; narrow the query", ErrTooMuch, limits.Time))
 	defer cancel()
 	e := &eval{ctx: ctx, data: data, limits: limits, width: len(q.vars.names) + 1, ids: map[graph.Term]ID{}, terms: map[ID]graph.Term{},
-		real: map[ID]ID{}, regexps: map[string]*regexp.Regexp{}}
-	out, err := q.run(e)
+		real: map[ID]ID{}, regexps: map[string]*regexp.Regexp{}, start: time.Now()}
+	err := q.choose(e)
+	var out *Result
+	if err == nil {
+		out, err = q.run(e)
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
@@ -77,7 +86,10 @@ func (q *Query) Run(ctx context.Context, data Dataset, limits Limits) (*Result, 
 }
 
 func (q *Query) run(e *eval) (*Result, error) {
-	if q.ask {
+	switch q.form {
+	case constructForm, describeForm:
+		return q.statements(e)
+	case askForm:
 		t, err := q.sel.where.eval(e, e.seed())
 		if err != nil {
 			return nil, err
@@ -422,6 +434,77 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	return both, nil
 }
 
+// eval removes the rows of the left side that agree with a row of the right side in a variable that both bind, and
+// contradict it in none.
+func (n *minus) eval(e *eval, seeds *table) (*table, error) {
+	if e.hides(seeds, scopeOf(n.right), scopeOf(n.left)) {
+		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+	}
+	left, err := n.left.eval(e, seeds)
+	if err != nil || left.len() == 0 {
+		return left, err
+	}
+	right, err := n.right.eval(e, e.seed())
+	if err != nil {
+		return nil, err
+	}
+	var shared, keys []int
+	for v := range left.may {
+		if left.may[v] && right.may[v] {
+			shared = append(shared, v)
+		}
+	}
+	if err := cmp.Or(e.unify(left, shared), e.unify(right, shared)); err != nil {
+		return nil, err
+	}
+	for _, v := range shared {
+		if !left.leaves(v) && !right.leaves(v) {
+			keys = append(keys, v)
+		}
+	}
+	index := map[string][]int{}
+	for i := range right.len() {
+		key := string(appendKey(nil, right.row(i), keys))
+		index[key] = append(index[key], i)
+	}
+	out := newTable(e.width)
+	out.merge(left.may)
+	var key []byte
+	for i := range left.len() {
+		row := left.row(i)
+		key = appendKey(key[:0], row, keys)
+		isGone := false
+		for _, j := range index[string(key)] {
+			if isGone = excludes(right.row(j), row, shared); isGone {
+				break
+			}
+			if err := e.tick(); err != nil {
+				return nil, err
+			}
+		}
+		if !isGone {
+			if err := e.add(out, row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// excludes reports whether two rows bind one of vars alike and none differently.
+func excludes(a, b []ID, vars []int) (alike bool) {
+	for _, v := range vars {
+		switch {
+		case a[v] == 0 || b[v] == 0:
+		case a[v] != b[v]:
+			return false
+		default:
+			alike = true
+		}
+	}
+	return alike
+}
+
 // tag returns a copy with the number of each row, from 1, in a column.
 func (t *table) tag(column int) *table {
 	out := &table{t.width, slices.Clone(t.data), slices.Clone(t.may)}
@@ -451,11 +534,8 @@ func (n *values) eval(e *eval, seeds *table) (*table, error) {
 func (n *graphNode) eval(e *eval, seeds *table) (*table, error) {
 	outer := e.graph
 	defer func() { e.graph = outer }()
-	if e.graphs == nil {
-		var err error
-		if e.graphs, err = e.data.Graphs(e.ctx); err != nil {
-			return nil, err
-		}
+	if err := e.listGraphs(); err != nil {
+		return nil, err
 	}
 	if n.name.isVar() {
 		return n.each(e, seeds)
@@ -464,7 +544,7 @@ func (n *graphNode) eval(e *eval, seeds *table) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u, ok := e.data.(Unlisted); !slices.Contains(e.graphs, id) && !(ok && u.Unlisted(id)) {
+	if u, ok := e.data.(Unlisted); !slices.Contains(e.graphs, id) && !(ok && e.from == nil && u.Unlisted(id)) {
 		return newTable(e.width), nil
 	}
 	e.graph = id

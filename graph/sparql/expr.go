@@ -49,6 +49,10 @@ type (
 		args []expr
 		f    func([]graph.Term) (graph.Term, error)
 	}
+	ownCall struct {
+		args []expr
+		f    func(*eval, []ID, []graph.Term) (graph.Term, error)
+	}
 	choice   struct{ args []expr }
 	coalesce struct{ args []expr }
 	exists   struct {
@@ -223,6 +227,15 @@ func (c *call) eval(e *eval, row []ID) (graph.Term, error) {
 		return graph.Term{}, err
 	}
 	return c.f(args)
+}
+
+func (c *ownCall) vars(in map[int]bool) { argVars(c.args, in) }
+func (c *ownCall) eval(e *eval, row []ID) (graph.Term, error) {
+	args, err := evalAll(c.args, e, row)
+	if err != nil {
+		return graph.Term{}, err
+	}
+	return c.f(e, row, args)
 }
 
 func (c *choice) vars(in map[int]bool) { argVars(c.args, in) }

@@ -1,10 +1,24 @@
 package sparql
 
 import (
+	"cmp"
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
 	"math"
 	"math/big"
+	"math/rand/v2"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"reckon/graph"
 )
@@ -12,6 +26,98 @@ import (
 type function struct {
 	least, most int // arguments; most -1 is any number
 	call        func([]graph.Term) (graph.Term, error)
+}
+
+// ownFunctions have another value in each evaluation, or in each row.
+var ownFunctions = map[string]struct {
+	most int
+	call func(e *eval, row []ID, args []graph.Term) (graph.Term, error)
+}{
+	"NOW":  {0, func(e *eval, _ []ID, _ []graph.Term) (graph.Term, error) { return graph.DateTime(e.start), nil }},
+	"RAND": {0, func(*eval, []ID, []graph.Term) (graph.Term, error) { return graph.Double(rand.Float64()), nil }},
+	"UUID": {0, func(*eval, []ID, []graph.Term) (graph.Term, error) {
+		return graph.Node("urn:uuid:" + uuid.NewString()), nil
+	}},
+	"STRUUID": {0, func(*eval, []ID, []graph.Term) (graph.Term, error) { return graph.Text(uuid.NewString()), nil }},
+	"BNODE":   {1, blankNode},
+}
+
+// blankNode is BNODE: a new node, or one for each text within a row.
+func blankNode(e *eval, row []ID, a []graph.Term) (graph.Term, error) {
+	if len(a) == 0 {
+		return e.mint(), nil
+	}
+	if !stringy(a[0]) || a[0].Language != "" {
+		return a[0], errType
+	}
+	h := fnv.New64a()
+	for v, id := range row {
+		if e.solution != nil && !e.solution[v] {
+			id = 0
+		}
+		_ = binary.Write(h, binary.LittleEndian, id) // a hash takes all
+	}
+	return graph.BlankNode(fmt.Sprintf("new%x-%x-%x", e.start.UnixNano(), h.Sum64(), sha256.Sum256([]byte(a[0].Value)))), nil
+}
+
+// hashed makes a function of the hex digits of a hash.
+func hashed(sum func(text string) []byte) function {
+	return function{1, 1, func(a []graph.Term) (graph.Term, error) {
+		if !stringy(a[0]) || a[0].Language != "" {
+			return a[0], errType
+		}
+		return graph.Text(hex.EncodeToString(sum(a[0].Value))), nil
+	}}
+}
+
+// timed makes a function of a part of an xsd:dateTime, as it is written, without a change of its zone.
+func timed(part func(t time.Time, text string) (graph.Term, error)) function {
+	return function{1, 1, func(a []graph.Term) (graph.Term, error) {
+		t, ok := parseTime(a[0])
+		if !ok {
+			return a[0], errType
+		}
+		return part(t, a[0].Value)
+	}}
+}
+
+func whole(f func(time.Time) int) function {
+	return timed(func(t time.Time, _ string) (graph.Term, error) { return graph.Integer(int64(f(t))), nil })
+}
+
+// zoneOf returns the zone as it is written, "" if there is none.
+func zoneOf(text string) string {
+	if strings.HasSuffix(text, "Z") {
+		return "Z"
+	}
+	if n := len(text) - 6; n > 0 && (text[n] == '+' || text[n] == '-') {
+		return text[n:]
+	}
+	return ""
+}
+
+// duration writes a zone as xsd:dayTimeDuration: -PT8H.
+func duration(t time.Time, text string) (graph.Term, error) {
+	if zoneOf(text) == "" {
+		return graph.Term{}, errType
+	}
+	_, seconds := t.Zone()
+	sign, out := "", ""
+	if seconds < 0 {
+		sign, seconds = "-", -seconds
+	}
+	if h := seconds / 3600; h > 0 {
+		out = strconv.Itoa(h) + "H"
+	}
+	if m := seconds / 60 % 60; m > 0 {
+		out += strconv.Itoa(m) + "M"
+	}
+	return graph.Typed(sign+"PT"+cmp.Or(out, "0S"), graph.XSD+"dayTimeDuration"), nil
+}
+
+func secondsOf(t time.Time, _ string) (graph.Term, error) {
+	r := big.NewRat(int64(t.Second())*1e9+int64(t.Nanosecond()), 1e9)
+	return num{kind: decimalKind, r: r}.term(), nil
 }
 
 func isKind(kinds ...graph.Kind) func([]graph.Term) (graph.Term, error) {
@@ -113,7 +219,6 @@ func functions() map[string]function {
 			}
 			return graph.Node(a[0].Type()), nil
 		}},
-		"IRI": {1, 1, toIRI}, "URI": {1, 1, toIRI},
 		"ISIRI": {1, 1, isKind(graph.IRI)}, "ISURI": {1, 1, isKind(graph.IRI)}, "ISBLANK": {1, 1, isKind(graph.Blank)},
 		"ISLITERAL": {1, 1, isKind(graph.Literal)},
 		"ISNUMERIC": {1, 1, func(a []graph.Term) (graph.Term, error) {
@@ -166,24 +271,49 @@ func functions() map[string]function {
 			}
 			return graph.InLanguage(a[0].Value, a[1].Value), nil
 		}},
-		"ENCODE_FOR_URI": {1, 1, onText(func(a []string) string { return graph.EscapeIRI(a[0]) })},
-		"ABS":            {1, 1, rounded(func(r *big.Rat) *big.Rat { return new(big.Rat).Abs(r) }, math.Abs)},
-		"CEIL":           {1, 1, rounded(ceil, math.Ceil)},
-		"FLOOR":          {1, 1, rounded(floor, math.Floor)},
+		"ENCODE_FOR_URI": {1, 1, func(a []graph.Term) (graph.Term, error) {
+			if !stringy(a[0]) {
+				return a[0], errType
+			}
+			return graph.Text(graph.EscapeIRI(a[0].Value)), nil
+		}},
+		"MD5":      hashed(func(s string) []byte { sum := md5.Sum([]byte(s)); return sum[:] }),
+		"SHA1":     hashed(func(s string) []byte { sum := sha1.Sum([]byte(s)); return sum[:] }),
+		"SHA256":   hashed(func(s string) []byte { sum := sha256.Sum256([]byte(s)); return sum[:] }),
+		"SHA384":   hashed(func(s string) []byte { sum := sha512.Sum384([]byte(s)); return sum[:] }),
+		"SHA512":   hashed(func(s string) []byte { sum := sha512.Sum512([]byte(s)); return sum[:] }),
+		"YEAR":     whole(time.Time.Year),
+		"MONTH":    whole(func(t time.Time) int { return int(t.Month()) }),
+		"DAY":      whole(time.Time.Day),
+		"HOURS":    whole(time.Time.Hour),
+		"MINUTES":  whole(time.Time.Minute),
+		"SECONDS":  timed(secondsOf),
+		"TIMEZONE": timed(duration),
+		"TZ":       timed(func(_ time.Time, text string) (graph.Term, error) { return graph.Text(zoneOf(text)), nil }),
+		"ABS":      {1, 1, rounded(func(r *big.Rat) *big.Rat { return new(big.Rat).Abs(r) }, math.Abs)},
+		"CEIL":     {1, 1, rounded(ceil, math.Ceil)},
+		"FLOOR":    {1, 1, rounded(floor, math.Floor)},
 		"ROUND": {
 			1, 1, rounded(func(r *big.Rat) *big.Rat { return floor(new(big.Rat).Add(r, half)) },
 				func(f float64) float64 { return math.Floor(f + 0.5) })},
 	}
 }
 
-func toIRI(a []graph.Term) (graph.Term, error) {
-	if a[0].Kind == graph.IRI {
-		return a[0], nil
+// toIRI makes IRI() and URI() for the base of a query.
+func toIRI(base string) func([]graph.Term) (graph.Term, error) {
+	return func(a []graph.Term) (graph.Term, error) {
+		if a[0].Kind == graph.IRI {
+			return a[0], nil
+		}
+		if !stringy(a[0]) || a[0].Language != "" {
+			return a[0], errType
+		}
+		iri, err := graph.Resolve(base, a[0].Value)
+		if err != nil || graph.CheckIRI(iri) != nil {
+			return a[0], errType
+		}
+		return graph.Node(iri), nil
 	}
-	if !stringy(a[0]) || a[0].Language != "" || graph.CheckIRI(a[0].Value) != nil {
-		return a[0], errType
-	}
-	return graph.Node(a[0].Value), nil
 }
 
 func substring(a []graph.Term) (graph.Term, error) {

@@ -17,6 +17,10 @@ func push(n node, c expr) node {
 		if safe(vars, n.left, n.right) {
 			return &leftJoin{push(n.left, c), n.right, n.filters, n.tag}
 		}
+	case *minus:
+		if covers(scopeOf(n.left), vars) {
+			return &minus{push(n.left, c), n.right}
+		}
 	case *extend:
 		if !vars[n.v] && covers(scopeOf(n.inner), vars) {
 			return &extend{push(n.inner, c), n.v, n.e}
@@ -70,6 +74,8 @@ func certain(n node, in map[int]bool) {
 		certain(n.right, in)
 	case *leftJoin:
 		certain(n.left, in)
+	case *minus:
+		certain(n.left, in)
 	case *filter:
 		certain(n.inner, in)
 	case *extend:
@@ -102,6 +108,8 @@ func containsExists(x expr) bool {
 	case *inList:
 		return containsExists(x.e) || anyExists(x.list)
 	case *call:
+		return anyExists(x.args)
+	case *ownCall:
 		return anyExists(x.args)
 	case *choice:
 		return anyExists(x.args)

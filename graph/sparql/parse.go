@@ -20,7 +20,7 @@ type parser struct {
 	// collecting receives the aggregates of the SELECT whose expressions are being parsed; nil where aggregates are not
 	// allowed.
 	collecting *[]*aggregate
-	isData     bool // data is being parsed: no paths
+	isData     bool // data or a template is being parsed: no paths
 }
 
 func newParser(text string) (*parser, error) {
@@ -32,7 +32,7 @@ func newParser(text string) (*parser, error) {
 		blanks: map[string]int{}}, nil
 }
 
-// Parse reads a SELECT or an ASK.
+// Parse reads a query.
 func Parse(text string) (*Query, error) {
 	p, err := newParser(text)
 	if err != nil {
@@ -44,16 +44,18 @@ func Parse(text string) (*Query, error) {
 	q := &Query{vars: p.vars}
 	switch {
 	case p.isWord("SELECT"):
-		err = p.selectQuery(&q.sel, true)
-	case p.isWord("ASK"):
-		p.at++
-		q.ask = true
-		q.sel = selectNode{limit: -1, star: true}
-		err = p.where(&q.sel)
-	case p.isWord("CONSTRUCT"), p.isWord("DESCRIBE"):
-		return nil, p.unsupported(strings.ToUpper(p.tok().text))
+		err = p.selectQuery(&q.sel, q)
+	case p.takeWord("ASK"):
+		q.form = askForm
+		err = p.rest(q, true)
+	case p.takeWord("CONSTRUCT"):
+		q.form = constructForm
+		err = p.construct(q)
+	case p.takeWord("DESCRIBE"):
+		q.form = describeForm
+		err = p.describe(q)
 	default:
-		return nil, p.fail("SELECT or ASK is expected, not %s", p.shown())
+		return nil, p.fail("SELECT, ASK, CONSTRUCT or DESCRIBE is expected, not %s", p.shown())
 	}
 	if err == nil && p.tok().kind != end {
 		err = p.fail("%s after the end of the query", p.shown())
@@ -64,9 +66,9 @@ func Parse(text string) (*Query, error) {
 	return q, nil
 }
 
-// Vars returns the names of the result columns; none for an ASK.
+// Vars returns the names of the result columns of a SELECT.
 func (q *Query) Vars() (out []string) {
-	if q.ask {
+	if q.form != selectForm {
 		return nil
 	}
 	for _, p := range q.sel.project {
@@ -74,9 +76,6 @@ func (q *Query) Vars() (out []string) {
 	}
 	return out
 }
-
-// IsAsk reports whether the query is an ASK, with a boolean result.
-func (q *Query) IsAsk() bool { return q.ask }
 
 func (p *parser) tok() token { return p.tokens[p.at] }
 
@@ -223,7 +222,8 @@ func (p *parser) literal() (graph.Term, bool, error) {
 	return graph.Term{}, false, nil
 }
 
-func (p *parser) selectQuery(s *selectNode, top bool) error {
+// selectQuery reads a SELECT; q is nil for one that is nested.
+func (p *parser) selectQuery(s *selectNode, q *Query) error {
 	if err := p.deeper(); err != nil {
 		return err
 	}
@@ -240,12 +240,22 @@ func (p *parser) selectQuery(s *selectNode, top bool) error {
 	if err := p.projections(s); err != nil {
 		return err
 	}
-	if p.isWord("FROM") {
-		return p.unsupported("FROM")
+	if q != nil {
+		if err := p.sources(q); err != nil {
+			return err
+		}
 	}
 	if err := p.where(s); err != nil {
 		return err
 	}
+	if err := p.tail(s); err != nil {
+		return err
+	}
+	return p.finish(s)
+}
+
+// tail reads what follows the pattern: modifiers and VALUES.
+func (p *parser) tail(s *selectNode) error {
 	if err := p.modifiers(s); err != nil {
 		return err
 	}
@@ -257,7 +267,7 @@ func (p *parser) selectQuery(s *selectNode, top bool) error {
 		s.where = &join{s.where, v}
 	}
 	s.grouped = s.grouped || len(s.aggregates) > 0
-	return p.finish(s)
+	return nil
 }
 
 // finish fills the columns of SELECT * and checks those of groups.
@@ -274,16 +284,29 @@ func (p *parser) finish(s *selectNode) error {
 		}
 		return nil
 	}
-	if !s.grouped {
-		return nil
-	}
-	keys := map[int]bool{}
+	keys, in := map[int]bool{}, scopeOf(s.where)
 	for _, g := range s.group {
 		keys[g.v] = true
 	}
+	for _, a := range s.aggregates {
+		keys[a.v] = true
+	}
 	for _, c := range s.project {
-		if c.e == nil && !keys[c.v] {
-			return p.fail("?%s is neither a key of GROUP BY nor an aggregate", p.vars.names[c.v])
+		used := map[int]bool{c.v: true}
+		if c.e != nil {
+			if in[c.v] || keys[c.v] {
+				return p.fail("AS gives ?%s another value; it is bound before", p.vars.names[c.v])
+			}
+			clear(used)
+			c.e.vars(used)
+		}
+		for v := range used {
+			if s.grouped && !keys[v] && !strings.HasPrefix(p.vars.names[v], " ") {
+				return p.fail("?%s is neither a key of GROUP BY nor an aggregate", p.vars.names[v])
+			}
+		}
+		if c.e != nil {
+			keys[c.v] = true
 		}
 	}
 	return nil

@@ -184,6 +184,18 @@ func (p *parser) function(name string) (expr, error) {
 		}
 		return nil, err
 	}
+	if own, ok := ownFunctions[name]; ok {
+		p.at++
+		args, err := p.arguments()
+		if err == nil && len(args) > own.most {
+			err = p.fail("%s does not take %d arguments", name, len(args))
+		}
+		return &ownCall{args, own.call}, err
+	}
+	if name == "IRI" || name == "URI" {
+		p.at++
+		return p.call(name, toIRI(p.base), 1, 1)
+	}
 	f, ok := functions()[name]
 	if !ok {
 		return nil, p.unsupported(name)

@@ -1,8 +1,6 @@
 package sparql
 
 import (
-	"strings"
-
 	"reckon/graph"
 )
 
@@ -26,7 +24,7 @@ func (p *parser) open() (whole node, filters []expr, err error) {
 	}
 	if p.isWord("SELECT") {
 		s := &selectNode{}
-		if err := p.selectQuery(s, false); err != nil {
+		if err := p.selectQuery(s, nil); err != nil {
 			return nil, nil, err
 		}
 		return s, nil, p.expect("}")
@@ -92,8 +90,11 @@ func (p *parser) element(before node) (node, error) {
 	case p.takeWord("VALUES"):
 		v, err := p.valuesBlock()
 		return joined(before, v), err
-	case p.isWord("MINUS"), p.isWord("SERVICE"):
-		return nil, p.unsupported(strings.ToUpper(p.tok().text))
+	case p.takeWord("MINUS"):
+		right, err := p.group()
+		return &minus{before, right}, err
+	case p.isWord("SERVICE"):
+		return nil, p.unsupported("SERVICE")
 	}
 	triples, err := p.triples()
 	if err != nil {
@@ -179,15 +180,46 @@ func (p *parser) object(out *[]triple) (s slot, bracket bool, err error) {
 		}
 		return s, true, p.expect("]")
 	case p.isSymbol("("):
-		return s, false, p.unsupported("a list in a pattern")
+		return p.list(out)
 	}
 	s, err = p.slot(false)
 	return s, false, err
 }
 
+// list reads ( ... ) as statements of rdf:first and rdf:rest.
+func (p *parser) list(out *[]triple) (head slot, bracket bool, err error) {
+	if err := p.deeper(); err != nil {
+		return head, false, err
+	}
+	defer func() { p.depth-- }()
+	p.at++
+	head = slot{term: graph.Node(graph.RDF + "nil")}
+	if p.takeSymbol(")") {
+		return head, false, nil
+	}
+	head = slot{v: p.vars.fresh()}
+	for cell := head; ; {
+		o, _, err := p.object(out)
+		if err != nil {
+			return head, true, err
+		}
+		rest := slot{term: graph.Node(graph.RDF + "nil")}
+		isLast := p.takeSymbol(")")
+		if !isLast {
+			rest = slot{v: p.vars.fresh()}
+		}
+		*out = append(*out, triple{s: cell, p: slot{term: graph.Node(graph.RDF + "first")}, o: o},
+			triple{s: cell, p: slot{term: graph.Node(graph.RDF + "rest")}, o: rest})
+		if isLast {
+			return head, true, nil
+		}
+		cell = rest
+	}
+}
+
 func (p *parser) properties(s slot, out *[]triple) error {
 	for {
-		path, err := p.path()
+		by, err := p.verb()
 		if err != nil {
 			return err
 		}
@@ -196,7 +228,7 @@ func (p *parser) properties(s slot, out *[]triple) error {
 			if err != nil {
 				return err
 			}
-			p.along(s, path, o, out)
+			p.along(s, by, o, out)
 			if !p.takeSymbol(",") {
 				break
 			}
@@ -212,65 +244,22 @@ func (p *parser) properties(s slot, out *[]triple) error {
 	}
 }
 
-// step is a predicate of a path, and whether it repeats.
-type step struct {
-	p      slot
-	repeat byte
-}
-
-// along writes a path as triples with variables between.
-func (p *parser) along(s slot, path []step, o slot, out *[]triple) {
-	for i, step := range path {
-		to := o
-		if i < len(path)-1 {
-			to = slot{v: p.vars.fresh()}
-		}
-		*out = append(*out, triple{s, step.p, to, step.repeat})
-		s = to
-	}
-}
-
-func (p *parser) path() ([]step, error) {
-	var out []step
-	for {
-		var s slot
-		var err error
-		switch {
-		case p.isWord("a"):
-			p.at++
-			s = slot{term: graph.Node(graph.RDFType)}
-		case p.isSymbol("^"), p.isSymbol("!"), p.isSymbol("("):
-			return nil, p.unsupported("the path " + p.tok().text)
-		default:
-			s, err = p.slot(true)
-		}
-		if err != nil {
-			return nil, err
-		}
-		next := step{p: s}
-		switch {
-		case p.isSymbol("*"), p.isSymbol("+"):
-			if s.isVar() {
-				return nil, p.fail("a variable does not repeat in a path")
-			}
-			next.repeat = p.tok().text[0]
-			p.at++
-		case p.isSymbol("?"), p.isSymbol("|"):
-			return nil, p.unsupported("the path " + p.tok().text)
-		}
-		out = append(out, next)
-		if p.isData && (p.isSymbol("/") || next.repeat != 0) {
-			return nil, p.fail("data holds no paths")
-		}
-		if !p.takeSymbol("/") {
-			if p.isSymbol("|") {
-				return nil, p.unsupported("the path |")
-			}
-			return out, nil
-		}
-		if s.isVar() {
-			return nil, p.fail("a path must not contain a variable")
-		}
+// along writes a path as triples with variables between, as far as it is a sequence.
+func (p *parser) along(s slot, by verb, o slot, out *[]triple) {
+	way := by.path
+	switch {
+	case way == nil:
+		*out = append(*out, triple{s: s, p: by.p, o: o})
+	case way.op == 'p':
+		*out = append(*out, triple{s: s, p: slot{term: way.predicate}, o: o})
+	case way.op == '^':
+		p.along(o, verb{path: way.left}, s, out)
+	case way.op == '/':
+		middle := slot{v: p.vars.fresh()}
+		p.along(s, verb{path: way.left}, middle, out)
+		p.along(middle, verb{path: way.right}, o, out)
+	default:
+		*out = append(*out, triple{s: s, o: o, path: way})
 	}
 }
 

@@ -102,7 +102,7 @@ func (p *parser) dataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]g
 	}
 	for _, t := range list {
 		q := graph.Quad{S: p.ground(t.s), P: p.ground(t.p), O: p.ground(t.o), G: g}
-		if t.repeat != 0 || q.S.IsZero() || q.P.IsZero() || q.O.IsZero() {
+		if t.path != nil || q.S.IsZero() || q.P.IsZero() || q.O.IsZero() {
 			return nil, p.fail("data holds no variables and no paths")
 		}
 		if noBlanks && (q.S.Kind == graph.Blank || q.O.Kind == graph.Blank) {

@@ -43,6 +43,9 @@ func rowsOf(r *sparql.Result) (out []string) {
 	if r.Ask != nil {
 		return []string{strconv.FormatBool(*r.Ask)}
 	}
+	for _, q := range r.Graph {
+		out = append(out, strings.Join([]string{q.S.String(), q.P.String(), byValue(q.O)}, "\t"))
+	}
 	for _, row := range r.Rows {
 		cells := make([]string, len(row))
 		for i, t := range row {

@@ -23,6 +23,9 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 			return nil, err
 		}
 	}
+	outerRow := e.solution
+	defer func() { e.solution = outerRow }()
+	e.solution = slices.Clone(t.may)
 	for _, c := range n.project {
 		if c.e != nil {
 			if t, err = e.assign(t, c.v, c.e); err != nil {

@@ -175,6 +175,8 @@ func TestBadInput(t *testing.T) {
 		{deep, ld, 400, "brackets"},
 		{bomb.String(), "Content-Type: application/n-triples", 400, "too much alike"},
 		{`<x:a b> <x:p> 1 .`, turtle, 400, "percent-encode"},
+		{`<x:a> <x:p> .`, turtle, 400, `a term is missing before \".\"`},
+		{`<x:a> <x:p> "1" <x:other> .`, "Content-Type: application/n-quads", 400, "of the graph <x:other>, the address of"},
 		{"<x:a\u0001> <x:p> 1 .", turtle, 400, "percent-encode"},
 		{`<x:a> <x:p> "` + strings.Repeat("x", 1<<20) + `" .`, turtle, 400, "longer than"},
 		{strings.Repeat(" ", 32<<20+1), turtle, 413, "32 MiB"},
@@ -208,7 +210,13 @@ func TestSPARQL(t *testing.T) {
 	a.want(a.do("POST", "/sparql", "ASK { ?s ?p 1 }", "Content-Type: application/sparql-query"), 200, `"boolean":true`)
 	a.want(a.do("POST", "/sparql", "query="+url.QueryEscape("ASK { ?s ?p 2 }"), "Content-Type: application/x-www-form-urlencoded"), 200, `"boolean":false`)
 	a.want(a.do("GET", ask("SELECT * {"), ""), 400, "line 1")
-	a.want(a.do("GET", ask("CONSTRUCT { ?s ?p ?o } { ?s ?p ?o }"), ""), 501, "CONSTRUCT")
+	a.want(a.do("GET", ask("SELECT * { SERVICE <x:s> { ?s ?p ?o } }"), ""), 501, "SERVICE")
+	construct := ask("CONSTRUCT { ?o <x:of> ?s } { ?s <x:p> ?o FILTER(isIRI(?o)) }")
+	a.want(a.do("GET", construct, "", "Accept: text/turtle"), 200, "<x:o> <x:of> <x:a> .")
+	a.want(a.do("GET", construct, "", "Accept: application/n-triples"), 200, "<x:o> <x:of> <x:a> .\n")
+	a.want(a.do("GET", construct, "", "Accept: application/ld+json"), 200, `"@id": "x:o"`)
+	a.want(a.do("GET", construct, "", "Accept: text/csv"), 406)
+	a.want(a.do("GET", ask("DESCRIBE <x:a>"), "", "Accept: text/turtle"), 200, `"a,b"@en`, "<x:o>")
 	a.want(a.do("GET", "/sparql", ""), 400, "missing")
 	a.want(a.do("GET", ask("ASK {}")+"&default-graph-uri=x:g", ""), 501)
 	a.want(a.do("POST", "/sparql", "x", "Content-Type: text/plain"), 415)
@@ -224,6 +232,8 @@ func TestRoles(t *testing.T) {
 	a.want(a.do("PUT", "/subgraph/x:bob", `<x:b> <x:p> "bobs" .`, turtle, "Reckon-Owner: bob"), 200)
 	a.want(a.do("PUT", "/subgraph/x:node", `<x:n> <x:p> "nodes" .`, turtle, "Reckon-Owner: *"), 200)
 	const all = "/sparql?query=SELECT+%3Fo+%7B+%3Fs+%3Fp+%3Fo+%7D"
+	const described = "/sparql?query=DESCRIBE+%3Cx%3Aa%3E+%3Cx%3Ab%3E+%3Cx%3An%3E"
+	const from = "/sparql?query=CONSTRUCT+FROM+%3Cx:alice%3E+FROM+%3Cx:bob%3E+FROM+%3Cx:node%3E+WHERE+%7B+%3Fs+%3Fp+%3Fo+%7D"
 	for _, c := range []struct {
 		v         access.Viewer
 		sees, not []string
@@ -234,7 +244,7 @@ func TestRoles(t *testing.T) {
 		{access.Viewer{Role: access.Public}, []string{"node"}, []string{"alice", "bob"}},
 	} {
 		a.as = c.v
-		for _, path := range []string{"/subgraphs_versions", "/graph/list", all} {
+		for _, path := range []string{"/subgraphs_versions", "/graph/list", all, described, from} {
 			text := a.want(a.do("GET", path, ""), 200, c.sees...)
 			for _, n := range c.not {
 				if strings.Contains(text, n) {

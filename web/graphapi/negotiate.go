@@ -128,7 +128,7 @@ func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
 		if err != nil {
 			return nil, badDocument(err)
 		}
-		return oneGraph(quads)
+		return oneGraph(quads, base)
 	}
 	return nil, problem(http.StatusUnsupportedMediaType,
 		"send application/ld+json, text/turtle, application/n-triples or application/n-quads", "documents of the type %q are not read",
@@ -142,12 +142,17 @@ func badDocument(err error) error {
 	return problem(http.StatusBadRequest, "", "the document cannot be read: %v", err)
 }
 
-func oneGraph(quads []graph.Quad) ([]graph.Quad, error) {
+// oneGraph refuses several graphs, and one with a name other than that of the address.
+func oneGraph(quads []graph.Quad, base string) ([]graph.Quad, error) {
 	for i := range quads {
 		if quads[i].G != quads[0].G {
 			return nil, problem(http.StatusBadRequest, "send each graph to its own address", "the document has several graphs: %s and %s",
 				nameOf(quads[0].G), nameOf(quads[i].G))
 		}
+	}
+	if len(quads) > 0 && quads[0].G.Kind == graph.IRI && graph.IDOf(quads[0].G.Value) != graph.IDOf(base) {
+		return nil, problem(http.StatusBadRequest, "send it to the address of that graph, or leave the name out",
+			"the document is of the graph %s, the address of <%s>", nameOf(quads[0].G), base)
 	}
 	return quads, nil
 }

@@ -1,6 +1,7 @@
 package graphapi
 
 import (
+	"bytes"
 	"encoding/csv"
 	"io"
 	"mime"
@@ -65,15 +66,18 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 	case query == "":
 		return problem(http.StatusBadRequest, "send ?query=SELECT ...", "the query is missing")
 	}
+	result, err := s.Querier.Query(r.Context(), query, s.Limits, visible(v))
+	if err != nil {
+		return err
+	}
+	if result.Graph != nil {
+		return s.writeStatements(w, r, result.Graph)
+	}
 	media := []string{"application/sparql-results+json", "application/json", "text/csv", "text/tab-separated-values"}
 	at := accepted(r.Header.Get("Accept"), media)
 	if at < 0 {
 		return problem(http.StatusNotAcceptable, "take application/sparql-results+json, text/csv or text/tab-separated-values",
 			"there is no answer of the type %q", r.Header.Get("Accept"))
-	}
-	result, err := s.Querier.Query(r.Context(), query, s.Limits, visible(v))
-	if err != nil {
-		return err
 	}
 	if at < 2 {
 		w.Header().Set("Content-Type", media[at])
@@ -87,6 +91,21 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 		return writeCSV(w, result)
 	}
 	return writeTSV(w, result)
+}
+
+// writeStatements answers a CONSTRUCT or a DESCRIBE in one of the formats of subgraphs.
+func (s *server) writeStatements(w http.ResponseWriter, r *http.Request, quads []graph.Quad) error {
+	f, err := formatFor(r)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := f.write(s, &b, quads); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", f.media)
+	_, err = w.Write(b.Bytes())
+	return ignore(err)
 }
 
 func (s *server) update(r *http.Request, text string) error {

@@ -1,0 +1,169 @@
+package sparql
+
+import (
+	"fmt"
+	"slices"
+
+	"reckon/graph"
+)
+
+// choose limits the data set to the graphs of FROM and FROM NAMED.
+func (q *Query) choose(e *eval) error {
+	if len(q.from)+len(q.fromNamed) == 0 {
+		return nil
+	}
+	e.from, e.graphs = []ID{}, []ID{}
+	for i, list := range [][]graph.Term{q.from, q.fromNamed} {
+		for _, t := range list {
+			id, err := e.canonical(e.intern(t))
+			if err != nil {
+				return err
+			}
+			if to := []*[]ID{&e.from, &e.graphs}[i]; id < local && !slices.Contains(*to, id) {
+				*to = append(*to, id)
+			}
+		}
+	}
+	return nil
+}
+
+// listGraphs lists the named graphs of the query once.
+func (e *eval) listGraphs() (err error) {
+	if e.graphs == nil {
+		e.graphs, err = e.data.Graphs(e.ctx)
+	}
+	return err
+}
+
+// statements answers a CONSTRUCT or a DESCRIBE.
+func (q *Query) statements(e *eval) (*Result, error) {
+	t, err := q.sel.eval(e, e.seed())
+	if err != nil {
+		return nil, err
+	}
+	if q.form == describeForm {
+		return q.describe(e, t)
+	}
+	out := statements{limit: e.limits.Rows, seen: map[graph.Quad]bool{}, list: []graph.Quad{}}
+	columns := map[int]bool{}
+	for _, x := range q.template {
+		for _, s := range x.slots() {
+			if s.isVar() && !e.isBlank(q, s.v) {
+				columns[s.v] = true
+			}
+		}
+	}
+	var list []int
+	for c := range columns {
+		list = append(list, c)
+	}
+	if err := e.fetch(t, list); err != nil {
+		return nil, err
+	}
+	for i := range t.len() {
+		minted := map[int]graph.Term{}
+		for _, x := range q.template {
+			var cells [3]graph.Term
+			for j, s := range x.slots() {
+				switch {
+				case !s.isVar():
+					cells[j] = s.term
+				case e.isBlank(q, s.v):
+					if minted[s.v].IsZero() {
+						minted[s.v] = e.mint()
+					}
+					cells[j] = minted[s.v]
+				case t.row(i)[s.v] != 0:
+					cells[j] = e.terms[t.row(i)[s.v]]
+				}
+			}
+			if err := out.add(graph.Quad{S: cells[0], P: cells[1], O: cells[2]}); err != nil {
+				return nil, err
+			}
+		}
+		if err := e.tick(); err != nil {
+			return nil, err
+		}
+	}
+	return &Result{Graph: out.list}, nil
+}
+
+// isBlank reports whether a variable stands for a blank node of the template.
+func (e *eval) isBlank(q *Query, v int) bool { return q.vars.names[v][0] == ' ' }
+
+// mint returns a blank node that the data does not have.
+func (e *eval) mint() graph.Term {
+	e.minted++
+	return graph.BlankNode(fmt.Sprintf("new%x-%d", e.start.UnixNano(), e.minted))
+}
+
+// statements collects statements that are valid RDF, each once.
+type statements struct {
+	limit int
+	seen  map[graph.Quad]bool
+	list  []graph.Quad
+}
+
+func (s *statements) add(q graph.Quad) error {
+	if q.P.Kind != graph.IRI || q.S.Kind != graph.IRI && q.S.Kind != graph.Blank || q.O.IsZero() || s.seen[q] {
+		return nil
+	}
+	if len(s.list) >= s.limit {
+		return fmt.Errorf("%w: the answer has more than %d statements; narrow it", ErrTooMuch, s.limit)
+	}
+	s.seen[q] = true
+	s.list = append(s.list, q)
+	return nil
+}
+
+// describe returns the statements about each resource and about the blank nodes that they lead to.
+func (q *Query) describe(e *eval, t *table) (*Result, error) {
+	var queue []ID
+	seen := map[ID]bool{}
+	push := func(id ID) error {
+		id, err := e.canonical(id)
+		if err == nil && id != 0 && !seen[id] {
+			seen[id] = true
+			queue = append(queue, id)
+		}
+		return err
+	}
+	for _, s := range q.resources {
+		if !s.isVar() {
+			if err := push(e.intern(s.term)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for i := range t.len() {
+			if err := push(t.row(i)[s.v]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := statements{limit: e.limits.Rows, seen: map[graph.Quad]bool{}, list: []graph.Quad{}}
+	for ; len(queue) > 0; queue = queue[1:] {
+		found, err := e.match(nil, queue[0], 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		cells := &table{width: 3, may: make([]bool, 3)}
+		for _, f := range found {
+			cells.data = append(cells.data, f.S, f.P, f.O)
+		}
+		if err := e.fetch(cells, []int{0, 1, 2}); err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			if err := out.add(graph.Quad{S: e.terms[f.S], P: e.terms[f.P], O: e.terms[f.O]}); err != nil {
+				return nil, err
+			}
+			if e.terms[f.O].Kind == graph.Blank {
+				if err := push(f.O); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return &Result{Graph: out.list}, nil
+}

@@ -1,0 +1,110 @@
+package sparql
+
+import "reckon/graph"
+
+// rest reads sources, pattern and what follows it, for the forms other than SELECT.
+func (p *parser) rest(q *Query, needsPattern bool) error {
+	q.sel = selectNode{limit: -1, star: true, where: unit{}}
+	outer := p.collecting
+	defer func() { p.collecting = outer }()
+	p.collecting = &q.sel.aggregates
+	if err := p.sources(q); err != nil {
+		return err
+	}
+	if needsPattern || p.isWord("WHERE") || p.isSymbol("{") {
+		if err := p.where(&q.sel); err != nil {
+			return err
+		}
+	}
+	if err := p.tail(&q.sel); err != nil {
+		return err
+	}
+	for v := range scopeOf(q.sel.where) {
+		q.sel.project = append(q.sel.project, projection{v: v})
+	}
+	if q.sel.grouped {
+		q.sel.project = q.sel.group
+	}
+	return nil
+}
+
+// sources reads FROM and FROM NAMED.
+func (p *parser) sources(q *Query) error {
+	for p.takeWord("FROM") {
+		to := &q.from
+		if p.takeWord("NAMED") {
+			to = &q.fromNamed
+		}
+		iri, err := p.iri()
+		if err != nil {
+			return err
+		}
+		*to = append(*to, graph.Node(iri))
+	}
+	return nil
+}
+
+// construct reads a template and a pattern, or with CONSTRUCT WHERE one for both.
+func (p *parser) construct(q *Query) (err error) {
+	if p.isSymbol("{") {
+		if q.template, err = p.template(); err != nil {
+			return err
+		}
+		return p.rest(q, true)
+	}
+	if err := p.sources(q); err != nil {
+		return err
+	}
+	if !p.takeWord("WHERE") {
+		return p.fail("CONSTRUCT needs a template in { } or WHERE, not %s", p.shown())
+	}
+	start := p.at
+	if q.template, err = p.template(); err != nil {
+		return err
+	}
+	p.at = start
+	return p.rest(q, true)
+}
+
+// template reads { statements }; its blank nodes are its own.
+func (p *parser) template() (out []triple, err error) {
+	blanks := p.blanks
+	p.blanks, p.isData = map[string]int{}, true
+	defer func() { p.blanks, p.isData = blanks, false }()
+	if err := p.expect("{"); err != nil {
+		return nil, err
+	}
+	for !p.takeSymbol("}") {
+		part, err := p.triples()
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, part...); !p.takeSymbol(".") && !p.isSymbol("}") {
+			return nil, p.fail("\".\" or \"}\" is expected, not %s", p.shown())
+		}
+	}
+	return out, nil
+}
+
+func (p *parser) describe(q *Query) error {
+	for p.tok().kind == variable || p.isIRI() {
+		s, err := p.slot(false)
+		if err != nil {
+			return err
+		}
+		q.resources = append(q.resources, s)
+	}
+	isAll := len(q.resources) == 0
+	if isAll && !p.takeSymbol("*") {
+		return p.fail("DESCRIBE needs an IRI, a variable or *, not %s", p.shown())
+	}
+	if err := p.rest(q, isAll); err != nil {
+		return err
+	}
+	if isAll {
+		for v := range scopeOf(q.sel.where) {
+			q.resources = append(q.resources, slot{v: v})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package sparql
+
+import "reckon/graph"
+
+// verb is what stands between subject and object: a variable, or a path.
+type verb struct {
+	p    slot
+	path *path
+}
+
+func (p *parser) verb() (verb, error) {
+	if p.tok().kind == variable {
+		s, err := p.slot(true)
+		if err == nil && (p.isSymbol("*") || p.isSymbol("+") || p.isSymbol("/") || p.isSymbol("|")) {
+			err = p.fail("a path must not contain a variable")
+		}
+		return verb{p: s}, err
+	}
+	way, err := p.path()
+	if err == nil && p.isData && way.op != 'p' {
+		err = p.fail("data and templates hold no paths")
+	}
+	return verb{path: way}, err
+}
+
+// path reads alternatives of sequences.
+func (p *parser) path() (*path, error) {
+	if err := p.deeper(); err != nil {
+		return nil, err
+	}
+	defer func() { p.depth-- }()
+	return p.chain('|', func() (*path, error) { return p.chain('/', p.step) })
+}
+
+// maxSteps is the maximum number of steps in a sequence of a path.
+const maxSteps = 1000
+
+func (p *parser) chain(op byte, part func() (*path, error)) (*path, error) {
+	left, err := part()
+	for n := 0; err == nil && p.takeSymbol(string(op)); n++ {
+		if n > maxSteps {
+			return nil, p.fail("a path has more than %d steps", maxSteps)
+		}
+		var right *path
+		if right, err = part(); err == nil {
+			left = &path{op: op, left: left, right: right}
+		}
+	}
+	return left, err
+}
+
+// step reads one part of a sequence, with ^ before and *, + or ? after it.
+func (p *parser) step() (*path, error) {
+	isBack := p.takeSymbol("^")
+	var out *path
+	var err error
+	switch {
+	case p.takeSymbol("!"):
+		out, err = p.negatedSet()
+	case p.takeSymbol("("):
+		if out, err = p.path(); err == nil {
+			err = p.expect(")")
+		}
+	default:
+		out = &path{op: 'p'}
+		out.predicate, err = p.predicate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.isSymbol("*") || p.isSymbol("+") || p.isSymbol("?") {
+		out = &path{op: p.tok().text[0], left: out}
+		p.at++
+	}
+	if isBack {
+		out = &path{op: '^', left: out}
+	}
+	return out, nil
+}
+
+func (p *parser) predicate() (graph.Term, error) {
+	if p.isWord("a") {
+		p.at++
+		return graph.Node(graph.RDFType), nil
+	}
+	s, err := p.slot(true)
+	if err == nil && s.isVar() {
+		err = p.fail("a path must not contain a variable")
+	}
+	return s.term, err
+}
+
+// negatedSet reads what follows a "!": one predicate, or several in ( ).
+func (p *parser) negatedSet() (*path, error) {
+	out := &path{op: '!'}
+	one := func() error {
+		isBack := p.takeSymbol("^")
+		t, err := p.predicate()
+		if isBack {
+			out.notBack, out.isBackward = append(out.notBack, t), true
+		} else {
+			out.not, out.forwards = append(out.not, t), true
+		}
+		return err
+	}
+	if !p.takeSymbol("(") {
+		return out, one()
+	}
+	if p.takeSymbol(")") {
+		out.forwards = true
+		return out, nil
+	}
+	for {
+		if err := one(); err != nil {
+			return nil, err
+		}
+		if !p.takeSymbol("|") {
+			return out, p.expect(")")
+		}
+	}
+}

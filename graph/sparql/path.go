@@ -1,0 +1,253 @@
+package sparql
+
+import (
+	"cmp"
+	"slices"
+
+	"reckon/graph"
+)
+
+// path is a property path (https://www.w3.org/TR/sparql11-query/#propertypaths). Its op is one of
+//
+//	'p'  the predicate
+//	'!'  any predicate but those of not, and backwards any but those of notBack
+//	'^'  left backwards
+//	'/'  left, then right
+//	'|'  left or right
+//	'?', '*', '+'  left, repeated
+type path struct {
+	op           byte
+	predicate    graph.Term
+	not, notBack []graph.Term
+	left, right  *path
+
+	id                   ID // of predicate, by numbered
+	notIDs, notBackIDs   []ID
+	forwards, isBackward bool // of '!'
+}
+
+// numbered returns a copy with the ids of the predicates in the data.
+func (p *path) numbered(e *eval) (*path, error) {
+	if p == nil {
+		return nil, nil
+	}
+	var err error
+	ids := func(terms []graph.Term) (out []ID) {
+		for _, t := range terms {
+			id, failed := e.canonical(e.intern(t))
+			if failed != nil {
+				err = failed
+			}
+			out = append(out, id)
+		}
+		return out
+	}
+	out := *p
+	if p.op == 'p' {
+		out.id = ids([]graph.Term{p.predicate})[0]
+	}
+	out.notIDs, out.notBackIDs = ids(p.not), ids(p.notBack)
+	var err1, err2 error
+	out.left, err1 = p.left.numbered(e)
+	out.right, err2 = p.right.numbered(e)
+	return &out, cmp.Or(err, err1, err2)
+}
+
+// pairs appends the ends of the path as S and O; s and o are fixed ends or 0.
+func (p *path) pairs(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+	switch p.op {
+	case 'p':
+		return e.match(found, s, p.id, o)
+	case '^':
+		return p.left.backwards(e, found, s, o)
+	case '/':
+		return p.sequence(e, found, s, o)
+	case '|':
+		found, err := p.left.pairs(e, found, s, o)
+		if err != nil {
+			return nil, err
+		}
+		return p.right.pairs(e, found, s, o)
+	case '!':
+		return p.negated(e, found, s, o)
+	}
+	return p.repeated(e, found, s, o)
+}
+
+func (p *path) backwards(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+	from := len(found)
+	found, err := p.pairs(e, found, o, s)
+	for i := from; i < len(found); i++ {
+		found[i].S, found[i].O = found[i].O, found[i].S
+	}
+	return found, err
+}
+
+func (p *path) sequence(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+	first, next := p.left, p.right
+	from, to := s, ID(0)
+	isBack := s == 0 && o != 0
+	if isBack {
+		first, next, from, to = p.right, p.left, 0, o
+	}
+	half, err := first.pairs(e, nil, from, to)
+	if err != nil {
+		return nil, err
+	}
+	var rest []Quad
+	for _, q := range half {
+		if isBack {
+			rest, err = next.pairs(e, rest[:0], 0, q.S)
+		} else {
+			rest, err = next.pairs(e, rest[:0], q.O, o)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rest {
+			if isBack {
+				r.O = q.O
+			} else {
+				r.S = q.S
+			}
+			if found = append(found, r); len(found) > e.limits.Rows {
+				return nil, ErrTooMuch
+			}
+		}
+	}
+	return found, nil
+}
+
+func (p *path) negated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+	pick := func(not []ID, s, o ID, isBack bool) error {
+		all, err := e.match(nil, s, 0, o)
+		for _, q := range all {
+			if slices.Contains(not, q.P) {
+				continue
+			}
+			if isBack {
+				q.S, q.O = q.O, q.S
+			}
+			found = append(found, q)
+		}
+		return err
+	}
+	if p.forwards {
+		if err := pick(p.notIDs, s, o, false); err != nil {
+			return nil, err
+		}
+	}
+	if p.isBackward {
+		if err := pick(p.notBackIDs, o, s, true); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// repeated follows the path at most once, any number of times, or at least once; each pair of ends is found once.
+func (p *path) repeated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+	starts := []ID{s}
+	isBack := s == 0 && o != 0
+	switch {
+	case isBack:
+		starts[0] = o
+	case s == 0:
+		var err error
+		if starts, err = e.nodes(); err != nil {
+			return nil, err
+		}
+	}
+	for _, start := range starts {
+		reached, err := p.reach(e, start, isBack)
+		if err != nil {
+			return nil, err
+		}
+		for _, to := range reached {
+			q := Quad{S: start, O: to}
+			if isBack {
+				q.S, q.O = to, start
+			}
+			if o == 0 || q.O == o {
+				if found = append(found, q); len(found) > e.limits.Rows {
+					return nil, ErrTooMuch
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// reach lists the terms that the repeated path reaches from start.
+func (p *path) reach(e *eval, start ID, isBack bool) (out []ID, err error) {
+	seen := map[ID]bool{}
+	if p.op != '+' {
+		seen[start] = true
+		out = append(out, start)
+	}
+	var found []Quad
+	for queue := []ID{start}; len(queue) > 0; queue = queue[1:] {
+		if isBack {
+			found, err = p.left.pairs(e, found[:0], 0, queue[0])
+		} else {
+			found, err = p.left.pairs(e, found[:0], queue[0], 0)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range found {
+			to := q.O
+			if isBack {
+				to = q.S
+			}
+			if !seen[to] {
+				seen[to] = true
+				if out = append(out, to); p.op != '?' {
+					queue = append(queue, to)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// inGraph drops pairs of a term with itself that does not occur in the active graph: a variable that is bound elsewhere
+// takes the path of no steps only there.
+func (e *eval) inGraph(found []Quad) ([]Quad, error) {
+	kept := found[:0]
+	for _, q := range found {
+		if q.S == q.O {
+			from, err := e.match(nil, q.S, 0, 0)
+			if err == nil && len(from) == 0 {
+				from, err = e.match(nil, 0, 0, q.S)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if len(from) == 0 {
+				continue
+			}
+		}
+		kept = append(kept, q)
+	}
+	return kept, nil
+}
+
+// nodes returns all subjects and objects of the active graph.
+func (e *eval) nodes() ([]ID, error) {
+	all, err := e.match(nil, 0, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[ID]bool{}
+	var out []ID
+	for _, q := range all {
+		for _, id := range []ID{q.S, q.O} {
+			if !seen[id] {
+				seen[id] = true
+				out = append(out, id)
+			}
+		}
+	}
+	return out, nil
+}
