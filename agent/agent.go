@@ -156,6 +156,7 @@ type Agent struct {
 	waiting    metric.Cache // series of containers that wait
 	notRunning metric.Cache // and of what else has no account, for those who list pods
 	podNet     podNet
+	podGroups  podGroups
 	user       func(uid uint32) string
 	look       looker   // at a process in /proc
 	probes     []string // workload.Probes

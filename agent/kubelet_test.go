@@ -170,6 +170,23 @@ func TestPodsAreNamed(t *testing.T) {
 	if got, n := sum(&a.batch, "reckon_pod_network_bytes_total", "workload", "deployment/shop/cart", "part", "cart-5d4-x", "owner", "shop"); n < 2 || n%2 != 0 || got < 0 {
 		t.Errorf("%v bytes passed the devices of the pod, in %d series, want two of each device", got, n)
 	}
+	// What has ended in a container is in the group of the pod still.
+	group := containerGroup(t, uid1, cid)
+	c := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
+	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset(time.Now())
+	a.exportPodGroups(&b)
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(group.Name()), "cpu.stat"))
+	var usage float64
+	if _, err := fmt.Sscanf(string(text), "usage_usec %f", &usage); err != nil {
+		t.Fatal(string(text), err)
+	}
+	if got, n := sum(&b, "reckon_pod_cpu_seconds_total", "part", "cart-5d4-x"); n != 2 || usage < 1e4 || got < 0.9*usage/1e6 || got > usage/1e6 {
+		t.Errorf("the group of the pod used %v s in %d series, want %v", got, n, usage/1e6)
+	}
 	v := a.resolveOwner(&sensor.Origin{Workload: "pod/" + uid1, Placed: true})
 	if v.err != nil || v.subject != (subject{"deployment/shop/cart", "cart-5d4-x", "shop"}) {
 		t.Errorf("figures of the pod are of %+v", v)

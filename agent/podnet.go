@@ -93,6 +93,7 @@ func (a *Agent) exportViews(b *metric.Batch) (begin int) {
 	own := len(b.Samples)
 	if slices.Contains(a.config.Compat, compat.CAdvisorName) {
 		a.exportPodPackets(b)
+		a.exportPodGroups(b)
 		upTo[compat.CAdvisorName] = len(b.Samples)
 	}
 	if slices.Contains(a.config.Compat, compat.KubeName) { // it shows every pod, the others what is measured

@@ -141,6 +141,7 @@ func Descs() []*metric.Desc {
 		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentStrangers, agentParts,
 		agentProcesses, modelInfo,
 		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
+		podCPU, podMem, podPeak, podIO, podProc,
 		podVolumeUsed, podVolumeCapacity, containerStorage,
 	}
 }

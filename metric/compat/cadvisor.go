@@ -10,9 +10,8 @@ import (
 
 // cadvisor shows usage under the names of cAdvisor and the kubelet
 // (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Containers of
-// pods have the kubelet's labels. The sandbox of a pod has no container, name
-// and image, like the control group of a pod in cAdvisor; it has the network of the pod. Workloads other than
-// containers have their id as label id and none of these labels; dashboards select containers by them.
+// pods have the kubelet's labels. The sandbox of a pod has no container, but its id as name and an image; it has the
+// network of the pod. The control group of a pod has none of the three. Workloads other than containers have their id as label id and none of these labels; dashboards select containers by them.
 //
 // Unmeasured figures, such as load averages, are absent.
 type cadvisor struct {
@@ -136,6 +135,8 @@ func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
 		switch {
 		case x.machine:
 			c.t.add(x.to, shown)
+		case x.pod:
+			c.addPod(x, s, shown)
 		case x.extra != "":
 			c.add(x.to, s, shown, x.extra)
 		case x.copies != "":
@@ -146,11 +147,28 @@ func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
 	}
 }
 
+// addPod adds a figure of a whole pod.
+func (c *cadvisor) addPod(x *shown, s *metric.Series, v float64) {
+	info := c.pods.of(s)
+	if info == nil {
+		return
+	}
+	id := c.path(info)
+	if own := label(info, "container_id"); own != "" {
+		id = strings.TrimSuffix(id, "/"+own)
+	}
+	var extra []string
+	if x.extra != "" {
+		extra = []string{x.extra}
+	}
+	c.put(x.to, v, extra, id, "", "", label(info, "namespace"), label(info, "pod"), "")
+}
+
 func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...string) {
 	if info := c.pods.of(s); info != nil {
-		container, name, image := label(info, "container"), "", ""
-		if container != "" {
-			name, image = label(info, "container_id"), label(info, "image")
+		container, name, image := label(info, "container"), label(info, "container_id"), label(info, "image")
+		if container == "" && name != "" {
+			image = imageUnknown // the kubelet does not report that of a sandbox
 		}
 		c.put(to, v, extra, c.path(info), container, name, label(info, "namespace"), label(info, "pod"), image)
 		return

@@ -12,6 +12,7 @@ type shown struct {
 	label, is string // only series with this label
 	except    bool   // not for containers of pods
 	measured  bool   // only for parts with an account: ended containers are reported, but are not in this view
+	pod       bool   // the row of the whole pod, not of its sandbox
 	extra     string // value of the last label, or
 	copies    string // our label that is copied to it
 	machine   bool   // of the machine: without labels
@@ -50,6 +51,11 @@ var cadvisorShown = map[string][]shown{
 		{to: cadvisorRead, label: "direction", is: "read"},
 		{to: cadvisorWritten, label: "direction", is: "write"},
 	},
+	"reckon_workload_pressure_seconds_total": {
+		{to: waiting("cpu", "cpu time"), label: "resource", is: "cpu"},
+		{to: waiting("memory", "memory"), label: "resource", is: "memory"},
+		{to: waiting("io", "IO"), label: "resource", is: "io"},
+	},
 	"reckon_workload_processes":          {{to: cadvisorProcs}},
 	"reckon_workload_threads":            {{to: cadvisorThreads}},
 	"reckon_workload_oom_kills_total":    {{to: cadvisorOOM}},
@@ -73,6 +79,25 @@ var cadvisorShown = map[string][]shown{
 		return max(math.Floor(v*sharesPerCore+1e-6), minShares)
 	}}},
 
+	"reckon_pod_cpu_seconds_total": {
+		{to: cadvisorCPU, extra: "total", pod: true},
+		{to: cadvisorUser, label: "mode", is: "user", pod: true},
+		{to: cadvisorSystem, label: "mode", is: "system", pod: true},
+	},
+	"reckon_pod_memory_bytes": {
+		{to: cadvisorRSS, label: "type", is: "anon", pod: true},
+		{to: cadvisorCache, label: "type", is: "file", pod: true},
+		{to: cadvisorMemory, label: "type", is: "usage", pod: true},
+		{to: cadvisorWorking, label: "type", is: "working_set", pod: true},
+		{to: cadvisorSwap, label: "type", is: "swap", pod: true},
+	},
+	"reckon_pod_memory_peak_bytes": {{to: cadvisorMax, pod: true}},
+	"reckon_pod_io_bytes_total": {
+		{to: cadvisorRead, label: "direction", is: "read", pod: true},
+		{to: cadvisorWritten, label: "direction", is: "write", pod: true},
+	},
+	"reckon_pod_processes": {{to: cadvisorThreads, pod: true}},
+
 	"reckon_pod_network_bytes_total":   directions("bytes", "Cumulative count of bytes"),
 	"reckon_pod_network_packets_total": directions("packets", "Cumulative count of packets"),
 	"reckon_pod_network_errors_total":  directions("errors", "Cumulative count of errors encountered while"),
@@ -80,6 +105,12 @@ var cadvisorShown = map[string][]shown{
 
 	"node_cpu_seconds_total":     {{to: machineCores, label: "mode", is: "idle", machine: true, value: fixed(1)}},
 	"node_memory_MemTotal_bytes": {{to: machineMemory, machine: true}},
+}
+
+// waiting is the pressure of a resource, where some task waited.
+func waiting(resource, what string) *metric.Desc {
+	return cadvisorDesc("pressure_"+resource+"_waiting_seconds_total", metric.Counter, metric.Seconds,
+		"Total time duration tasks in the container have waited due to "+what+" congestion.")
 }
 
 // directions returns the directions of a pod's network, at its sandbox.

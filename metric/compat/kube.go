@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"slices"
 	"strings"
 
 	"reckon/metric"
@@ -34,10 +35,6 @@ func kubePodDesc(name, help string, more ...string) *metric.Desc {
 	return kubeDesc("pod_"+name, help, append([]string{"namespace", "pod", "uid"}, more...)...)
 }
 
-func kubeContainerDesc(name, help string, more ...string) *metric.Desc {
-	return kubePodDesc("container_"+name, help, append([]string{"container"}, more...)...)
-}
-
 var (
 	kubeInfo = kubePodDesc("info", "Information about pod.", "host_ip", "pod_ip", "node", "created_by_kind", "created_by_name",
 		"priority_class", "host_network")
@@ -49,25 +46,43 @@ var (
 		"owner_name", "owner_is_controller")
 	kubeJob = kubeDesc("job_owner", "Information about the Job's owner.", "namespace", "job_name", "owner_kind", "owner_name",
 		"owner_is_controller")
+)
 
-	kubeContainer = kubeContainerDesc("info", "Information about a container in a pod.", "image", "container_id")
-	kubeInit      = kubePodDesc("init_container_info", "Information about an init container in a pod.", "container", "image",
-		"container_id")
-	kubeRestarts      = kubeContainerDesc("status_restarts_total", "The number of container restarts per container.")
-	kubeWaiting       = kubeContainerDesc("status_waiting", "Describes whether the container is currently in waiting state.")
-	kubeWaitingReason = kubeContainerDesc("status_waiting_reason", "Describes the reason the container is currently in waiting state.",
-		"reason")
-	kubeRunning    = kubeContainerDesc("status_running", "Describes whether the container is currently in running state.")
-	kubeTerminated = kubeContainerDesc("status_terminated", "Describes whether the container is currently in terminated state.")
-	kubeTermReason = kubeContainerDesc("status_terminated_reason",
-		"Describes the reason the container is currently in terminated state.", "reason")
-	kubeLastTermReason = kubeContainerDesc("status_last_terminated_reason",
-		"Describes the last reason the container was in terminated state.", "reason")
-	kubeLastExit = kubeContainerDesc("status_last_terminated_exitcode",
-		"Describes the exit code for the last container in terminated state.")
-	kubeRequests = kubeContainerDesc("resource_requests", "The number of requested request resource by a container.", "node", "resource",
-		"unit")
-	kubeLimits = kubeContainerDesc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit")
+// kubeContainers are the series of containers, of those that run all the time and of those that begin first, with init_ in
+// their names.
+type kubeContainers struct {
+	info, restarts, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
+}
+
+func kubeContainersOf(prefix, what string) kubeContainers {
+	desc := func(name, help string, more ...string) *metric.Desc {
+		return kubePodDesc(prefix+name, strings.ReplaceAll(help, "container", what), append([]string{"container"}, more...)...)
+	}
+	return kubeContainers{
+		info:          desc("info", "Information about a container in a pod.", "image", "container_id"),
+		restarts:      desc("status_restarts_total", "The number of container restarts per container."),
+		waiting:       desc("status_waiting", "Describes whether the container is currently in waiting state."),
+		waitingReason: desc("status_waiting_reason", "Describes the reason the container is currently in waiting state.", "reason"),
+		running:       desc("status_running", "Describes whether the container is currently in running state."),
+		terminated:    desc("status_terminated", "Describes whether the container is currently in terminated state."),
+		termReason: desc("status_terminated_reason", "Describes the reason the container is currently in terminated state.",
+			"reason"),
+		lastTermReason: desc("status_last_terminated_reason", "Describes the last reason the container was in terminated state.",
+			"reason"),
+		lastExit: desc("status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state."),
+		requests: desc("resource_requests", "The number of requested request resource by a container.", "node", "resource", "unit"),
+		limits:   desc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit"),
+	}
+}
+
+func (c *kubeContainers) descs() []*metric.Desc {
+	return []*metric.Desc{c.info, c.restarts, c.waiting, c.waitingReason, c.running, c.terminated, c.termReason, c.lastTermReason, c.lastExit,
+		c.requests, c.limits}
+}
+
+var (
+	kubeMain = kubeContainersOf("container_", "container")
+	kubeInit = kubeContainersOf("init_container_", "init container")
 )
 
 // phases are the phases of a pod (core/v1 PodPhase).
@@ -86,10 +101,8 @@ func (k *kube) Name() string { return KubeName }
 
 // Descs implements View.
 func (k *kube) Descs() []*metric.Desc {
-	return []*metric.Desc{kubeInfo, kubeOwner, kubePhase, kubeQoS, kubeCreated, kubeReplicas, kubeJob, kubeContainer, kubeInit,
-		kubeRestarts,
-		kubeWaiting, kubeWaitingReason, kubeRunning, kubeTerminated, kubeTermReason, kubeLastTermReason, kubeLastExit, kubeRequests,
-		kubeLimits}
+	return slices.Concat([]*metric.Desc{kubeInfo, kubeOwner, kubePhase, kubeQoS, kubeCreated, kubeReplicas, kubeJob}, kubeMain.descs(),
+		kubeInit.descs())
 }
 
 // Append implements View.
@@ -150,7 +163,10 @@ func (k *kube) pod(s *metric.Series, v float64) {
 	case "reckon_pod_info":
 		o := k.ownerOf(s)
 		kind, name, controlled := o.kind, o.name, "true"
-		if kind == "" { // as in the original
+		switch {
+		case kind == "Node":
+			name = k.node // of a static pod
+		case kind == "": // as in the original
 			kind, name, controlled = none, none, none
 		}
 		k.t.add(kubeInfo, 1, ns, pod, uid, "", label(s, "ip"), k.node, kind, name, label(s, "priority_class"), label(s, "host_network"))
@@ -191,49 +207,47 @@ func (k *kube) container(s *metric.Series, v float64) {
 		return
 	}
 	ns, pod, uid, name := label(info, "namespace"), label(info, "pod"), label(info, "uid"), label(info, "container")
+	d := &kubeMain
 	if kind := label(info, "type"); kind == "init" || kind == "sidecar" {
-		if s == info {
-			k.t.add(kubeInit, 1, ns, pod, uid, name, label(info, "image"), label(info, "container_id"))
-		}
-		return // the original has separate series for these, with init_ in their names
+		d = &kubeInit
 	}
 	switch s.Desc.Name {
 	case "reckon_container_info":
-		k.t.add(kubeContainer, 1, ns, pod, uid, name, label(info, "image"), label(info, "container_id"))
+		k.t.add(d.info, 1, ns, pod, uid, name, label(info, "image"), label(info, "container_id"))
 	case "reckon_container_restarts_total":
-		k.t.add(kubeRestarts, v, ns, pod, uid, name)
+		k.t.add(d.restarts, v, ns, pod, uid, name)
 	case "reckon_container_running":
-		k.t.add(kubeRunning, v, ns, pod, uid, name)
+		k.t.add(d.running, v, ns, pod, uid, name)
 	case "reckon_container_waiting":
-		k.t.add(kubeWaiting, v, ns, pod, uid, name)
-		k.t.add(kubeWaitingReason, v, ns, pod, uid, name, label(s, "reason"))
+		k.t.add(d.waiting, v, ns, pod, uid, name)
+		k.t.add(d.waitingReason, v, ns, pod, uid, name, label(s, "reason"))
 	case "reckon_container_exit_code":
-		k.exit(s, v, ns, pod, uid, name)
+		k.exit(d, s, v, ns, pod, uid, name)
 	case "reckon_container_previous_exit_code":
-		k.ended(v, ns, pod, uid, name, label(s, "reason"))
+		k.ended(d, v, ns, pod, uid, name, label(s, "reason"))
 	case "reckon_container_request_cores":
-		k.t.add(kubeRequests, v, ns, pod, uid, name, k.node, "cpu", "core")
+		k.t.add(d.requests, v, ns, pod, uid, name, k.node, "cpu", "core")
 	case "reckon_container_request_memory_bytes":
-		k.t.add(kubeRequests, v, ns, pod, uid, name, k.node, "memory", "byte")
+		k.t.add(d.requests, v, ns, pod, uid, name, k.node, "memory", "byte")
 	case "reckon_container_limit_cores":
-		k.t.add(kubeLimits, v, ns, pod, uid, name, k.node, "cpu", "core")
+		k.t.add(d.limits, v, ns, pod, uid, name, k.node, "cpu", "core")
 	case "reckon_container_limit_memory_bytes":
-		k.t.add(kubeLimits, v, ns, pod, uid, name, k.node, "memory", "byte")
+		k.t.add(d.limits, v, ns, pod, uid, name, k.node, "memory", "byte")
 	}
 }
 
 // exit shows how a container ended: now, or before its restart.
-func (k *kube) exit(s *metric.Series, code float64, ns, pod, uid, name string) {
+func (k *kube) exit(d *kubeContainers, s *metric.Series, code float64, ns, pod, uid, name string) {
 	if k.alive[placeOf(s)] {
-		k.ended(code, ns, pod, uid, name, label(s, "reason"))
+		k.ended(d, code, ns, pod, uid, name, label(s, "reason"))
 		return
 	}
-	k.t.add(kubeTerminated, 1, ns, pod, uid, name)
-	k.t.add(kubeTermReason, 1, ns, pod, uid, name, label(s, "reason"))
+	k.t.add(d.terminated, 1, ns, pod, uid, name)
+	k.t.add(d.termReason, 1, ns, pod, uid, name, label(s, "reason"))
 }
 
 // ended shows the last end of a container that was restarted since.
-func (k *kube) ended(code float64, ns, pod, uid, name, reason string) {
-	k.t.add(kubeLastTermReason, 1, ns, pod, uid, name, reason)
-	k.t.add(kubeLastExit, code, ns, pod, uid, name)
+func (k *kube) ended(d *kubeContainers, code float64, ns, pod, uid, name, reason string) {
+	k.t.add(d.lastTermReason, 1, ns, pod, uid, name, reason)
+	k.t.add(d.lastExit, code, ns, pod, uid, name)
 }

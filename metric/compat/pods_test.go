@@ -26,30 +26,33 @@ func cart() map[string]float64 {
 		"reckon_pod_network_packets_total{" + sandbox + ",device=eth0,direction=receive}":                                                                     15,
 		"reckon_pod_network_errors_total{" + sandbox + ",device=eth0,direction=transmit}":                                                                     3,
 		"reckon_pod_network_dropped_total{" + sandbox + ",device=eth0,direction=receive}":                                                                     2,
-		"reckon_workload_cpu_seconds_total{" + of + ",mode=user}":                                                                                             8,
-		"reckon_workload_cpu_seconds_total{" + of + ",mode=system}":                                                                                           2,
-		"reckon_workload_cpu_seconds_total{" + sandbox + ",mode=user}":                                                                                        1,
-		"reckon_workload_processes{" + of + "}":                                                                                                               3,
-		"reckon_workload_processes{" + sandbox + "}":                                                                                                          1,
-		"reckon_workload_memory_bytes{" + of + ",type=anon}":                                                                                                  70,
-		"reckon_workload_memory_bytes{" + of + ",type=file}":                                                                                                  20,
-		"reckon_workload_memory_bytes{" + of + ",type=shmem}":                                                                                                 10,
-		"reckon_container_memory_usage_bytes{" + of + "}":                                                                                                     150,
-		"reckon_container_memory_working_set_bytes{" + of + "}":                                                                                               130,
-		"reckon_container_storage_bytes{" + of + ",type=writable_layer}":                                                                                      30,
-		"reckon_container_storage_bytes{" + of + ",type=logs}":                                                                                                5,
-		"reckon_container_cpu_periods_total{" + of + "}":                                                                                                      9,
-		"reckon_container_cpu_throttled_periods_total{" + of + "}":                                                                                            4,
-		"reckon_container_request_cores{" + of + "}":                                                                                                          0.2,
-		"reckon_container_request_memory_bytes{" + of + "}":                                                                                                   64,
-		"reckon_container_limit_cores{" + of + "}":                                                                                                            0.3,
-		"reckon_container_limit_memory_bytes{" + of + "}":                                                                                                     128,
-		"reckon_workload_limit_memory_bytes{workload=deployment/shop/cart,kind=deployment,part=,owner=shop}":                                                  128,
-		"reckon_container_restarts_total{" + of + "}":                                                                                                         2,
-		"reckon_container_restarts_total{" + setup + "}":                                                                                                      0,
-		"reckon_container_running{" + of + "}":                                                                                                                1,
-		"reckon_container_exit_code{" + of + ",reason=OOMKilled}":                                                                                             137,
-		"reckon_container_exit_code{" + setup + ",reason=Completed}":                                                                                          0,
+		"reckon_pod_cpu_seconds_total{" + sandbox + ",mode=user}":                                                                                             11, "reckon_pod_cpu_seconds_total{" + sandbox + ",mode=system}": 4,
+		"reckon_pod_memory_bytes{" + sandbox + ",type=working_set}": 160, "reckon_pod_memory_bytes{" + sandbox + ",type=anon}": 80,
+		"reckon_pod_io_bytes_total{" + sandbox + ",direction=write}": 12, "reckon_pod_memory_peak_bytes{" + sandbox + "}": 300,
+		"reckon_workload_cpu_seconds_total{" + of + ",mode=user}":                                            8,
+		"reckon_workload_cpu_seconds_total{" + of + ",mode=system}":                                          2,
+		"reckon_workload_cpu_seconds_total{" + sandbox + ",mode=user}":                                       1,
+		"reckon_workload_processes{" + of + "}":                                                              3,
+		"reckon_workload_processes{" + sandbox + "}":                                                         1,
+		"reckon_workload_memory_bytes{" + of + ",type=anon}":                                                 70,
+		"reckon_workload_memory_bytes{" + of + ",type=file}":                                                 20,
+		"reckon_workload_memory_bytes{" + of + ",type=shmem}":                                                10,
+		"reckon_container_memory_usage_bytes{" + of + "}":                                                    150,
+		"reckon_container_memory_working_set_bytes{" + of + "}":                                              130,
+		"reckon_container_storage_bytes{" + of + ",type=writable_layer}":                                     30,
+		"reckon_container_storage_bytes{" + of + ",type=logs}":                                               5,
+		"reckon_container_cpu_periods_total{" + of + "}":                                                     9,
+		"reckon_container_cpu_throttled_periods_total{" + of + "}":                                           4,
+		"reckon_container_request_cores{" + of + "}":                                                         0.2,
+		"reckon_container_request_memory_bytes{" + of + "}":                                                  64,
+		"reckon_container_limit_cores{" + of + "}":                                                           0.3,
+		"reckon_container_limit_memory_bytes{" + of + "}":                                                    128,
+		"reckon_workload_limit_memory_bytes{workload=deployment/shop/cart,kind=deployment,part=,owner=shop}": 128,
+		"reckon_container_restarts_total{" + of + "}":                                                        2,
+		"reckon_container_restarts_total{" + setup + "}":                                                     0,
+		"reckon_container_running{" + of + "}":                                                               1,
+		"reckon_container_exit_code{" + of + ",reason=OOMKilled}":                                            137,
+		"reckon_container_exit_code{" + setup + ",reason=Completed}":                                         0,
 	}
 }
 
@@ -57,7 +60,8 @@ func cart() map[string]float64 {
 func TestCAdvisorPods(t *testing.T) {
 	const (
 		l   = "{id=/kubepods/burstable/podu1/c1,container=app,name=c1,namespace=shop,pod=cart-5d4-x,image=shop/cart:1"
-		box = "{id=/kubepods/burstable/podu1/s1,namespace=shop,pod=cart-5d4-x" // no container label: the sandbox is no container
+		box = "{id=/kubepods/burstable/podu1/s1,name=s1,namespace=shop,pod=cart-5d4-x,image=unknown" // the sandbox is no container
+		all = "{id=/kubepods/burstable/podu1,namespace=shop,pod=cart-5d4-x"
 	)
 	now := 1_800_000_010.0
 	want(t, show(t, CAdvisor("n1"), cart(), cart()), map[string]float64{
@@ -72,6 +76,9 @@ func TestCAdvisorPods(t *testing.T) {
 		"container_spec_cpu_quota" + l + "}": 30000, "container_spec_cpu_period" + l + "}": 100000, "container_spec_cpu_shares" + l + "}": 204,
 		"container_spec_memory_limit_bytes" + l + "}": 128, "container_fs_usage_bytes" + l + "}": 35,
 		"container_processes" + l + "}": 3, "container_processes" + box + "}": 1,
+		"container_cpu_usage_seconds_total" + all + ",cpu=total}": 15, "container_cpu_user_seconds_total" + all + "}": 11,
+		"container_cpu_system_seconds_total" + all + "}": 4, "container_memory_working_set_bytes" + all + "}": 160, "container_memory_rss" + all + "}": 80,
+		"container_fs_writes_bytes_total" + all + "}": 12, "container_memory_max_usage_bytes" + all + "}": 300,
 		"container_last_seen" + l + "}": now, "container_last_seen" + box + "}": now, // but not the init container, which has ended
 	})
 }
@@ -107,18 +114,21 @@ func TestKube(t *testing.T) {
 		"kube_replicaset_owner{namespace=shop,replicaset=cart-5d4,owner_kind=Deployment,owner_name=cart,owner_is_controller=true}":                     1,
 		"kube_pod_status_phase" + p + ",phase=Running}":                                                                                                1, "kube_pod_status_phase" + p + ",phase=Pending}": 0, "kube_pod_status_phase" + p + ",phase=Failed}": 0,
 		"kube_pod_status_phase" + p + ",phase=Succeeded}": 0, "kube_pod_status_phase" + p + ",phase=Unknown}": 0,
-		"kube_pod_status_qos_class" + p + ",qos_class=Burstable}":                                1,
-		"kube_pod_created" + p + "}":                                                             1795327203,
-		"kube_pod_container_info" + c + ",image=shop/cart:1,container_id=c1}":                    1,
-		"kube_pod_init_container_info" + p + ",container=setup,image=busybox:1,container_id=c0}": 1,
-		"kube_pod_container_status_restarts_total" + c + "}":                                     2,
-		"kube_pod_container_status_running" + c + "}":                                            1,
-		"kube_pod_container_status_last_terminated_reason" + c + ",reason=OOMKilled}":            1,
-		"kube_pod_container_status_last_terminated_exitcode" + c + "}":                           137,
-		"kube_pod_container_resource_requests" + c + ",node=n1,resource=cpu,unit=core}":          0.2,
-		"kube_pod_container_resource_requests" + c + ",node=n1,resource=memory,unit=byte}":       64,
-		"kube_pod_container_resource_limits" + c + ",node=n1,resource=cpu,unit=core}":            0.3,
-		"kube_pod_container_resource_limits" + c + ",node=n1,resource=memory,unit=byte}":         128,
+		"kube_pod_status_qos_class" + p + ",qos_class=Burstable}":                                     1,
+		"kube_pod_created" + p + "}":                                                                  1795327203,
+		"kube_pod_container_info" + c + ",image=shop/cart:1,container_id=c1}":                         1,
+		"kube_pod_init_container_info" + p + ",container=setup,image=busybox:1,container_id=c0}":      1,
+		"kube_pod_container_status_restarts_total" + c + "}":                                          2,
+		"kube_pod_init_container_status_restarts_total" + p + ",container=setup}":                     0,
+		"kube_pod_init_container_status_terminated" + p + ",container=setup}":                         1,
+		"kube_pod_init_container_status_terminated_reason" + p + ",container=setup,reason=Completed}": 1,
+		"kube_pod_container_status_running" + c + "}":                                                 1,
+		"kube_pod_container_status_last_terminated_reason" + c + ",reason=OOMKilled}":                 1,
+		"kube_pod_container_status_last_terminated_exitcode" + c + "}":                                137,
+		"kube_pod_container_resource_requests" + c + ",node=n1,resource=cpu,unit=core}":               0.2,
+		"kube_pod_container_resource_requests" + c + ",node=n1,resource=memory,unit=byte}":            64,
+		"kube_pod_container_resource_limits" + c + ",node=n1,resource=cpu,unit=core}":                 0.3,
+		"kube_pod_container_resource_limits" + c + ",node=n1,resource=memory,unit=byte}":              128,
 	}
 	want(t, show(t, Kube("n1"), cart(), cart()), expected)
 

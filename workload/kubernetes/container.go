@@ -41,6 +41,9 @@ func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
 		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority,
 	}
+	if pod.Static && f.OwnerKind == "" {
+		f.OwnerKind = "Node" // as its mirror says
+	}
 	if !pod.Created.IsZero() {
 		f.Created = pod.Created.Unix()
 	}
