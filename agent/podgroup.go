@@ -81,7 +81,8 @@ func (a *Agent) openPodGroup(pid int32) *podGroup {
 	var above []sensor.CgroupPath
 	for _, c := range paths {
 		for dir := c.Path; dir != "/" && dir != "."; dir = path.Dir(dir) {
-			if name := path.Base(dir); strings.HasPrefix(name, "pod") || strings.HasPrefix(name, "kubepods") && strings.Contains(name, "-pod") {
+			if name := path.Base(dir); strings.HasPrefix(name, "pod") || strings.HasPrefix(name, "kubepods") &&
+				strings.Contains(name, "-pod") {
 				above = append(above, sensor.CgroupPath{Controllers: c.Controllers, Path: dir})
 				break
 			}

@@ -11,7 +11,8 @@ import (
 // cadvisor shows usage under the names of cAdvisor and the kubelet
 // (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Containers of
 // pods have the kubelet's labels. The sandbox of a pod has no container, but its id as name and an image; it has the
-// network of the pod. The control group of a pod has none of the three. Workloads other than containers have their id as label id and none of these labels; dashboards select containers by them.
+// network of the pod. The control group of a pod has none of the three. Workloads other than containers have their id as label id and none
+// of these labels; dashboards select containers by them.
 //
 // Unmeasured figures, such as load averages, are absent.
 type cadvisor struct {

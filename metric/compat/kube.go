@@ -76,7 +76,8 @@ func kubeContainersOf(prefix, what string) kubeContainers {
 }
 
 func (c *kubeContainers) descs() []*metric.Desc {
-	return []*metric.Desc{c.info, c.restarts, c.waiting, c.waitingReason, c.running, c.terminated, c.termReason, c.lastTermReason, c.lastExit,
+	return []*metric.Desc{c.info, c.restarts, c.waiting, c.waitingReason, c.running, c.terminated, c.termReason, c.lastTermReason,
+		c.lastExit,
 		c.requests, c.limits}
 }
 
