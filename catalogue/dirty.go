@@ -93,7 +93,7 @@ func (b *Builder) resume(ctx context.Context, dirty store.DirtyHours) (int, erro
 	}
 	n, err := 0, error(nil)
 	if len(ranges) > 0 {
-		n, err = b.history(ctx, ranges)
+		n, err = b.history(ctx, ranges, lookBack) // hours are dirty that hold samples, not those between
 	}
 	b.resumed = err == nil
 	return n, err

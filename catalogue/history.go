@@ -34,15 +34,17 @@ const (
 
 // History takes stretches of time into the catalogue that got samples after they were
 // taken in. Ready was called before those came. Only these stretches are read, and the
-// workloads in them that began before; the stretches are in order. gone are workloads that
+// workloads in them that began before; the stretches are in order, and hold all time between
+// a new sample of a counter and the one before it. gone are workloads that
 // are no more, or not in all their runs.
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.history(ctx, ranges, gone...)
+	return b.history(ctx, ranges, 0, gone...)
 }
 
-func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
+// history is History of ranges whose first samples may count what was used so long before.
+func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.Duration, gone ...store.Run) (int, error) {
 	now := b.o.Clock()
 	dirty, err := b.dirty()
 	if err != nil {
@@ -100,23 +102,8 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...st
 			return total, err
 		}
 	}
-	var made time.Time
-	for _, r := range ranges {
-		if b.roll == nil {
-			break
-		}
-		// The first samples may count what was used in the hour before, as long as the store holds that hour.
-		from := later(earlier(r[0], later(r[0].Add(-lookAround), b.oldest(now))).Truncate(time.Hour), made)
-		for ; from.Before(earlier(r[1], now)); from = from.Add(rollSlice) {
-			ahead := lookAround
-			if !from.Add(rollSlice).Before(r[1]) { // what comes next was rolled up before
-				ahead = historyStep
-			}
-			if _, err := b.roll.make(ctx, from, from.Add(rollSlice), b.oldest(now), ahead); err != nil {
-				return total, err
-			}
-		}
-		made = later(made, from)
+	if err := b.historyHours(ctx, ranges, b.oldest(now), now, back); err != nil {
+		return total, err
 	}
 	// What came before is rolled up here: the next start must not do it again.
 	if err := b.roll.keep(ctx); err != nil {
@@ -129,6 +116,32 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...st
 		return total, err
 	}
 	return total, b.clean(ctx, now, dirty, within(ranges))
+}
+
+// historyHours makes the hours of some ranges, and of so much time before each.
+func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldest, now time.Time, back time.Duration) error {
+	if b.roll == nil {
+		return nil
+	}
+	var whole [][2]time.Time
+	for _, r := range ranges {
+		// The first samples may count what was used in the hour before, as long as the store holds that hour.
+		from := earlier(r[0], later(r[0].Add(-max(back, lookAround)), oldest)).Truncate(time.Hour)
+		to := earlier(r[1], now).Add(time.Hour - 1).Truncate(time.Hour)
+		switch n := len(whole); {
+		case n > 0 && from.Sub(whole[n-1][1]) < historyStep: // as near as what is read ahead
+			whole[n-1][1] = later(whole[n-1][1], to)
+		case from.Before(to):
+			whole = append(whole, [2]time.Time{from, to})
+		}
+	}
+	h := &historyPass{r: b.roll, last: map[uint64]point{}}
+	for _, r := range whole {
+		if err := h.hours(ctx, r[0], r[1], oldest); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // widen reads again as a whole what was known of times that the stretches do not hold.

@@ -155,7 +155,7 @@ func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead
 // inParts reads the time of a pass in parts of some milliseconds. Time with runs of a batch system is read in one part, because
 // allocations are not additive over parts.
 func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.Time, ahead time.Duration) (*pass, error) {
-	from, to := p.from, p.to
+	from, to, before, known := p.from, p.to, p.at(p.from), p.known
 	for at := from; at < to; at += step {
 		end := min(at+step, to)
 		if p.ahead = 0; end == to {
@@ -168,8 +168,8 @@ func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.T
 			return nil, err
 		}
 		if p.batch && step < to-from {
-			whole := newPassAt(p.edges, 0)
-			whole.ahead = ahead
+			whole := newPassAt(p.edges, before)
+			whole.ahead, whole.known, whole.history = ahead, known, p.history
 			return whole, whole.read(ctx, r.q, r.out, oldest)
 		}
 	}
@@ -227,7 +227,7 @@ type gap struct {
 // counters reads all counters around the hours of the pass.
 func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
 	ms := series.OneOf("__name__", hourSlots.metrics())
-	var gaps []gap
+	var gaps []*gap
 	reach := p.begins()
 	err := series.EachUnordered(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
 		p.names.Read(l, hourLabels...)
@@ -258,12 +258,12 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 				} else if len(gaps) >= fewGaps && p.startsLate(t, begin) {
 					p.short = true
 				} else {
-					gaps = append(gaps, gap{l.Copy(), t, v, nil})
+					gaps = append(gaps, &gap{l.Copy(), t, v, p.history.carried(l, t)})
 				}
 			case t0 == 0:
 			case t < p.from: // both count before
 			case t0 < watched && t >= watched:
-				gaps = append(gaps, gap{l.Copy(), t, v, &point{t0, v0}})
+				gaps = append(gaps, &gap{l.Copy(), t, v, &point{t0, v0}})
 			case begin > t0:
 				p.spread(begin, t, v) // another run, or booted: until then it counted nothing
 			case v >= v0:
@@ -273,6 +273,9 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 				p.spread(t0, t, v)
 			}
 			t0, v0 = t, v
+		}
+		if p.history != nil && t0 != 0 {
+			p.history.last[labels.StableHash(l)] = point{t0, v0}
 		}
 		p.keep(&p.names, slot)
 		return nil
@@ -293,10 +296,11 @@ func (p *pass) counted(t0, t int64, amount float64) {
 // close finds the sample before each gap and spreads what was counted in between. What began
 // before the first look at its node is not spread: nobody knows when it was used, and of the
 // time before that look nothing else is known, the capacity of the machine included.
-func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach, oldest time.Time) error {
+func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reach, oldest time.Time) error {
 	back := later(reach.Add(-lookBack), oldest)
 	before := map[uint64]point{} // the last sample of each series
-	if len(gaps) > 0 && back.Before(reach) {
+	unknown := slices.DeleteFunc(slices.Clone(gaps), func(g *gap) bool { return g.before != nil })
+	if len(unknown) > 0 && back.Before(reach) {
 		for label, of := range map[string]func(labels.Labels) string{
 			"workload": func(l labels.Labels) string { return l.Get("workload") },
 			"node": func(l labels.Labels) string {
@@ -306,16 +310,18 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 				return l.Get("node")
 			},
 		} {
-			if err := p.lastBefore(ctx, q, back, reach, label, distinct(gaps, of), before); err != nil {
+			if err := p.lastBefore(ctx, q, back, reach, label, distinct(unknown, of), before); err != nil {
 				return err
 			}
 		}
-		if err := p.firstLooks(ctx, q, back, reach, distinct(gaps, func(l labels.Labels) string { return l.Get("node") })); err != nil {
+	}
+	if back.Before(reach) {
+		nodes := distinct(gaps, func(l labels.Labels) string { return l.Get("node") })
+		if err := p.firstLooks(ctx, q, back, reach, nodes); err != nil {
 			return err
 		}
 	}
-	for i := range gaps {
-		g := &gaps[i]
+	for _, g := range gaps {
 		if last, ok := before[labels.StableHash(g.labels)]; ok && g.before == nil {
 			g.before = &last
 		}
@@ -392,7 +398,7 @@ func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to tim
 	return nil
 }
 
-func distinct(gaps []gap, of func(labels.Labels) string) []string {
+func distinct(gaps []*gap, of func(labels.Labels) string) []string {
 	var out []string
 	for _, g := range gaps {
 		if v := of(g.labels); v != "" {

@@ -35,7 +35,8 @@ type pass struct {
 	short  bool  // a series may have some which count
 	apart  int64 // the longest time between two samples of a counter that counted something, milliseconds
 	spreadSums
-	batch bool // it holds runs of a batch system
+	batch   bool         // it holds runs of a batch system
+	history *historyPass // nil but for imported time
 
 	starts map[partKey][]beginning // by owner, and of all owners of the part by none
 	boots  map[nodeKey]nodeBoots

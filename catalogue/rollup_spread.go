@@ -24,7 +24,7 @@ func (p *pass) spread(t0, t int64, amount float64) {
 	first := p.from
 	if t0 < p.from && amount > 0 {
 		switch again, added := p.missed(t); {
-		case added && t0 >= p.edges[0]:
+		case added && (t0 >= p.edges[0] || p.history != nil): // what is before the edges was counted before the import
 			first = p.edges[0]
 		case again || added:
 			p.back = min(p.back, t0)

@@ -63,6 +63,8 @@ type Rollups interface {
 	// ReplaceHours replaces all rows of the hours from from to to, which are whole hours;
 	// the new rows are within them. Rows of one hour and group are summed.
 	ReplaceHours(ctx context.Context, from, to time.Time, use []Use, nodes []NodeUse) error
+	// AddHours is ReplaceHours that keeps the rows of the hours and adds the new ones to them.
+	AddHours(ctx context.Context, from, to time.Time, use []Use, nodes []NodeUse) error
 	// Use sums by time and group, sorted by both.
 	Use(ctx context.Context, q RollupQuery) ([]Use, error)
 	// NodeUse sums by time and node, sorted by both.

@@ -58,6 +58,15 @@ const hourMS = int64(time.Hour / time.Millisecond)
 
 // ReplaceHours implements store.Rollups.
 func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse) error {
+	return c.writeHours(ctx, from, to, use, nodes, true)
+}
+
+// AddHours implements store.Rollups.
+func (c *Catalogue) AddHours(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse) error {
+	return c.writeHours(ctx, from, to, use, nodes, false)
+}
+
+func (c *Catalogue) writeHours(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse, replace bool) error {
 	f, t := from.UnixMilli(), to.UnixMilli()
 	if f%hourMS != 0 || t%hourMS != 0 || t <= f {
 		return fmt.Errorf("replace roll-ups from %s to %s: not whole hours", from, to)
@@ -76,6 +85,9 @@ func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []
 	defer c.write.Unlock()
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
 		for _, table := range []string{"uses", "node_uses"} {
+			if !replace {
+				break
+			}
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE span = 'h' AND at_ms >= $1 AND at_ms < $2", f, t); err != nil {
 				return err
 			}

@@ -280,6 +280,14 @@ func (im *Importer) note(t int64) {
 	im.out.from, im.out.to = min(im.out.from, t), max(im.out.to, t)
 }
 
+// noteSpan notes a stretch of time.
+func (im *Importer) noteSpan(from, to int64) {
+	for t := from; t < to; t += touchedRange {
+		im.note(t)
+	}
+	im.note(to)
+}
+
 // touchedRange is the resolution of the time ranges with new samples, in seconds.
 const touchedRange = 6 * 3600
 

@@ -263,12 +263,18 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 			}
 			node.Jobs[k] = j
 		}
+		if j.Last > 0 {
+			im.noteSpan(j.Last, t) // what grew meanwhile is spread over it
+		}
 		grown, procs := im.grown(p, j, t, procs, r)
 		j.take(grown, procs, resident)
 		im.tell(p, j, t, procs)
 		if k.Batch {
 			im.out.measured(p.site, j.ID, t)
 		}
+	}
+	if node.Last > 0 && t-node.Last <= keepJob {
+		im.noteSpan(node.Last, t)
 	}
 	im.tellNode(p, node, t, r.system)
 	node.Last = t

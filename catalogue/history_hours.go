@@ -1,0 +1,170 @@
+package catalogue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"reckon/store"
+)
+
+// historyPass makes the hours of imported time in one pass, in order of time: all its samples are there. The last sample of each
+// series is carried on, so that what was counted in a gap is added to the hours of the gap, and no hour is read again for it.
+// Hours are written once nothing is likely to be added to them, and what still is, at the end: each is written twice at most.
+type historyPass struct {
+	r            *roller
+	last, before map[uint64]point // the last samples of series in this day of the pass, and in the day before
+	turned       time.Time        // when that day began
+
+	written time.Time // hours of the range before are written or ready
+	from    time.Time // the first hour that is not written
+	open    hourRows
+	ready   hourRows // complete, and not written
+	late    hourRows // to be added to written hours
+}
+
+// hourRows are rows of hours, of workloads and of nodes.
+type hourRows struct {
+	use   []store.Use
+	nodes []store.NodeUse
+}
+
+const (
+	// historyBack is how far back what is counted may be added to an hour before it is written, and for how long the last
+	// sample of a series is carried at least: accounting has one a day.
+	historyBack = historyStep
+	// historyRows is the number of rows that are written together.
+	historyRows = 50_000
+)
+
+// hours makes the hours from one time to another. All that changed by an import is in these: the hours before and after are right.
+func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) error {
+	h.written, h.from = from, from
+	for at := from; at.Before(to); {
+		end := earlier(at.Add(rollSlice), to)
+		ahead := time.Duration(0)
+		if end.Equal(to) { // what comes next was made before
+			ahead = historyStep
+		}
+		if err := h.slice(ctx, from, at, end, oldest, ahead); err != nil {
+			return err
+		}
+		at = end
+		if err := h.settle(ctx, at.Add(-historyBack), historyRows); err != nil {
+			return err
+		}
+	}
+	if err := h.settle(ctx, to, 1); err != nil {
+		return err
+	}
+	return h.addLate(ctx)
+}
+
+// slice reads some hours of a range.
+func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Time, ahead time.Duration) error {
+	if from.Sub(h.turned) >= historyBack {
+		h.last, h.before, h.turned = map[uint64]point{}, h.last, from
+	}
+	edges := hours(nil, later(begin, from.Add(-lookBack)).UnixMilli(), to.UnixMilli())
+	p := newPassAt(edges, len(edges)-1-int(to.Sub(from)/time.Hour))
+	p.known, p.history = p.from, h
+	step, err := h.r.partLength(ctx, p.from, p.to)
+	if err == nil {
+		p, err = h.r.inParts(ctx, p, step, oldest, ahead)
+	}
+	if err != nil {
+		return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
+	}
+	use, nodes := p.rows()
+	h.r.rolled = h.r.rolled || len(use) > 0
+	late := func(t time.Time) bool { return t.Before(h.written) }
+	for i := range use {
+		if late(use[i].At) {
+			h.late.use = append(h.late.use, use[i])
+		}
+	}
+	for i := range nodes {
+		if late(nodes[i].At) {
+			h.late.nodes = append(h.late.nodes, nodes[i])
+		}
+	}
+	h.late = hourRows{joined(h.late.use), joinedNodes(h.late.nodes)}
+	h.open.use = joined(append(h.open.use, slices.DeleteFunc(use, func(u store.Use) bool { return late(u.At) })...))
+	h.open.nodes = joinedNodes(append(h.open.nodes, slices.DeleteFunc(nodes, func(u store.NodeUse) bool { return late(u.At) })...))
+	return nil
+}
+
+// settle closes the hours before a time, and writes those that are closed if their rows are as many as that.
+func (h *historyPass) settle(ctx context.Context, to time.Time, rows int) error {
+	to = to.Truncate(time.Hour)
+	if !to.After(h.written) {
+		return nil
+	}
+	h.written = to
+	h.ready.take(&h.open, func(t time.Time) bool { return t.Before(to) })
+	if len(h.ready.use)+len(h.ready.nodes) < rows && rows > 1 {
+		return nil
+	}
+	h.ready.take(&h.late, func(t time.Time) bool { return !t.Before(h.from) })
+	h.r.changedSince(h.from)
+	err := h.r.out.ReplaceHours(ctx, h.from, to, joined(h.ready.use), joinedNodes(h.ready.nodes))
+	h.from, h.ready = to, hourRows{}
+	return err
+}
+
+// take moves rows of some times over from others.
+func (r *hourRows) take(from *hourRows, of func(time.Time) bool) {
+	from.use = slices.DeleteFunc(from.use, func(u store.Use) bool {
+		if of(u.At) {
+			r.use = append(r.use, u)
+		}
+		return of(u.At)
+	})
+	from.nodes = slices.DeleteFunc(from.nodes, func(u store.NodeUse) bool {
+		if of(u.At) {
+			r.nodes = append(r.nodes, u)
+		}
+		return of(u.At)
+	})
+}
+
+// addLate adds what was found out of hours after they were written, a day at a time.
+func (h *historyPass) addLate(ctx context.Context) error {
+	for len(h.late.use)+len(h.late.nodes) > 0 {
+		var first time.Time
+		for i := range h.late.use {
+			if first.IsZero() || h.late.use[i].At.Before(first) {
+				first = h.late.use[i].At
+			}
+		}
+		for i := range h.late.nodes {
+			if first.IsZero() || h.late.nodes[i].At.Before(first) {
+				first = h.late.nodes[i].At
+			}
+		}
+		next := first.Truncate(24 * time.Hour).Add(24 * time.Hour)
+		var day hourRows
+		day.take(&h.late, func(t time.Time) bool { return t.Before(next) })
+		if err := h.r.out.AddHours(ctx, first, next, day.use, day.nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carried returns the last sample of a series before a time, as far as it is carried on.
+func (h *historyPass) carried(l labels.Labels, t int64) *point {
+	if h == nil {
+		return nil
+	}
+	hash := labels.StableHash(l)
+	for _, seen := range []map[uint64]point{h.last, h.before} {
+		if x, ok := seen[hash]; ok && x.t < t {
+			return &x
+		}
+	}
+	return nil
+}
