@@ -55,8 +55,8 @@ func (a AuthorizedUsage) Usage(ctx context.Context, q wire.UsageQuery) (wire.Usa
 // foldOthers sums up the rows of other owners.
 func foldOthers(v Viewer, rows []wire.Usage) []wire.Usage {
 	type place struct {
-		at                    int64
-		site, partition, kind string
+		at                                                   int64
+		site, partition, kind, node, qos, size, gpus, length string
 	}
 	var out []wire.Usage
 	at := map[place]int{}
@@ -65,7 +65,8 @@ func foldOthers(v Viewer, rows []wire.Usage) []wire.Usage {
 			out = append(out, r)
 			continue
 		}
-		k := place{site: r.Site, partition: r.Partition, kind: r.Kind}
+		k := place{site: r.Site, partition: r.Partition, kind: r.Kind, node: r.Node, qos: r.QOS, size: r.Size, gpus: r.GPUs,
+			length: r.Length}
 		if r.From != nil {
 			k.at = r.From.UnixNano()
 		}
@@ -77,12 +78,14 @@ func foldOthers(v Viewer, rows []wire.Usage) []wire.Usage {
 			continue
 		}
 		figure.Add(&out[i].UsageFigures, &r.UsageFigures)
-		if share := r.CapacityShare; share != nil {
-			sum := *share
-			if out[i].CapacityShare != nil {
-				sum += *out[i].CapacityShare
+		for to, share := range map[**float64]*float64{&out[i].CapacityShare: r.CapacityShare, &out[i].UsedShare: r.UsedShare} {
+			if share != nil {
+				sum := *share
+				if *to != nil {
+					sum += **to
+				}
+				*to = &sum
 			}
-			out[i].CapacityShare = &sum
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 type Usage struct {
 	Rollups    Rollups
 	Catalogue  Catalogue
+	Runs       Runs        // nil tells usage apart by what hours have alone
 	Partitions *Partitions // nil for a site without a batch system
 	Outage     *Outage     // nil if the series are stored in this process
 	Bounds     *Bounds     // nil withholds nothing
@@ -21,7 +23,9 @@ type Usage struct {
 	Proof func(context.Context) string
 	// Counted returns up to when usage was counted, zero where that is not known; may be nil.
 	Counted func(context.Context) time.Time
-	Clock   func() time.Time
+	// Projects are the accounts of owners of whose work none is reported, by owner.
+	Projects map[string]string
+	Clock    func() time.Time
 }
 
 // Rollups returns hourly usage; implemented by store.Rollups.
@@ -48,9 +52,7 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 	if err != nil {
 		return list, err
 	}
-	if slices.Contains(q.By, "node") {
-		err = u.byNode(ctx, q, &list)
-	} else if err = u.byGroup(ctx, q, c, &list); err == nil {
+	if err = u.rows(ctx, q, c, &list); err == nil && !slices.Contains(q.By, "node") {
 		list.Pending, err = u.pending(ctx, q)
 	}
 	if err != nil {
@@ -64,6 +66,7 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 		return list, err
 	}
 	for i := range list.Rows {
+		list.Rows[i].UsedShare = ratio(list.Rows[i].CPUSeconds, list.Total.CPUSeconds)
 		markUsage(&list.Rows[i], q.Span == string(store.SpanHour))
 	}
 	markUsage(&list.Total, false)
@@ -114,12 +117,11 @@ type capacities struct {
 }
 
 // of returns the capacity for the share of a row; nil when unknown.
-func (c *capacities) of(r *store.Use) *store.NodeUse {
-	at := r.At.UnixMilli()
-	if c.partitions != nil && r.Partition != "" {
-		return c.partitions[capacityKey{at, r.Site, r.Partition}]
+func (c *capacities) of(k usageKey) *store.NodeUse {
+	if c.partitions != nil && k.partition != "" {
+		return c.partitions[capacityKey{k.from, k.site, k.partition}]
 	}
-	return c.nodes[at]
+	return c.nodes[k.from]
 }
 
 // capacity reads the capacity of the query's nodes and adds it to the total.
@@ -169,12 +171,7 @@ func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.U
 	}
 	q.Since = hours[i].At
 	since := wire.UsageList{}
-	if slices.Contains(q.By, "node") {
-		err = u.byNode(ctx, q, &since)
-	} else {
-		err = u.byGroup(ctx, q, capacities{}, &since)
-	}
-	if err != nil {
+	if err = u.rows(ctx, q, capacities{}, &since); err != nil {
 		return err
 	}
 	cpu := map[usageKey]*float64{}
@@ -193,16 +190,88 @@ func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.U
 
 // usageKey identifies the subject of a row.
 type usageKey struct {
-	site, owner, account, partition, node, command, kind string
-	from                                                 int64 // Unix milliseconds
+	site, owner, account, partition, node, command, kind, qos, size, gpus, length string
+	from                                                                          int64 // Unix milliseconds, 0 for all the time
 }
 
-func usageGroup(r *wire.Usage) usageKey {
-	k := usageKey{site: r.Site, owner: r.Owner, account: r.Account, partition: r.Partition, node: r.Node, command: r.Command, kind: r.Kind}
+// at returns a dimension; nil for an unknown one.
+func (k *usageKey) at(by string) *string {
+	switch by {
+	case "site":
+		return &k.site
+	case "owner":
+		return &k.owner
+	case "account":
+		return &k.account
+	case "partition":
+		return &k.partition
+	case "node":
+		return &k.node
+	case "command":
+		return &k.command
+	case "kind":
+		return &k.kind
+	case "qos":
+		return &k.qos
+	case "size":
+		return &k.size
+	case "gpus":
+		return &k.gpus
+	case "length":
+		return &k.length
+	}
+	return nil
+}
+
+// only is the key with some dimensions, and the time.
+func (k usageKey) only(by []string) usageKey {
+	out := usageKey{from: k.from}
+	for _, name := range by {
+		*out.at(name) = *k.at(name)
+	}
+	return out
+}
+
+// compare orders by time and dimensions, classes by size.
+func (k usageKey) compare(o usageKey) int {
+	rank := func(list []runClass, name string) int {
+		return slices.IndexFunc(list, func(c runClass) bool { return c.name == name })
+	}
+	return cmp.Or(cmp.Compare(k.from, o.from), cmp.Compare(k.site, o.site), cmp.Compare(k.node, o.node), cmp.Compare(k.kind, o.kind),
+		cmp.Compare(k.owner, o.owner), cmp.Compare(k.account, o.account), cmp.Compare(k.partition, o.partition),
+		cmp.Compare(k.command, o.command), cmp.Compare(k.qos, o.qos), cmp.Compare(rank(coreClasses, k.size), rank(coreClasses, o.size)),
+		cmp.Compare(rank(gpuClasses, k.gpus), rank(gpuClasses, o.gpus)),
+		cmp.Compare(rank(lengthClasses, k.length), rank(lengthClasses, o.length)))
+}
+
+// usageField returns a dimension of a row; nil for an unknown one.
+func usageField(r *wire.Usage, by string) *string {
+	return map[string]*string{"site": &r.Site, "owner": &r.Owner, "account": &r.Account, "partition": &r.Partition, "node": &r.Node,
+		"command": &r.Command, "kind": &r.Kind, "qos": &r.QOS, "size": &r.Size, "gpus": &r.GPUs, "length": &r.Length}[by]
+}
+
+func usageGroup(r *wire.Usage) (k usageKey) {
+	for _, by := range wire.UsageDimensions() {
+		*k.at(by) = *usageField(r, by)
+	}
 	if r.From != nil {
 		k.from = r.From.UnixMilli()
 	}
 	return k
+}
+
+// rows adds the rows of a query.
+func (u *Usage) rows(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
+	switch {
+	case u.Runs != nil && (byRunsOnly(q) || len(u.Projects) > 0 && (slices.Contains(q.By, "account") || len(q.Accounts) > 0)):
+		return u.byRuns(ctx, q, c, list)
+	case !slices.Contains(q.By, "node"):
+		return u.byGroup(ctx, q, c, list)
+	}
+	if err := u.byNode(ctx, q, list); err != nil || len(list.Rows) > 0 || u.Runs == nil {
+		return err
+	}
+	return u.byRuns(ctx, q, c, list) // imported: of nodes the runs alone are known
 }
 
 // byNode adds a row for each node.
@@ -225,7 +294,7 @@ func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, li
 		r := &rows[i]
 		row := wire.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
-		if n := c.of(r); n != nil {
+		if n := c.of(usageKey{site: r.Site, partition: r.Partition, from: r.At.UnixMilli()}); n != nil {
 			row.Capacity, row.CapacityShare = n.Capacity, ratio(r.CPUSeconds, n.CoreSeconds)
 		}
 		list.Rows = append(list.Rows, row)

@@ -29,13 +29,6 @@ func (p *pass) begun(w *store.Workload) {
 	p.starting = append(p.starting, u)
 }
 
-// hasBegun separates what ran from what waits, was cancelled while it waited, or is what is
-// left to say of an array whose tasks are workloads of their own.
-func hasBegun(w *store.Workload) bool {
-	never := w.State == "cancelled" && w.CPUSeconds == nil && w.Start.Equal(w.End)
-	return !never && !w.Waits() && w.State != "pending" && w.State != "started"
-}
-
 // joined adds up the rows of one hour and group, in a fixed order.
 func joined(rows []store.Use) []store.Use {
 	type group struct {

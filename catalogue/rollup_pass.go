@@ -203,7 +203,7 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 	var runs []*store.Workload // of batch systems
 	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), workload.Words(workload.Of(workload.Kind.Scheduled)),
 		func(w *store.Workload) {
-			if !hasBegun(w) {
+			if !w.Began() {
 				return
 			}
 			p.begun(w)

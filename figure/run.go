@@ -108,6 +108,13 @@ func (r *Run) Waits() bool {
 	return false
 }
 
+// Began reports whether the run has begun: it neither waits, nor was it cancelled while it waited, nor is it what is left to report of
+// an array with tasks of their own.
+func (r *Run) Began() bool {
+	never := r.State == "cancelled" && r.CPUSeconds == nil && r.Start.Equal(r.End)
+	return !never && !r.Waits() && r.State != "pending" && r.State != "started"
+}
+
 // Step is one step of a run, as the batch system accounts for it.
 type Step struct {
 	ID    string // its name in the run, which is the part of its series: 0, batch, extern

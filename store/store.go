@@ -163,6 +163,11 @@ type Facts interface {
 	// that have the least of everything by now: a machine that builds programs has thousands of others an hour. The latest start
 	// comes first.
 	Lasting(ctx context.Context, since, until, now time.Time, groups Least) ([]Workload, error)
+	// EachRun calls next for the runs that the filter selects, in no order; of the filter, ids, family, order and limit are ignored.
+	// Only these are set: site, kind, name, owner, account, partition, command, state, QOS, nodes, times, exactness and the figures
+	// with the keys given. The run, and what it refers to, is the next one after next has returned. A million runs take some tenths of
+	// a second. next must not use the store.
+	EachRun(ctx context.Context, f Filter, figures []string, next func(*Workload)) error
 	// Passed sums up the process groups that existed between two times and ended in less than group, by site, owner and nodes.
 	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]Passed, error)
 

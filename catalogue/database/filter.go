@@ -13,7 +13,7 @@ import (
 
 // The contents of the columns in memory for a row, besides its key, id and nodes.
 var (
-	heldWords   = []string{"site", "kind", "name", ownersSQL, "account", "partition_name", "command", "state"}
+	heldWords   = []string{"site", "kind", "name", ownersSQL, "account", "partition_name", "command", "state", "qos", "exactness"}
 	heldTimes   = []string{"start_ms", "seen_ms", "until_ms", wallSQL, "submit_ms", "exit_code"}
 	heldNumbers = slices.Concat(heldTimes, runColumns)
 	numberCPU   = len(heldTimes) + figure.Index(figure.Runs, "cpu_seconds")
@@ -29,7 +29,10 @@ const (
 	wordPartition = 5
 	wordCommand   = 6
 	wordState     = 7
+	wordQOS       = 8
+	wordExactness = 9
 	numberStart   = 0
+	numberSeen    = 1
 	numberUntil   = 2
 	numberSubmit  = 4 // the first one that may be unknown
 )
@@ -60,7 +63,7 @@ func held(key int64, w *store.Workload, until int64) columns.Row {
 	}
 	r := columns.Row{
 		Key: key, ID: w.ID, Names: w.Nodes,
-		Words:   []string{w.Site, w.Kind, w.Name, owners(w), w.Account, w.Partition, w.Command, w.State},
+		Words:   []string{w.Site, w.Kind, w.Name, owners(w), w.Account, w.Partition, w.Command, w.State, w.QOS, exactText(w.Exactness)},
 		Numbers: make([]float64, 0, len(heldNumbers)),
 	}
 	submit, code := math.NaN(), math.NaN()

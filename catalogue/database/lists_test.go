@@ -24,7 +24,7 @@ func inMemory(tb testing.TB) *Catalogue {
 }
 
 func TestConformanceFromColumns(t *testing.T) {
-	storetest.Catalogue(t, func(tb testing.TB) store.Catalogue { return inMemory(tb) })
+	storetest.Facts(t, func(tb testing.TB) store.Facts { return inMemory(tb) })
 }
 
 // identities returns rows in order, as texts that distinguish them.

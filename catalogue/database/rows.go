@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reckon/catalogue/database/columns"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -158,14 +159,6 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if w.Lost {
 		lost = 1
 	}
-	exactness := ""
-	if len(w.Exactness) > 0 {
-		text, err := json.Marshal(w.Exactness)
-		if err != nil {
-			return err
-		}
-		exactness = string(text)
-	}
 	shares := ""
 	if len(w.Shares) > 0 {
 		text, err := json.Marshal(w.Shares)
@@ -175,7 +168,8 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		shares = string(text)
 	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
-		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness,
+		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit,
+		exactText(w.Exactness),
 		w.EndedBy, w.EndedByUser, w.QOS, lost, shares)
 	var key int64
 	if err := u.insertOf(ctx, w).QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
@@ -193,6 +187,15 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		return nil
 	}
 	return u.aside(ctx, key, w, string(nodes), &old)
+}
+
+// exactText is the exactness of the figures of a row as JSON; empty when all are exact.
+func exactText(d figure.Degrees) string {
+	if len(d) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(d) // a map of texts can always be encoded
+	return string(text)
 }
 
 // aside writes the data that has tables of its own.

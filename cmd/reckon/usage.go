@@ -21,6 +21,7 @@ type usageOptions struct {
 	query        client.UsageQuery
 	since, until string
 	sinceSet     bool
+	bySet        bool
 	span         *choice
 	heatmap      *choice
 	sort         *choice
@@ -36,9 +37,11 @@ func newUsage(g *globals) *cobra.Command {
 		Use:   "usage",
 		Short: "Show usage over days, months and years",
 		Long: `Report usage over long periods (30 days unless --since is given), by owner, account,
-partition, node, program or kind, and how full the machines were. A machine that is
-down is not idle: shares are of the capacity that was up; those of a partition are of
-its nodes where Slurm reports them.
+partition, node, program, kind, QOS, size (allocated cores), gpus (allocated), length
+(run time) or any of these together, and how full the machines were. OF USED is the
+share of what was used. OF CAPACITY is the share of capacity: a machine that is down is
+not idle and counts only while it is up; a partition has that of its nodes where Slurm
+reports them.
 
 CPU time by program is what each program used; what is measured only for
 workloads as a whole (memory, GPU, disk, network, energy) is charged to the program
@@ -48,12 +51,15 @@ that used most in it. "-" means not measured. Times are UTC.`,
   reckon usage --by command,owner --since 2026-01-01  who ran which software
   reckon usage --by node --since 7d                how full each machine was
   reckon usage --figure network,io-wait            who moved most, who waited
+  reckon usage --by size,length --since 365d       what kinds of jobs there are
+  reckon usage --by node,owner --since 7d          who was on which machine
   reckon usage --heatmap hour-of-week --since 90d
+  reckon usage --heatmap hour-of-week --by owner --figure held
   reckon usage --by owner --per month --since 365d --format csv > year.csv`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.sinceSet = cmd.Flags().Changed("since")
+			o.sinceSet, o.bySet = cmd.Flags().Changed("since"), cmd.Flags().Changed("by")
 			if len(o.figures) > 0 && !cmd.Flags().Changed("sort") {
 				o.sort.value = o.figures[0]
 			}
@@ -69,7 +75,7 @@ that used most in it. "-" means not measured. Times are UTC.`,
 	g.shared.word(cmd, "since", &o.since)
 	g.shared.word(cmd, "until", &o.until)
 	o.heatmap = &choice{words: []string{"hour-of-week"}}
-	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are")
+	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are; with --by, of each group")
 	g.shared.list(cmd, "owner", &o.query.Owners)
 	g.shared.list(cmd, "account", &o.query.Accounts)
 	g.shared.list(cmd, "partition", &o.query.Partitions)
@@ -123,7 +129,9 @@ func (o *usageOptions) resolve(now time.Time) (client.UsageQuery, error) {
 	}
 	q.Span = o.span.value
 	if o.heatmap.value != "" {
-		q.Span, q.By = "hour-of-week", nil
+		if q.Span = "hour-of-week"; !o.bySet {
+			q.By = nil
+		}
 	}
 	return q, nil
 }
@@ -154,7 +162,7 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 			empty: "nothing was used that matches; a longer --since or fewer filters show more",
 			print: func(s term.Screen) error {
 				if q.Span == "hour-of-week" {
-					return printWeek(s, list)
+					return printWeek(s, list, o.sort.value == "held", o.limit)
 				}
 				if len(columns) > 0 {
 					return choose(g, s, list.Rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness })
@@ -205,7 +213,9 @@ func groupColumns(list client.UsageList) (columns []term.Column) {
 
 func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	columns := append(groupColumns(list),
-		term.Columns("CPU HOURS:r|SHARE:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|READ:ro5|WRITTEN:ro5|NETWORK:ro6|ENERGY:ro3")...)
+		term.Columns(
+			"CPU HOURS:r|OF USED:ro8|OF CAPACITY:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|"+
+				"READ:ro5|WRITTEN:ro5|NETWORK:ro6|ENERGY:ro3")...)
 	node := slices.Contains(list.By, "node")
 	if node {
 		columns = append(columns, term.Columns("UP:r|BUSY:r|MEM BUSY:ro2")...)
@@ -215,7 +225,8 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {
 		is := func(key, text string) string { return m.figure(r.Exactness, key, text) }
-		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.CapacityShare)),
+		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.UsedShare)),
+			is("cpu_seconds", term.Percent(r.CapacityShare)),
 			is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
 			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)),
 			is("io_read_bytes", term.Bytes(r.ReadBytes)),
@@ -310,43 +321,90 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	return nil
 }
 
-// printWeek draws the utilisation in each hour of the week: CPU time used over the available core
-// time.
-func printWeek(s term.Screen, list client.UsageList) error {
-	var cells [7 * 24]*float64
-	for i := range list.Rows {
-		r := &list.Rows[i]
-		if r.From != nil {
-			at := int(r.From.Sub(time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)) / time.Hour)
-			if at >= 0 && at < len(cells) {
-				busy := share(r.CoreUsedSeconds, r.CoreSeconds)
-				if busy == nil || len(list.By) > 0 {
-					busy = r.CapacityShare
-				}
-				cells[at] = busy
+// printWeek draws each hour of the week: the share of capacity in use, or for each group the mean of the cores in use; of imported
+// time, in which nobody measured machines, and with held, the mean of the cores allocated.
+func printWeek(s term.Screen, list client.UsageList, held bool, limit int) error {
+	held = held || list.Total.CoreSeconds == nil
+	groups, order := map[string]*[7 * 24]*float64{}, []string{}
+	sums := map[string]float64{}
+	var times [7 * 24]float64
+	for at := list.Since; at.Before(list.Until); at = at.Add(time.Hour) {
+		times[(int(at.UTC().Weekday())+6)%7*24+at.UTC().Hour()]++
+	}
+	most := 1.0
+	for r, cells := range usageRows(list, 0) {
+		at := int(r.From.Sub(time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)) / time.Hour)
+		if at < 0 || at >= len(times) || times[at] == 0 {
+			continue
+		}
+		v := per(r.HeldCoreSeconds, 3600*times[at])
+		switch {
+		case held:
+		case len(list.By) > 0:
+			v = per(r.CPUSeconds, 3600*times[at])
+		default:
+			if v = share(r.CoreUsedSeconds, r.CoreSeconds); v == nil {
+				v = r.CapacityShare
 			}
+			v = per(v, 0.01)
+		}
+		name := strings.Join(cells[1:], ", ")
+		if groups[name] == nil {
+			groups[name] = &[7 * 24]*float64{}
+			order = append(order, name)
+		}
+		groups[name][at] = v
+		if v != nil {
+			most, sums[name] = max(most, *v), sums[name]+*v
 		}
 	}
-	fmt.Fprintln(s, "Share of the cores that were up in use, in per cent, by hour of the week (UTC)")
-	fmt.Fprint(s, "     ")
-	for h := range 24 {
-		fmt.Fprintf(s, "%3d", h)
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(sums[b], sums[a]) })
+	text := "Mean of the cores in use"
+	switch {
+	case held:
+		text = "Mean of the cores allocated"
+	case len(list.By) == 0:
+		text, most = "Share of capacity: of the cores that were up in use, in per cent", 100
 	}
-	fmt.Fprintln(s)
+	fmt.Fprintln(s, text+", by hour of the week (UTC)")
+	if len(order) == 0 {
+		groups[""], order = &[7 * 24]*float64{}, []string{""}
+	}
+	width := max(3, len(fmt.Sprintf("%.0f", most))+1)
+	for i, name := range order {
+		if limit = cmp.Or(limit, 5); i >= limit {
+			fmt.Fprintf(s, "%d more: --limit %d\n", len(order)-limit, len(order))
+			break
+		}
+		fmt.Fprintf(s, "%-5s", "")
+		for h := range 24 {
+			fmt.Fprintf(s, "%*d", width, h)
+		}
+		fmt.Fprintln(s, strings.TrimRight("  "+name, " "))
+		printDays(s, groups[name], width, most)
+	}
+	why := "in which no machine was up or measured"
+	if held {
+		why = "in which nothing is known to have been allocated"
+	}
+	_, err := fmt.Fprintln(s, "- marks hours "+why)
+	return err
+}
+
+// printDays draws the hours of a week in a line for each day.
+func printDays(s term.Screen, cells *[7 * 24]*float64, width int, most float64) {
 	for d, day := range []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"} {
 		fmt.Fprintf(s, "%-5s", day)
 		for h := range 24 {
 			v := cells[d*24+h]
 			if v == nil {
-				fmt.Fprintf(s, "%3s", term.Unknown)
+				fmt.Fprintf(s, "%*s", width, term.Unknown)
 				continue
 			}
-			fmt.Fprint(s, s.Paint(term.Level(*v), fmt.Sprintf("%3.0f", 100*min(*v, 1))))
+			fmt.Fprint(s, s.Paint(term.Level(*v/most), fmt.Sprintf("%*.0f", width, min(*v, most))))
 		}
 		fmt.Fprintln(s)
 	}
-	_, err := fmt.Fprintln(s, "- marks hours in which no machine was up or measured")
-	return err
 }
 
 // usageRows yields the rows of a table of usage, at most limit per interval, each with the cells that identify its subject.
@@ -369,7 +427,8 @@ func usageRows(list client.UsageList, limit int) iter.Seq2[*client.Usage, []stri
 			for _, by := range list.By {
 				cells = append(
 					cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
-						"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
+						"node": r.Node, "command": r.Command, "kind": r.Kind, "qos": r.QOS, "size": r.Size, "gpus": r.GPUs,
+						"length": r.Length}[by], term.Unknown))
 			}
 			if !yield(r, cells) {
 				return

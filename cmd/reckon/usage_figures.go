@@ -42,7 +42,7 @@ func (m marked) figures(list client.UsageList, places []int, limit int) *term.Ta
 	columns := groupColumns(list)
 	for _, at := range places {
 		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hours)[at].Heading), Right: true},
-			term.Column{Title: "SHARE", Right: true})
+			term.Column{Title: "OF USED", Right: true})
 	}
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {

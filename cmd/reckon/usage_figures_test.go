@@ -33,7 +33,7 @@ func TestUsageFigures(t *testing.T) {
 	if err := m.figures(list, places, 0).Print(term.Screen{Writer: &out, Width: 100}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"OWNER NETWORK SHARE STORAGE WAIT SHARE", "bob >=3 GiB >=75% - -", "alice 1 GiB 25% 1h 30m 100%", "carol - - - -"}
+	want := []string{"OWNER NETWORK OF USED STORAGE WAIT OF USED", "bob >=3 GiB >=75% - -", "alice 1 GiB 25% 1h 30m 100%", "carol - - - -"}
 	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		got := strings.ReplaceAll(strings.Join(strings.Fields(line), " "), " %", "%")
 		if i >= len(want) || !strings.EqualFold(strings.ReplaceAll(got, ">= ", ">="), want[i]) {

@@ -13,12 +13,16 @@ type UsageQuery struct {
 	Since, Until time.Time // rounded outwards to whole hours, UTC
 	// Span is hour, day, week, month, whole or hour-of-week.
 	Span string
-	// By lists the dimensions that distinguish rows: owner, account, partition, command, kind,
-	// site; or node, alone or with site.
+	// By lists the dimensions that distinguish rows: some of [UsageDimensions].
 	By []string
 
 	Sites, Kinds, Owners, Accounts, Partitions, Nodes []string
 	Command                                           string // shell pattern
+}
+
+// UsageDimensions returns the dimensions that rows of usage can be told apart by, any of them together.
+func UsageDimensions() []string {
+	return []string{"owner", "account", "partition", "node", "command", "kind", "site", "qos", "size", "gpus", "length"}
 }
 
 // Query encodes the query as parameters of GET /api/reckon/v1/usage.
@@ -58,12 +62,21 @@ type Usage struct {
 	// Program; other figures than CPU time stand with the program that used most in a workload.
 	Command string `json:"command,omitempty"`
 	Kind    string `json:"kind,omitempty"` // Kind of workload.
+	QOS     string `json:"qos,omitempty"`  // Quality of service.
+	// Class of allocated cores: 1, 2-8, 9-32, 33-128, 129-512, more than 512; empty where none are known.
+	Size string `json:"size,omitempty"`
+	// Class of allocated GPUs: 0, 1, 2-4, more than 4; empty where nothing was allocated.
+	GPUs string `json:"gpus,omitempty"`
+	// Class of the run time of ended runs: < 1 min, < 1 h, < 6 h, < 1 d, < 7 d, 7 d or more; running of others.
+	Length string `json:"length,omitempty"`
 	UsageFigures
 	// Capacity is that of the node in a row of one node, that of the nodes of the partition in a row of
 	// one partition if the batch system reports them, otherwise that of all nodes in that time.
 	Capacity
-	// CPU time by the core time that was there; of a partition, by that of its nodes where the batch system tells
-	// them.
+	// Share of what was used: its CPU time by that of all rows together.
+	UsedShare *float64 `json:"used_share"`
+	// Share of capacity: its CPU time by the core time of the machines while they were up; of a partition, by that of its nodes
+	// where the batch system reports them.
 	CapacityShare *float64 `json:"capacity_share"`
 }
 

@@ -32,6 +32,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 		{"Passed", factsPassed},
 		{"Least", factsLeast},
 		{"Began", factsBegan},
+		{"EachRun", factsEachRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)

@@ -232,7 +232,8 @@ func (s *Site) Detail(w client.Workload) client.WorkloadDetail {
 // Usage is what is answered about history.
 func (s *Site) Usage(q client.UsageQuery) client.UsageList {
 	s.tb.Helper()
-	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Bounds: s.bounds, Clock: func() time.Time { return s.Now }}
+	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Runs: s.Catalogue, Bounds: s.bounds,
+		Clock: func() time.Time { return s.Now }}
 	out, err := u.Usage(s.tb.Context(), q)
 	must(s.tb, err)
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"reckon/access"
@@ -28,13 +29,15 @@ func (s *server) usageRoutes() []route {
 			{
 				name: "span", doc: "Length of the stretches of time that are added up; hour-of-week adds up the same hours of all " +
 					"weeks, dated in the week from 1970-01-05 on.", schema: enum(client.UsageSpans()...)},
-			{name: "by", doc: "What rows are grouped by; node alone or with site.", schema: enum(client.UsageDimensions()...), many: true},
+			{name: "by", doc: "What rows are grouped by, any of these together. QOS, size, GPUs, length and nodes with " +
+				"other dimensions are known of runs: what was used is divided among these by what each used in all, and marked as " +
+				"estimated where runs reach beyond the time.", schema: enum(client.UsageDimensions()...), many: true},
 			{name: "site", doc: "Of these sites.", schema: text, many: true},
 			{name: "owner", doc: "Of these owners.", schema: text, many: true},
 			{name: "account", doc: "Charged to these accounts.", schema: text, many: true},
 			{name: "partition", doc: "Of these partitions.", schema: text, many: true},
 			{name: "kind", doc: "Of these kinds.", schema: text, many: true},
-			{name: "node", doc: "Of these nodes; by node only.", schema: text, many: true},
+			{name: "node", doc: "On these nodes.", schema: text, many: true},
 			{name: "command", doc: "Shell pattern on the program's name.", schema: text},
 			formatParam,
 		},
@@ -55,7 +58,7 @@ func usageOf(q *query) client.UsageQuery {
 	}
 	for _, by := range u.By {
 		if !slices.Contains(client.UsageDimensions(), by) {
-			q.bad("by", by, "give owner, account, partition, node, command, kind or site")
+			q.bad("by", by, "give some of "+strings.Join(client.UsageDimensions(), ", "))
 		}
 	}
 	if len(u.Nodes) > 0 && len(u.By) == 0 {
@@ -74,16 +77,6 @@ func usageOf(q *query) client.UsageQuery {
 	}
 	if q.err == nil && u.Span == "hour" && u.Until.Sub(u.Since) > maxPoints*time.Hour {
 		q.bad("span", "hour", "give a coarser span, such as day, for so long a time")
-	}
-	if q.err == nil && (slices.Contains(u.By, "node") || len(u.Nodes) > 0) {
-		mixed := slices.ContainsFunc(u.By, func(by string) bool { return by != "node" && by != "site" }) ||
-			!slices.Contains(u.By, "node") ||
-			len(u.Owners)+len(u.Accounts)+len(u.Partitions)+len(u.Kinds) > 0 || u.Command != ""
-		if mixed {
-			q.bad(
-				"by", "node", "nodes can be grouped alone or with site, and are not filtered by anything else; /api/reckon/v1/workloads "+
-					"takes node with any other filter")
-		}
 	}
 	return u
 }

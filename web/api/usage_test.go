@@ -40,11 +40,14 @@ func TestUsageParameters(t *testing.T) {
 		t.Errorf("without parameters: %+v", f.asked)
 	}
 	for _, bad := range []string{
-		"by=nonsense", "span=year", "by=node&owner=alice", "by=kind&node=n1", "by=node,owner", "since=2026-02-01&until=2026-01-01", "since=2020-01-01&until=2026-01-01&span=hour", "limit=3", "command=[", "by=",
+		"by=nonsense", "span=year", "since=2026-02-01&until=2026-01-01", "since=2020-01-01&until=2026-01-01&span=hour", "limit=3", "command=[", "by=",
 	} {
 		if e := decode[client.Error](t, get(t, h, "/api/reckon/v1/usage?"+bad), 400); e.Hint == "" {
 			t.Errorf("%s: no hint", bad)
 		}
+	}
+	for _, good := range []string{"by=node&owner=alice", "by=kind&node=n1", "by=node,owner", "by=qos,size", "by=gpus,length"} {
+		decode[client.UsageList](t, get(t, h, "/api/reckon/v1/usage?"+good), 200)
 	}
 	if w := get(t, h, "/api/reckon/v1/usage?format=csv"); !strings.HasPrefix(w.Body.String(), "from,site,owner,") || !strings.Contains(w.Body.String(), "bob") {
 		t.Errorf("%s", w.Body)

@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
+
+	"reckon/figure/wire"
 )
 
 // UsageDimensions returns the possible dimensions of rows.
-func UsageDimensions() []string {
-	return []string{"owner", "account", "partition", "node", "command", "kind", "site"}
-}
+func UsageDimensions() []string { return wire.UsageDimensions() }
 
 // UsageSpans returns the possible lengths of the intervals of usage.
 func UsageSpans() []string {

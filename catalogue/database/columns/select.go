@@ -200,9 +200,8 @@ type heap struct {
 	worst   entry // of the wanted ones, when full
 }
 
-// chunk adds the selected rows of a chunk.
-func (s *search) chunk(at int, x *scratch, h *heap) {
-	c := s.t.chunks[at]
+// selected returns the rows of a chunk that pass all tests, in its scratch.
+func (s *search) selected(c *chunk, x *scratch) []uint16 {
 	sel, values := x.sel[:0], x.values[:len(c.keys)]
 	if c.there.form == same && c.there.base == 1 {
 		sel = x.sel[:len(c.keys)]
@@ -221,13 +220,24 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 		p := k.pack(c)
 		if p.form == same {
 			if !k.passes(p.base) {
-				return
+				return nil
 			}
 			continue
 		}
 		if sel = k.filter(p.values(values), sel); len(sel) == 0 {
-			return
+			return nil
 		}
+	}
+	return sel
+}
+
+// chunk adds the selected rows of a chunk.
+func (s *search) chunk(at int, x *scratch, h *heap) {
+	c := s.t.chunks[at]
+	values := x.values[:len(c.keys)]
+	sel := s.selected(c, x)
+	if len(sel) == 0 {
+		return
 	}
 	h.total += len(sel)
 	if s.q.Down {

@@ -1,0 +1,52 @@
+package columns
+
+// Batch is the selected rows of a part of the table. It is valid until the function of [Table.Scan] returns.
+type Batch struct {
+	Rows    []uint16    // the selected ones: places in the slices below
+	Words   [][]float64 // the numbers of the texts of each wanted column of words: see [Table.Scan]
+	Names   []float64   // the numbers of the lists of names
+	Numbers [][]float64 // each wanted column of numbers; NaN is unknown
+}
+
+// Texts resolves the numbers of texts in a [Batch], until the function of [Table.Scan] returns.
+type Texts struct{ t *Table }
+
+// Word returns the text with a number in a column of words.
+func (x Texts) Word(column, code int) string { return x.t.words[column].text[code] }
+
+// Names returns the numbers of the names in the list with a number; Name returns one of these.
+func (x Texts) Names(code int) []uint32 { return x.t.sets.list(uint32(code)) }
+
+// Name returns the name with a number.
+func (x Texts) Name(code uint32) string { return x.t.sets.names.text[code] }
+
+// Scan passes the rows that the tests of a query select to f, some thousand at a time, in the order of their keys, with some columns
+// of words and numbers. The order, offset and limit of the query are ignored. The table is not changed meanwhile: f must not call it.
+func (t *Table) Scan(q *Query, words, numbers []int, f func(*Batch, Texts)) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	s := &search{t: t, q: q}
+	s.compile()
+	x := t.pool.Get().(*scratch)
+	defer t.pool.Put(x)
+	b := Batch{Words: make([][]float64, len(words)), Numbers: make([][]float64, len(numbers))}
+	room := make([]float64, (len(words)+len(numbers)+1)*chunkRows)
+	for _, c := range t.chunks {
+		if b.Rows = s.selected(c, x); len(b.Rows) == 0 {
+			continue
+		}
+		left := room
+		read := func(p *pack) (v []float64) {
+			v, left = p.values(left[:len(c.keys)]), left[chunkRows:]
+			return v
+		}
+		for i, column := range words {
+			b.Words[i] = read(&c.words[column])
+		}
+		for i, column := range numbers {
+			b.Numbers[i] = read(&c.numbers[column])
+		}
+		b.Names = read(&c.names)
+		f(&b, Texts{t})
+	}
+}
