@@ -85,12 +85,21 @@ func Run(tb testing.TB, c simulate.Config, until time.Duration, p Pace) *Site {
 // Import takes text of sacct into an empty site at a time after it.
 func Import(tb testing.TB, sacct string, now time.Time) *Site {
 	tb.Helper()
+	return ImportAll(tb, sacct, "", now)
+}
+
+// ImportAll takes text of sacct and of sonar into an empty site at a time after them.
+func ImportAll(tb testing.TB, sacct, sonar string, now time.Time) *Site {
+	tb.Helper()
 	s := open(tb)
 	s.Now = now
 	b := s.builder()
 	must(tb, b.Ready(tb.Context()))
 	im := importer.New(importer.Options{Store: s.Series, Dir: filepath.Join(tb.TempDir(), "imports"), Site: Name,
 		Clock: func() time.Time { return now }, Zone: time.UTC})
+	if sonar != "" {
+		must(tb, im.Sonar(tb.Context(), "sonar", strings.NewReader(sonar)))
+	}
 	must(tb, im.Sacct(tb.Context(), "sacct", strings.NewReader(sacct)))
 	res, err := im.Finish(tb.Context())
 	must(tb, err)
