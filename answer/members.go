@@ -3,14 +3,15 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"reckon/figure/format"
 	"reckon/figure/wire"
 	"reckon/internal/hostlist"
+	"reckon/internal/phrase"
 	"reckon/workload"
 )
 
@@ -42,6 +43,7 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {
 	m = wire.Members{ID: id, Kind: "array", States: []wire.StateCount{}, Verdicts: []wire.Verdict{}, Members: []wire.Workload{}}
 	seen := map[string]bool{}
+	var rest *float64 // nodes that the tasks that wait ask for, all together
 	for _, w := range runs {
 		if seen[w.ID] || only != nil && w.ID != id && !only[w.ID] {
 			continue
@@ -54,7 +56,9 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 		}
 		seen[w.ID] = true
 		if w.ID == id { // it represents the pending tasks
-			m.Waiting = w.State == "pending" && w.End == nil
+			if m.Waiting = w.State == "pending" && w.End == nil; m.Waiting {
+				rest = w.RequestNodes
+			}
 			continue
 		}
 		if strings.HasPrefix(w.ID, id+"+") {
@@ -84,6 +88,9 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 	if !ended {
 		m.End = nil
 	}
+	if n := waitingTasks(&m, rest); only == nil && n > 0 {
+		counts["pending"] += n
+	}
 	for state, n := range counts {
 		m.States = append(m.States, wire.StateCount{State: state, Count: n})
 	}
@@ -92,6 +99,22 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 	})
 	m.Verdicts = memberVerdicts(&m)
 	return m, true
+}
+
+// waitingTasks returns how many tasks of an array wait. The requests of tasks are equal, so that the nodes that those that wait ask for
+// together tell. A task that only its node has reported is still among them.
+func waitingTasks(m *wire.Members, nodes *float64) int {
+	one := m.Members[len(m.Members)-1].RequestNodes
+	if nodes == nil || one == nil || *one < 1 {
+		return 0
+	}
+	n := int(math.Round(*nodes / *one))
+	for i := range m.Members {
+		if m.Members[i].Submit == nil {
+			n--
+		}
+	}
+	return n
 }
 
 // numberIn returns the number of a member, the suffix after the id of the whole job.
@@ -160,8 +183,20 @@ func memberVerdicts(m *wire.Members) []wire.Verdict {
 	var failed []string
 	used, given := 0.0, 0.0
 	allocated := true
+	whole := wire.Workload{ID: m.ID, End: m.End}
+	if m.Start != nil {
+		whole.Start = *m.Start
+	}
+	say := func(kind, severity, key string, value float64, unit string, words phrase.Words) {
+		s := sentences.Sentence(key, words)
+		out = append(out, wire.Verdict{Kind: kind, Severity: severity, Text: s.String(), Sentence: sentenceOf(s, &whole), Value: value,
+			Unit: unit})
+	}
 	for i := range m.Members {
 		w := &m.Members[i]
+		if w.Seen.After(whole.Seen) {
+			whole.Seen = w.Seen
+		}
 		if slices.Contains(failedStates, w.State) {
 			failed = append(failed, workload.JobNumber(w.ID)+" ("+strings.ReplaceAll(w.State, "_", " ")+")")
 		}
@@ -171,12 +206,13 @@ func memberVerdicts(m *wire.Members) []wire.Verdict {
 		}
 	}
 	if n := len(failed); n > 0 {
-		text := fmt.Sprintf("%d of its %d %ss did not end well: %s", n, len(m.Members), word,
-			strings.Join(failed[:min(n, namedMembers)], ", "))
+		more := phrase.Text(nil)
 		if n > namedMembers {
-			text += fmt.Sprintf(" and %d more", n-namedMembers)
+			more = phrase.Join(" and ", phrase.Count(float64(n-namedMembers)), " more")
 		}
-		out = append(out, wire.Verdict{Kind: "members", Severity: "critical", Text: text, Value: float64(n), Unit: "count"})
+		say("members", "critical", "members.failed", float64(n), "count", phrase.Words{"failed": phrase.Count(float64(n)),
+			"tasks": phrase.Number(float64(len(m.Members)), "count", fmt.Sprintf("%d %ss", len(m.Members), word)),
+			"names": strings.Join(failed[:min(n, namedMembers)], ", "), "more": more})
 	}
 	if given > 0 {
 		m.Sums.CPUShare = new(used / given)
@@ -184,8 +220,8 @@ func memberVerdicts(m *wire.Members) []wire.Verdict {
 		if !allocated {
 			was = "asked for"
 		}
-		out = append(out, wire.Verdict{Kind: "cores", Severity: "info", Value: used / given, Unit: "ratio",
-			Text: fmt.Sprintf("its %ss used %s of the core time that they %s", word, format.Percent(used/given), was)})
+		say("cores", "info", "members.cores", used/given, "ratio",
+			phrase.Words{"tasks": word + "s", "share": phrase.Percent(used / given), "was": was})
 	}
 	return out
 }

@@ -81,6 +81,17 @@ func TestMembers(t *testing.T) {
 	if len(m.Members) != 2 || !m.Waiting || m.End != nil || *m.Sums.CoreSeconds != 300 || m.Verdicts[0].Text != "its tasks used 50 % of the core time that they asked for" {
 		t.Errorf("some tasks: %+v", m)
 	}
+	// Eight tasks of two nodes wait by the last report; one of them has begun since, as its node knows.
+	waits.RequestNodes, waits.Start = v(16), at
+	begun, running := task("slurm/4_12", "", 510, 9, figure.Row{CPUSeconds: v(1), RequestNodes: v(2)}), task("slurm/4_11", "running", 500, 9, figure.Row{RequestNodes: v(2)})
+	begun.Submit, begun.End, begun.Running = nil, nil, true
+	running.AllocatedNodes = v(2)
+	if m, _ = Members("slurm/4", []wire.Workload{waits, running}, nil); fmt.Sprint(m.States) != "[{pending 8} {running 1}]" || len(m.Members) != 1 {
+		t.Errorf("of an array that waits: %v", m.States)
+	}
+	if m, _ = Members("slurm/4", []wire.Workload{waits, begun, running}, nil); fmt.Sprint(m.States) != "[{pending 7} {running 2}]" {
+		t.Errorf("of one of which a task has just begun: %v", m.States)
+	}
 	if m, _ := Members("slurm/7", []wire.Workload{task("slurm/7+1", "running", 0, 9, figure.Row{}), task("slurm/7+0", "completed", 0, 5, figure.Row{})}, nil); m.Kind != "heterogeneous" || m.End != nil || m.Members[0].ID != "slurm/7+0" {
 		t.Errorf("heterogeneous: %+v", m)
 	}

@@ -49,7 +49,8 @@ func (s *Scale) Scale(ctx context.Context, w wire.Workload) (wire.Scale, error) 
 	gpus, _ := w.GivenGPUs()
 	use := scaling.Use{
 		WallSeconds: ranSeconds(&w), Given: cores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
-		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
+		Waits: w.State == "pending", Killed: orZero(w.OOMKills) > 0 || w.State == "out_of_memory", CPUSeconds: w.CPUSeconds,
+		WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
 		GPUs: gpus, GPUSeconds: w.GPUSeconds, MemoryNeeded: w.MemoryNeededPeakBytes, Memory: memory, SwapPeak: w.SwapBytes,
 	}
 	if w.State == "started" && w.CPUSeconds == nil {
@@ -295,7 +296,8 @@ func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
 		}
 	}
 	for _, v := range found.Verdicts {
-		out.Verdicts = append(out.Verdicts, wire.Verdict{Kind: v.Kind, Severity: v.Severity, Text: v.Text, Value: v.Value, Unit: v.Unit})
+		out.Verdicts = append(out.Verdicts, wire.Verdict{Kind: v.Kind, Severity: v.Severity, Text: v.Text,
+			Sentence: sentenceOf(v.Sentence, &out.Workload), Value: v.Value, Unit: v.Unit})
 	}
 }
 

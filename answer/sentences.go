@@ -13,9 +13,9 @@ var sentenceFile string
 var sentences = phrase.MustParse(sentenceFile)
 
 // sentenceOf returns a sentence about a run with what it is made of.
-func sentenceOf(s phrase.Sentence, d *wire.WorkloadDetail) *wire.Sentence {
-	out := &wire.Sentence{Key: s.Key, Template: s.Template, Values: []wire.Value{}, Run: d.ID, From: d.Start.UTC(), To: until(d).UTC(),
-		Over: d.End != nil}
+func sentenceOf(s phrase.Sentence, w *wire.Workload) *wire.Sentence {
+	out := &wire.Sentence{Key: s.Key, Template: s.Template, Values: []wire.Value{}, Run: w.ID, From: w.Start.UTC(), To: until(w).UTC(),
+		Over: w.End != nil}
 	for _, v := range s.Values {
 		out.Values = append(out.Values, wire.Value{Name: v.Name, Text: v.Text, Value: encodable(v.Number), Unit: v.Unit, Run: v.Run})
 	}
@@ -24,5 +24,5 @@ func sentenceOf(s phrase.Sentence, d *wire.WorkloadDetail) *wire.Sentence {
 
 // tell adds a sentence to advice.
 func tell(a *wire.Advice, s phrase.Sentence, d *wire.WorkloadDetail) {
-	a.Why, a.Sentences = append(a.Why, s.String()), append(a.Sentences, *sentenceOf(s, d))
+	a.Why, a.Sentences = append(a.Why, s.String()), append(a.Sentences, *sentenceOf(s, &d.Workload))
 }

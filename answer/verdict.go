@@ -23,8 +23,8 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		return nil, nil // nobody asked for anything, and it is no run of anything
 	}
 	if d.Lost {
-		s := sentences.Sentence("last-heard", phrase.Words{"state": d.State, "at": until(d).UTC().Format(time.RFC3339)})
-		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, d)}}, nil
+		s := sentences.Sentence("last-heard", phrase.Words{"state": d.State, "at": until(&d.Workload).UTC().Format(time.RFC3339)})
+		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}}, nil
 	}
 	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),
 		JobSteps: judgedSteps(d.Steps, d.End), PerNode: byNode(d.Parts)}
@@ -36,7 +36,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	u.MemorySampled = sampledPeak(&d.Workload)
 	u.MemoryOfTask = u.MemorySampled && len(d.Nodes) > 1
 	if d.Submit != nil {
-		u.Waited = max(until(d).Sub(*d.Submit).Seconds(), 0)
+		u.Waited = max(until(&d.Workload).Sub(*d.Submit).Seconds(), 0)
 	}
 	var err error
 	if u.Before, err = b.before(ctx, d); err != nil {
@@ -53,9 +53,10 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	}
 	var out []wire.Verdict
 	for _, v := range efficiency.Judge(u) {
-		out = append(out, wire.Verdict{Kind: v.Kind, Severity: string(v.Severity), Text: v.Text, Sentence: sentenceOf(v.Sentence, d),
-			Value: v.Value,
-			Unit:  v.Unit})
+		out = append(out, wire.Verdict{Kind: v.Kind, Severity: string(v.Severity), Text: v.Text,
+			Sentence: sentenceOf(v.Sentence, &d.Workload),
+			Value:    v.Value,
+			Unit:     v.Unit})
 	}
 	renamed, err := b.renamed(ctx, d)
 	return append(renamed, out...), err
@@ -227,11 +228,11 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 }
 
 // until returns when a workload ended, or was last reported.
-func until(d *wire.WorkloadDetail) time.Time {
-	if d.End != nil {
-		return *d.End
+func until(w *wire.Workload) time.Time {
+	if w.End != nil {
+		return *w.End
 	}
-	return d.Seen
+	return w.Seen
 }
 
 // renamed reports that two nodes of a workload are one machine, whose agent started to count
@@ -258,7 +259,7 @@ func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verd
 		text := sentences.Sentence("renamed", phrase.Words{"to": r.To, "from": r.From, "at": r.At.Format(time.RFC3339),
 			"twice": phrase.Number(twice, "seconds", fmt.Sprintf("%.0f s", twice))})
 		out = append(out, wire.Verdict{Kind: "renamed", Severity: "warning", Value: twice, Unit: "seconds", Text: text.String(),
-			Sentence: sentenceOf(text, d)})
+			Sentence: sentenceOf(text, &d.Workload)})
 	}
 	return out, nil
 }

@@ -143,6 +143,7 @@ const (
 	idleGPU   = 0.15 // of the GPUs allocated
 	busyGPU   = 0.7
 	none      = 0.05 // cores in use that count as none
+	bursts    = 0.01 // cores in use below which a burst makes no difference
 	empty     = 600  // seconds without a process worth mentioning
 	near      = 0.95 // share of its memory that is nearly all
 	advised   = 1.2  // times its need is asked for the next time, see package rightsize

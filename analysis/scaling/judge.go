@@ -19,6 +19,7 @@ type Verdict struct {
 	Kind     string // cores, cause, runs, law, crosstalk, work, limit, weak or waited
 	Severity string // warning, good or info
 	Text     string
+	Sentence phrase.Sentence
 	Value    float64
 	Unit     string // ratio, count, cores, gpus or seconds
 }
@@ -36,6 +37,7 @@ type Use struct {
 	Threads                                     *float64 // most at a time
 	AtLeast                                     bool     // CPU figures are lower bounds
 	Waits                                       bool     // has not started
+	Killed                                      bool     // for lack of memory
 	Array                                       string   // a task of the array that it represents; empty for a job of its own
 }
 
@@ -55,7 +57,8 @@ type judge struct {
 }
 
 func (j *judge) say(kind, severity string, value float64, unit, key string, words phrase.Words) {
-	j.out = append(j.out, Verdict{kind, severity, texts.Say(key, words), value, unit})
+	of := texts.Sentence(key, words)
+	j.out = append(j.out, Verdict{kind, severity, of.String(), of, value, unit})
 }
 
 func (j *judge) sorted() []Verdict {
@@ -89,16 +92,16 @@ func (j *judge) given() (spare bool) {
 		return false
 	}
 	if u.WallSeconds < settled {
-		j.say("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": format.Count(u.WallSeconds) + " s"})
+		j.say("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": secondsText(u.WallSeconds)})
 		return false
 	}
 	of := sized(given, "core")
 	if u.GivenBy != "" {
-		of += " " + u.GivenBy
+		of = phrase.Join(of, " "+u.GivenBy)
 	}
 	cpu, _ := known(u.CPUSeconds)
 	wait, _ := known(u.WaitSeconds)
-	w := phrase.Words{"p95": format.Count(p95), "given": of, "mean": format.Count(mean)}
+	w := phrase.Words{"p95": amount(p95, "cores"), "given": of, "mean": amount(mean, "cores")}
 	switch {
 	case !sustained: // accounting reports only the sum
 		j.say("cores", "info", mean/given, "ratio", "cores.mean", w)
@@ -138,6 +141,9 @@ func (u *Use) waitedFor(cpu float64) string {
 // causes reports what limits the run, and thus what would help.
 func (j *judge) causes(spare bool) {
 	u := j.u
+	if u.Killed {
+		j.say("cause", "warning", 1, "count", "cause.killed", nil)
+	}
 	if u.WallSeconds < settled {
 		return
 	}
@@ -153,7 +159,7 @@ func (j *judge) causes(spare bool) {
 		if words == nil {
 			words = phrase.Words{}
 		}
-		words["share"] = format.Percent(share)
+		words["share"] = phrase.Percent(share)
 		j.say("cause", severity, share, "ratio", key, words)
 	}
 	if s := over(u.ThrottledSeconds, u.WallSeconds); s >= 0.05 {
@@ -179,7 +185,7 @@ func (j *judge) causes(spare bool) {
 	switch full := over(u.MemoryNeeded, memory); {
 	case swap >= 64<<20 || stalled >= 0.1:
 		because("warning", stalled, "cause.memory", nil)
-	case full >= 0.95:
+	case full >= 0.95 && !u.Killed:
 		because("warning", full, "cause.memory-full", nil)
 	}
 	if spare && len(j.out) == before {
@@ -195,9 +201,16 @@ func known(v *float64) (float64, bool) {
 }
 
 // sized formats a number with its noun: 1 core, 4 GPUs.
-func sized(n float64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+func sized(n float64, noun string) phrase.Text {
+	text := "1 " + noun
+	if n != 1 {
+		text = format.Count(n) + " " + noun + "s"
 	}
-	return format.Count(n) + " " + noun + "s"
+	return phrase.Number(n, "count", text)
 }
+
+// amount formats a figure without its unit.
+func amount(v float64, unit string) phrase.Text { return phrase.Number(v, unit, format.Count(v)) }
+
+// secondsText formats a time as seconds.
+func secondsText(v float64) phrase.Text { return phrase.Number(v, "seconds", format.Count(v)+" s") }

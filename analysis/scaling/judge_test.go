@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"reckon/internal/phrase/phrasetest"
 )
 
 func at(v float64) *float64 { return &v }
@@ -14,6 +16,9 @@ func text(list []Verdict) string {
 	var out []string
 	for _, v := range list {
 		out = append(out, v.Severity+" "+v.Text)
+		if loose := phrasetest.Loose(&v.Sentence, "95"); loose != "" || v.Sentence.String() != v.Text {
+			panic(fmt.Sprintf("%s, %q of %q", loose, v.Sentence.String(), v.Text))
+		}
 	}
 	return strings.Join(out, "\n")
 }

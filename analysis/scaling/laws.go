@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 	"reckon/internal/quantiles"
 )
@@ -83,7 +82,8 @@ func Compare(u Use, runs []Run, unit Unit) Result {
 		j.serial()
 	}
 	if n := c.waited(); n > 0 && (r.Law != nil || r.Weak != nil) {
-		j.say("waited", "warning", float64(n), "count", "waited", phrase.Words{"runs": strconv.Itoa(n) + " of the runs"})
+		j.say("waited", "warning", float64(n), "count", "waited",
+			phrase.Words{"runs": phrase.Number(float64(n), "count", strconv.Itoa(n)+" of the runs")})
 	}
 	r.Verdicts = j.sorted()
 	return r
@@ -114,13 +114,13 @@ func (c *comparison) laws() (r Result) {
 		return Result{Weak: &weak}
 	}
 	if ratio := c.differ(); ratio > sameWork {
-		words["ratio"], words["limit"] = format.Count(ratio), format.Count(sameWork)
+		words["ratio"], words["limit"] = amount(ratio, "ratio"), amount(sameWork, "ratio")
 		c.say("work", "warning", ratio, "ratio", "refuse.work", words)
 		return r
 	}
 	if len(c.sizes) < sizesOfLaw {
 		a, b := c.seconds(c.sizes[0]), c.seconds(c.sizes[1])
-		words["seconds_few"], words["seconds"], words["speed"] = format.Count(a)+" s", format.Count(b)+" s", format.Count(a/b)
+		words["seconds_few"], words["seconds"], words["speed"] = secondsText(a), secondsText(b), amount(a/b, "ratio")
 		c.say("runs", "info", a/b, "ratio", "runs.two", words)
 		return r
 	}
@@ -133,12 +133,12 @@ func (c *comparison) laws() (r Result) {
 		r.USL, r.Law = &usl, better(&amdahl, &usl)
 	}
 	if r.Law.Error > loose {
-		words["error"] = format.Percent(r.Law.Error)
+		words["error"] = phrase.Percent(r.Law.Error)
 		c.say("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
 		return Result{}
 	}
 	if n, claim, busy := c.unseen(r.Law); n > 0 {
-		words["size"], words["claim"], words["busy"] = sized(n, string(c.unit)), format.Count(claim), format.Count(busy)
+		words["size"], words["claim"], words["busy"] = sized(n, string(c.unit)), amount(claim, "ratio"), amount(busy, "ratio")
 		c.say("law", "warning", claim/busy, "ratio", "refuse.seen", words)
 		return Result{}
 	}
@@ -147,9 +147,9 @@ func (c *comparison) laws() (r Result) {
 
 // few reports that runs at one size, or none, cannot show how the work scales.
 func (c *comparison) few() {
-	what := texts.Say("runs.none", nil)
+	what := texts.Sentence("runs.none", nil)
 	if len(c.sizes) == 1 {
-		what = texts.Say("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": sized(c.sizes[0], string(c.unit))})
+		what = texts.Sentence("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": sized(c.sizes[0], string(c.unit))})
 	} else if c.u.Waits {
 		c.say("runs", "info", 0, "count", "runs.none", nil)
 		return
@@ -189,24 +189,24 @@ func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 func (c *comparison) claim(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
 	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)),
-		"serial": format.Percent(law.Serial), "error": format.Percent(law.Error),
-		"speed": format.Count(law.Speedup(most)), "between": "", "beyond": ""}
+		"serial": phrase.Percent(law.Serial), "error": phrase.Percent(law.Error),
+		"speed": amount(law.Speedup(most), "ratio"), "between": "", "beyond": ""}
 	limit, best := law.Limit()
 	switch {
 	case law.Crosstalk > 0:
 		if best > most {
-			words["beyond"] = texts.Say("law.beyond", nil)
+			words["beyond"] = texts.Sentence("law.beyond", nil)
 		}
-		words["best"], words["speed"] = sized(math.Max(1, math.Round(best)), string(c.unit)), format.Count(limit)
+		words["best"], words["speed"] = sized(math.Max(1, math.Round(best)), string(c.unit)), amount(limit, "ratio")
 		c.say("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
 	case law.Serial == 0:
 		c.say("law", "good", 0, "ratio", "law.parallel", words)
 	default:
 		if !math.IsNaN(law.SerialLow) {
-			words["between"] = " " + texts.Say("law.between",
-				phrase.Words{"low": format.Percent(law.SerialLow), "high": format.Percent(law.SerialHigh)})
+			words["between"] = phrase.Join(" ", texts.Sentence("law.between",
+				phrase.Words{"low": phrase.Percent(law.SerialLow), "high": phrase.Percent(law.SerialHigh)}))
 		}
-		words["limit"] = format.Count(limit)
+		words["limit"] = amount(limit, "ratio")
 		c.say("law", "info", law.Serial, "ratio", "law.amdahl", words)
 	}
 }
@@ -224,7 +224,7 @@ func (c *comparison) double(law *Fit) {
 		return
 	}
 	half := math.Max(1, math.Floor(given/2))
-	words["loss"] = format.Percent(max(0, law.Speedup(given)/law.Speedup(half)-1))
+	words["loss"] = phrase.Percent(max(0, law.Speedup(given)/law.Speedup(half)-1))
 	c.say("limit", "warning", gain, "ratio", "double.no", words)
 }
 
@@ -244,7 +244,7 @@ func (j *judge) serial() {
 	}
 	share := (1/mean - 1/given) / (1 - 1/given)
 	j.say("serial", "info", share, "ratio", "serial",
-		phrase.Words{"mean": format.Count(mean), "given": sized(given, "core"), "serial": format.Percent(share)})
+		phrase.Words{"mean": amount(mean, "cores"), "given": sized(given, "core"), "serial": phrase.Percent(share)})
 }
 
 // measured drops the runs whose use was not measured.
@@ -302,17 +302,17 @@ func (c *comparison) waited() (n int) {
 }
 
 // behind describes the runs that a sentence is based on.
-func (c *comparison) behind() string {
+func (c *comparison) behind() phrase.Text {
 	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
-	return plural(len(c.runs)) + " at " + strconv.Itoa(len(c.sizes)) + " sizes, " + format.Count(first) + " to " + sized(last,
-		string(c.unit))
+	return phrase.Join(plural(len(c.runs)), " at ", amount(float64(len(c.sizes)), "count"), " sizes, ", amount(first, "count"), " to ",
+		sized(last, string(c.unit)))
 }
 
-func faster(gain float64) string {
+func faster(gain float64) phrase.Text {
 	if gain < 0 {
-		return format.Percent(-gain) + " slower"
+		return phrase.Join(phrase.Percent(-gain), " slower")
 	}
-	return format.Percent(gain) + " faster"
+	return phrase.Join(phrase.Percent(gain), " faster")
 }
 
 func sizesOf(runs []Run) []float64 {
@@ -324,9 +324,4 @@ func sizesOf(runs []Run) []float64 {
 	return slices.Compact(out)
 }
 
-func plural(runs int) string {
-	if runs == 1 {
-		return "1 run"
-	}
-	return strconv.Itoa(runs) + " runs"
-}
+func plural(runs int) phrase.Text { return sized(float64(runs), "run") }

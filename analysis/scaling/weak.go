@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 	"reckon/internal/quantiles"
 )
@@ -79,7 +78,7 @@ func (c *comparison) weak(w Weak, words phrase.Words) {
 	if w.Efficiency >= 0.8 {
 		severity = "good"
 	}
-	words["growth"], words["slower"], words["efficiency"] = format.Count(w.Growth), format.Percent(1/w.Efficiency),
-		format.Percent(w.Efficiency)
+	words["growth"], words["slower"], words["efficiency"] = amount(w.Growth, "ratio"), phrase.Percent(1/w.Efficiency),
+		phrase.Percent(w.Efficiency)
 	c.say("weak", severity, w.Efficiency, "ratio", "weak", words)
 }

@@ -63,13 +63,19 @@ func printMembers(s term.Screen, m client.Members, now time.Time) error {
 	p := &page{Screen: s}
 	word := map[string]string{"array": "task", "heterogeneous": "component"}[m.Kind]
 	var states []string
+	all := 0
 	for _, x := range m.States {
+		all += x.Count
 		states = append(states, fmt.Sprintf("%d %s", x.Count, strings.ReplaceAll(term.Safe(x.State), "_", " ")))
 	}
-	if m.Waiting {
+	if m.Waiting && all == len(m.Members) {
 		states = append(states, "the rest waits")
 	}
-	p.fold(2, "%s  %d %ss: %s", p.Paint(term.Bold, strings.TrimSpace(term.Safe(m.ID)+"  "+term.Safe(m.Name))), len(m.Members), word,
+	count := fmt.Sprintf("%d %ss", all, word)
+	if all == 1 {
+		count = "1 " + word
+	}
+	p.fold(2, "%s  %s: %s", p.Paint(term.Bold, strings.TrimSpace(term.Safe(m.ID)+"  "+term.Safe(m.Name))), count,
 		strings.Join(states, ", "))
 	named := func(name, value string) string {
 		if value == "" {
@@ -122,19 +128,19 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 		})
 		shown = shown[:listed]
 	}
-	t := term.TableOf(strings.ToUpper(word) + "|STATE|START|WALL:r|CPU TIME:r|CORES:r|PEAK MEM:r|NODES:s8")
+	t := term.TableOf(strings.ToUpper(word) + "|STATE|START|WALL:r|CPU TIME:r|CORES:r|MEM NEEDED:r|NODES:s8")
+	marks := marked{}
 	for i := range shown {
 		w := &shown[i]
 		cores, _ := w.GivenCores()
-		start := term.Unknown
-		if !waits(*w) && !neverBegan(*w) {
-			start = term.Clock(w.Start, now)
-		}
-		t.Add(strings.TrimPrefix(w.ID, "slurm/"), state(*w), start, term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds),
-			term.Cores(cores), term.Bytes(w.MemoryPeakBytes), strings.Join(w.Nodes, ","))
+		t.Add(strings.TrimPrefix(w.ID, "slurm/"), state(*w), startText(*w, now), term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds),
+			term.Cores(cores), marks.memoryCell(w), strings.Join(w.Nodes, ","))
 	}
 	if err := p.table(t); err != nil {
 		return err
+	}
+	if text := marks.legend(); text != "" {
+		p.fold(0, "%s", text)
 	}
 	if more := len(m.Members) - len(shown); more > 0 {
 		p.fold(0, "and %d more: shown are those that did not end well and those that used most; --format csv lists all", more)

@@ -111,7 +111,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 		last = "last " + is("memory_bytes", term.Bytes(w.MemoryBytes))
 	}
 	if w.MemoryNeededPeakBytes != nil {
-		needed = "needed " + is("memory_needed_peak_bytes", neededText(w)(w.MemoryNeededPeakBytes))
+		needed = "needed " + is("memory_needed_peak_bytes", neededText(w))
 	}
 	numa := ""
 	if most := share(w.MemoryNUMAMostBytes, w.MemoryNUMABytes); most != nil {
@@ -180,12 +180,31 @@ func (m marked) processor(w client.Workload) (facts []string) {
 }
 
 // neededText returns how the memory that a run needed is shown: both ends where they are apart.
-func neededText(w client.Workload) func(*float64) string {
-	most := w.NeededMost()
-	if most == nil || *most <= *w.MemoryNeededPeakBytes*(1+figure.Apart) {
-		return term.Bytes
+func neededText(w client.Workload) string {
+	if !neededApart(&w) {
+		return term.Bytes(w.MemoryNeededPeakBytes)
 	}
-	return func(v *float64) string { return term.Bytes(v) + " to " + term.Bytes(most) }
+	return term.Bytes(w.MemoryNeededPeakBytes) + " to " + term.Bytes(w.NeededMost())
+}
+
+// neededApart reports whether the ends of the memory that a run needed are apart.
+func neededApart(w *client.Workload) bool {
+	most := w.NeededMost()
+	return w.MemoryNeededPeakBytes != nil && most != nil && *most > *w.MemoryNeededPeakBytes*(1+figure.Apart)
+}
+
+// memoryCell returns the memory that a run needed for a table: at least the lower end where the ends are apart; what is known of one of
+// which only the peak was measured is that it needed no more.
+func (m marked) memoryCell(w *client.Workload) string {
+	switch {
+	case w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated: // by samples of accounting
+		return m.figure(w.Exactness, "memory_peak_bytes", term.Bytes(w.MemoryPeakBytes))
+	case w.MemoryNeededPeakBytes == nil:
+		return m.degree(w.Exactness["memory_peak_bytes"].Worse(figure.AtMost), term.Bytes(w.MemoryPeakBytes))
+	case neededApart(w):
+		return m.degree(w.Exactness["memory_needed_peak_bytes"].Worse(figure.AtLeast), term.Bytes(w.MemoryNeededPeakBytes))
+	}
+	return m.figure(w.Exactness, "memory_needed_peak_bytes", term.Bytes(w.MemoryNeededPeakBytes))
 }
 
 // requests compares use with requests, as bars.
@@ -201,7 +220,7 @@ func (p *page) requests(w client.Workload) {
 	var rows []row
 	add := func(name, how string, format func(*float64) string, used, asked *float64) {
 		if asked != nil && *asked > 0 {
-			rows = append(rows, row{name, how + " " + format(used) + " of " + format(asked), share(used, asked)})
+			rows = append(rows, row{name, how + " of " + format(asked), share(used, asked)})
 		}
 	}
 	wall, how := w.WallSeconds, "wall"
@@ -211,22 +230,22 @@ func (p *page) requests(w client.Workload) {
 	cores, allocated := w.GivenCores()
 	memory, allocatedMemory := w.GivenMemory()
 	given, allocatedGPUs := w.GivenGPUs()
-	add("Cores", "p95", term.Cores, w.CoresP95, cores)
+	add("Cores", "p95 "+term.Cores(w.CoresP95), term.Cores, w.CoresP95, cores)
 	if w.MemoryNeededPeakBytes != nil {
-		add("Memory", "needed", neededText(w), w.MemoryNeededPeakBytes, memory)
+		add("Memory", "needed "+neededText(w), term.Bytes, w.MemoryNeededPeakBytes, memory)
 	} else {
-		add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, memory)
+		add("Memory", "peak "+term.Bytes(w.MemoryPeakBytes), term.Bytes, w.MemoryPeakBytes, memory)
 	}
 	var gpus *float64
 	if w.GPUSeconds != nil && wall > 0 {
 		mean := *w.GPUSeconds / wall
 		gpus = &mean
 	}
-	add("GPUs", "mean", term.Cores, gpus, given)
+	add("GPUs", "mean "+term.Cores(gpus), term.Cores, gpus, given)
 	if ran := float64(len(w.Nodes)); ran > 0 {
-		add("Nodes", "ran on", term.Number, &ran, cmp.Or(w.AllocatedNodes, w.RequestNodes))
+		add("Nodes", "ran on "+term.Number(&ran), term.Number, &ran, cmp.Or(w.AllocatedNodes, w.RequestNodes))
 	}
-	add("Time", how, term.Seconds, &wall, w.RequestSeconds)
+	add("Time", how+" "+term.Seconds(&wall), term.Seconds, &wall, w.RequestSeconds)
 	if len(rows) == 0 {
 		return
 	}

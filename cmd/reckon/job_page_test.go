@@ -41,6 +41,40 @@ func TestProfilesOfShortRuns(t *testing.T) {
 	}
 }
 
+// What a run needed is a range where its ends are apart, and what it had is one figure; a table has the lower end as a lower bound. Of a run
+// of which the peak alone was measured, page cache and all, the need is not above it.
+func TestNeededMemory(t *testing.T) {
+	v := func(mib float64) *float64 { x := mib * (1 << 20); return &x }
+	one := 1.0
+	apart := client.Workload{ID: "slurm/7", Kind: "slurm", WallSeconds: 60, Row: figure.Row{CPUSeconds: &one, RequestMemoryBytes: v(400),
+		MemoryNeededPeakBytes: v(100), MemoryNeededMostBytes: v(150), MemoryPeakBytes: v(300)}}
+	near, peak, sampled := apart, apart, apart
+	near.MemoryNeededMostBytes = v(101)
+	peak.MemoryNeededPeakBytes, peak.MemoryNeededMostBytes = nil, nil
+	sampled.MemoryNeededPeakBytes, sampled.MemoryNeededMostBytes, sampled.Exactness = nil, nil, figure.Degrees{"memory_peak_bytes": figure.Estimated}
+	for _, c := range []struct {
+		w                client.Workload
+		page, cell, seff string
+	}{
+		{apart, "needed 100 MiB to 150 MiB of 400 MiB ", ">=100 MiB", "NOTE: memory needed was between 100.00 MB and 150.00 MB.\n"},
+		{near, "needed 100 MiB of 400 MiB ", "100 MiB", "Memory Utilized: 100.00 MB\n"},
+		{peak, "peak 300 MiB of 400 MiB ", "<=300 MiB", "Memory Utilized: 300.00 MB\n"},
+		{sampled, "peak 300 MiB of 400 MiB ", "~300 MiB", "Memory Utilized: 300.00 MB\n"},
+	} {
+		var b, seff strings.Builder
+		d := client.WorkloadDetail{Workload: c.w}
+		if err := printJob(term.Screen{Writer: &b}, d, "", time.Unix(0, 0)); err != nil || !strings.Contains(b.String(), c.page) {
+			t.Errorf("no %q in\n%s%v", c.page, b.String(), err)
+		}
+		if got := (marked{}).memoryCell(&c.w); got != c.cell {
+			t.Errorf("the cell is %q, want %q", got, c.cell)
+		}
+		if err := printSeff(&seff, d); err != nil || !strings.Contains(seff.String(), c.seff) {
+			t.Errorf("no %q in\n%s%v", c.seff, seff.String(), err)
+		}
+	}
+}
+
 // What was received and sent is marked as the sum of both is.
 func TestNetworkIsMarked(t *testing.T) {
 	v := 1024.0

@@ -27,19 +27,29 @@ func submitted(w client.Workload) time.Time {
 	return w.Start
 }
 
+// waited returns how long a pending workload had waited when it was last reported, seconds.
+func waited(w *client.Workload) float64 { return max(w.Seen.Sub(submitted(*w)).Seconds(), 0) }
+
+// startText returns when a workload started, unknown for one that did not.
+func startText(w client.Workload, now time.Time) string {
+	if waits(w) || begun(w) || neverBegan(w) {
+		return term.Unknown
+	}
+	return term.Clock(w.Start, now)
+}
+
 // silentAfter is the age of the last report of a running workload from which the page shows its time.
 const silentAfter = 15 * time.Minute
 
 // times prints when it waited, started and ended.
 func (p *page) times(w client.Workload, now time.Time) {
-	since := now.Sub(submitted(w)).Seconds()
 	switch {
 	case waits(w):
-		reason := ""
+		reason, since := "", waited(&w)
 		if w.Reason != "" {
 			reason = "because " + term.Safe(w.Reason)
 		}
-		p.fact("Time", "waits since "+term.Clock(submitted(w), now)+" ("+term.Seconds(&since)+")", reason)
+		p.fact("Time", "waits since "+term.Clock(submitted(w), now)+" ("+term.Seconds(&since)+" by "+term.Clock(w.Seen, now)+")", reason)
 		return
 	case begun(w) && w.End != nil:
 		waited := w.End.Sub(submitted(w)).Seconds()
@@ -96,7 +106,7 @@ func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|ACCOUNT:s8o3|PARTITION:s8o2|SUBMITTED:o5|WAITS:r|CORES:r|MEMORY:r|GPUS:ro4" +
 		"|NODES:ro6|TIME:r|BECAUSE:s8")
 	for _, w := range list {
-		since := now.Sub(submitted(w)).Seconds()
+		since := waited(&w)
 		t.Add(calledName(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since),
 			term.Cores(w.RequestCores),
 			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds),

@@ -28,7 +28,7 @@ func TestPagesOfWhatWaits(t *testing.T) {
 		page, deny []string
 		seff       string
 	}{
-		"waits": {one("pending", nil), "pending: Priority", []string{"waits since", "(30m 0s)", "because Priority", "Requested", "Memory      2 GiB"}, []string{"started", "wall", "p95"},
+		"waits": {one("pending", nil), "pending: Priority", []string{"waits since", "(30m 0s by ", "because Priority", "Requested", "Memory      2 GiB"}, []string{"started", "wall", "p95"},
 			"Efficiency not available for jobs in the PENDING state.\n"},
 		"began since": {one("pending", func(w *client.Workload) { w.Running, w.CPUSeconds, w.Start, w.WallSeconds = true, &cpu, *ago(1), 60 }), "running",
 			[]string{"started", "after 29m 0s in the queue", "wall 1m 0s"}, []string{"waits"}, "State: RUNNING\n"},

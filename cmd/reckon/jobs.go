@@ -53,7 +53,7 @@ Without --since it covers the 24 hours before now, or before --until. "-" means
 not measured. ` + "`reckon job ID`" + ` shows one of them in full.`,
 		Example: `  reckon jobs                                  the last day
   reckon jobs --since 1h --running             what is running now
-  reckon jobs --owner alice --sort memory      by peak memory
+  reckon jobs --owner alice --sort memory      by peak memory, page cache included
   reckon jobs --kind slurm --name 'train*' --since 2026-11-01
   reckon jobs --since 7d --min-cpu 3600 --format csv > week.csv
   reckon jobs -u alice -S 7d -s F,OOM,TO       as with sacct: what failed in a week
@@ -205,14 +205,14 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 }
 
 func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
-	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|NODES:s8o7|START:o4|WALL:r|CPU TIME:r|CORES:r|P95:ro2|PEAK MEM:r|READ:ro5" +
+	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|NODES:s8o7|START:o4|WALL:r|CPU TIME:r|CORES:r|P95:ro2|MEM NEEDED:r|READ:ro5" +
 		"|WRITTEN:ro5|NETWORK:ro8|ENERGY:ro3|PROCS:ro6|GPU:rx|GPU MEM:ro1x|GPU WATTS:ro5x|STATE")
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
-		t.Add(calledName(w), w.ID, usersOf(&w), nodeList(w.Nodes), term.Clock(w.Start, now),
+		t.Add(calledName(w), w.ID, usersOf(&w), nodeList(w.Nodes), startText(w, now),
 			is("wall_seconds", term.Seconds(&w.WallSeconds)), is("cpu_seconds", term.Seconds(w.CPUSeconds)),
 			is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
-			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)),
+			m.memoryCell(&w), is("io_read_bytes", term.Bytes(w.ReadBytes)),
 			is("io_write_bytes", term.Bytes(w.WriteBytes)),
 			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Energy(w.EnergyJoules)),
 			is("processes", term.Number(w.Processes)), is("gpu_seconds", term.Cores(gpuMean(w.GPUSeconds, &w))),

@@ -19,6 +19,9 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if args[0] == "seff" && !cmd.HasParent() {
+		return fmt.Errorf("%s; `reckon job %s --seff` prints what seff does", text, strings.Join(append(args[1:], "ID")[:1], ""))
+	}
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
@@ -35,8 +38,33 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 	return errors.New(text)
 }
 
-// flagError explains what a flag accepts, where the library only reports a parse error.
-func flagError(err error) error {
+// slurmFlag returns what stands for an option of Slurm's commands; empty for other words.
+func slurmFlag(name string) string {
+	return map[string]string{
+		"starttime": "give -S", "endtime": "give -E", "jobs": "give -j", "job": "give -j", "format": "give -o",
+		"long": "give -o with columns",
+		"l":    "give -o with columns", "q": "give -o id,qos for the quality of service",
+		"qos": "give -o id,qos for the quality of service",
+		"a":   "leave it out: all that you may see are listed", "allusers": "leave it out: all that you may see are listed",
+		"X": "leave it out: a job is one line", "allocations": "leave it out: a job is one line",
+		"n": "give --format csv for programs", "noheader": "give --format csv for programs", "P": "give --format csv",
+		"parsable2": "give --format csv", "parsable": "give --format csv", "r": "give -p", "L": "give --site", "M": "give --site",
+		"clusters": "give --site", "uid": "give -u", "nodelist": "give -N",
+	}[name]
+}
+
+// flagError explains what a flag accepts, where the library only reports a parse error, and what stands for a flag of Slurm in lists.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && cmd.Flags().Lookup("columns") != nil {
+		if hint := slurmFlag(unknown.GetSpecifiedName()); hint != "" {
+			return fmt.Errorf("%w: %s", err, hint)
+		}
+	}
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.GetFlag().Name == "format" && cmd.Flags().Lookup("columns") != nil {
+		return fmt.Errorf("%w; columns are chosen with -o", err)
+	}
 	var none *pflag.ValueRequiredError
 	if errors.As(err, &none) {
 		f := none.GetFlag()

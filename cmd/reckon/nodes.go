@@ -343,18 +343,23 @@ func share(part, whole *float64) *float64 {
 // printMissing lists sensors that do not work, each reason once for many nodes.
 func printMissing(s term.Screen, nodes []client.Node) error {
 	type gap struct{ sensor, reason string }
-	where := map[gap][]string{}
+	where, absent := map[gap][]string{}, map[string]bool{}
 	for _, n := range nodes {
 		for _, x := range n.Sensors {
-			if !x.Up {
-				g := gap{x.Sensor, x.Reason}
+			if g := (gap{x.Sensor, x.Reason}); !x.Up {
 				where[g] = append(where[g], n.Node)
+				absent[x.Sensor] = absent[x.Sensor] || notThere(x.Reason)
 			}
 		}
 	}
 	if len(where) == 0 {
 		return nil
 	}
+	maps.DeleteFunc(absent, func(_ string, is bool) bool { return !is })
+	if len(absent) <= absentShown {
+		clear(absent)
+	}
+	maps.DeleteFunc(where, func(g gap, _ []string) bool { return absent[g.sensor] && notThere(g.reason) })
 	gaps := make([]gap, 0, len(where))
 	for g := range where {
 		gaps = append(gaps, g)
@@ -378,7 +383,23 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 			return err
 		}
 	}
-	return nil
+	if len(absent) == 0 {
+		return nil
+	}
+	line := fmt.Sprintf("  not there, or not set up (--format json has the reasons): %s",
+		strings.Join(slices.Sorted(maps.Keys(absent)), ", "))
+	_, err := fmt.Fprintln(s, s.Fold(term.Safe(line), 4))
+	return err
+}
+
+// absentShown is the number of absent sensors of which each has a line.
+const absentShown = 3
+
+// notThere reports whether a sensor has nothing to read: its hardware is not in the machine, or nobody set it up. The reasons of sensors
+// begin so; others say what stands in the way.
+func notThere(reason string) bool {
+	return slices.ContainsFunc([]string{"no ", "not a ", "the kernel shows no "},
+		func(s string) bool { return strings.HasPrefix(reason, s) })
 }
 
 // printAsOf says when a list of nodes was read, if that was before the question.

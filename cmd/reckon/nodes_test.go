@@ -43,3 +43,31 @@ func TestNodesOfSlurm(t *testing.T) {
 		t.Errorf("an escape sequence of a reason reaches the terminal: %q", out.String())
 	}
 }
+
+// Sensors of hardware that a machine does not have are one line where there are more than a few; what stands in the way of one has its own.
+func TestNodesWithoutHardware(t *testing.T) {
+	n := client.Node{Node: "a", Agent: true, Up: true}
+	for sensor, reason := range map[string]string{"rapl": "the kernel shows no power capping zones", "tegra": "not a Tegra board", "nvml": "no NVIDIA driver",
+		"scrape": "no targets with figures of their own are configured", "resctrl": "the processor monitors neither caches nor memory bandwidth, or its resctrl is not mounted"} {
+		n.Sensors = append(n.Sensors, client.Sensor{Sensor: sensor, Reason: reason})
+	}
+	for few, want := range map[bool]string{
+		false: "resctrl: the processor monitors neither caches nor memory bandwidth, or its resctrl is not mounted\n" +
+			"  not there, or not set up (--format json has the reasons): nvml, rapl, scrape, tegra\n",
+		true: "  rapl: the kernel shows no power capping zones\n",
+	} {
+		one := n
+		if few {
+			one.Sensors = nil
+			for _, s := range n.Sensors {
+				if s.Sensor == "rapl" || s.Sensor == "nvml" {
+					one.Sensors = append(one.Sensors, s)
+				}
+			}
+		}
+		var out strings.Builder
+		if err := printMissing(term.Screen{Writer: &out}, []client.Node{one}); err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("no %q at the end of\n%s%v", want, out.String(), err)
+		}
+	}
+}

@@ -95,9 +95,9 @@ To measure one command, no server is needed:
 	g.registerStages()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if word := cmd.Flags().Args(); cmd == root && len(word) > 0 { // sacct -j 1: the command is unknown, not the flag
-			return usage(cmd, subcommandOnly(cmd, word[:1]))
+			return usage(cmd, subcommandOnly(cmd, word))
 		}
-		return usage(cmd, flagError(err))
+		return usage(cmd, flagError(cmd, err))
 	})
 	for _, part := range groups() {
 		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})

@@ -214,7 +214,7 @@ func groupColumns(list client.UsageList) (columns []term.Column) {
 func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	columns := append(groupColumns(list),
 		term.Columns(
-			"CPU HOURS:r|OF USED:ro8|OF CAPACITY:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|"+
+			"CPU HOURS:r|OF USED:ro8|OF CAPACITY:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|GPU ALLOC:ro4x|"+
 				"READ:ro5|WRITTEN:ro5|NETWORK:ro6|ENERGY:ro3")...)
 	node := slices.Contains(list.By, "node")
 	if node {
@@ -229,6 +229,7 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 			is("cpu_seconds", term.Percent(r.CapacityShare)),
 			is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
 			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)),
+			is("held_gpu_seconds", term.Hours(r.HeldGPUSeconds)),
 			is("io_read_bytes", term.Bytes(r.ReadBytes)),
 			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)),
 			is("energy_joules", term.Energy(r.EnergyJoules)))
@@ -306,6 +307,9 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		gpus := ""
 		if p.RequestGPUs != nil && *p.RequestGPUs > 0 {
 			gpus = " and " + term.Number(p.RequestGPUs) + " GPUs"
+			if *p.RequestGPUs == 1 {
+				gpus = " and 1 GPU"
+			}
 		}
 		wait, cores := "wait", "cores"
 		if p.Workloads == 1 {

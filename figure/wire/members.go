@@ -15,10 +15,11 @@ type Members struct {
 	Account   string `json:"account,omitempty"`   // Project or account it is charged to.
 	Partition string `json:"partition,omitempty"` // Partition of the latest member.
 
-	Waiting bool         `json:"waiting,omitempty"` // Whether there are pending tasks that are not yet jobs of their own.
-	States  []StateCount `json:"states"`            // How many members are in which state, the most frequent first.
-	Submit  *time.Time   `json:"submit"`            // Submit time of the first.
-	Start   *time.Time   `json:"start"`             // When the first began.
+	Waiting bool `json:"waiting,omitempty"` // Whether there are pending tasks that are not yet jobs of their own.
+	// How many are in which state, the most frequent first; tasks that wait are pending and no members.
+	States []StateCount `json:"states"`
+	Submit *time.Time   `json:"submit"` // Submit time of the first.
+	Start  *time.Time   `json:"start"`  // When the first began.
 	// End of the last; null while one is running or pending, or if one's end is unknown.
 	End  *time.Time `json:"end"`
 	Sums MemberSums `json:"sums"` // Figures of all members together.

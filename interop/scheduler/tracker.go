@@ -205,6 +205,14 @@ func (j *Job) join(next *Job) {
 // sameSecond reports whether two times written in whole seconds may be equal.
 func sameSecond(d time.Duration) bool { return d > -2*time.Second && d < 2*time.Second }
 
+// written returns the name of a job as its owner wrote it: accounting of Slurm replaces quotes.
+func written(name, was string) string {
+	if name == strings.ReplaceAll(was, `"`, "`") {
+		return was
+	}
+	return name
+}
+
 // merge takes over a record; its empty fields keep their earlier values. A job that ended
 // does not start again: that would be another run.
 func (l *run) merge(j *Job) {
@@ -234,6 +242,7 @@ func (l *run) merge(j *Job) {
 			*f.to = *f.from
 		}
 	}
+	n.Name = written(n.Name, was.Name)
 	if n.Start.IsZero() && !slurmtext.Waits(n.State) {
 		n.Start = was.Start
 	}

@@ -287,6 +287,26 @@ func TestTimesAreNeverAhead(t *testing.T) {
 	expect(t, "our clock was set back", b.Collect(at(5)), "10.002s: slurm/1 from 6 to 4 -running completed.")
 }
 
+// TestNameOfTheController: accounting of Slurm writes ` for ", and the name of a job stays as its owner wrote it.
+func TestNameOfTheController(t *testing.T) {
+	b := NewJobTracker(workload.Slurm)
+	j := job("1", "running", 5, 6, 0)
+	j.Name = `say "hi" ` + "`now`"
+	b.UpdateQueue(at(10), []Job{j}, true)
+	b.Collect(at(10))
+	j = job("1", "completed", 5, 6, 20)
+	j.Name = "say `hi` `now`"
+	b.UpdateQueue(at(40), nil, true)
+	b.UpdateAccounting([]Job{j})
+	for _, batch := range b.Collect(at(40)) {
+		for _, s := range batch.Samples {
+			if s.Series.Desc == info && s.Series.Values[4] != `say "hi" `+"`now`" {
+				t.Errorf("the name is %q", s.Series.Values[4])
+			}
+		}
+	}
+}
+
 // TestNamesThatAreNoText: whatever the name of a job, its labels are one line of valid text, sent once.
 func TestNamesThatAreNoText(t *testing.T) {
 	for _, name := range []string{"a|b UserId=root(0)", "new\nline", "bad\xff\xfeutf", "\x00\x1b[31m", strings.Repeat("x", 5000)} {

@@ -366,7 +366,7 @@ func clientTexts() map[string]string {
 		"Members.partition":                              "Partition of the latest member.",
 		"Members.site":                                   "Site that it ran on.",
 		"Members.start":                                  "When the first began.",
-		"Members.states":                                 "How many members are in which state, the most frequent first.",
+		"Members.states":                                 "How many are in which state, the most frequent first; tasks that wait are pending and no members.",
 		"Members.submit":                                 "Submit time of the first.",
 		"Members.sums":                                   "Figures of all members together.",
 		"Members.verdicts":                               "Remarks on the whole, most severe first.",
