@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -138,6 +139,21 @@ var imageReasons = map[string]string{
 	"CreateContainerError":       "the events of the pod have the error of the container runtime",
 	"RunContainerError":          "the events of the pod have the error of the container runtime",
 }
+
+// NotStarted returns what keeps a container from being started, by the kubelet's reason for which it waits; false for one that is being
+// started, or ended fewer times than shows that it always does.
+func NotStarted(reason string, restarts float64) (why string, ok bool) {
+	switch do := imageReasons[reason]; {
+	case do != "":
+		return reason + "; " + do, true
+	case reason == crashLoop && restarts >= leastRestarts:
+		return reason + ": it ends again and again, " + format.Count(restarts) + " times by now", true
+	}
+	return "", false
+}
+
+// leastRestarts is how often a container has been restarted that ends again and again.
+const leastRestarts = 3
 
 // outOfMemory reports that the kernel killed processes, or a step, for lack of memory. A step
 // started within the job is named; the batch script is not.

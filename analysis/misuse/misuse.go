@@ -60,7 +60,8 @@ type Workload struct {
 
 	Last    time.Time // the end, or the latest sample
 	Running bool
-	// Stuck is a sentence that explains why it can never start; empty for work that runs, ended or will start.
+	// Stuck is a sentence that explains why it can never start or, of pods that run, why one of their containers does not; empty for
+	// other work that runs, ended or will start.
 	// Waited is how long it has waited, in seconds.
 	Stuck  string
 	Waited float64

@@ -108,7 +108,10 @@ type Needs struct {
 
 // judges reports whether the rule judges a run.
 func (n *Needs) judges(w *Workload) bool {
-	if n.Waiting != (w.Stuck != "") {
+	if n.Waiting {
+		return w.Stuck != ""
+	}
+	if w.Stuck != "" && !w.Running {
 		return false
 	}
 	if n.Running {

@@ -264,6 +264,9 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 			m.Stuck = why
 		}
 	}
+	if m.Running && w.State == "" && w.Reason != "" && w.Restarts != nil {
+		m.Stuck, _ = efficiency.NotStarted(w.Reason, *w.Restarts)
+	}
 	if !w.End.IsZero() {
 		m.Last = w.End
 	}

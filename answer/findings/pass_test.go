@@ -443,6 +443,35 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
+// TestContainerCannotStart: pods that run with a container that the kubelet does not start, for long enough, and often enough where it
+// ends again and again.
+func TestContainerCannotStart(t *testing.T) {
+	num := func(v float64) *float64 { return &v }
+	for _, c := range []struct {
+		reason   string
+		restarts float64
+		minutes  int
+		want     string
+	}{
+		{"ImagePullBackOff", 0, 90, "has a container that does not start: ImagePullBackOff; is the name of the image right, and may the node read the registry?"},
+		{"CrashLoopBackOff", 4, 90, "has a container that does not start: CrashLoopBackOff: it ends again and again, 4 times by now"},
+		{"CrashLoopBackOff", 2, 90, ""}, {"ImagePullBackOff", 0, 5, ""}, {"ContainerCreating", 0, 90, ""}, {"", 9, 90, ""},
+	} {
+		pod := store.Workload{Site: "lab", ID: "deployment/shop/cart", Kind: "deployment", Owner: "shop", Reason: c.reason, Nodes: []string{"n1"},
+			Start: start.Add(time.Duration(100-c.minutes) * time.Minute), Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: num(1), Restarts: num(c.restarts)}}
+		got := ""
+		for _, f := range evaluate(t, node("n1", 4, 1), "", pod) {
+			got += f.Text
+			if f.Rule != misuse.CannotStart || f.Part != "container" || f.Workload != pod.ID {
+				t.Errorf("%+v", f)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v: found %q", c, got)
+		}
+	}
+}
+
 // TestScheduled: on a node of a batch system, owners are compared with their allocations,
 // from the series of the node or from the rows of their jobs.
 func TestScheduled(t *testing.T) {

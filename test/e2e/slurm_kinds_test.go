@@ -105,6 +105,34 @@ func (c *cluster) jobKinds() []*jobKind {
 			pause(8 * time.Second)
 			c.run("scontrol", "resume", id)
 		}, state: "completed"},
+		{what: "children left at the end", script: "LOAD -hold 10m & LOAD -hold 10m & LOAD -burn 1s", options: []string{two}, state: "completed", never: []string{"exit code"}},
+		{what: "a name of two words and quotes", script: "LOAD -burn 1s", options: []string{two, "-J", "say \"hi\" `now`"}, state: "completed", measure: func(r *kindResult, _ *cluster, _ *up) {
+			if want := "say \"hi\" `now`"; r.detail.Name != want {
+				r.errorf("its name is %q, want %q", r.detail.Name, want)
+			}
+		}},
+		{what: "idle but for a burst", script: "LOAD -burn 117ms -hold 34s", options: []string{one}, state: "completed", must: []string{"idle"}},
+		{what: "idle on two cores", script: "LOAD -burn 300ms -hold 38s", options: []string{one, "-c2"}, state: "completed", must: []string{"idle"}},
+		{what: "exit code 137 of its own", script: "LOAD -burn 1s; exit 137", options: []string{two}, state: "failed", must: []string{"failed.signal"}, says: []string{"signal 9 (killed)"}},
+		{what: "a file that is no program", script: "LOAD -burn 1s; /etc/passwd", options: []string{two}, state: "failed", must: []string{"failed"}, says: []string{"it failed with exit code 126, which a shell returns for a command that it cannot execute"}},
+		{what: "its output cannot be written", script: "LOAD -burn 1s", options: []string{two, "-o", "/nosuchfolder/out"}, state: "failed", must: []string{"failed"}, says: []string{"its output file or directory is not writable"}},
+		{what: "450 of 500 MiB needed", script: "LOAD -alloc 471859200 -hold 20s", options: []string{one, "--mem=500M"}, state: "completed", must: []string{"memory.tight"}, says: []string{"little room for a run that needs more"}, measure: (*kindResult).peak},
+		{what: "all the memory of its node", script: "LOAD -burn 1s -hold 3s", options: []string{two, "--mem=0"}, state: "completed", never: []string{"killed"}},
+		{what: "a program with a time limit of its own", script: "timeout 3 LOAD -hold 10m; LOAD -burn 1s; true", options: []string{two}, state: "completed", never: []string{"exit code", "time limit"}},
+		{what: "four steps at a time", script: "for i in 1 2 3 4; do srun --overlap LOAD -burn 300ms -hold 2s & done; wait", options: []string{two}, state: "completed"},
+		{what: "two tasks on a node", script: "srun -n2 LOAD -burn 1s -hold 2s", options: []string{one, "-n2"}, state: "completed"},
+		{what: "of a low priority of its own", script: "nice -n 19 LOAD -burn 1s", options: []string{two}, state: "completed"},
+		{what: "a process that leaves its session", script: "setsid LOAD -burn 1s -hold 2s & sleep 5", options: []string{two}, state: "completed"},
+		{what: "a process without a parent", script: "(setsid sh -c 'LOAD -burn 1s' &) ; sleep 5", options: []string{two}, state: "completed"},
+		{what: "threads that end", script: "LOAD -threads 200 -dir /tmp -delete -hold 1s", options: []string{two}, state: "completed"},
+		{what: "array of 2 tasks, one at a time", script: "LOAD -burn 300ms -hold 2s", options: []string{two, "--array=1-2%1"}, state: "completed", measure: func(r *kindResult, _ *cluster, u *up) {
+			var m client.Members
+			u.get("/api/reckon/v1/members/slurm/"+r.raw, &m)
+			if got := fmt.Sprint(m.States); len(m.Members) != 2 || got != "[{completed 2}]" {
+				r.errorf("%d members: %s", len(m.Members), got)
+			}
+		}},
+		{what: "queued again by root", script: "LOAD -burn 1s -hold 15s", options: []string{one, "--requeue"}, turn: 1, act: scontrol("requeue", "ID"), state: "completed", runs: 2, must: []string{"before"}},
 		{what: "cancelled while it is suspended", script: "LOAD -burn 1s -hold 10m", options: []string{one}, act: func(id string) {
 			c.run("scontrol", "suspend", id)
 			pause(35 * time.Second) // the queue is asked meanwhile
