@@ -121,9 +121,9 @@ func (c *Chart) labels() ([]string, float64) {
 	}
 	labels := make([]string, height+1)
 	labels[0] = c.Format(&top)
-	if height >= 4 {
-		half := top / 2
-		labels[height/2] = c.Format(&half)
+	half := top / 2
+	if text := c.Format(&half); height >= 4 && text != labels[0] { // both may be "< 0.001"
+		labels[height/2] = text
 	}
 	zero := 0.0
 	labels[height] = c.Format(&zero)

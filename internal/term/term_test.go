@@ -217,6 +217,10 @@ func TestChart(t *testing.T) {
 			}
 		}
 	}
+	tiny := Screen{}.Draw(Chart{Points: []Point{{Time: start, Value: ptr(2e-5)}, {Time: start.Add(time.Minute), Value: ptr(1e-5)}}, Format: Cores, Width: 40, Height: 4})
+	if strings.Count(tiny, "< 0.001") != 1 {
+		t.Errorf("the same label twice:\n%s", tiny)
+	}
 	if got := (Screen{}).Draw(Chart{Title: "GPU", Points: []Point{{Time: start}}, Format: Cores}); got != "GPU: nothing was measured\n" {
 		t.Errorf("a chart of nothing: %q", got)
 	}
