@@ -42,8 +42,10 @@ type BuilderOptions struct {
 	// SaveEvery is how often the builder's own state is saved; 0 is 5 min. After a kill
 	// that much is read again.
 	SaveEvery time.Duration
-	Logger    *slog.Logger
-	Clock     func() time.Time
+	// Progress hears now and then how far history is taken in, for people; nil if nobody does.
+	Progress func(text string)
+	Logger   *slog.Logger
+	Clock    func() time.Time
 }
 
 // Builder keeps a catalogue up to date with the series. For each workload that runs
@@ -103,6 +105,9 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
 	}
 	b := &Builder{q: q, cat: c, o: o}
 	b.roll = b.newRoller()
@@ -345,6 +350,7 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 		return n, err
 	}
 	b.at = to
+	b.o.Progress("jobs taken into the catalogue up to " + to.UTC().Format("2006-01-02 15:04"))
 	b.forget(to)
 	err = b.cat.SetWatermark(ctx, to)
 	b.wrote = b.wrote || err == nil

@@ -135,7 +135,7 @@ func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldes
 			whole = append(whole, [2]time.Time{from, to})
 		}
 	}
-	h := &historyPass{r: b.roll, last: map[uint64]point{}}
+	h := &historyPass{r: b.roll, progress: b.o.Progress, last: map[uint64]point{}}
 	for _, r := range whole {
 		if err := h.hours(ctx, r[0], r[1], oldest); err != nil {
 			return err

@@ -29,6 +29,7 @@ type imports struct {
 	builder *catalogue.Builder
 	dir     string
 	site    string
+	leaves  bool // an import ends where it is when its context does: the next one finishes it
 }
 
 var _ api.Import = (*imports)(nil)
@@ -74,12 +75,16 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 			broken = im.Sonar(ctx, name, in)
 		}
 	}
-	// What was read before something broke is written, and known when it comes again.
-	got, err := im.Finish(context.WithoutCancel(ctx))
+	if !i.leaves { // what was read before something broke is written, and known when it comes again
+		ctx = context.WithoutCancel(ctx)
+	} else if ctx.Err() != nil {
+		return client.ImportResult{}, ctx.Err()
+	}
+	got, err := im.Finish(ctx)
 	if err = errors.Join(broken, err); err != nil && len(got.Ranges) == 0 {
 		return client.ImportResult{}, err
 	}
-	rows, historyErr := i.builder.History(context.WithoutCancel(ctx), got.Ranges, got.Gone...)
+	rows, historyErr := i.builder.History(ctx, got.Ranges, got.Gone...)
 	if err = errors.Join(err, historyErr); err == nil {
 		err = im.Done()
 	}
@@ -109,15 +114,16 @@ func (i *imports) waggle(ctx context.Context, o client.ImportOptions, next func(
 
 func result(r importer.Result, rows int) client.ImportResult {
 	out := client.ImportResult{
-		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured, Waiting: r.Waiting,
+		Files: r.Files, Unread: r.Unread, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured,
+		Waiting:    r.Waiting,
 		Heartbeats: r.Heartbeats, Refused: r.Refused,
-		Workloads: r.Workloads, Samples: r.Samples, Rows: rows, BadCount: r.BadCount, Bad: []client.ImportBad{},
+		Workloads: r.Workloads, Samples: r.Samples, Rows: rows, BadCount: r.BadCount, Bad: []client.ImportBad{}, BadFields: r.BadFields,
 	}
 	if !r.From.IsZero() {
 		out.From, out.To = &r.From, &r.To
 	}
 	for _, b := range r.Bad {
-		out.Bad = append(out.Bad, client.ImportBad{File: b.File, Line: b.Line, Error: b.Err})
+		out.Bad = append(out.Bad, client.ImportBad{File: b.File, Line: b.Line, Error: b.Err, Count: b.Count})
 	}
 	return out
 }
@@ -138,8 +144,8 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 		return r, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	i := &imports{series: series, builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log}),
-		dir: filepath.Join(data, "imports")}
+	i := &imports{series: series, dir: filepath.Join(data, "imports"), leaves: true,
+		builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log, Progress: o.Progress})}
 	var open io.Closer
 	defer func() {
 		if open != nil {

@@ -19,11 +19,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"reckon/figure/format"
 	"reckon/server"
 	"reckon/web/client"
 )
@@ -148,6 +150,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 		return err
 	}
 	began := time.Now()
+	told := f.showProgress(g.stderr, files)
 	var r client.ImportResult
 	if f.data != "" {
 		log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -159,7 +162,15 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 		}
 		r, err = c.Import(ctx, f.ImportOptions, files)
 	}
-	if err != nil {
+	told()
+	switch {
+	case err != nil && ctx.Err() != nil && f.data == "":
+		fmt.Fprintln(g.stderr, "interrupted: the server finishes what it was sent; give the same files again for the rest")
+		return err
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(g.stderr, "interrupted: give the same files again, and the import goes on")
+		return err
+	case err != nil:
 		return err
 	}
 	if f.format.value == "json" {
@@ -169,11 +180,62 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	} else {
 		err = showImport(g, r, time.Since(began))
 	}
-	if err == nil && r.Useless() {
+	switch {
+	case err != nil:
+	case r.Useless():
 		err = fmt.Errorf("nothing was imported: no record of %s can be read in the input", f.Format)
+	case r.Unread > 0:
+		err = fmt.Errorf("no record can be read in %d of %s", r.Unread, many(r.Files, "file"))
 	}
 	return err
 }
+
+// showProgress prints a line on how far the import is every ten seconds, until the function that it returns is called. It counts
+// what is read of the files.
+func (f *importFlags) showProgress(w io.Writer, files []client.ImportFile) (stop func()) {
+	var now atomic.Pointer[string]
+	var read atomic.Int64
+	f.Progress = func(text string) { now.Store(&text) }
+	for i := range files {
+		file := files[i]
+		files[i].Open = func() (io.ReadCloser, error) {
+			in, err := file.Open()
+			if err != nil {
+				return nil, err
+			}
+			return struct {
+				io.Reader
+				io.Closer
+			}{readFunc(func(b []byte) (int, error) {
+				n, err := in.Read(b)
+				f.Progress(fmt.Sprintf("%s read, file %d of %d: %s", format.Bytes(float64(read.Add(int64(n)))), i+1, len(files), file.Name))
+				return n, err
+			}), in}, nil
+		}
+	}
+	began, done := time.Now(), make(chan struct{})
+	tick := time.NewTicker(progressEvery)
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				if text := now.Load(); text != nil {
+					fmt.Fprintf(w, "%.0f s: %s\n", time.Since(began).Seconds(), oneLine(errors.New(*text)))
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+const progressEvery = 10 * time.Second
+
+type readFunc func(b []byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
 
 // many formats a number of things; several is an irregular plural.
 func many(n int, thing string, several ...string) string {
@@ -190,14 +252,20 @@ func many(n int, thing string, several ...string) string {
 
 // showImport prints the result of an import.
 func showImport(g *globals, r client.ImportResult, took time.Duration) error {
+	listed := 0
 	for _, b := range r.Bad {
 		where := b.File
 		if b.Line > 0 {
 			where = fmt.Sprintf("%s:%d", b.File, b.Line)
 		}
-		fmt.Fprintln(g.stderr, oneLine(fmt.Errorf("%s: %s", where, b.Error)))
+		text := b.Error
+		if b.Count > 1 {
+			text += fmt.Sprintf(" (and %d more of this kind)", b.Count-1)
+		}
+		fmt.Fprintln(g.stderr, oneLine(fmt.Errorf("%s: %s", where, text)))
+		listed += b.Count
 	}
-	if more := r.BadCount - len(r.Bad); more > 0 {
+	if more := r.BadCount + r.BadFields - listed; more > 0 {
 		fmt.Fprintf(g.stderr, "and %d more that cannot be parsed\n", more)
 	}
 	var b strings.Builder
@@ -215,6 +283,9 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	}
 	if n := r.BadCount - r.Refused; n > 0 {
 		fmt.Fprintf(&b, "; %s could not be read", many(n, "line or document", "lines or documents"))
+	}
+	if r.BadFields > 0 {
+		fmt.Fprintf(&b, "; %s could not be read", many(r.BadFields, "field"))
 	}
 	fmt.Fprintf(&b, "\n%s, %s in %.1f s", many(r.Workloads, "workload"), many(r.Samples, "sample"), took.Seconds())
 	if r.From != nil && r.To != nil {

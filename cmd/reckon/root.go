@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -225,6 +226,9 @@ func execute(ctx context.Context, d deps, args []string) int {
 		code = 2 // a wrong parameter, or an unknown name
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		if strings.HasPrefix(context.Cause(ctx).Error(), syscall.SIGTERM.String()) {
+			return 143
+		}
 		return 130 // ended by a signal, as in shells
 	}
 	if text := oneLine(err); text != "" {

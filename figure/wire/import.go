@@ -4,17 +4,19 @@ import (
 	"time"
 )
 
-// ImportBad is a piece of input that could not be read.
+// ImportBad is a piece of input that could not be read. Errors that differ in their numbers only are one.
 type ImportBad struct {
-	File  string `json:"file"`  // File that it is in.
-	Line  int    `json:"line"`  // Line number; 0 if the error is not in one line.
-	Error string `json:"error"` // The error.
+	File  string `json:"file"`  // File that the first is in.
+	Line  int    `json:"line"`  // Its line number; 0 if the error is not in one line.
+	Error string `json:"error"` // Its error.
+	Count int    `json:"count"` // How many there are.
 }
 
 // ImportResult is the result of an import. Records are processes in samples of sonar, jobs of sacct and measurements
 // of Waggle; each is counted in one of the fields from taken to refused.
 type ImportResult struct {
 	Files      int `json:"files"`      // Files that were read.
+	Unread     int `json:"unread"`     // Those of them in which no record could be read.
 	Records    int `json:"records"`    // Records in them: processes in readings of sonar, jobs of sacct.
 	Taken      int `json:"taken"`      // New ones.
 	Known      int `json:"known"`      // Those that were imported before, or are there twice.
@@ -23,14 +25,15 @@ type ImportResult struct {
 	Heartbeats int `json:"heartbeats"` // Signs of life of nodes on which nothing ran.
 	// Those of the future, or of which the node cannot have given so much; they are also in bad_count.
 	Refused   int         `json:"refused"`
-	Resumed   bool        `json:"resumed"`   // An earlier import had been cut off; this one finished it.
-	Workloads int         `json:"workloads"` // Workloads that got something new.
-	Samples   int         `json:"samples"`   // Samples written.
-	Rows      int         `json:"rows"`      // Rows of the catalogue written.
-	From      *time.Time  `json:"from"`      // Earliest time of the imported data.
-	To        *time.Time  `json:"to"`        // Latest time in it.
-	BadCount  int         `json:"bad_count"` // Lines that could not be read.
-	Bad       []ImportBad `json:"bad"`       // The first hundred of them.
+	Resumed   bool        `json:"resumed"`    // An earlier import had been cut off; this one finished it.
+	Workloads int         `json:"workloads"`  // Workloads that got something new.
+	Samples   int         `json:"samples"`    // Samples written.
+	Rows      int         `json:"rows"`       // Rows of the catalogue written.
+	From      *time.Time  `json:"from"`       // Earliest time of the imported data.
+	To        *time.Time  `json:"to"`         // Latest time in it.
+	BadCount  int         `json:"bad_count"`  // Lines that could not be read.
+	Bad       []ImportBad `json:"bad"`        // The first hundred kinds of them, and of fields.
+	BadFields int         `json:"bad_fields"` // Fields that could not be read, of records that were taken without them.
 }
 
 // Useless reports whether nothing in the input could be read.

@@ -96,23 +96,25 @@ type point struct {
 	v float64
 }
 
-// book collects points by series; several runs of one id share a series.
-type book map[string]*line
+// book collects points of one id by series; several runs of it share a series.
+type book []line
 
 type line struct {
+	hash   uint64
 	labels labels.Labels
 	points []point
 }
 
-func (b book) add(t int64, v float64, name string, lists ...[]string) {
+func (b *book) add(t int64, v float64, name string, lists ...[]string) {
 	l := makeLabels(name, lists...)
-	key := l.String()
-	s := b[key]
-	if s == nil {
-		s = &line{labels: l}
-		b[key] = s
+	hash := l.Hash()
+	i := slices.IndexFunc(*b, func(x line) bool { return x.hash == hash })
+	if i < 0 {
+		i = len(*b)
+		*b = slices.Grow(*b, 1)[:i+1]
+		(*b)[i] = line{hash, l, (*b)[i].points[:0]} // with the room of an earlier one
 	}
-	s.points = append(s.points, point{t, v})
+	(*b)[i].points = append((*b)[i].points, point{t, v})
 }
 
 // flushJobs writes the pending jobs.
@@ -120,6 +122,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	if len(im.jobs) == 0 {
 		return nil
 	}
+	slices.SortStableFunc(im.jobs, func(a, b sacct.Job) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.ID, b.ID)) })
 	from, to := int64(math.MaxInt64), int64(0)
 	for i := range im.jobs {
 		j := &im.jobs[i]
@@ -136,18 +139,18 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	}
 	b, sites := book{}, map[string]bool{}
 	for i := range im.jobs {
-		im.account(b, &im.jobs[i], measured[i])
-		sites[im.jobs[i].Cluster] = true
-	}
-	im.jobs = im.jobs[:0]
-	for _, key := range sortedKeys(b) {
-		l := b[key]
-		slices.SortStableFunc(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
-		s := im.out.h.Series(l.labels)
-		for _, p := range l.points {
-			im.out.add(s, p.t, p.v)
+		j := &im.jobs[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		im.account(&b, j, measured[i])
+		sites[j.Cluster] = true
+		if i+1 == len(im.jobs) || im.jobs[i+1].ID != j.ID || im.jobs[i+1].Cluster != j.Cluster {
+			im.close(&b)
 		}
 	}
+	clear(im.jobs)
+	im.jobs = im.jobs[:0]
 	for _, site := range sortedKeys(sites) {
 		st, err := im.state(site)
 		if err != nil {
@@ -160,11 +163,24 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	return im.write(ctx, nil)
 }
 
+// close adds the series of an id to what is written.
+func (im *Importer) close(b *book) {
+	for i := range *b {
+		l := &(*b)[i]
+		slices.SortStableFunc(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
+		s := im.out.h.Series(l.labels)
+		for _, p := range l.points {
+			im.out.add(s, p.t, p.v)
+		}
+	}
+	*b = (*b)[:0]
+}
+
 // every is how often a total that is spread over time is written: views look back a week.
 const every = 24 * time.Hour
 
 // account writes the series of one job.
-func (im *Importer) account(b book, j *sacct.Job, measured bool) {
+func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 	at := told(j)
 	t := at.UnixMilli()
 	id := string(workload.JobID(j.ID))

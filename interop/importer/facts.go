@@ -18,7 +18,7 @@ func (im *Importer) userName(j *sacct.Job) string {
 
 // allocation writes the allocation of a job at time t, Unix ms, and for a resized job also each
 // earlier allocation at its start.
-func (im *Importer) allocation(b book, j *sacct.Job, base []string, t int64) {
+func (im *Importer) allocation(b *book, j *sacct.Job, base []string, t int64) {
 	sizes := j.Sizes
 	if len(sizes) == 0 {
 		sizes = []sacct.Size{{Start: j.Start, Cores: j.AllocCores, Memory: j.AllocMemory, GPUs: j.AllocGPUs, Nodes: j.AllocNodes}}
@@ -49,7 +49,7 @@ func (im *Importer) allocation(b book, j *sacct.Job, base []string, t int64) {
 }
 
 // steps writes the accounting of the steps of a job.
-func (im *Importer) steps(b book, j *sacct.Job, base []string, t int64) {
+func (im *Importer) steps(b *book, j *sacct.Job, base []string, t int64) {
 	if j.StepCount > 0 {
 		b.add(t, float64(j.StepCount), mSteps, base)
 	}

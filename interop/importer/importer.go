@@ -35,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -69,20 +70,22 @@ type Options struct {
 	Clock  func() time.Time
 }
 
-// Bad is input that could not be read.
+// Bad is input that could not be read: the first of several errors that differ in their numbers only.
 type Bad struct {
-	File string
-	Line int
-	Err  string
+	File  string
+	Line  int
+	Err   string
+	Count int
 }
 
-// maxBad is the number of errors that are listed; all are counted.
+// maxBad is the number of different errors that are listed; all are counted.
 const maxBad = 100
 
 // Result is the result of an import. Records are processes in readings of sonar, and
 // jobs of accounting. Each is counted once in the fields below.
 type Result struct {
 	Files, Records int
+	Unread         int // files in which no record could be read
 	Taken          int // new records
 	Known          int // imported before, or duplicate
 	Measured       int // reckon itself measured that node at that time
@@ -96,6 +99,7 @@ type Result struct {
 	From, To  time.Time
 	BadCount  int
 	Bad       []Bad
+	BadFields int // fields of records that were taken without them
 	// Ranges are the time ranges in which series changed, and Gone workloads that
 	// no longer exist after older readings were imported, for the catalogue.
 	Ranges [][2]time.Time
@@ -110,7 +114,8 @@ type Importer struct {
 	reader *sonar.Reader
 
 	file string
-	rows int // records in the buffer
+	bads map[string]int // places in res.Bad by text
+	rows int            // records in the buffer
 	buf  map[place]map[int64]*reading
 	jobs []sacct.Job // to be written
 	last *sacct.Job  // waits for its steps
@@ -134,13 +139,13 @@ func New(o Options) *Importer {
 	}
 	return &Importer{
 		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}),
-		buf: map[place]map[int64]*reading{}, out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
+		bads: map[string]int{}, buf: map[place]map[int64]*reading{}, out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
 	}
 }
 
 // Sonar imports one input of sonar. An error is that of the store, the reader or the context.
 func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error {
-	im.begin(name)
+	defer im.begin(name)()
 	in, err := im.open(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -174,7 +179,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 
 // Sacct imports one export of sacct.
 func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error {
-	im.begin(name)
+	defer im.begin(name)()
 	in, err := im.open(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -236,15 +241,38 @@ func (im *Importer) damaged(err error) error {
 	return err
 }
 
-func (im *Importer) begin(name string) {
+// begin counts a file; the function that it returns, whether any record of it was read.
+func (im *Importer) begin(name string) func() {
 	im.file = name
 	im.res.Files++
+	records, bad := im.res.Records, im.res.BadCount
+	return func() {
+		if im.res.Records == records && im.res.BadCount > bad {
+			im.res.Unread++
+		}
+	}
 }
 
 func (im *Importer) bad(line int, err error) {
 	im.res.BadCount++
-	if len(im.res.Bad) < maxBad {
-		im.res.Bad = append(im.res.Bad, Bad{File: im.file, Line: line, Err: err.Error()})
+	im.list(line, err)
+}
+
+// badField counts a field that cannot be read of a record that is taken without it.
+func (im *Importer) badField(line int, err error) {
+	im.res.BadFields++
+	im.list(line, fmt.Errorf("%w; the rest of the record is taken", err))
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+func (im *Importer) list(line int, err error) {
+	kind := numbers.ReplaceAllString(err.Error(), "0")
+	if at, ok := im.bads[kind]; ok {
+		im.res.Bad[at].Count++
+	} else if len(im.res.Bad) < maxBad {
+		im.bads[kind] = len(im.res.Bad)
+		im.res.Bad = append(im.res.Bad, Bad{File: im.file, Line: line, Err: err.Error(), Count: 1})
 	}
 }
 

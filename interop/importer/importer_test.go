@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,20 +34,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	dir := t.TempDir()
-	clock := func() time.Time { return now }
-	s, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(dir, "series"), Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	c, err := database.Open(filepath.Join(dir, "catalogue.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return &lab{t: t, dir: dir, store: s, facts: c, b: catalogue.NewBuilder(s, c, catalogue.BuilderOptions{Clock: clock}),
-		o: Options{Store: s, Dir: filepath.Join(dir, "imports"), Clock: clock, Zone: time.UTC}}
+	return openLab(t, t.TempDir())
 }
 
 // take imports texts, in sonar's format unless a name ends in .sacct, and updates the catalogue.

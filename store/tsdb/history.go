@@ -293,6 +293,9 @@ func (h *History) fill(ctx context.Context, cw *chunks.Writer, path string, at i
 		}
 	}
 	for i, p := range parts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := cw.WriteChunks(p.own...); err != nil {
 			return err
 		}

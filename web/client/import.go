@@ -26,6 +26,8 @@ type ImportOptions struct {
 	// (sacct): a name such as Europe/Oslo.
 	Fields string
 	Zone   string
+	// Progress hears now and then what is done, for people; nil if nobody does. It may be called by several goroutines.
+	Progress func(text string)
 }
 
 // Query encodes the options as parameters of POST /api/reckon/v1/import/FORMAT.
@@ -63,6 +65,9 @@ func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile
 	sent := make(chan error, 1)
 	go func() {
 		err := sendFiles(form, files)
+		if o.Progress != nil {
+			o.Progress("all is sent; the server takes it in")
+		}
 		_ = w.CloseWithError(errors.Join(err, form.Close()))
 		sent <- err
 	}()
@@ -78,7 +83,11 @@ func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile
 	}
 	resp, err := c.http.Do(req)
 	_ = body.CloseWithError(io.ErrClosedPipe) // ends the sender, also if the server did not read everything
-	local := <-sent
+	var local error
+	select {
+	case local = <-sent:
+	case <-ctx.Done(): // the sender may wait for its input
+	}
 	if err != nil {
 		if local != nil && !errors.Is(local, io.ErrClosedPipe) {
 			return ImportResult{}, local
