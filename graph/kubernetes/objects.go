@@ -135,7 +135,7 @@ func (s *jobStatus) read() (state string, start, end time.Time) {
 	for _, c := range s.Conditions {
 		switch {
 		case c.Status != "True":
-		case c.Type == "Complete", c.Type == "Failed":
+		case c.Type == "Complete", c.Type == "Completed", c.Type == "Failed": // Completed is a JobSet's
 			return c.Type, start, parseTime(c.LastTransitionTime)
 		case c.Type == "Suspended":
 			state = c.Type
@@ -144,16 +144,31 @@ func (s *jobStatus) read() (state string, start, end time.Time) {
 	return state, start, time.Time{}
 }
 
-// Workload reads a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job.
+// podTemplate is the template of the pods of a workload.
+type podTemplate struct {
+	Metadata meta    `json:"metadata"`
+	Spec     podSpec `json:"spec"`
+}
+
+// jobTemplate is the template of the Jobs of a CronJob or JobSet.
+type jobTemplate struct {
+	Spec struct {
+		Template podTemplate `json:"template"`
+	} `json:"spec"`
+}
+
+// Workload reads a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob or JobSet. The requests of a JobSet are those of one pod of
+// each of its replicated Jobs together.
 func Workload(raw []byte) (object.Workload, error) {
 	var in struct {
 		Kind     string `json:"kind"`
 		Metadata meta   `json:"metadata"`
 		Spec     struct {
-			Template struct {
-				Metadata meta    `json:"metadata"`
-				Spec     podSpec `json:"spec"`
-			} `json:"template"`
+			Template podTemplate `json:"template"`
+			Job      jobTemplate `json:"jobTemplate"`
+			Jobs     []struct {
+				Template jobTemplate `json:"template"`
+			} `json:"replicatedJobs"`
 		} `json:"spec"`
 		Status jobStatus `json:"status"`
 	}
@@ -161,13 +176,25 @@ func Workload(raw []byte) (object.Workload, error) {
 		return object.Workload{}, fmt.Errorf("read a workload: %w", err)
 	}
 	m, t := &in.Metadata, &in.Spec.Template
+	switch {
+	case in.Kind == "CronJob":
+		t = &in.Spec.Job.Spec.Template
+	case len(in.Spec.Jobs) > 0:
+		t = &in.Spec.Jobs[0].Template.Spec.Template
+		for _, j := range in.Spec.Jobs[1:] {
+			more := &j.Template.Spec.Template.Spec
+			t.Spec.Containers = append(t.Spec.Containers, more.Containers...)
+			t.Spec.InitContainers = append(t.Spec.InitContainers, more.InitContainers...)
+			t.Spec.Volumes = append(t.Spec.Volumes, more.Volumes...)
+		}
+	}
 	w := object.Workload{
 		Kind: in.Kind, Namespace: m.Namespace, Name: m.Name, UID: text(m.UID), Owner: m.Namespace, Owners: m.refs(),
 		Scheduler: t.Spec.SchedulerName, Containers: t.Spec.requirements(),
 		AnnotatedRequests: object.Amounts{}, AnnotatedLimits: object.Amounts{},
 		Reads: t.Spec.data(m.Namespace, t.Metadata.Annotations),
 	}
-	if in.Kind == "Job" {
+	if in.Kind == "Job" || in.Kind == "JobSet" {
 		w.State, w.Start, w.End = in.Status.read()
 	}
 	for _, a := range []struct {

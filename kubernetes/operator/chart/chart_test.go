@@ -117,11 +117,12 @@ func TestObjects(t *testing.T) {
 		values, kubernetes string
 		count              int
 	}{
-		"defaults": {kubernetes: "v1.34.4", count: 10}, "everything": {strings.Replace(everything, "90d0h", "2160h", 1), "v1.34.4", 21}, "old": {"", "v1.26.0", 10},
+		"defaults": {kubernetes: "v1.34.4", count: 14}, "everything": {strings.Replace(everything, "90d0h", "2160h", 1), "v1.34.4", 25}, "old": {"", "v1.26.0", 14},
 		"agents only":  {"{server: {enabled: false}, agent: {push: {url: 'https://reckon.example.org:9870', tokenSecret: t, caConfigMap: c}}}", "v1.34.4", 4},
 		"scraped only": {"{server: {enabled: false}, agent: {metrics: {enabled: true}}}", "v1.34.4", 4},
-		"without TLS":  {"{insecure: true, tls: {enabled: false}}", "v1.34.4", 8},
-		"no kubelet":   {"{agent: {kubelet: {enabled: false}}, server: {persistence: {enabled: false}}}", "v1.34.4", 8},
+		"without TLS":  {"{insecure: true, tls: {enabled: false}}", "v1.34.4", 12},
+		"no kubelet":   {"{agent: {kubelet: {enabled: false}}, server: {persistence: {enabled: false}}}", "v1.34.4", 12},
+		"no graph":     {"graph: {enabled: false}", "v1.34.4", 10},
 	} {
 		objects := rendered(t, test.values, func(r *Release) { r.Kubernetes = test.kubernetes })
 		if len(objects) != test.count {
@@ -143,6 +144,8 @@ func TestObjects(t *testing.T) {
 				decode[rbacv1.ClusterRoleBinding](t, o)
 			case "DaemonSet":
 				decode[appsv1.DaemonSet](t, o)
+			case "Deployment":
+				decode[appsv1.Deployment](t, o)
 			case "StatefulSet":
 				decode[appsv1.StatefulSet](t, o)
 			case "NetworkPolicy":
@@ -163,8 +166,13 @@ func TestRights(t *testing.T) {
 	if got := fmt.Sprint(role.Rules); got != fmt.Sprint([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes/pods"}, Verbs: []string{"get"}}}) {
 		t.Errorf("the agent may %s", got)
 	}
-	if roles := slices.Concat(has(objects, "Role"), has(objects, "ClusterRole")); len(roles) != 1 {
+	if roles := slices.Concat(has(objects, "Role"), has(objects, "ClusterRole")); !slices.Equal(roles, []string{"reckon-agent", "reckon-graph"}) {
 		t.Errorf("roles %v", roles)
+	}
+	for _, r := range get[rbacv1.ClusterRole](t, objects, "ClusterRole", "reckon-graph").Rules {
+		if !slices.Equal(r.Verbs, []string{"list", "watch"}) || slices.Contains(r.Resources, "secrets") {
+			t.Errorf("the description of the cluster may %v", r)
+		}
 	}
 	old := get[rbacv1.ClusterRole](t, rendered(t, "agent: {kubelet: {nodesProxy: true}}"), "ClusterRole", "reckon-agent")
 	if got := fmt.Sprint(old.Rules[0].Resources); got != "[nodes/proxy]" {
@@ -222,6 +230,7 @@ func TestToken(t *testing.T) {
 	var config struct {
 		Audience string   `json:"audience"`
 		Agents   []string `json:"agents"`
+		Describe []string `json:"describers"`
 		Admins   []string `json:"admins"`
 		Site     string   `json:"site"`
 		AnyNode  bool     `json:"any_node"`
@@ -230,7 +239,7 @@ func TestToken(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if got := fmt.Sprint(config, audience, pod.ServiceAccountName); got != "{reckon [reckon/reckon-agent] [reckon/reckon] lab false}reckonreckon-agent" {
+	if got := fmt.Sprint(config, audience, pod.ServiceAccountName); got != "{reckon [reckon/reckon-agent] [reckon/reckon-graph] [reckon/reckon] lab false}reckonreckon-agent" {
 		t.Error(got)
 	}
 	plain := get[appsv1.DaemonSet](t, rendered(t, "{insecure: true, tls: {enabled: false}}"), "DaemonSet", "reckon-agent").Spec.Template.Spec

@@ -34,7 +34,7 @@ func TestOperatorGraph(t *testing.T) {
 	}
 	role := get[rbacv1.ClusterRole](t, objects, "ClusterRole", "reckon-operator")
 	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
-		return slices.Equal(r.Resources, []string{"jobs"}) && slices.Equal(r.Verbs, []string{"list", "watch"})
+		return slices.Equal(r.Resources, []string{"jobs", "cronjobs"}) && slices.Equal(r.Verbs, []string{"list", "watch"})
 	}) {
 		t.Error("the operator may not read Jobs")
 	}
@@ -42,8 +42,21 @@ func TestOperatorGraph(t *testing.T) {
 	if !strings.Contains(accounts, "describers: [reckon/reckon-operator]") {
 		t.Error(accounts)
 	}
-	if without := get[corev1.ConfigMap](t, rendered(t, "operator: {enabled: true}"), "ConfigMap", "reckon").Data["kubernetes.yaml"]; strings.Contains(without, "describers") {
+	if without := get[corev1.ConfigMap](t, rendered(t, "{graph: {enabled: false}, operator: {enabled: true}}"), "ConfigMap", "reckon").Data["kubernetes.yaml"]; strings.Contains(without, "describers") {
 		t.Error(without)
+	}
+	// By default a program of its own does it, and the operator where it is there.
+	alone := rendered(t, "{site: lab, logs: {loki: {url: 'http://loki:3100'}}}")
+	args := get[appsv1.Deployment](t, alone, "Deployment", "reckon-graph").Spec.Template.Spec.Containers[0].Args
+	for _, arg := range []string{"--graph-only", "--graph=https://reckon.reckon.svc:9870", "--graph-loki=http://loki:3100", "--graph-site=lab",
+		"--graph-token-file=/var/run/secrets/reckon/token"} {
+		if !slices.Contains(args, arg) {
+			t.Errorf("%s is missing in %v", arg, args)
+		}
+	}
+	if all := rendered(t, "operator: {enabled: true}"); slices.Contains(has(all, "Deployment"), "reckon-graph") ||
+		!slices.Contains(get[appsv1.Deployment](t, all, "Deployment", "reckon-operator").Spec.Template.Spec.Containers[0].Args, "--graph=https://reckon.reckon.svc:9870") {
+		t.Error("two programs describe the cluster, or none")
 	}
 	if _, _, err := render(t, "{operator: {enabled: true, graph: true}, server: {enabled: false}, agent: {metrics: {enabled: true}}}"); err == nil || !strings.Contains(err.Error(), "operator.graph") {
 		t.Errorf("a graph without a server: %v", err)
@@ -54,7 +67,7 @@ func TestOperatorGraph(t *testing.T) {
 // Kubernetes has, and the definitions are those of kubernetes/operator/crd.
 func TestOperatorObjects(t *testing.T) {
 	without, with := rendered(t, ""), rendered(t, logs)
-	if len(with) != len(without)+11 {
+	if len(with) != len(without)+7 {
 		t.Errorf("%d objects more", len(with)-len(without))
 	}
 	for _, name := range []string{"metricsets", "metricruns"} {
@@ -113,7 +126,7 @@ func TestOperatorRights(t *testing.T) {
 		}
 		return out
 	}
-	all := get[rbacv1.ClusterRole](t, rendered(t, logs), "ClusterRole", "reckon-operator")
+	all := get[rbacv1.ClusterRole](t, rendered(t, "{graph: {enabled: false}, "+logs+"}"), "ClusterRole", "reckon-operator")
 	want := []string{"metricsets get,list,watch", "metricsets/status update", "metricsets/finalizers update", "metricruns get,list,create,update", "jobsets get,list,watch,create",
 		"pods get,list,watch", "pods/log get", "services get,create,update", "configmaps get,create", "persistentvolumeclaims get", "events list", "events create,patch"}
 	if got := rights(all.Rules); !slices.Equal(got, want) {

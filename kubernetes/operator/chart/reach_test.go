@@ -48,6 +48,37 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestForecastsAndSignIn: the server gets the InfluxDB and the configuration of the sign-in, with their secrets in files.
+func TestForecastsAndSignIn(t *testing.T) {
+	objects := rendered(t, "{forecasts: {influx: {url: 'http://influx:8086/', org: my lab, bucket: power, tokenSecret: influx}}, oidc: {existingSecret: login}}")
+	args := serverArgs(t, objects)
+	for _, want := range []string{"--set=forecasts-to=http://influx:8086/api/v2/write?org=my+lab&bucket=power&token_file=/etc/reckon/influx/token",
+		"--set=oidc-config=/etc/reckon/oidc/oidc.yaml"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("no %s in %q", want, args)
+		}
+	}
+	paths := map[string]string{}
+	for _, v := range get[appsv1.StatefulSet](t, objects, "StatefulSet", "reckon").Spec.Template.Spec.Volumes {
+		if v.Name != "config" {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.Secret != nil {
+				for _, i := range s.Secret.Items {
+					paths[i.Path] = s.Secret.Name
+				}
+			}
+		}
+	}
+	if paths["influx/token"] != "influx" || paths["oidc/client-secret"] != "login" || paths["oidc/oidc.yaml"] != "login" {
+		t.Error(paths)
+	}
+	if _, _, err := render(t, "forecasts: {influx: {url: 'http://influx:8086'}}"); err == nil || !strings.Contains(err.Error(), "forecasts.influx.org") {
+		t.Error(err)
+	}
+}
+
 // TestAlertsByValues: receivers of simple values are kept in a Secret and never in arguments or a ConfigMap.
 func TestAlertsByValues(t *testing.T) {
 	objects := rendered(t, `alerts:
@@ -69,6 +100,13 @@ server: {extraEnv: [{name: A, value: b}], extraVolumes: [{name: more, emptyDir: 
 	}
 	if len(config.Receivers) != 1 || len(config.Receivers[0]) != 5 || config.Receivers[0]["name"] != config.Route.Receiver {
 		t.Errorf("%+v", config)
+	}
+	test := get[corev1.Pod](t, objects, "Pod", "reckon-test-alerts")
+	if !slices.Equal(test.Spec.Containers[0].Args, []string{"alerts", "test"}) || test.Spec.ServiceAccountName != "reckon" || test.Annotations["helm.sh/hook"] != "test" {
+		t.Errorf("%+v", test)
+	}
+	if slices.Contains(has(rendered(t, ""), "Pod"), "reckon-test-alerts") {
+		t.Error("a test of alerts without receivers")
 	}
 	for _, o := range objects {
 		raw, err := yaml.Marshal(o)

@@ -175,11 +175,7 @@ func (k *cluster) feed() (stop func()) {
 	k.t.Helper()
 	config := rest.CopyConfig(k.config)
 	config.Host = "https://" + k.relay.Addr()
-	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	f, err := New(c, Options{Server: k.graph, Links: telemetry.Links{URL: k.graph, Loki: "http://loki:3100"}, Log: slog.New(slog.NewTextHandler(k.t.Output(), nil))})
+	f, err := New(config, Options{Server: k.graph, Links: telemetry.Links{URL: k.graph, Loki: "http://loki:3100"}, Log: slog.New(slog.NewTextHandler(k.t.Output(), nil))})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
 // Package graphfeed describes a Kubernetes cluster in the knowledge graph of a reckon server: each Deployment, StatefulSet, DaemonSet,
-// Job, ReplicaSet, Pod and Node is a subgraph, written when the object comes, changes what it says, or goes.
+// Job, CronJob, ReplicaSet, Pod and Node, and each JobSet where the cluster has them, is a subgraph, written when the object comes, changes
+// what it says, or goes.
 //
 // Objects are watched by informers that keep only what subgraphs are made of. Changes of one object that follow each other at once are
 // written as one; what did not change is not sent; what could not be sent is tried again, later and later, and never waits for another
@@ -17,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -67,9 +68,13 @@ type written struct {
 const workers = 4
 
 // New makes a feed of a cluster.
-func New(cluster kubernetes.Interface, o Options) (*Feed, error) {
+func New(config *rest.Config, o Options) (*Feed, error) {
 	if o.Delay <= 0 {
 		o.Delay = 250 * time.Millisecond
+	}
+	cluster, err := newClients(config)
+	if err != nil {
+		return nil, err
 	}
 	c, err := newRemote(o)
 	if err != nil {
@@ -84,6 +89,11 @@ func New(cluster kubernetes.Interface, o Options) (*Feed, error) {
 		if o.Namespace != "" && !r.namespaced {
 			continue
 		}
+		if served, err := r.served(cluster); err != nil {
+			return nil, err
+		} else if !served {
+			continue
+		}
 		if err := f.watch(cluster, r); err != nil {
 			return nil, err
 		}
@@ -91,8 +101,8 @@ func New(cluster kubernetes.Interface, o Options) (*Feed, error) {
 	return f, nil
 }
 
-func (f *Feed) watch(cluster kubernetes.Interface, r resource) error {
-	i := cache.NewSharedIndexInformer(r.listerWatcher(cluster, f.o.Namespace, f.o.Log), r.example, 0, cache.Indexers{})
+func (f *Feed) watch(c *clients, r resource) error {
+	i := cache.NewSharedIndexInformer(r.listerWatcher(c, f.o.Namespace, f.o.Log), r.example, 0, cache.Indexers{})
 	if err := i.SetTransform(r.transform(f.o.Log)); err != nil {
 		return err
 	}

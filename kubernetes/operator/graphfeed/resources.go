@@ -3,40 +3,83 @@ package graphfeed
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	apps "k8s.io/api/apps/v1"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 )
 
 // resource is a kind of objects that is watched.
 type resource struct {
 	kind, plural string
-	group        func(kubernetes.Interface) rest.Interface
+	group        func(*clients) rest.Interface
+	optional     bool // not every cluster serves it
 	namespaced   bool
 	example      runtime.Object
 }
 
 func resources() []resource {
-	ofApps := func(c kubernetes.Interface) rest.Interface { return c.AppsV1().RESTClient() }
-	ofCore := func(c kubernetes.Interface) rest.Interface { return c.CoreV1().RESTClient() }
-	ofBatch := func(c kubernetes.Interface) rest.Interface { return c.BatchV1().RESTClient() }
+	ofApps := func(c *clients) rest.Interface { return c.AppsV1().RESTClient() }
+	ofCore := func(c *clients) rest.Interface { return c.CoreV1().RESTClient() }
+	ofBatch := func(c *clients) rest.Interface { return c.BatchV1().RESTClient() }
+	ofJobSets := func(c *clients) rest.Interface { return c.jobSets }
 	return []resource{
-		{"Node", "nodes", ofCore, false, &core.Node{}},
-		{"Deployment", "deployments", ofApps, true, &apps.Deployment{}},
-		{"StatefulSet", "statefulsets", ofApps, true, &apps.StatefulSet{}},
-		{"DaemonSet", "daemonsets", ofApps, true, &apps.DaemonSet{}},
-		{"ReplicaSet", "replicasets", ofApps, true, &apps.ReplicaSet{}},
-		{"Job", "jobs", ofBatch, true, &batch.Job{}},
-		{"Pod", "pods", ofCore, true, &core.Pod{}},
+		{"Node", "nodes", ofCore, false, false, &core.Node{}},
+		{"Deployment", "deployments", ofApps, false, true, &apps.Deployment{}},
+		{"StatefulSet", "statefulsets", ofApps, false, true, &apps.StatefulSet{}},
+		{"DaemonSet", "daemonsets", ofApps, false, true, &apps.DaemonSet{}},
+		{"ReplicaSet", "replicasets", ofApps, false, true, &apps.ReplicaSet{}},
+		{"Job", "jobs", ofBatch, false, true, &batch.Job{}},
+		{"CronJob", "cronjobs", ofBatch, false, true, &batch.CronJob{}},
+		{"JobSet", "jobsets", ofJobSets, true, true, &jobset.JobSet{}},
+		{"Pod", "pods", ofCore, false, true, &core.Pod{}},
 	}
+}
+
+// clients are those of one cluster.
+type clients struct {
+	kubernetes.Interface
+	jobSets rest.Interface
+}
+
+func newClients(config *rest.Config) (*clients, error) {
+	plain, err := kubernetes.NewForConfig(rest.CopyConfig(config))
+	if err != nil {
+		return nil, err
+	}
+	types := runtime.NewScheme()
+	if err := jobset.AddToScheme(types); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(types, jobset.GroupVersion)
+	own := rest.CopyConfig(config)
+	own.GroupVersion, own.APIPath, own.ContentType = &jobset.GroupVersion, "/apis", runtime.ContentTypeJSON
+	own.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
+	jobSets, err := rest.RESTClientFor(own)
+	return &clients{plain, jobSets}, err
+}
+
+// served reports whether the cluster has the API of the resource.
+func (r *resource) served(c *clients) (bool, error) {
+	if !r.optional {
+		return true, nil
+	}
+	list, err := c.Discovery().ServerResourcesForGroupVersion(r.group(c).APIVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && slices.ContainsFunc(list.APIResources, func(a metav1.APIResource) bool { return a.Name == r.plural }), err
 }
 
 // transform keeps of an object what its subgraph is made of. One that cannot be read, such as one with an annotation that is no
@@ -61,7 +104,7 @@ func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 const pageSize = 500
 
 // listerWatcher lists and watches a resource in a namespace, empty for all.
-func (r *resource) listerWatcher(c kubernetes.Interface, namespace string, log *slog.Logger) cache.ListerWatcher {
+func (r *resource) listerWatcher(c *clients, namespace string, log *slog.Logger) cache.ListerWatcher {
 	get := func(o metav1.ListOptions) *rest.Request {
 		return r.group(c).Get().NamespaceIfScoped(namespace, namespace != "" && r.namespaced).Resource(r.plural).VersionedParams(&o,
 			metav1.ParameterCodec)

@@ -183,3 +183,19 @@ email_configs:
 {{- fail "podMonitor.enabled needs agent.metrics.enabled: without it /metrics is not reachable from outside of the pods" -}}
 {{- end -}}
 {{- end }}
+
+{{/* Where and how the cluster is described in the knowledge graph. */}}
+{{- define "reckon.graphArgs" -}}
+- --graph={{ include "reckon.ownURL" . }}
+- --graph-pages={{ include "reckon.publicURL" . }}
+{{- with .Values.logs.loki.url }}
+- --graph-loki={{ . }}
+{{- end }}
+{{- with .Values.site }}
+- --graph-site={{ . }}
+{{- end }}
+{{- if .Values.tls.enabled }}
+- --graph-token-file=/var/run/secrets/reckon/token
+- --graph-ca-file=/etc/reckon/ca/ca.crt
+{{- end }}
+{{- end }}

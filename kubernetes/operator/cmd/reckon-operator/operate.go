@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"time"
 	"unique"
@@ -58,7 +59,7 @@ type options struct {
 	server, serverToken, serverCA  string
 	serverURL, site                string
 	ephemeral, hooks, definite     bool
-	adopt, election                bool
+	adopt, election, graphOnly     bool
 	graph                          graphfeed.Options
 }
 
@@ -89,6 +90,7 @@ func (o *options) register(f *flag.FlagSet) {
 	f.IntVar(&o.workers, "workers", 4, "sets that are worked on at once")
 	f.StringVar(&o.graph.Server, "graph", "",
 		"address of a reckon server whose knowledge graph describes the cluster, such as https://reckon:9870; empty: none")
+	f.BoolVar(&o.graphOnly, "graph-only", false, "describe the cluster by --graph and do nothing else: no MetricSets, no right to write")
 	f.StringVar(&o.graph.TokenFile, "graph-token-file", "", "file with the token that the server is shown")
 	f.StringVar(&o.graph.CAFile, "graph-ca-file", "", "authorities that the server is checked against; empty: those of the system")
 	f.StringVar(&o.graph.Base, "graph-base", "", "what ids begin with, as the server has it (--graph-base)")
@@ -107,6 +109,9 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	config.QPS, config.Burst = 200, 400 // the API server shares itself out between its clients
+	if o.graphOnly {
+		return describeOnly(ctx, config, o, log)
+	}
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme, jobset.AddToScheme,
 		apiextensions.AddToScheme} {
@@ -154,16 +159,52 @@ func describeCluster(m manager.Manager, o options, log *slog.Logger) error {
 	if o.graph.Server == "" {
 		return nil
 	}
-	cluster, err := kubernetes.NewForConfig(rest.CopyConfig(m.GetConfig()))
+	f, err := feed(m.GetConfig(), o, log)
 	if err != nil {
 		return err
 	}
-	o.graph.Namespace, o.graph.Log, o.graph.Links.URL = o.namespace, log, cmp.Or(o.graph.Links.URL, o.graph.Server)
-	f, err := graphfeed.New(cluster, o.graph)
-	if err != nil {
-		return fmt.Errorf("--graph: %w", err)
-	}
 	return m.Add(manager.RunnableFunc(f.Run))
+}
+
+func feed(config *rest.Config, o options, log *slog.Logger) (*graphfeed.Feed, error) {
+	o.graph.Namespace, o.graph.Log, o.graph.Links.URL = o.namespace, log, cmp.Or(o.graph.Links.URL, o.graph.Server)
+	f, err := graphfeed.New(config, o.graph)
+	if err != nil {
+		return nil, fmt.Errorf("--graph: %w", err)
+	}
+	return f, nil
+}
+
+// describeOnly describes the cluster until ctx ends. It needs no definitions, no webhooks and no right to write.
+func describeOnly(ctx context.Context, config *rest.Config, o options, log *slog.Logger) error {
+	if o.graph.Server == "" {
+		return errors.New("--graph-only needs --graph, the address of a reckon server")
+	}
+	f, err := feed(config, o, log)
+	if err != nil {
+		return err
+	}
+	health := &http.Server{Addr: o.healthAddress, ReadHeaderTimeout: 5 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })}
+	failed := make(chan error, 1)
+	if o.healthAddress != "0" {
+		go func() { failed <- health.ListenAndServe() }()
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case err := <-failed:
+			stop(fmt.Errorf("--health: %w", err))
+		case <-ctx.Done():
+		}
+	}()
+	err = f.Run(ctx)
+	_ = health.Close() // nothing waits for its answers
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return err
 }
 
 // assemble puts the parts into the manager.
