@@ -77,6 +77,9 @@ func Stuck(reason string) (why string, stuck bool) {
 // queued reports how long a workload has waited, and why.
 func (j *judge) queued() {
 	r, known := reasonOf(j.u.Reason)
+	if r.word == "BeginTime" && j.u.Before != nil { // job_requeue of slurmctld sets it
+		r.text = "Slurm starts a job that was queued again after two minutes at the earliest"
+	}
 	key, severity := "queue.reason", Info
 	switch {
 	case !known:

@@ -26,6 +26,10 @@ func TestQueued(t *testing.T) {
 			t.Errorf("%q: %+v, want %s", reason, got, want)
 		}
 	}
+	again := Judge(Usage{Run: figure.Run{State: "pending", Reason: "BeginTime"}, Waited: 60, Before: &Earlier{State: "preempted", WallSeconds: 9}})
+	if len(again) != 2 || again[0].Text != "it has waited for 1 min: Slurm starts a job that was queued again after two minutes at the earliest" {
+		t.Errorf("queued again: %+v", again)
+	}
 	if got := Judge(Usage{Run: figure.Run{State: "started"}}); len(got) != 1 || got[0].Kind != "queue" {
 		t.Errorf("what stood for an array: %+v", got)
 	}

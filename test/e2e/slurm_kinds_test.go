@@ -38,6 +38,10 @@ type jobKind struct {
 	measure func(r *kindResult, c *cluster, u *up) // more than CPU time and hours
 }
 
+func (k *jobKind) array() bool {
+	return slices.ContainsFunc(k.options, func(o string) bool { return strings.HasPrefix(o, "--array") })
+}
+
 // kindResult is what one job came to.
 type kindResult struct {
 	kind        *jobKind
@@ -50,7 +54,7 @@ type kindResult struct {
 const wide = "-pboth"
 
 // jobKinds are the kinds. Idle tasks burn little, so that two processors are enough for all of them.
-func (c *cluster) jobKinds() []*jobKind {
+func (c *cluster) jobKinds(u *up) []*jobKind {
 	scontrol := func(words ...string) func(string) {
 		return func(id string) {
 			args := slices.Clone(words)
@@ -125,10 +129,18 @@ func (c *cluster) jobKinds() []*jobKind {
 		{what: "a process that leaves its session", script: "setsid LOAD -burn 1s -hold 2s & sleep 5", options: []string{two}, state: "completed"},
 		{what: "a process without a parent", script: "(setsid sh -c 'LOAD -burn 1s' &) ; sleep 5", options: []string{two}, state: "completed"},
 		{what: "threads that end", script: "LOAD -threads 200 -dir /tmp -delete -hold 1s", options: []string{two}, state: "completed"},
-		{what: "array of 2 tasks, one at a time", script: "LOAD -burn 300ms -hold 2s", options: []string{two, "--array=1-2%1"}, state: "completed", measure: func(r *kindResult, _ *cluster, u *up) {
+		{what: "array of 3 tasks, one at a time", script: "LOAD -burn 300ms -hold 25s", options: []string{two, "--array=1-3%1"}, state: "completed", act: func(id string) {
+			c.until("the tasks that wait are counted", 2*time.Minute, func() bool {
+				var m client.Members
+				if len(lives(u.workloads("kind=slurm&limit=1000"), "slurm/"+id+"_1")) > 0 {
+					u.get("/api/reckon/v1/members/slurm/"+id, &m)
+				}
+				return slices.ContainsFunc(m.States, func(s client.StateCount) bool { return s.State == "pending" && s.Count+len(m.Members) == 3 })
+			})
+		}, measure: func(r *kindResult, _ *cluster, u *up) {
 			var m client.Members
 			u.get("/api/reckon/v1/members/slurm/"+r.raw, &m)
-			if got := fmt.Sprint(m.States); len(m.Members) != 2 || got != "[{completed 2}]" {
+			if got := fmt.Sprint(m.States); len(m.Members) != 3 || got != "[{completed 3}]" {
 				r.errorf("%d members: %s", len(m.Members), got)
 			}
 		}},
@@ -158,7 +170,7 @@ func TestSlurmKinds(t *testing.T) {
 	c := startSlurm(t)
 	u := startUp(t, t.TempDir(), "--slurm", "--site", "tiny")
 	defer c.keep()()
-	kinds := chosen(t, c.jobKinds())
+	kinds := chosen(t, c.jobKinds(u))
 	results, waiting := make([]*kindResult, len(kinds)), []string{}
 	for turn := range 3 {
 		for i, k := range kinds {
@@ -176,7 +188,9 @@ func TestSlurmKinds(t *testing.T) {
 		}
 		for _, r := range results {
 			if r != nil && r.kind.turn == turn && r.kind.act != nil {
-				c.until(r.kind.what+": runs and has used a second", 4*time.Minute, func() bool { return c.countedOfAll(r.raw) > 0.9 })
+				if !r.kind.array() { // whose tasks have numbers of their own
+					c.until(r.kind.what+": runs and has used a second", 4*time.Minute, func() bool { return c.countedOfAll(r.raw) > 0.9 })
+				}
 				t.Log(time.Now().Format(time.TimeOnly), r.kind.what)
 				r.kind.act(r.raw)
 			}
@@ -234,7 +248,7 @@ func (c *cluster) missing(u *up, results []*kindResult) {
 		}
 		for _, r := range results {
 			id := "slurm/" + r.raw
-			if slices.ContainsFunc(r.kind.options, func(o string) bool { return strings.HasPrefix(o, "--array") }) {
+			if r.kind.array() {
 				id += "_1"
 			}
 			l := lives(rows, id)
@@ -313,7 +327,7 @@ func (r *kindResult) equal(what string, got *float64, want, within float64) {
 // check holds a job against what is expected of its kind.
 func (r *kindResult) check(t *testing.T, c *cluster, u *up, accounted map[string]accountedJob) {
 	id := "slurm/" + r.raw
-	array := slices.ContainsFunc(r.kind.options, func(o string) bool { return strings.HasPrefix(o, "--array") })
+	array := r.kind.array()
 	if array {
 		id += "_1"
 	}
