@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"reckon/analysis/misuse"
@@ -44,12 +45,35 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 			return list, err
 		}
 	}
+	if !f.Since.IsZero() && len(f.States) == 0 && f.Workload == "" && f.Node == "" {
+		past, err := c.imported(ctx, f)
+		if err != nil {
+			return list, err
+		}
+		list.Findings, all, list.Total = slices.Concat(list.Findings, past), slices.Concat(all, past), total+len(past)
+	}
 	list.Owners = byOwner(all)
 	if at := c.Keeper.Last(); !at.IsZero() {
 		at = at.UTC()
 		list.Looked = &at
 	}
 	return list, nil
+}
+
+// imported returns what is found in imported time.
+func (c *Findings) imported(ctx context.Context, f wire.FindingFilter) ([]wire.Finding, error) {
+	found, err := c.Keeper.Imported(ctx, f.Since)
+	if err != nil {
+		return nil, err
+	}
+	is := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+	out := findingsToAPI(slices.DeleteFunc(found, func(x misuse.Finding) bool {
+		return !is(f.Rules, x.Rule) || !is(f.Severities, string(x.Severity)) || !is(f.Owners, x.Owner)
+	}))
+	for i := range out {
+		out[i].State, out[i].Found, out[i].Seen = "imported", c.Keeper.Clock().UTC(), c.Keeper.Clock().UTC()
+	}
+	return out, nil
 }
 
 // all returns the findings of a query without its limit.

@@ -250,6 +250,9 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Store:     s.catalogue, Policy: s.config.Policy, Clock: time.Now,
 	}
 	s.findings.Odd = s.forecasts.Anomalies
+	if rates != nil {
+		s.findings.Evaluator.Tariff = rates.Tariff
+	}
 	o.Findings = &answer.Findings{Keeper: s.findings}
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata,
 		Slots: make(chan struct{}, 2)}

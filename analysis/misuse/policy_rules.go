@@ -15,6 +15,7 @@ const (
 	StoragePattern  = "storage-pattern"
 	CannotStart     = "cannot-start"
 	Anomaly         = "anomaly"
+	UnusedOverTime  = "unused-over-time"
 )
 
 // Rules returns the names of all rules.
@@ -31,6 +32,7 @@ func Rules() []string {
 		StoragePattern,
 		CannotStart,
 		Anomaly,
+		UnusedOverTime,
 	}
 }
 
@@ -47,6 +49,7 @@ type Policy struct {
 	StoragePattern  StoragePatternRule  `yaml:"storage-pattern"`
 	CannotStart     CannotStartRule     `yaml:"cannot-start"`
 	Anomaly         AnomalyRule         `yaml:"anomaly"`
+	UnusedOverTime  UnusedOverTimeRule  `yaml:"unused-over-time"`
 }
 
 // rules returns the thresholds of all rules.
@@ -63,5 +66,6 @@ func (p *Policy) rules() []any {
 		&p.StoragePattern,
 		&p.CannotStart,
 		&p.Anomaly,
+		&p.UnusedOverTime,
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/fairshare"
+	"reckon/analysis/footprint"
 	"reckon/analysis/misuse"
 	"reckon/answer/invariant"
 	"reckon/store"
@@ -25,6 +26,8 @@ type Evaluator struct {
 	Facts  Facts
 	// Hold withholds the figures of runs that exceed their bounds; nil withholds none.
 	Hold func(ctx context.Context, rows []store.Workload)
+	// Tariff returns the price of energy, nil where there is none; may be nil.
+	Tariff func() *footprint.Rate
 	// Inconsistent counts the findings that depend on a share above 1; nil counts nothing.
 	Inconsistent *invariant.Ledger
 }
@@ -144,6 +147,10 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 	if err := e.deepen(ctx, r); err != nil {
 		return nil, err
 	}
+	over, err := e.overTime(ctx, to, policies)
+	if err != nil {
+		return nil, err
+	}
 	for i, p := range policies {
 		out[i] = misuse.Judge(r.list, work.passed, p.For)
 		slices.SortFunc(dead[i], func(a, b misuse.Finding) int {
@@ -157,7 +164,9 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 			return &p.For("", on).OverShare
 		}))
 	}
+	byID := namesOf(r.list)
 	for i := range out {
+		out[i] = absorb(out[i], over[i], byID, to)
 		out[i] = slices.DeleteFunc(out[i], func(f misuse.Finding) bool { return !e.consistent(&f, to) })
 	}
 	return out, ctx.Err()

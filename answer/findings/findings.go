@@ -208,6 +208,15 @@ func (k *Keeper) change(ctx context.Context, id string, set func(*store.Finding)
 	return list[0], k.Store.PutFindings(ctx, list)
 }
 
+// Imported finds by the policy in force who did not use what they held in imported time since a time: a report, which is not stored.
+func (k *Keeper) Imported(ctx context.Context, since time.Time) ([]misuse.Finding, error) {
+	policy, err := ReadPolicy(k.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return k.Evaluator.Imported(ctx, policy, since, k.Clock())
+}
+
 // Difference is the effect of another policy.
 type Difference struct {
 	Now, Then      []misuse.Finding

@@ -51,12 +51,14 @@ func newFindings(g *globals) *cobra.Command {
 ` + ruleHelp() + `
 The server looks every few minutes at the last day. A finding is new at first, open
 while it lasts and gone when it is no longer confirmed; --since is of when it was
-confirmed, and with --what-if the start of the history, by default a day ago. The
-thresholds are a policy:
+confirmed, and with --what-if the start of the history, by default a day ago. With
+--since the list has what is unused over time in imported time, too: nobody is notified
+of that. The thresholds are a policy:
 ` + "`reckon findings policy`" + ` prints it with comments.`,
 		Example: `  reckon findings
   reckon findings --by owner                   who wastes how much
   reckon findings --owner alice --rule over-requested,over-share
+  reckon findings --since 365d                 who wasted what in an imported year
   reckon findings --explain 3f2a9c1b04de       how one came about
   reckon findings --explain over-share         what a rule means, and its thresholds
   reckon findings --what-if stricter.yaml --since 7d
@@ -112,7 +114,7 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	}
 	switch {
 	case o.explain != "":
-		f, err := c.Finding(cmd.Context(), o.explain)
+		f, err := o.one(cmd.Context(), c, since)
 		if err != nil {
 			return err
 		}
@@ -126,6 +128,19 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 		return err
 	}
 	return printFindings(g, o, list, columns)
+}
+
+// one fetches the finding to explain: with --since it may be of imported time.
+func (o *findingsOptions) one(ctx context.Context, c *client.Client, since time.Time) (client.Finding, error) {
+	f, err := c.Finding(ctx, o.explain)
+	if err == nil || since.IsZero() {
+		return f, err
+	}
+	list, more := c.Findings(ctx, client.FindingFilter{Since: since})
+	if i := slices.IndexFunc(list.Findings, func(f client.Finding) bool { return f.ID == o.explain }); more == nil && i >= 0 {
+		return list.Findings[i], nil
+	}
+	return f, err
 }
 
 // list fetches the findings; if there are none, an unknown name is an error.
@@ -178,7 +193,11 @@ func printFindings(g *globals, o findingsOptions, list client.FindingList, colum
 	if n := list.Total - len(list.Findings); n > 0 {
 		fmt.Fprintf(g.stdout, "\n%d more; --limit shows them.\n", n)
 	}
-	fmt.Fprintf(g.stdout, "\n`reckon findings --explain %s` explains the first one.\n", list.Findings[0].ID)
+	since := ""
+	if list.Findings[0].State == "imported" {
+		since = " --since " + o.since
+	}
+	fmt.Fprintf(g.stdout, "\n`reckon findings --explain %s%s` explains the first one.\n", list.Findings[0].ID, since)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,24 +22,46 @@ type pastJob struct {
 	nodes                                []string
 	submit, start, end                   time.Time
 	cpu                                  time.Duration
+
+	asked        int // cores; 0: as many as it got
+	memory, peak int // MiB; 0: not reported
+	suspended    time.Duration
+	state        string // empty: completed
+	unmeasured   bool   // nothing gathered its CPU time
 }
 
 // sacctOf writes jobs as sacct does.
 func sacctOf(jobs []pastJob) string {
 	var b strings.Builder
-	b.WriteString("JobID|JobIDRaw|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|ReqCPUS|AllocTRES|Timelimit|UserCPU|SystemCPU|NodeList|JobName\n")
+	b.WriteString("JobID|JobIDRaw|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|Elapsed|ReqCPUS|ReqMem|AllocTRES|Timelimit|Suspended|UserCPU|SystemCPU|MaxRSS|NodeList|JobName\n")
 	clock := func(d time.Duration) string {
 		s := int(d.Seconds())
 		return fmt.Sprintf("%d-%02d:%02d:%02d", s/86400, s/3600%24, s/60%60, s%60)
 	}
+	stamp := func(t time.Time) string { return t.Format("2006-01-02T15:04:05") }
 	for i, j := range jobs {
-		gpus := ""
+		id, more, rss, req := 100+i, "", "", ""
 		if j.gpus > 0 {
-			gpus = fmt.Sprintf(",gres/gpu=%d", j.gpus)
+			more = fmt.Sprintf(",gres/gpu=%d", j.gpus)
 		}
-		fmt.Fprintf(&b, "%d|%d|%s|%s|%s|%s|COMPLETED|0:0|%s|%s|%s|%d|cpu=%d,node=%d%s|30-00:00:00|%s|00:00:00|%s|%s\n", 100+i, 100+i, j.owner, j.account,
-			j.partition, j.qos, j.submit.Format("2006-01-02T15:04:05"), j.start.Format("2006-01-02T15:04:05"), j.end.Format("2006-01-02T15:04:05"), j.cores, j.cores,
-			len(j.nodes), gpus, clock(j.cpu), strings.Join(j.nodes, ","), j.name)
+		if j.memory > 0 {
+			more, rss, req = more+fmt.Sprintf(",mem=%dM", j.memory), fmt.Sprintf("%dM", j.peak), fmt.Sprintf("%dM", j.memory)
+		}
+		cpu := clock(j.cpu)
+		if j.unmeasured {
+			cpu = ""
+		}
+		end, state := stamp(j.end), cmp.Or(j.state, "COMPLETED")
+		if state == "RUNNING" {
+			end = "Unknown"
+		}
+		at := fmt.Sprintf("%s|%s|%s|%s", stamp(j.submit), stamp(j.start), end, clock(j.end.Sub(j.start)-j.suspended))
+		tres := fmt.Sprintf("cpu=%d,node=%d%s", j.cores, len(j.nodes), more)
+		fmt.Fprintf(&b, "%d|%d|%s|%s|%s|%s|%s|0:0|%s|%d|%s|%s|30-00:00:00|%s|%s|00:00:00||%s|%s\n", id, id, j.owner, j.account, j.partition, j.qos, state, at,
+			cmp.Or(j.asked, j.cores), req, tres, clock(j.suspended), cpu, strings.Join(j.nodes, ","), j.name)
+		if rss != "" {
+			fmt.Fprintf(&b, "%d.batch|%d.batch||||||0:0|%s|%d||%s|||%s|00:00:00|%s|%s|batch\n", id, id, at, j.cores, tres, cpu, rss, j.nodes[0])
+		}
 	}
 	return b.String()
 }

@@ -286,6 +286,16 @@ func (s *Site) Findings(policy string) []misuse.Finding {
 	return found
 }
 
+// Imported are what the rules find in the past since a time, of which accounting alone tells.
+func (s *Site) Imported(policy string, since time.Time) []misuse.Finding {
+	s.tb.Helper()
+	p, err := findings.ReadPolicy([]byte(policy))
+	must(s.tb, err)
+	found, err := (&findings.Evaluator{Series: s.Series, Facts: s.Catalogue}).Imported(s.tb.Context(), p, since, s.Now)
+	must(s.tb, err)
+	return found
+}
+
 // Owners are what is answered about findings by owner, after they were kept.
 func (s *Site) Owners() []client.FindingOwner {
 	s.tb.Helper()

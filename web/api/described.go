@@ -138,7 +138,7 @@ func clientTexts() map[string]string {
 		"Finding.seen":                            "When it was confirmed last.",
 		"Finding.severity":                        "How much it asks for: high, medium or low.",
 		"Finding.site":                            "Site that it was found on.",
-		"Finding.state":                           "new when it was found for the first time, open while it lasts, gone when it is no longer confirmed.",
+		"Finding.state":                           "new when it was found for the first time, open while it lasts, gone when it is no longer confirmed; imported where it is about the past that was imported, of which nobody is notified.",
 		"Finding.text":                            "What was found, in words.",
 		"Finding.workload":                        "The workload, when it is about one.",
 		"FindingDifference":                       "The effect of another policy.",

@@ -49,7 +49,7 @@ func (s *server) findingRoutes() []route {
 				{name: "owner", doc: "Of these owners.", schema: text, many: true},
 				{name: "workload", doc: "About this workload.", schema: text},
 				{name: "node", doc: "About this node.", schema: text},
-				{name: "since", doc: "Confirmed after this time: " + client.TimeForms + ".", schema: when},
+				{name: "since", doc: "Confirmed after this time, and those of imported time since then: " + client.TimeForms + ".", schema: when},
 				{name: "muted", doc: "Also those that are muted.", schema: schema{"type": "boolean"}},
 				{name: "limit", doc: "At most this many.",
 					schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},

@@ -13,4 +13,5 @@ export const ruleWords: Record<string, string> = {
   "storage-pattern": "storage pattern",
   "cannot-start": "cannot start",
   anomaly: "unusual",
+  "unused-over-time": "unused over days",
 };

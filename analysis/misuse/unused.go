@@ -1,0 +1,241 @@
+package misuse
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/figure/format"
+	"reckon/internal/phrase"
+)
+
+// UnusedOverTimeRule is about owners who hold for days what they do not use.
+type UnusedOverTimeRule struct {
+	On        bool    `yaml:"on"`
+	CoreHours float64 `yaml:"core_hours" limit:"above 0"`
+	GPUHours  float64 `yaml:"gpu_hours" limit:"above 0"`
+	GiBHours  float64 `yaml:"gib_hours"` // 0: memory does not count
+	Share     float64 `yaml:"share" limit:"share"`
+	// Exempt are owners without findings, as in [OverShareRule].
+	Exempt []string `yaml:"exempt"`
+}
+
+// Resources of a [Holding].
+const (
+	HeldCores = iota
+	HeldGPUs
+	HeldMemory
+	resources
+)
+
+// Holding is what the runs of one name of an owner in one partition held in a period, and what of it they did not use: core, GPU and
+// byte seconds. Runs whose use is not known exactly are not in it.
+type Holding struct {
+	Site, Owner, Name, Partition string
+	Runs, Running                int
+	Held, Unused                 [resources]float64
+	// Whole is what they held and did not use since their partition gives whole nodes: beyond what they asked for, or with the memory of
+	// the node in use. It is not in Unused.
+	Whole       float64
+	First, Last time.Time
+}
+
+// Add adds what other runs held.
+func (h *Holding) Add(o *Holding) {
+	h.Runs, h.Running, h.Whole = h.Runs+o.Runs, h.Running+o.Running, h.Whole+o.Whole
+	for i := range h.Held {
+		h.Held[i], h.Unused[i] = h.Held[i]+o.Held[i], h.Unused[i]+o.Unused[i]
+	}
+	if h.First.IsZero() || o.First.Before(h.First) {
+		h.First = o.First
+	}
+	if o.Last.After(h.Last) {
+		h.Last = o.Last
+	}
+}
+
+// unit returns the unit of a resource in evidence, and its hours.
+func unit(resource int) (unit string, hour float64) {
+	return [...]string{"core-seconds", "gpu-seconds", "byte-seconds"}[resource], [...]float64{3600, 3600, 3600 << 30}[resource]
+}
+
+// breaks returns the resources of which more is unused than the rule allows, in a period or, over a longer one, at the same pace.
+func (u *UnusedOverTimeRule) breaks(h *Holding, pace float64) (out []int) {
+	for i, least := range [...]float64{u.CoreHours, u.GPUHours, u.GiBHours} {
+		if _, hour := unit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Period is a stretch of time with what was held in it.
+type Period struct {
+	From, To time.Time
+	Holdings []Holding
+	// Report: it is the past, which the finding names by its dates.
+	Report bool
+}
+
+// unused is an owner, or one name of an owner, under one policy.
+type unused struct {
+	rule              *UnusedOverTimeRule
+	site, owner, name string
+}
+
+// sumsOf adds up holdings by owner and by owner and name.
+func sumsOf(p *Period, policy func(partition string) *Policy) map[unused]*Holding {
+	sums := map[unused]*Holding{}
+	for k := range p.Holdings {
+		h := &p.Holdings[k]
+		rule := &policy(h.Partition).UnusedOverTime
+		if !rule.On || h.Owner == "" || exempt(rule.Exempt, h.Owner) {
+			continue
+		}
+		of := []unused{{rule, h.Site, h.Owner, ""}, {rule, h.Site, h.Owner, h.Name}}
+		for _, u := range slices.Compact(of) {
+			if sums[u] == nil {
+				sums[u] = &Holding{Site: h.Site, Owner: h.Owner, Name: u.name}
+			}
+			sums[u].Add(h)
+		}
+	}
+	return sums
+}
+
+// OverTime finds owners who did not use what they held, over the first period or over a longer one of which the first confirms
+// it at its pace. Of owners who use enough of all that they hold, it finds the names of runs that do not. Owners with running work
+// come first, and the largest waste.
+func OverTime(periods []Period, policy func(partition string) *Policy) []Finding {
+	sums := make([]map[unused]*Holding, len(periods))
+	for i := range periods {
+		sums[i] = sumsOf(&periods[i], policy)
+	}
+	found := map[unused]bool{}
+	type one struct {
+		Finding
+		running bool
+		cost    float64
+	}
+	var list []one
+	keys := slices.SortedFunc(maps.Keys(sums[0]), func(a, b unused) int { // owners before names
+		return cmp.Or(cmp.Compare(a.site, b.site), cmp.Compare(a.owner, b.owner), cmp.Compare(a.name, b.name))
+	})
+	for _, of := range keys {
+		if found[unused{of.rule, of.site, of.owner, ""}] {
+			continue // all work of the owner is found
+		}
+		week := sums[0][of]
+		broken, at := of.rule.breaks(week, 1), 0
+		for i := 1; i < len(periods) && len(broken) == 0; i++ {
+			pace := periods[0].To.Sub(periods[0].From).Seconds() / periods[i].To.Sub(periods[i].From).Seconds()
+			if h := sums[i][of]; h != nil && len(of.rule.breaks(week, pace)) > 0 {
+				broken, at = of.rule.breaks(h, 1), i
+			}
+		}
+		if len(broken) == 0 {
+			continue
+		}
+		found[of] = true
+		h := sums[at][of]
+		f := Finding{Rule: UnusedOverTime, Severity: Medium, Site: of.site, Owner: of.owner, Part: cmp.Or(of.name, AllOfOwner),
+			First: h.First, Last: h.Last}
+		cost := 0.0
+		var amounts []string
+		for _, r := range broken {
+			name, hour := unit(r)
+			least := [...]float64{of.rule.CoreHours, of.rule.GPUHours, of.rule.GiBHours}[r]
+			f.Severity = grave(f.Severity, h.Unused[r] >= 10*least*hour)
+			what := [...]string{"core-hour", "GPU-hour", "GiB-hour"}[r]
+			amounts = append(amounts, fmt.Sprintf("%s of the %s", format.Count(math.Round(h.Unused[r]/hour)),
+				counted(math.Round(h.Held[r]/hour), what)))
+			f.Evidence = append(f.Evidence,
+				Evidence{Text: "allocated and not used " + days(&periods[at]), Value: h.Unused[r], Unit: name, Limit: limit(least * hour),
+					Wasted: true},
+				Evidence{Text: "share of what was allocated that was not used", Value: min(h.Unused[r]/h.Held[r], 1), Unit: "ratio",
+					Limit: limit(of.rule.Share)})
+			for i := range periods {
+				if o := sums[i][of]; i != at && o != nil {
+					f.Evidence = append(f.Evidence,
+						Evidence{Text: "allocated and not used " + days(&periods[i]), Value: o.Unused[r], Unit: name})
+				}
+			}
+			cost += h.Unused[r] / (least * hour)
+		}
+		f.Evidence = append(f.Evidence, Evidence{Text: "runs", Value: float64(h.Runs), Unit: "count"},
+			Evidence{Text: "of these, still running", Value: float64(h.Running), Unit: "count"})
+		if h.Whole > 0 {
+			f.Evidence = append(f.Evidence, Evidence{Text: "in addition, not used because the partition gives whole nodes", Value: h.Whole,
+				Unit: "core-seconds"})
+		}
+		words := phrase.Words{"unused": strings.Join(amounts, " and "), "runs": counted(float64(h.Runs), "run"), "names": "",
+			"days": fmt.Sprint(int(math.Round(periods[at].To.Sub(periods[at].From).Hours() / 24))),
+			"from": h.First.UTC().Format(time.DateOnly), "to": h.Last.UTC().Format(time.DateOnly)}
+		if of.name != "" {
+			words["names"] = " of " + of.name
+		} else {
+			more, most := byName(sums[at], of, broken[0])
+			f.Evidence = append(f.Evidence, more...)
+			if most != "" && len(more) > 1 {
+				words["names"] = ", most of it in " + most
+			}
+		}
+		f.Text = say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words)
+		list = append(list, one{f, h.Running > 0, cost})
+	}
+	slices.SortStableFunc(list, func(a, b one) int {
+		return cmp.Or(btoi(b.running)-btoi(a.running), cmp.Compare(b.cost, a.cost))
+	})
+	out := make([]Finding, len(list))
+	for i := range list {
+		out[i] = list[i].Finding
+	}
+	return out
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// AllOfOwner is the part of a finding of [UnusedOverTime] about all work of an owner; that about the runs of one name is the name.
+const AllOfOwner = "all"
+
+func days(p *Period) string {
+	if p.Report {
+		return "in imported time"
+	}
+	return fmt.Sprintf("in %s", counted(math.Round(p.To.Sub(p.From).Hours()/24), "day"))
+}
+
+// mostNames is how many names of runs a finding lists.
+const mostNames = 5
+
+// byName lists the names of runs of an owner that did not use most of a resource, those with running ones first, and the first of all.
+func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most string) {
+	var list []*Holding
+	for u, h := range sums {
+		if u.name != "" && h.Unused[resource] > 0 && (u == unused{of.rule, of.site, of.owner, u.name}) {
+			list = append(list, h)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Holding) int {
+		return cmp.Or(cmp.Compare(b.Unused[resource], a.Unused[resource]), cmp.Compare(a.Name, b.Name))
+	})
+	if len(list) > 0 {
+		most = list[0].Name
+	}
+	list = list[:min(len(list), mostNames)]
+	slices.SortStableFunc(list, func(a, b *Holding) int { return btoi(b.Running > 0) - btoi(a.Running > 0) })
+	name, _ := unit(resource)
+	for _, h := range list {
+		out = append(out, Evidence{Text: "runs of " + h.Name, Value: h.Unused[resource], Unit: name})
+	}
+	return out, most
+}

@@ -1,0 +1,378 @@
+package findings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/analysis/misuse"
+	"reckon/figure"
+	"reckon/store"
+)
+
+// Past is the part of the catalogue that findings over days are made of: runs and the hours of nodes.
+type Past interface {
+	EachRun(ctx context.Context, f store.Filter, figures []string, next func(*store.Workload)) error
+	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
+}
+
+const (
+	week  = 7 * 24 * time.Hour
+	month = 30 * 24 * time.Hour
+)
+
+var heldFigures = []string{"cpu_seconds", "gpu_seconds", "allocated_cores", "allocated_memory_bytes", "allocated_gpus", "request_cores",
+	"request_memory_bytes", "request_gpus", "suspended_seconds", "memory_needed_peak_bytes", "memory_needed_most_bytes",
+	"memory_peak_bytes"}
+
+// holdings sums up what runs held and did not use in periods that end at the same time.
+type holdings struct {
+	periods  []misuse.Period
+	sums     []map[heldKey]*misuse.Holding
+	whole    map[[2]string]*wholeNodes
+	measured map[place]time.Time // the first day in which a node was measured
+	imported bool                // of the time in which it was not, else of that in which it was
+}
+
+type heldKey struct{ site, owner, name, partition string }
+
+// wholeNodes tells whether a partition gives whole nodes: nearly every run has, of each of its nodes, what the largest has.
+type wholeNodes struct {
+	runs, full int
+	most       float64 // cores of a node
+	given      map[float64]int
+}
+
+func (w *wholeNodes) is() bool {
+	full := 0
+	for cores, n := range w.given {
+		if cores >= 0.9*w.most {
+			full += n
+		}
+	}
+	return w.runs >= 3 && float64(full) >= 0.95*float64(w.runs)
+}
+
+// overTime finds who held what they did not use over the last days.
+func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Policy) ([][]misuse.Finding, error) {
+	periods := []misuse.Period{{From: to.Add(-week), To: to}, {From: to.Add(-month), To: to}}
+	return e.unused(ctx, periods, false, policies)
+}
+
+// Imported finds who held what they did not use in the part of a time in which nobody measured the nodes: what accounting tells of it.
+func (e *Evaluator) Imported(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
+	out, err := e.unused(ctx, []misuse.Period{{From: from, To: to, Report: true}}, true, []*Policy{p})
+	if err != nil {
+		return nil, err
+	}
+	return out[0], nil
+}
+
+// unused applies the rule to periods of which the last is the longest.
+func (e *Evaluator) unused(ctx context.Context, periods []misuse.Period, imported bool, policies []*Policy) ([][]misuse.Finding, error) {
+	out := make([][]misuse.Finding, len(policies))
+	past, ok := e.Facts.(Past)
+	on := slices.ContainsFunc(policies, func(p *Policy) bool { return p.anyOverTime() })
+	if !ok || !on {
+		return out, nil
+	}
+	longest := periods[len(periods)-1]
+	h := &holdings{periods: periods, imported: imported, measured: map[place]time.Time{}, whole: map[[2]string]*wholeNodes{}}
+	nodes, err := past.NodeUse(ctx,
+		store.RollupQuery{From: longest.From, To: longest.To, Span: store.SpanDay, By: []string{"site", "node"}})
+	if err != nil {
+		return nil, fmt.Errorf("read the hours of nodes: %w", err)
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		if p := (place{n.Site, n.Node}); n.CoreSeconds != nil && *n.CoreSeconds > 0 &&
+			(h.measured[p].IsZero() || n.At.Before(h.measured[p])) {
+			h.measured[p] = n.At
+		}
+	}
+	filter := store.Filter{Since: longest.From, Until: longest.To}
+	if err := past.EachRun(ctx, filter, heldFigures, h.look); err != nil {
+		return nil, fmt.Errorf("read the runs: %w", err)
+	}
+	for range periods {
+		h.sums = append(h.sums, map[heldKey]*misuse.Holding{})
+	}
+	if err := past.EachRun(ctx, filter, heldFigures, h.add); err != nil {
+		return nil, fmt.Errorf("read the runs: %w", err)
+	}
+	for i := range h.sums {
+		for _, sum := range h.sums[i] {
+			h.periods[i].Holdings = append(h.periods[i].Holdings, *sum)
+		}
+	}
+	watts := power(nodes)
+	for i, p := range policies {
+		out[i] = misuse.OverTime(h.periods, func(partition string) *misuse.Policy { return p.For(partition, nil) })
+		for k := range out[i] {
+			e.price(&out[i][k], watts)
+		}
+	}
+	return out, nil
+}
+
+// power is what machines drew for each of their cores, watts; 0 where that was not measured.
+func power(nodes []store.NodeUse) float64 {
+	joules, seconds := 0.0, 0.0
+	for i := range nodes {
+		if n := &nodes[i]; n.NodeJoules != nil && n.CoreSeconds != nil {
+			joules, seconds = joules+*n.NodeJoules, seconds+*n.CoreSeconds
+		}
+	}
+	if seconds == 0 {
+		return 0
+	}
+	return joules / seconds
+}
+
+// price adds what the machines' energy for unused cores cost, where there is a tariff.
+func (e *Evaluator) price(f *misuse.Finding, watts float64) {
+	unused, unit := wasted(f)
+	if e.Tariff == nil || watts == 0 || unit != "core-seconds" {
+		return
+	}
+	rate := e.Tariff()
+	if rate == nil {
+		return
+	}
+	if cost, ok := rate.Of(unused*watts, f.First, f.Last); ok {
+		f.Evidence = append(f.Evidence, misuse.Evidence{Text: "cost of the energy that machines drew for as many cores", Value: cost,
+			Unit: rate.Unit})
+	}
+}
+
+// look learns which partitions give whole nodes.
+func (h *holdings) look(w *store.Workload) {
+	if w.AllocatedCores == nil || len(w.Nodes) == 0 || w.Partition == "" {
+		return
+	}
+	k := [2]string{w.Site, w.Partition}
+	if h.whole[k] == nil {
+		h.whole[k] = &wholeNodes{given: map[float64]int{}}
+	}
+	cores := *w.AllocatedCores / float64(len(w.Nodes))
+	h.whole[k].runs++
+	h.whole[k].given[cores]++
+	h.whole[k].most = max(h.whole[k].most, cores)
+}
+
+// since is from when on the nodes of a run were measured; false where that is not known.
+func (h *holdings) since(w *store.Workload) (at time.Time, ok bool) {
+	for _, n := range w.Nodes {
+		first, measured := h.measured[place{w.Site, n}]
+		if !measured {
+			return at, false
+		}
+		if first.After(at) {
+			at = first
+		}
+	}
+	return at, len(w.Nodes) > 0
+}
+
+// memoryFills is the share of its memory from which on a run needs the whole node for its memory.
+const memoryFills = 0.7
+
+// add adds a run to the periods.
+func (h *holdings) add(w *store.Workload) {
+	if !w.Began() {
+		return
+	}
+	end := w.End
+	if end.IsZero() {
+		end = w.Seen
+	}
+	from, to := w.Start, end
+	switch since, measured := h.since(w); {
+	case measured && h.imported:
+		to = earlier(to, since)
+	case measured:
+		from = later(from, since)
+	case !h.imported:
+		return
+	}
+	wall := end.Sub(w.Start).Seconds()
+	for i, p := range h.periods {
+		from, to := later(from, p.From), earlier(to, p.To)
+		seconds := to.Sub(from).Seconds()
+		if seconds <= 0 || wall <= 0 {
+			continue
+		}
+		one := misuse.Holding{Site: w.Site, Owner: w.Owner, Name: w.Name, Partition: w.Partition, Runs: 1, First: from, Last: to}
+		if w.End.IsZero() && !w.Lost && h.periods[i].To.Sub(w.Seen) < 2*gap {
+			one.Running = 1
+		}
+		if !h.measure(w, &one, seconds, seconds/wall) {
+			continue
+		}
+		k := heldKey{w.Site, w.Owner, w.Name, w.Partition}
+		if have := h.sums[i][k]; have != nil {
+			have.Add(&one)
+		} else {
+			h.sums[i][k] = &one
+		}
+	}
+}
+
+// measure sets what a run held and did not use in some seconds, a share of its time; false if nothing is known of it.
+func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, share float64) (known bool) {
+	if w.SuspendedSeconds != nil {
+		seconds = max(seconds-*w.SuspendedSeconds*share, 0)
+	}
+	exact := func(key string, v *float64) bool { return v != nil && w.Exactness[key] == figure.Exact }
+	cores, _ := w.GivenCores()
+	memory, _ := w.GivenMemory()
+	need := w.NeededMost()
+	if need == nil {
+		need = w.MemoryPeakBytes
+	}
+	if cores != nil && exact(exactCPU, w.CPUSeconds) {
+		known = true
+		one.Held[misuse.HeldCores] = *cores * seconds
+		unused := max(*cores*seconds-*w.CPUSeconds*share, 0)
+		if p := h.whole[[2]string{w.Site, w.Partition}]; p != nil && p.is() {
+			switch {
+			case need != nil && memory != nil && *need >= memoryFills**memory:
+				one.Whole, unused = unused, 0
+			case w.RequestCores != nil && *w.RequestCores < *cores:
+				asked := max(*w.RequestCores*seconds-*w.CPUSeconds*share, 0)
+				one.Whole, unused = unused-asked, asked
+			}
+		}
+		one.Held[misuse.HeldCores] -= one.Whole
+		one.Unused[misuse.HeldCores] = unused
+	}
+	if n, _ := w.GivenGPUs(); n != nil && *n > 0 && exact(exactGPU, w.GPUSeconds) {
+		known = true
+		one.Held[misuse.HeldGPUs], one.Unused[misuse.HeldGPUs] = *n*seconds, max(*n*seconds-*w.GPUSeconds*share, 0)
+	}
+	if memory != nil && need != nil && w.Exactness[exactNeeded] == figure.Exact && w.Exactness[exactPeak] == figure.Exact {
+		one.Held[misuse.HeldMemory], one.Unused[misuse.HeldMemory] = *memory*seconds, max(*memory-*need, 0)*seconds
+	}
+	return known
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// replaced are the findings about single runs that one over days takes the place of, by rule and part.
+var replaced = map[[2]string]bool{
+	{misuse.OverRequested, "cpu"}: true, {misuse.ManySmallJobs, "cpu"}: true, {misuse.IdleAllocation, "allocation"}: true,
+	{misuse.OverRequested, "memory"}: true, {misuse.GPUUnused, "gpu"}: true, {misuse.IdleAllocation, "gpu"}: true,
+}
+
+// absorb makes findings about single runs the evidence of those over days, running ones first and each part by cost, and returns all.
+func absorb(single, over []misuse.Finding, names map[id]string, now time.Time) []misuse.Finding {
+	evidence := make([][]misuse.Finding, len(over))
+	rest := slices.DeleteFunc(slices.Clone(single), func(f misuse.Finding) bool {
+		i := slices.IndexFunc(over, func(o misuse.Finding) bool {
+			return o.Site == f.Site && o.Owner == f.Owner && wastes(&f, &o) &&
+				(o.Part == misuse.AllOfOwner || f.Workload != "" && o.Part == names[id{f.Site, f.Workload}])
+		})
+		if i < 0 || !replaced[[2]string{f.Rule, f.Part}] {
+			return false
+		}
+		evidence[i] = append(evidence[i], f)
+		return true
+	})
+	for i, list := range evidence {
+		o := &over[i]
+		running := func(f misuse.Finding) int {
+			if now.Sub(f.Last) < 2*gap {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(list, func(a, b misuse.Finding) int {
+			if d := running(a) - running(b); d != 0 {
+				return d
+			}
+			return -compareWaste(&a, &b)
+		})
+		for k, f := range list {
+			if misuse.Graver(string(f.Severity), string(o.Severity)) {
+				o.Severity = f.Severity
+			}
+			if k == mostSingles {
+				o.Evidence = append(o.Evidence,
+					misuse.Evidence{Text: "more findings about single runs", Value: float64(len(list) - k), Unit: "count"})
+			}
+			if k < mostSingles {
+				v, unit := wasted(&f)
+				o.Evidence = append(o.Evidence,
+					misuse.Evidence{Text: strings.TrimSpace(f.Workload+" "+f.Rule) + ": " + f.Text, Value: v, Unit: unit})
+			}
+		}
+	}
+	return slices.Concat(over, rest)
+}
+
+// mostSingles is how many findings about single runs one over days lists.
+const mostSingles = 10
+
+// wasted returns the unused amount of a finding, and its unit.
+func wasted(f *misuse.Finding) (float64, string) {
+	for _, e := range f.Evidence {
+		if e.Wasted {
+			return e.Value, e.Unit
+		}
+	}
+	return 0, "seconds"
+}
+
+// wastes reports whether a finding over days is about the resource of which a single one says that it was not used.
+func wastes(single, over *misuse.Finding) bool {
+	_, unit := wasted(single)
+	return slices.ContainsFunc(over.Evidence, func(e misuse.Evidence) bool { return e.Wasted && e.Unit == unit })
+}
+
+func compareWaste(a, b *misuse.Finding) int {
+	x, _ := wasted(a)
+	y, _ := wasted(b)
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// namesOf are the names of runs.
+func namesOf(list []misuse.Workload) map[id]string {
+	out := make(map[id]string, len(list))
+	for i := range list {
+		out[id{list[i].Site, list[i].ID}] = list[i].Name
+	}
+	return out
+}
+
+// anyOverTime reports whether the rule about days is on for some work.
+func (p *Policy) anyOverTime() bool {
+	if p.base.UnusedOverTime.On {
+		return true
+	}
+	for _, o := range p.rules {
+		if p.For(o.partition, nil).UnusedOverTime.On {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/analysis/misuse"
+	"reckon/lab/simulate"
+	"reckon/test/pipeline"
+)
+
+// crowd plants owners in a week of accounting. Names and partitions are drawn, so that they give nothing away.
+type crowd struct {
+	*rand.Rand
+	begin time.Time
+	used  map[string]bool
+	jobs  []pastJob
+}
+
+func (c *crowd) word() string {
+	for {
+		var b strings.Builder
+		for range 6 {
+			b.WriteByte("aeioubdfgklmnprst"[c.IntN(17)])
+		}
+		if !c.used[b.String()] {
+			c.used[b.String()] = true
+			return b.String()
+		}
+	}
+}
+
+// runs are n runs of hours each, somewhere in the week, with a share of their cores busy.
+func (c *crowd) runs(owner, name, partition string, n, cores int, hours, busy float64, set func(*pastJob)) {
+	for range n {
+		ran := time.Duration((hours * (0.8 + 0.4*c.Float64())) * float64(time.Hour)).Round(time.Second)
+		start := c.begin.Add(time.Duration(c.Float64() * float64(7*24*time.Hour-ran))).Round(time.Second)
+		share := min(busy*(0.9+0.2*c.Float64()), 1)
+		j := pastJob{owner: owner, account: "a", partition: partition, name: name, cores: cores, nodes: []string{fmt.Sprint("n", c.IntN(40))},
+			submit: start.Add(-time.Minute), start: start, end: start.Add(ran), cpu: time.Duration(share * ran.Seconds() * float64(cores) * 1e9)}
+		if set != nil {
+			set(&j)
+		}
+		c.jobs = append(c.jobs, j)
+	}
+}
+
+// plant adds owners who must be found and owners who must not, eight of each, by their names.
+func (c *crowd) plant() (wasters, innocent map[string]string) {
+	wasters, innocent = map[string]string{}, map[string]string{}
+	shared, whole, other := c.word(), c.word(), c.word()
+	node := func(asked int, peak float64) func(*pastJob) {
+		return func(j *pastJob) { // of a partition that gives nodes of 64 cores and 256 GiB
+			j.asked, j.memory, j.peak = asked, 256<<10, int(peak*256*1024)
+		}
+	}
+	for kind, f := range map[string]func(owner string){
+		"two fifths of 16 cores, job after job": func(o string) { c.runs(o, c.word(), shared, 40, 16, 2, 0.4, nil) },
+		"one large job, nearly idle":            func(o string) { c.runs(o, c.word(), shared, 1, 64, 40, 0.1, nil) },
+		"hundreds of small jobs":                func(o string) { c.runs(o, c.word(), shared, 150, 8, 0.5, 0.3, nil) },
+		"many names, each of them little": func(o string) {
+			for range 20 {
+				c.runs(o, c.word(), shared, 2, 8, 1.5, 0.3, nil)
+			}
+		},
+		"half of it well used": func(o string) {
+			c.runs(o, c.word(), shared, 20, 16, 2, 0.95, nil)
+			c.runs(o, c.word(), shared, 20, 16, 2, 0.05, nil)
+		},
+		"one name, beside much that is well used": func(o string) {
+			c.runs(o, c.word(), shared, 60, 32, 3, 0.97, nil)
+			c.runs(o, c.word(), other, 10, 16, 3, 0.3, nil)
+		},
+		"whole nodes that it asked for": func(o string) { c.runs(o, c.word(), whole, 10, 64, 2, 0.2, node(64, 0.1)) },
+		"asleep since before the time":  func(o string) { c.asleep(o, shared) },
+	} {
+		owner := c.word()
+		wasters[owner] = kind
+		f(owner)
+	}
+	for kind, f := range map[string]func(owner string){
+		"much, of which four fifths are used": func(o string) { c.runs(o, c.word(), shared, 60, 64, 6, 0.85, nil) },
+		"little, and nearly idle":             func(o string) { c.runs(o, c.word(), shared, 10, 4, 2, 0.1, nil) },
+		"wasted before the time":              func(o string) { c.before(o, shared) },
+		"four cores where nodes are given": func(o string) {
+			c.runs(o, c.word(), whole, 30, 64, 3, 0.058, node(4, 0.1))
+		},
+		"the memory of whole nodes": func(o string) { c.runs(o, c.word(), whole, 20, 64, 3, 0.2, node(64, 0.9)) },
+		"nothing gathered its CPU time": func(o string) {
+			c.runs(o, c.word(), shared, 40, 16, 3, 0.3, func(j *pastJob) { j.unmeasured = true })
+		},
+		"suspended for half of its time": func(o string) {
+			c.runs(o, c.word(), shared, 10, 16, 6, 0.45, func(j *pastJob) { j.suspended = j.end.Sub(j.start) / 2 })
+		},
+		"near the limit, in every run": func(o string) { c.runs(o, c.word(), shared, 50, 16, 3, 0.78, nil) },
+	} {
+		owner := c.word()
+		innocent[owner] = kind
+		f(owner)
+	}
+	c.runs(c.word(), c.word(), whole, 20, 64, 2, 0.95, node(64, 0.3)) // others use the partition as it is meant
+	return wasters, innocent
+}
+
+// asleep is a job that began before the week and ended with it.
+func (c *crowd) asleep(owner, partition string) {
+	end := c.begin.Add(7 * 24 * time.Hour)
+	start := c.begin.Add(-time.Duration(30+c.IntN(60)) * time.Hour)
+	c.jobs = append(c.jobs, pastJob{owner: owner, account: "a", partition: partition, name: c.word(), cores: 16, nodes: []string{"n1"}, submit: start,
+		start: start, end: end.Add(-time.Minute), cpu: time.Duration(end.Sub(start).Seconds()*0.5) * time.Second, state: "TIMEOUT"})
+}
+
+// before is a week of waste that was over when the time began.
+func (c *crowd) before(owner, partition string) {
+	here := c.begin
+	c.begin = here.AddDate(0, 0, -10)
+	c.runs(owner, c.word(), partition, 40, 16, 2, 0.2, nil)
+	c.begin = here
+}
+
+// TestUnusedOverTime: owners who were planted to waste are found, by owner, and owners who were planted beside them are not.
+func TestUnusedOverTime(t *testing.T) {
+	found, accused := 0, 0
+	for seed := range uint64(5) {
+		c := &crowd{Rand: rand.New(rand.NewPCG(seed, 77)), begin: time.Date(2025, 6, 2, 0, 0, 0, 0, time.UTC), used: map[string]bool{}}
+		wasters, innocent := c.plant()
+		c.Shuffle(len(c.jobs), func(i, k int) { c.jobs[i], c.jobs[k] = c.jobs[k], c.jobs[i] })
+		s := pipeline.Import(t, sacctOf(c.jobs), c.begin.AddDate(0, 0, 7))
+		owners := map[string]misuse.Finding{}
+		for _, f := range s.Imported("", c.begin) {
+			if f.Rule != misuse.UnusedOverTime {
+				t.Errorf("%+v", f)
+			}
+			owners[f.Owner] = f
+		}
+		for o, kind := range wasters {
+			if _, ok := owners[o]; ok {
+				found++
+			} else {
+				t.Logf("seed %d: not found: %s", seed, kind)
+			}
+		}
+		for o, kind := range innocent {
+			if f, ok := owners[o]; ok {
+				accused++
+				t.Logf("seed %d: accused: %s: %s", seed, kind, f.Text)
+			}
+		}
+		// Imported time is told on demand alone.
+		for _, f := range s.Findings("") {
+			if f.Rule == misuse.UnusedOverTime {
+				t.Errorf("seed %d: a finding of imported time: %s %s", seed, f.Owner, f.Text)
+			}
+		}
+		if seed == 0 {
+			for _, f := range owners {
+				t.Logf("%s (%s): %s %s", f.Owner, wasters[f.Owner], f.Severity, f.Text)
+			}
+		}
+	}
+	if found < 38 || accused > 1 {
+		t.Errorf("%d of 40 wasters found, %d of 40 innocent owners accused", found, accused)
+	}
+}
+
+// TestUnusedReplaces: at a measured site one finding over days stands in the place of those about single runs, which are its evidence.
+func TestUnusedReplaces(t *testing.T) {
+	const low = "rules: {unused-over-time: {core_hours: 24, share: 0.3}}"
+	s := idleSite(t)
+	single := s.Findings("rules: {unused-over-time: {on: false}}")
+	i := slices.IndexFunc(single, func(f misuse.Finding) bool { return f.Rule == misuse.OverRequested && f.Part == "cpu" })
+	if i < 0 {
+		t.Fatalf("no single finding to replace: %q", s.Short(single))
+	}
+	owner := single[i].Owner
+	over := 0
+	for _, f := range s.Findings(low) {
+		if f.Owner == owner && f.Rule == misuse.OverRequested && f.Part == "cpu" {
+			t.Errorf("it stands beside the one over days: %s", f.Text)
+		}
+		if f.Owner != owner || f.Rule != misuse.UnusedOverTime {
+			continue
+		}
+		over++
+		if !slices.ContainsFunc(f.Evidence, func(e misuse.Evidence) bool { return strings.Contains(e.Text, single[i].Text) }) {
+			t.Errorf("%q is no evidence of %+v", single[i].Text, f.Evidence)
+		}
+	}
+	if over != 1 {
+		t.Errorf("%d findings over days of %s", over, owner)
+	}
+}
+
+// idleSite is a simulated site of twelve hours on which some hold what they do not use.
+func idleSite(t *testing.T) *pipeline.Site {
+	return pipeline.Run(t, simulate.Config{Seed: 5, Nodes: 12, GPUNodes: 1, Jobs: 250, Cores: 32, For: 16 * time.Hour}, 16*time.Hour, pipeline.Coarse)
+}
