@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -138,15 +139,16 @@ func newGraphQuery(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use: "query 'SPARQL'", Short: "Query the graph in SPARQL", Args: cobra.ExactArgs(1),
-		Long: `query asks a SELECT or an ASK. The embedded store answers a part of SPARQL 1.1;
-doc/guides/graph.md lists it.`,
+		Long: `query asks in SPARQL 1.1: SELECT and ASK print rows or yes or no, CONSTRUCT and DESCRIBE
+statements. doc/guides/graph.md lists what the embedded store leaves out.`,
 		Example: `  reckon graph query 'PREFIX rk: <urn:reckon:ns#> SELECT ?name ?node { ?w rk:name ?name ; rk:runsOn/rk:name ?node }'
-  reckon graph query 'ASK { ?s ?p ?o }'`,
+  reckon graph query 'ASK { ?s ?p ?o }'
+  reckon graph query 'DESCRIBE <urn:reckon:site/default>' --format jsonld`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runGraphQuery(cmd.Context(), g, args[0], format.value)
 		},
 	}
-	format = g.shared.format(cmd, "table", "json", "csv", "tsv")
+	format = g.shared.format(cmd, "table", "json", "csv", "tsv", "turtle", "jsonld", "ntriples")
 	return cmd
 }
 
@@ -155,8 +157,14 @@ func runGraphQuery(ctx context.Context, g *globals, query, format string) error 
 	if err != nil {
 		return err
 	}
-	if format == "csv" || format == "tsv" {
-		media := map[string]string{"csv": "text/csv", "tsv": "text/tab-separated-values"}[format]
+	media := mediaTypes[format]
+	switch format {
+	case "csv":
+		media = "text/csv"
+	case "tsv":
+		media = "text/tab-separated-values"
+	}
+	if media != "" {
 		text, err := c.SPARQLText(ctx, query, media)
 		if err == nil {
 			_, err = g.stdout.Write(text)
@@ -168,6 +176,9 @@ func runGraphQuery(ctx context.Context, g *globals, query, format string) error 
 		return err
 	}
 	switch {
+	case answer.Turtle != "":
+		_, err := io.WriteString(g.stdout, answer.Turtle)
+		return err
 	case format == "json":
 		return writeJSON(g.stdout, answer)
 	case answer.Boolean != nil:

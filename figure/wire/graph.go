@@ -32,7 +32,7 @@ type GraphTerm struct {
 	Datatype string `json:"datatype,omitempty"`
 }
 
-// GraphAnswer is the result of a SELECT or an ASK.
+// GraphAnswer is the result of a query in SPARQL: rows, yes or no, or statements in Turtle, which no JSON of ours carries.
 type GraphAnswer struct {
 	Head struct {
 		Vars []string `json:"vars"`
@@ -40,5 +40,6 @@ type GraphAnswer struct {
 	Results struct {
 		Bindings []map[string]GraphTerm `json:"bindings"`
 	} `json:"results"`
-	Boolean *bool `json:"boolean,omitempty"`
+	Boolean *bool  `json:"boolean,omitempty"`
+	Turtle  string `json:"-"`
 }

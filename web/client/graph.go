@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,18 +29,23 @@ func (c *Client) GraphLinks(ctx context.Context, iri string) ([]GraphLink, error
 	return answer.Links, err
 }
 
-// SPARQL runs a SELECT or an ASK.
+// SPARQL runs a query. The answer of a CONSTRUCT or DESCRIBE is a document in Turtle.
 func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) {
 	var answer GraphAnswer
-	body, err := c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", "application/sparql-results+json",
-		strings.NewReader(query), "")
-	if err == nil {
-		err = json.Unmarshal(body, &answer)
+	body, err := c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query",
+		"application/sparql-results+json, text/turtle;q=0.9", strings.NewReader(query), "")
+	switch {
+	case err != nil:
+		return answer, err
+	case !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")):
+		answer.Turtle = string(body)
+		return answer, nil
 	}
-	return answer, err
+	return answer, json.Unmarshal(body, &answer)
 }
 
-// SPARQLText runs a SELECT and returns the rows as text/csv or text/tab-separated-values.
+// SPARQLText runs a query and returns the answer in a media type: rows as text/csv or text/tab-separated-values, statements as text/turtle,
+// application/n-triples or application/ld+json.
 func (c *Client) SPARQLText(ctx context.Context, query, media string) ([]byte, error) {
 	return c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
 }

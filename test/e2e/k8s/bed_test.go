@@ -168,9 +168,16 @@ func (b *bed) static(program string) {
 func (b *bed) images() {
 	b.t.Helper()
 	dir := b.t.TempDir()
-	for _, program := range []string{"reckon", "reckon-agent"} {
+	if out, err := b.command(10*time.Minute, "", "env", "CGO_ENABLED=0", "go", "-C", "../../../kubernetes/operator", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "reckon-operator"), "./cmd/reckon-operator"); err != nil {
+		b.t.Fatalf("build the operator: %v\n%s", err, out)
+	}
+	for _, program := range []string{"reckon", "reckon-agent", "reckon-operator"} {
+		bin := bin
+		if program == "reckon-operator" {
+			bin = dir
+		}
 		b.static(filepath.Join(bin, program))
-		root := filepath.Join(dir, program)
+		root := filepath.Join(dir, "root", program)
 		for _, d := range []string{"usr/bin", "tmp", "data"} {
 			if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
 				b.t.Fatal(err)
@@ -180,7 +187,7 @@ func (b *bed) images() {
 		b.must("chmod", "-R", "go+rX", root)
 		tar := filepath.Join(dir, program+".tar")
 		b.must(filepath.Join(scripts, "mkimage.sh"), root, "localhost/reckon/"+program+":"+version, tar, "/usr/bin/"+program)
-		b.load(program == "reckon", tar) // of which an emulated machine would take minutes
+		b.load(program != "reckon-agent", tar) // of which an emulated machine would take minutes
 	}
 }
 

@@ -24,6 +24,8 @@ agent:
   compat: [cadvisor, kube]
   metrics: {enabled: true}
   stateDir: /var/lib/reckon-e2e/%d
+graph: {extraArgs: ["--graph=https://` + address + `:9870", "--graph-url=https://reckon.reckon.svc:9870"]}
+operator: {nodeSelector: {kubernetes.io/hostname: node0}}
 `
 
 // TestCluster goes through the life of an installation on one cluster, in order.
@@ -77,6 +79,7 @@ func TestCluster(t *testing.T) {
 	step("bounds", b.bounds)
 	step("ends", b.ends)
 	step("views", b.views)
+	step("graph", b.graph)
 	step("devices", b.devices)
 	step("storage", b.storage)
 	step("deleted", b.deleted)

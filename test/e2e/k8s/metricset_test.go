@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,14 +16,6 @@ import (
 // metricset: the chart's operator, with the rights of the chart, runs a MetricSet whose pods nothing is added to: the agent of the node
 // exports them each second, and the samples stand in the run that the server keeps.
 func (b *bed) metricset(t *testing.T, install []string) {
-	dir := t.TempDir()
-	program := filepath.Join(dir, "usr/bin/reckon-operator")
-	if out, err := b.command(10*time.Minute, "", "env", "CGO_ENABLED=0", "go", "-C", "../../../kubernetes/operator", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/reckon-operator"); err != nil {
-		t.Fatalf("build the operator: %v\n%s", err, out)
-	}
-	tar := filepath.Join(t.TempDir(), "reckon-operator.tar")
-	b.must(filepath.Join(scripts, "mkimage.sh"), dir, "localhost/reckon/reckon-operator:"+version, tar, "/usr/bin/reckon-operator")
-	b.load(true, tar)
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := b.command(20*time.Second, "", "kubectl", "-n", "reckon", "logs", "deployment/reckon-operator", "--tail=30")

@@ -80,6 +80,17 @@ func pick(page []line, name string) map[string]line {
 	return out
 }
 
+// pods adds the rows of whole pods: those without container, image and name.
+func pods(page []line, name string) map[string]line {
+	out := pick(page, name)
+	for _, l := range page {
+		if l.name == name && l.labels["namespace"] == "shop" && l.labels["pod"] != "" && l.labels["container"]+l.labels["image"]+l.labels["name"] == "" {
+			out[who(l)] = l
+		}
+	}
+	return out
+}
+
 // steady are containers that run from before the test to its end.
 func steady(who string) bool {
 	return slices.ContainsFunc([]string{"shop cart-", "shop db-", "shop log-", "shop bare ", "shop bareset-"}, func(p string) bool { return strings.HasPrefix(who, p) })
@@ -118,10 +129,10 @@ func (b *bed) views(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	low, high := pick(before, cpu), pick(after, cpu)
+	low, high := pods(before, cpu), pods(after, cpu)
 	var worst float64
 	var most string
-	for w, l := range pick(theirs, cpu) {
+	for w, l := range pods(theirs, cpu) {
 		if !steady(w) {
 			continue
 		}
@@ -137,8 +148,8 @@ func (b *bed) views(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"container_memory_usage_bytes", "container_memory_working_set_bytes", "container_memory_rss"} {
-		have := pick(after, name)
-		for w, l := range pick(theirs, name) {
+		have := pods(after, name)
+		for w, l := range pods(theirs, name) {
 			if !steady(w) {
 				continue
 			}
@@ -171,7 +182,7 @@ func (b *bed) views(t *testing.T) {
 
 // devices: what passed the network of pods lies between the readings before and after the kubelet's.
 func devices(t *testing.T, before, theirs, after []line) {
-	pods := func(page []line, name string) map[string]float64 {
+	sums := func(page []line, name string) map[string]float64 {
 		out := map[string]float64{}
 		for _, l := range page {
 			if pod := l.labels["pod"]; l.name == name && l.labels["namespace"] == "shop" && steady("shop "+pod+" ") {
@@ -181,7 +192,7 @@ func devices(t *testing.T, before, theirs, after []line) {
 		return out
 	}
 	for _, name := range []string{"container_network_receive_bytes_total", "container_network_transmit_bytes_total", "container_network_receive_packets_total", "container_network_receive_packets_dropped_total", "container_network_transmit_errors_total"} {
-		low, high, want := pods(before, name), pods(after, name), pods(theirs, name)
+		low, high, want := sums(before, name), sums(after, name), sums(theirs, name)
 		if len(want) < 6 {
 			t.Errorf("%s: the kubelet has %v", name, want)
 		}
