@@ -118,8 +118,11 @@ type capacities struct {
 
 // of returns the capacity for the share of a row; nil when unknown.
 func (c *capacities) of(k usageKey) *store.NodeUse {
-	if c.partitions != nil && k.partition != "" {
-		return c.partitions[capacityKey{k.from, k.site, k.partition}]
+	if k.from == 0 {
+		k.from = time.Time{}.UnixMilli() // of all the time
+	}
+	if c.partitions != nil && k.of[dimPartition] != "" {
+		return c.partitions[capacityKey{k.from, k.of[dimSite], k.of[dimPartition]}]
 	}
 	return c.nodes[k.from]
 }
@@ -188,71 +191,78 @@ func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.U
 	return nil
 }
 
-// usageKey identifies the subject of a row.
-type usageKey struct {
-	site, owner, account, partition, node, command, kind, qos, size, gpus, length string
-	from                                                                          int64 // Unix milliseconds, 0 for all the time
-}
+// The dimensions by their numbers, in the order of [wire.UsageDimensions].
+const (
+	dimOwner = iota
+	dimAccount
+	dimPartition
+	dimNode
+	dimCommand
+	dimKind
+	dimSite
+	dimQOS
+	dimSize
+	dimGPUs
+	dimLength
+	dimensions
+)
 
-// at returns a dimension; nil for an unknown one.
-func (k *usageKey) at(by string) *string {
-	switch by {
-	case "site":
-		return &k.site
-	case "owner":
-		return &k.owner
-	case "account":
-		return &k.account
-	case "partition":
-		return &k.partition
-	case "node":
-		return &k.node
-	case "command":
-		return &k.command
-	case "kind":
-		return &k.kind
-	case "qos":
-		return &k.qos
-	case "size":
-		return &k.size
-	case "gpus":
-		return &k.gpus
-	case "length":
-		return &k.length
-	}
-	return nil
-}
-
-// only is the key with some dimensions, and the time.
-func (k usageKey) only(by []string) usageKey {
-	out := usageKey{from: k.from}
+func numbersOf(by []string) (out []int) {
 	for _, name := range by {
-		*out.at(name) = *k.at(name)
+		out = append(out, slices.Index(wire.UsageDimensions(), name))
 	}
 	return out
 }
 
-// compare orders by time and dimensions, classes by size.
-func (k usageKey) compare(o usageKey) int {
-	rank := func(list []runClass, name string) int {
-		return slices.IndexFunc(list, func(c runClass) bool { return c.name == name })
-	}
-	return cmp.Or(cmp.Compare(k.from, o.from), cmp.Compare(k.site, o.site), cmp.Compare(k.node, o.node), cmp.Compare(k.kind, o.kind),
-		cmp.Compare(k.owner, o.owner), cmp.Compare(k.account, o.account), cmp.Compare(k.partition, o.partition),
-		cmp.Compare(k.command, o.command), cmp.Compare(k.qos, o.qos), cmp.Compare(rank(coreClasses, k.size), rank(coreClasses, o.size)),
-		cmp.Compare(rank(gpuClasses, k.gpus), rank(gpuClasses, o.gpus)),
-		cmp.Compare(rank(lengthClasses, k.length), rank(lengthClasses, o.length)))
+// usageKey identifies the subject of a row.
+type usageKey struct {
+	of   [dimensions]string
+	from int64 // Unix milliseconds, 0 for all the time
 }
 
-// usageField returns a dimension of a row; nil for an unknown one.
-func usageField(r *wire.Usage, by string) *string {
-	return map[string]*string{"site": &r.Site, "owner": &r.Owner, "account": &r.Account, "partition": &r.Partition, "node": &r.Node,
-		"command": &r.Command, "kind": &r.Kind, "qos": &r.QOS, "size": &r.Size, "gpus": &r.GPUs, "length": &r.Length}[by]
+// only is the key with some dimensions, and the time.
+func (k usageKey) only(by []int) usageKey {
+	out := usageKey{from: k.from}
+	for _, n := range by {
+		out.of[n] = k.of[n]
+	}
+	return out
+}
+
+// without is the key without some dimensions.
+func (k usageKey) without(dims []int) usageKey {
+	for _, n := range dims {
+		k.of[n] = ""
+	}
+	return k
+}
+
+// compare orders by time and dimensions, classes by size.
+func (k usageKey) compare(o usageKey) int {
+	out := cmp.Compare(k.from, o.from)
+	for n := range k.of {
+		a, b := k.of[n], o.of[n]
+		rank := slices.Concat(coreClasses, gpuClasses)
+		if n == dimLength {
+			rank = runLengths
+		}
+		at := func(name string) int { return slices.IndexFunc(rank, func(c runClass) bool { return c.name == name }) }
+		if n >= dimSize {
+			out = cmp.Or(out, cmp.Compare(at(a), at(b)))
+		}
+		out = cmp.Or(out, cmp.Compare(a, b))
+	}
+	return out
+}
+
+// usageField returns a dimension of a row by its number.
+func usageField(r *wire.Usage, n int) *string {
+	return [...]*string{&r.Owner, &r.Account, &r.Partition, &r.Node, &r.Command, &r.Kind, &r.Site, &r.QOS, &r.Size, &r.GPUs, &r.Length}[n]
 }
 
 func usageGroup(r *wire.Usage) (k usageKey) {
-	for _, by := range wire.UsageDimensions() {
-		*k.at(by) = *usageField(r, by)
+	for n := range k.of {
+		k.of[n] = *usageField(r, n)
 	}
 	if r.From != nil {
 		k.from = r.From.UnixMilli()
@@ -294,7 +304,7 @@ func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, li
 		r := &rows[i]
 		row := wire.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
-		if n := c.of(usageKey{site: r.Site, partition: r.Partition, from: r.At.UnixMilli()}); n != nil {
+		if n := c.of(usageGroup(&row)); n != nil {
 			row.Capacity, row.CapacityShare = n.Capacity, ratio(r.CPUSeconds, n.CoreSeconds)
 		}
 		list.Rows = append(list.Rows, row)

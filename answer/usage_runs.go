@@ -24,44 +24,29 @@ type Runs interface {
 	EachRun(ctx context.Context, f store.Filter, figures []string, next func(*store.Workload)) error
 }
 
-// runClass is the name of a range of numbers up to a limit.
+// runClass is the name of a range of numbers below a limit.
 type runClass struct {
-	upTo float64 // included of sizes, not of lengths
-	name string
+	below float64
+	name  string
 }
 
-// The classes of the dimensions size (allocated cores), gpus and length (seconds), in order; the last has no limit.
+// The classes of the dimensions size (allocated cores), gpus (allocated) and length (seconds), in order; the last has no limit.
 var (
-	coreClasses   = []runClass{{1, "1"}, {8, "2-8"}, {32, "9-32"}, {128, "33-128"}, {512, "129-512"}, {0, "more than 512"}}
-	gpuClasses    = []runClass{{0, "0"}, {1, "1"}, {4, "2-4"}, {0, "more than 4"}}
-	lengthClasses = []runClass{{60, "< 1 min"}, {3600, "< 1 h"}, {6 * 3600, "< 6 h"}, {86400, "< 1 d"}, {7 * 86400, "< 7 d"},
-		{0, "7 d or more"}, {0, "running"}}
+	coreClasses = []runClass{{2, "1"}, {9, "2-8"}, {33, "9-32"}, {129, "33-128"}, {513, "129-512"}, {0, "more than 512"}}
+	gpuClasses  = []runClass{{1e-9, "0"}, {2, "1"}, {5, "2-4"}, {0, "more than 4"}}
+	runLengths  = []runClass{{60, "< 1 min"}, {3600, "< 1 h"}, {6 * 3600, "< 6 h"}, {86400, "< 1 d"}, {7 * 86400, "< 7 d"},
+		{0, "7 d or more"}}
 )
 
-func classOf(list []runClass, v *float64) string {
-	if v == nil {
-		return ""
-	}
+const stillRunning = "running" // the length of a run that has not ended
+
+func classOf(list []runClass, v float64) string {
 	for _, c := range list[:len(list)-1] {
-		if *v <= c.upTo {
+		if v < c.below {
 			return c.name
 		}
 	}
 	return list[len(list)-1].name
-}
-
-// lengthOf is the class of how long a run ran.
-func lengthOf(w *store.Workload) string {
-	if w.End.IsZero() {
-		return lengthClasses[len(lengthClasses)-1].name
-	}
-	ran := w.End.Sub(w.Start).Seconds()
-	for _, c := range lengthClasses[:len(lengthClasses)-2] {
-		if ran < c.upTo {
-			return c.name
-		}
-	}
-	return lengthClasses[len(lengthClasses)-2].name
 }
 
 // ownersOfNode is how many owners of a node are distinguished; the others together are "other".
@@ -69,17 +54,12 @@ const ownersOfNode = 200
 
 // byRunsOnly reports whether hours alone do not tell apart what the query wants told apart.
 func byRunsOnly(q wire.UsageQuery) bool {
-	node, others := false, len(q.Owners)+len(q.Accounts)+len(q.Partitions)+len(q.Kinds) > 0 || q.Command != ""
+	node, others := slices.Contains(q.By, "node"), len(q.Owners)+len(q.Accounts)+len(q.Partitions)+len(q.Kinds) > 0 || q.Command != ""
 	for _, by := range q.By {
-		switch by {
-		case "qos", "size", "gpus", "length":
+		if slices.Index(wire.UsageDimensions(), by) >= dimQOS {
 			return true
-		case "node":
-			node = true
-		case "site":
-		default:
-			others = true
 		}
+		others = others || by != "node" && by != "site"
 	}
 	return (node || len(q.Nodes) > 0) && (others || !node)
 }
@@ -94,7 +74,11 @@ type runSum struct {
 	parts   bool    // some run was on other nodes too
 }
 
-func (s *runSum) add(i int, v float64) { s.v[i], s.has[i] = s.v[i]+v, true }
+func (s *runSum) add(i int, v *float64, times float64) {
+	if v != nil {
+		s.v[i], s.has[i] = s.v[i]+*v*times, true
+	}
+}
 
 // Figures of hours by their numbers, and those of a run that they are sums of.
 var (
@@ -106,10 +90,11 @@ var (
 		hourOf("wait_core_seconds")
 	usedSpread, usedEstimated = hourOf("cpu_interpolated_seconds"), hourOf("held_estimated_core_seconds")
 
-	spreadHours, runKeys = func() (numbers []int, keys []string) {
+	// spreading are the figures of hours and runs that are the same, by both numbers, and runKeys what is read of runs.
+	spreading, runKeys = func() (numbers [][2]int, keys []string) {
 		for i, f := range figure.Of(figure.Hours) {
-			if figure.Index(figure.Runs, f.Key) >= 0 {
-				numbers, keys = append(numbers, i), append(keys, f.Key)
+			if at := figure.Index(figure.Runs, f.Key); at >= 0 {
+				numbers, keys = append(numbers, [2]int{i, at}), append(keys, f.Key)
 			}
 		}
 		return numbers, append(keys, "allocated_cores", "allocated_memory_bytes", "allocated_gpus", "request_cores", "request_memory_bytes",
@@ -119,26 +104,16 @@ var (
 
 // runSums sums up runs by stretches of time and groups.
 type runSums struct {
-	from, to  time.Time
-	span      store.Span
-	by        []string
-	projects  map[string]string
-	spreading []int // numbers of figures of runs, in the order of spreadHours
-	sums      map[usageKey]*runSum
-}
-
-func newRunSums(q wire.UsageQuery, by []string, projects map[string]string) *runSums {
-	r := &runSums{from: store.SpanStart(store.SpanHour, q.Since), to: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		span: store.Span(q.Span), by: by, projects: projects, sums: map[usageKey]*runSum{}}
-	for _, i := range spreadHours {
-		r.spreading = append(r.spreading, figure.Index(figure.Runs, figure.Of(figure.Hours)[i].Key))
-	}
-	return r
+	from, to time.Time
+	span     store.Span
+	by       []int
+	projects map[string]string
+	sums     map[usageKey]*runSum
 }
 
 // next is the end of the stretch that holds a time, not after the end of all.
 func (r *runSums) next(at time.Time) time.Time {
-	var end time.Time
+	end := r.to
 	switch begin := store.SpanStart(r.span, at); r.span {
 	case store.SpanHour, store.SpanHourOfWeek:
 		end = at.Truncate(time.Hour).Add(time.Hour)
@@ -148,13 +123,15 @@ func (r *runSums) next(at time.Time) time.Time {
 		end = begin.AddDate(0, 0, 7)
 	case store.SpanMonth:
 		end = begin.AddDate(0, 1, 0)
-	default:
-		return r.to
 	}
-	if end.After(r.to) {
-		return r.to
+	return sooner(end, r.to)
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
-	return end
+	return a
 }
 
 // add adds a run, on each of its nodes if nodes are told apart.
@@ -162,54 +139,50 @@ func (r *runSums) add(w *store.Workload) {
 	if !w.Began() {
 		return
 	}
-	end := w.End
-	if end.IsZero() {
-		end = w.Seen
-	}
-	var k usageKey
-	node := false
-	for _, by := range r.by {
-		if node = node || by == "node"; by == "account" {
-			k.account = cmp.Or(w.Account, r.projects[w.Owner])
-			continue
-		}
-		if p := k.at(by); p != nil {
-			*p = dimensionOf(w, by)
-		}
-	}
-	wall := end.Sub(w.Start).Seconds()
-	at := w.Start
+	k, end, at := r.keyOf(w), cmp.Or(w.End, w.Seen), w.Start
+	wall := end.Sub(at).Seconds()
 	if at.Before(r.from) {
 		at = r.from
 	}
-	for {
-		until := r.next(at)
-		if until.After(end) {
-			until = end
-		}
-		if !at.Before(until) && (!at.Equal(w.Start) || !at.Before(r.to)) { // a run of no length has begun nevertheless
-			return
-		}
-		share := 1.0
+	for begun := at.Equal(w.Start); at.Before(r.to) && (at.Before(end) || begun); begun = false { // one of no length began, too
+		until, share := sooner(r.next(at), end), 1.0
 		if wall > 0 {
 			share = until.Sub(at).Seconds() / wall
 		}
 		if r.span != store.SpanWhole {
 			k.from = store.SpanStart(r.span, at).UnixMilli()
 		}
-		switch {
-		case !node:
-			r.group(k).overlap(r, w, at, until, share, 1)
-		default:
+		if !slices.Contains(r.by, dimNode) {
+			r.group(k).overlap(w, at, until, share, 1)
+		} else {
 			for _, n := range w.Nodes {
-				k.node = n
-				r.group(k).overlap(r, w, at, until, share, len(w.Nodes))
+				k.of[dimNode] = n
+				r.group(k).overlap(w, at, until, share, len(w.Nodes))
 			}
 		}
-		if at = until; !at.Before(end) || !at.Before(r.to) {
-			return
-		}
+		at = until
 	}
+}
+
+// keyOf is what a run is of the dimensions, the node apart.
+func (r *runSums) keyOf(w *store.Workload) usageKey {
+	var all usageKey
+	all.of = [...]string{dimOwner: w.Owner, dimAccount: cmp.Or(w.Account, r.projects[w.Owner]), dimPartition: w.Partition,
+		dimCommand: w.Command,
+		dimKind:    w.Kind, dimSite: w.Site, dimQOS: w.QOS, dimLength: stillRunning}
+	if cores, _ := w.GivenCores(); cores != nil {
+		all.of[dimSize], all.of[dimGPUs] = classOf(coreClasses, *cores), gpuClasses[0].name // of which none is reported has none
+	}
+	if gpus, _ := w.GivenGPUs(); gpus != nil {
+		all.of[dimGPUs] = classOf(gpuClasses, *gpus)
+	}
+	if !w.End.IsZero() {
+		all.of[dimLength] = classOf(runLengths, w.End.Sub(w.Start).Seconds())
+	}
+	if workload.Kind(w.Kind).Sum() { // of many: it has no size of its own
+		all.of[dimSize], all.of[dimGPUs], all.of[dimLength] = "", "", ""
+	}
+	return all.only(r.by)
 }
 
 func (r *runSums) group(k usageKey) *runSum {
@@ -222,197 +195,178 @@ func (r *runSums) group(k usageKey) *runSum {
 }
 
 // overlap adds what a run held and used between two times, on one of its nodes.
-func (s *runSum) overlap(r *runSums, w *store.Workload, at, until time.Time, share float64, nodes int) {
+func (s *runSum) overlap(w *store.Workload, at, until time.Time, share float64, nodes int) {
 	seconds, part := until.Sub(at).Seconds(), 1/float64(nodes)
 	s.seconds += seconds
 	s.parts = s.parts || nodes > 1
-	for k, i := range spreadHours {
-		if v := *w.Row.At(r.spreading[k]); v != nil {
-			s.add(i, *v*share*part)
-		}
+	for _, n := range spreading {
+		s.add(n[0], *w.Row.At(n[1]), share*part)
 	}
 	if w.CPUSeconds != nil && (share < 1 || nodes > 1) {
 		s.spread += *w.CPUSeconds * share * part
 	}
-	held := seconds
-	if w.SuspendedSeconds != nil {
-		held = max(held-*w.SuspendedSeconds*share, 0)
+	held := max(seconds-orZero(w.SuspendedSeconds)*share, 0) * part
+	for i, given := range map[int]func() (*float64, bool){usedCores: w.GivenCores, usedMemory: w.GivenMemory, usedGPUs: w.GivenGPUs} {
+		v, _ := given()
+		s.add(i, v, held)
 	}
-	given := func(i int, v *float64, _ bool) {
-		if v != nil {
-			s.add(i, *v*held*part)
-		}
-	}
-	cores, known := w.GivenCores()
-	given(usedCores, cores, known)
-	memory, known := w.GivenMemory()
-	given(usedMemory, memory, known)
-	gpus, known := w.GivenGPUs()
-	given(usedGPUs, gpus, known)
 	if nodes > 1 || !at.Equal(w.Start) {
 		return
 	}
-	s.add(usedStarted, 1)
+	one := 1.0
+	s.add(usedStarted, &one, 1)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 		wait := w.Start.Sub(w.Submit).Seconds()
-		s.add(usedWaited, 1)
-		s.add(usedWait, wait)
-		if w.RequestCores != nil {
-			s.add(usedWaitCores, wait**w.RequestCores)
-		}
+		s.add(usedWaited, &one, 1)
+		s.add(usedWait, &one, wait)
+		s.add(usedWaitCores, w.RequestCores, wait)
 	}
 }
 
-// dimensionOf is what a run is of a dimension other than node.
-func dimensionOf(w *store.Workload, by string) string {
-	sum := workload.Kind(w.Kind).Sum() // of many: it has no size of its own
-	switch by {
-	case "site":
-		return w.Site
-	case "kind":
-		return w.Kind
-	case "owner":
-		return w.Owner
-	case "partition":
-		return w.Partition
-	case "command":
-		return w.Command
-	case "qos":
-		return w.QOS
-	case "size":
-		cores, _ := w.GivenCores()
-		return classOf(coreClasses, cores)
-	case "gpus":
-		n, _ := w.GivenGPUs()
-		if cores, _ := w.GivenCores(); n == nil && cores != nil && !sum {
-			n = new(0.0) // what a batch system reports has GPUs where it was given any
-		}
-		return classOf(gpuClasses, n)
-	case "length":
-		if !sum {
-			return lengthOf(w)
-		}
-	}
-	return ""
-}
-
-// coarser are the groups that hours are compared with, one after the other, until there are runs in one: a job may have had another
-// program or account when an hour was made.
-var coarser = []func(*usageKey){
-	func(*usageKey) {},
-	func(k *usageKey) { k.command = "" },
-	func(k *usageKey) { k.command, k.account, k.partition = "", "", "" },
-}
+// coarser are the dimensions that hours are not compared by, step by step until there are runs: a job may have had another program or
+// account when an hour was made.
+var coarser = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
 
 // byRuns adds rows of usage divided among runs.
 func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
-	node := slices.Contains(q.By, "node") || len(q.Nodes) > 0
-	of := []string{"site", "kind", "owner", "account", "partition"} // dimensions of the hours
-	if slices.Contains(q.By, "command") || q.Command != "" {
-		of = append(of, "command")
-	}
-	hours := map[usageKey]*store.Used{}
+	d := divided{q: q, by: numbersOf(q.By), hours: map[usageKey]*store.Used{}, machines: map[usageKey]*figure.Capacity{},
+		rows: map[usageKey]*wire.Usage{}}
 	f := store.Filter{Since: q.Since, Until: q.Until, Sites: q.Sites, Nodes: q.Nodes}
-	by := slices.Concat(of, q.By)
-	machines := map[usageKey]*figure.Capacity{}
-	if node {
-		rows, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: store.Span(q.Span),
-			By: []string{"site", "node"}, Sites: q.Sites, Nodes: q.Nodes})
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			k := usageKey{site: rows[i].Site, node: rows[i].Node, from: stampOf(q, rows[i].At)}
-			hours[k], machines[k] = &rows[i].Used, &rows[i].Capacity
-		}
-		by, of = append(by, "node"), []string{"site", "node"}
-	} else {
-		x := rollupQuery(q)
-		x.By = of
-		if len(u.Projects) > 0 {
-			x.Accounts = nil
-		}
-		rows, err := u.Rollups.Use(ctx, x)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			r := &rows[i]
-			k := usageKey{site: r.Site, kind: r.Kind, owner: r.Owner, account: cmp.Or(r.Account, u.Projects[r.Owner]),
-				partition: r.Partition, command: r.Command, from: stampOf(q, r.At)}
-			if have := hours[k]; have != nil {
-				figure.Add(have, &r.Used)
-			} else {
-				hours[k] = &r.Used
-			}
-		}
-		f.Kinds, f.Owners, f.Partitions = q.Kinds, q.Owners, q.Partitions
+	of := []int{dimSite, dimKind, dimOwner, dimAccount, dimPartition} // dimensions of the hours
+	if slices.Contains(q.By, "command") || q.Command != "" {
+		of = append(of, dimCommand)
 	}
-	runs := newRunSums(q, by, u.Projects)
+	by := slices.Concat(of, d.by)
+	var err error
+	if node := slices.Contains(q.By, "node") || len(q.Nodes) > 0; node {
+		by, of = append(by, dimNode), []int{dimSite, dimNode}
+		err = d.ofNodes(ctx, u)
+	} else {
+		f.Kinds, f.Owners, f.Partitions = q.Kinds, q.Owners, q.Partitions
+		err = d.ofGroups(ctx, u, of)
+	}
+	if err != nil {
+		return err
+	}
+	runs := &runSums{from: store.SpanStart(store.SpanHour, q.Since), to: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
+		span: store.Span(q.Span), by: by, projects: u.Projects, sums: map[usageKey]*runSum{}}
 	if err := u.Runs.EachRun(ctx, f, runKeys, runs.add); err != nil {
 		return err
 	}
-	d := divided{q: q, index: make([]map[usageKey][]*runSum, len(coarser)), rows: map[usageKey]*wire.Usage{}}
-	for i, cut := range coarser {
-		d.index[i] = map[usageKey][]*runSum{}
+	for _, cut := range coarser {
+		index := map[usageKey][]*runSum{}
 		for _, s := range runs.sums {
-			k := s.usageKey.only(of)
-			cut(&k)
-			d.index[i][k] = append(d.index[i][k], s)
+			k := s.only(of).without(cut)
+			index[k] = append(index[k], s)
 		}
+		d.index = append(d.index, index)
 	}
-	for k, used := range hours {
+	for k, used := range d.hours {
 		d.divide(k, used)
 	}
 	for _, s := range runs.sums {
-		if node && hours[s.usageKey.only(of)] == nil { // imported: nobody measured the node
-			d.direct(s)
+		if slices.Contains(of, dimNode) && d.hours[s.only(of)] == nil { // imported: nobody measured the node
+			var used store.Used
+			for i := range s.v {
+				if s.has[i] {
+					*used.At(i) = &s.v[i]
+				}
+			}
+			d.give(s.usageKey, s, used, s.spread)
 		}
 	}
 	d.boundOwners()
 	for k, row := range d.rows {
-		if m := machines[usageKey{site: k.site, node: k.node, from: k.from}]; m != nil && slices.Contains(q.By, "node") {
-			row.Capacity, row.CapacityShare = *m, ratio(row.CPUSeconds, m.CoreSeconds)
+		if m := d.machines[k.only([]int{dimSite, dimNode})]; m != nil && slices.Contains(d.by, dimNode) {
+			row.Capacity = *m
 		} else if n := c.of(k); n != nil {
-			row.Capacity, row.CapacityShare = n.Capacity, ratio(row.CPUSeconds, n.CoreSeconds)
+			row.Capacity = n.Capacity
 		}
+		row.CapacityShare = ratio(row.CPUSeconds, row.CoreSeconds)
 		list.Rows = append(list.Rows, *row)
 	}
 	slices.SortFunc(list.Rows, func(a, b wire.Usage) int { return usageGroup(&a).compare(usageGroup(&b)) })
 	return nil
 }
 
-func stampOf(q wire.UsageQuery, at time.Time) int64 {
-	if q.Span == string(store.SpanWhole) {
+// divided divides hours among runs.
+type divided struct {
+	q        wire.UsageQuery
+	by       []int
+	hours    map[usageKey]*store.Used
+	machines map[usageKey]*figure.Capacity
+	index    []map[usageKey][]*runSum
+	rows     map[usageKey]*wire.Usage
+}
+
+func (d *divided) stamp(at time.Time) int64 {
+	if d.q.Span == string(store.SpanWhole) {
 		return 0
 	}
 	return at.UnixMilli()
 }
 
-// divided divides hours among runs.
-type divided struct {
-	q     wire.UsageQuery
-	index []map[usageKey][]*runSum
-	rows  map[usageKey]*wire.Usage
-}
-
-// selected reports whether the filters of the query select a group. Those of a node are made of all that was on it.
-func (d *divided) selected(k *usageKey) bool {
-	in := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	if ok, err := path.Match(d.q.Command, k.command); d.q.Command != "" && (err != nil || !ok) {
-		return false
+// ofNodes reads the hours of nodes.
+func (d *divided) ofNodes(ctx context.Context, u *Usage) error {
+	rows, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: d.q.Since, To: d.q.Until, Span: store.Span(d.q.Span),
+		By: []string{"site", "node"}, Sites: d.q.Sites, Nodes: d.q.Nodes})
+	for i := range rows {
+		k := usageKey{from: d.stamp(rows[i].At)}
+		k.of[dimSite], k.of[dimNode] = rows[i].Site, rows[i].Node
+		d.hours[k], d.machines[k] = &rows[i].Used, &rows[i].Capacity
 	}
-	return in(d.q.Owners, k.owner) && in(d.q.Accounts, k.account) && in(d.q.Partitions, k.partition) && in(d.q.Kinds, k.kind) &&
-		in(d.q.Nodes, k.node)
+	return err
 }
 
-func (d *divided) row(k usageKey) *wire.Usage {
-	k = k.only(d.q.By)
+// ofGroups reads the hours of groups of workloads.
+func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
+	x := rollupQuery(d.q)
+	x.By = nil
+	for _, n := range of {
+		x.By = append(x.By, wire.UsageDimensions()[n])
+	}
+	if len(u.Projects) > 0 {
+		x.Accounts = nil // divide selects
+	}
+	rows, err := u.Rollups.Use(ctx, x)
+	for i := range rows {
+		r := &rows[i]
+		k := usageKey{from: d.stamp(r.At)}
+		k.of = [...]string{dimOwner: r.Owner, dimAccount: cmp.Or(r.Account, u.Projects[r.Owner]), dimPartition: r.Partition,
+			dimCommand: r.Command, dimKind: r.Kind, dimSite: r.Site, dimLength: ""}
+		if have := d.hours[k]; have != nil {
+			figure.Add(have, &r.Used)
+		} else {
+			d.hours[k] = &r.Used
+		}
+	}
+	return err
+}
+
+// give adds to the row of a group, if the filters of the query select the group: hours of a node are of all that was on it.
+func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
+	if ok, err := path.Match(d.q.Command, k.of[dimCommand]); d.q.Command != "" && (err != nil || !ok) {
+		return
+	}
+	for dim, list := range map[int][]string{dimOwner: d.q.Owners, dimAccount: d.q.Accounts, dimPartition: d.q.Partitions,
+		dimKind: d.q.Kinds, dimNode: d.q.Nodes} {
+		if len(list) > 0 && !slices.Contains(list, k.of[dim]) {
+			return
+		}
+	}
+	if spread = max(spread, orZero(part.CPUInterpolatedSeconds)); spread > 0 {
+		part.CPUInterpolatedSeconds = &spread
+	}
+	part.Exactness = maps.Clone(part.Exactness)
+	if s != nil && s.parts && part.HeldCoreSeconds != nil {
+		part.Exactness.Add("held_core_seconds", figure.Estimated)
+	}
+	k = k.only(d.by)
 	r := d.rows[k]
 	if r == nil {
 		r = &wire.Usage{}
-		for _, by := range d.q.By {
-			*usageField(r, by) = *k.at(by)
+		for _, n := range d.by {
+			*usageField(r, n) = k.of[n]
 		}
 		if d.q.Span != string(store.SpanWhole) {
 			at := time.UnixMilli(k.from).UTC()
@@ -420,7 +374,7 @@ func (d *divided) row(k usageKey) *wire.Usage {
 		}
 		d.rows[k] = r
 	}
-	return r
+	figure.Add(&r.UsageFigures, &part)
 }
 
 // divide divides the use of one group of hours.
@@ -428,129 +382,82 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	var runs []*runSum
 	level := 0
 	for ; level < len(coarser) && len(runs) == 0; level++ {
-		x := k
-		coarser[level](&x)
-		runs = d.index[level][x]
+		runs = d.index[level][k.without(coarser[level])]
 	}
 	if len(runs) == 0 { // nothing is known of what it was
-		if d.selected(&k) {
-			figure.Add(&d.row(k).UsageFigures, used)
-		}
+		d.give(k, nil, *used, 0)
 		return
 	}
-	whole := true // all goes to one row
-	for _, s := range runs[1:] {
-		whole = whole && s.only(d.q.By) == runs[0].only(d.q.By)
-	}
-	var sum [figure.UsedLen]float64
-	seconds := 0.0
+	all := runSum{}
+	one := true // all goes to one row
 	for _, s := range runs {
+		one = one && s.only(d.by) == runs[0].only(d.by)
 		for i, v := range s.v {
-			sum[i] += v
+			all.v[i] += v
 		}
-		seconds += s.seconds
+		all.seconds += s.seconds
 	}
 	for _, s := range runs {
-		to := s.usageKey
-		if level > 1 {
-			to.command, to.account, to.partition = k.command, k.account, k.partition // what the hours know
+		to, part, spread := s.usageKey, store.Used{Exactness: used.Exactness}, 0.0
+		for _, n := range coarser[level-1] {
+			to.of[n] = k.of[n] // what the hours know
 		}
-		if !d.selected(&to) {
-			continue
-		}
-		var part store.Used
 		for i := range s.v {
 			switch total := *used.At(i); {
-			case total == nil && s.has[i] && (i == usedCores || i == usedMemory || i == usedGPUs || i == usedStarted && !s.parts):
-				*part.At(i) = new(s.v[i]) // hours of nodes have none
 			case total != nil:
-				*part.At(i) = new(*total * weight(s, i, &sum, seconds, len(runs)))
+				*part.At(i) = new(*total * s.weight(i, &all, len(runs)))
+			case s.has[i] && (i == usedCores || i == usedMemory || i == usedGPUs || i == usedStarted && !s.parts):
+				*part.At(i) = new(s.v[i]) // hours of nodes have none
 			}
 		}
-		for key, e := range used.Exactness {
-			part.Exactness.Add(key, e)
+		if !one && all.v[usedCPU] > 0 {
+			spread = orZero(used.CPUSeconds) * s.spread / all.v[usedCPU]
 		}
-		if !whole && s.spread > 0 && sum[usedCPU] > 0 && used.CPUSeconds != nil {
-			v := *used.CPUSeconds * s.spread / sum[usedCPU]
-			if part.CPUInterpolatedSeconds != nil {
-				v = max(v, *part.CPUInterpolatedSeconds)
-			}
-			part.CPUInterpolatedSeconds = &v
-		}
-		if s.parts && part.HeldCoreSeconds != nil {
-			part.Exactness.Add("held_core_seconds", figure.Estimated)
-		}
-		figure.Add(&d.row(to).UsageFigures, &part)
+		d.give(to, s, part, spread)
 	}
-}
-
-// direct adds what runs held and used themselves.
-func (d *divided) direct(s *runSum) {
-	if !d.selected(&s.usageKey) {
-		return
-	}
-	var part store.Used
-	for i, v := range s.v {
-		if s.has[i] {
-			*part.At(i) = &v
-		}
-	}
-	if s.spread > 0 {
-		part.CPUInterpolatedSeconds = &s.spread
-	}
-	if s.parts && part.HeldCoreSeconds != nil {
-		part.Exactness.Add("held_core_seconds", figure.Estimated)
-	}
-	figure.Add(&d.row(s.usageKey).UsageFigures, &part)
 }
 
 // weight is the share of a figure of hours that a group of runs gets: its share of that figure of the runs, else of their CPU time,
 // of what they held, or of their time.
-func weight(s *runSum, i int, sum *[figure.UsedLen]float64, seconds float64, n int) float64 {
-	first, second := usedCPU, usedCores
+func (s *runSum) weight(i int, all *runSum, n int) float64 {
+	order := [...]int{i, usedCPU, usedCores}
 	if i == usedEstimated {
-		first, second = usedCores, usedCPU
+		order = [...]int{i, usedCores, usedCPU}
 	}
-	for _, k := range [...]int{i, first, second} {
-		if sum[k] > 0 && k != usedSpread {
-			return s.v[k] / sum[k]
+	for _, k := range order {
+		if all.v[k] > 0 && k != usedSpread {
+			return s.v[k] / all.v[k]
 		}
 	}
-	if seconds > 0 {
-		return s.seconds / seconds
+	if all.seconds > 0 {
+		return s.seconds / all.seconds
 	}
 	return 1 / float64(n)
 }
 
 // boundOwners makes those owners of a node that used least one: there may be thousands.
 func (d *divided) boundOwners() {
-	if !slices.Contains(d.q.By, "node") || !slices.Contains(d.q.By, "owner") {
+	if !slices.Contains(d.by, dimNode) || !slices.Contains(d.by, dimOwner) {
 		return
 	}
-	on := map[usageKey]map[string]float64{}
-	place := func(k usageKey) usageKey { return usageKey{site: k.site, node: k.node, from: k.from} }
-	for k, r := range d.rows {
-		if on[place(k)] == nil {
-			on[place(k)] = map[string]float64{}
-		}
-		on[place(k)][k.owner] += orZero(r.CPUSeconds)
+	on := map[usageKey][]usageKey{}
+	for k := range d.rows {
+		at := k.without([]int{dimOwner})
+		on[at] = append(on[at], k)
 	}
-	for at, owners := range on {
-		if len(owners) <= ownersOfNode {
-			continue
-		}
-		names := slices.SortedFunc(maps.Keys(owners), func(a, b string) int {
-			return cmp.Or(cmp.Compare(owners[b], owners[a]), cmp.Compare(a, b))
+	for _, keys := range on {
+		slices.SortFunc(keys, func(a, b usageKey) int {
+			return cmp.Or(cmp.Compare(orZero(d.rows[b].CPUSeconds), orZero(d.rows[a].CPUSeconds)),
+				cmp.Compare(a.of[dimOwner], b.of[dimOwner]))
 		})
-		less := map[string]bool{}
-		for _, o := range names[ownersOfNode:] {
-			less[o] = true
-		}
-		for _, k := range slices.Collect(maps.Keys(d.rows)) {
-			if r := d.rows[k]; place(k) == at && less[k.owner] {
-				delete(d.rows, k)
-				k.owner = "other"
-				figure.Add(&d.row(k).UsageFigures, &r.UsageFigures)
+		for _, k := range keys[min(len(keys), ownersOfNode):] {
+			r := d.rows[k]
+			delete(d.rows, k)
+			k.of[dimOwner] = "other"
+			if d.rows[k] == nil {
+				r.Owner, d.rows[k] = "other", r
+			} else {
+				figure.Add(&d.rows[k].UsageFigures, &r.UsageFigures)
 			}
 		}
 	}

@@ -218,6 +218,14 @@ func TestOwnersOfNodes(t *testing.T) {
 			}
 		}
 	}
+	q.By = []string{"size"}
+	list, share := s.Usage(q), 0.0
+	for _, r := range list.Rows {
+		share += orNone(r.CapacityShare)
+	}
+	if want := orNone(list.Total.CapacityShare); want == 0 || math.Abs(share-want) > 1e-6 {
+		t.Errorf("sizes used %g of the capacity, want %g", share, want)
+	}
 	// Runs on one node alone are not divided: what accounting of the simulation calls theirs is theirs.
 	q.By = []string{"owner"}
 	owners := map[string]float64{}
