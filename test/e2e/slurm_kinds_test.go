@@ -129,8 +129,8 @@ func (c *cluster) jobKinds(u *up) []*jobKind {
 		{what: "a process that leaves its session", script: "setsid LOAD -burn 1s -hold 2s & sleep 5", options: []string{two}, state: "completed"},
 		{what: "a process without a parent", script: "(setsid sh -c 'LOAD -burn 1s' &) ; sleep 5", options: []string{two}, state: "completed"},
 		{what: "threads that end", script: "LOAD -threads 200 -dir /tmp -delete -hold 1s", options: []string{two}, state: "completed"},
-		{what: "array of 3 tasks, one at a time", script: "LOAD -burn 300ms -hold 25s", options: []string{two, "--array=1-3%1"}, state: "completed", act: func(id string) {
-			c.until("the tasks that wait are counted", 2*time.Minute, func() bool {
+		{what: "array of 3 tasks, one at a time", script: "LOAD -burn 300ms -hold 25s", options: []string{two, "--array=1-3%1"}, state: "completed", turn: 1, act: func(id string) {
+			c.until("the tasks that wait are counted", 4*time.Minute, func() bool {
 				var m client.Members
 				if len(lives(u.workloads("kind=slurm&limit=1000"), "slurm/"+id+"_1")) > 0 {
 					u.get("/api/reckon/v1/members/slurm/"+id, &m)
