@@ -60,13 +60,10 @@ func (j *judge) idles() bool {
 	case !ok || !has || given <= 0 || u.CoresImplied || u.Exactness["cpu_seconds"] != figure.Exact:
 		// a process that waits for long is seen: CPUWaitSeconds lacks little
 		return false
-	case (cpu+wait)/u.WallSeconds >= none*min(given, 1):
-		return false
-	case sustained && p95 >= 2*none*min(given, 1) && (cpu+wait)/u.WallSeconds >= bursts*min(given, 1):
-		return false
-	case hasGPUs && (!onGPU || u.Exactness["gpu_seconds"] != figure.Exact || gpu >= none*gpus*u.WallSeconds):
-		return false
-	case j.storageShare() >= waiting || j.congested() || j.held():
+	case (cpu+wait)/u.WallSeconds >= none*min(given, 1),
+		sustained && p95 >= 2*none*min(given, 1) && (cpu+wait)/u.WallSeconds >= bursts*min(given, 1),
+		hasGPUs && (!onGPU || u.Exactness["gpu_seconds"] != figure.Exact || gpu >= none*gpus*u.WallSeconds),
+		j.storageShare() >= waiting || j.congested() || j.held():
 		return false
 	}
 	return true

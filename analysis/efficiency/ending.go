@@ -146,14 +146,11 @@ func NotStarted(reason string, restarts float64) (why string, ok bool) {
 	switch do := imageReasons[reason]; {
 	case do != "":
 		return reason + "; " + do, true
-	case reason == crashLoop && restarts >= leastRestarts:
+	case reason == crashLoop && restarts >= 3:
 		return reason + ": it ends again and again, " + format.Count(restarts) + " times by now", true
 	}
 	return "", false
 }
-
-// leastRestarts is how often a container has been restarted that ends again and again.
-const leastRestarts = 3
 
 // outOfMemory reports that the kernel killed processes, or a step, for lack of memory. A step
 // started within the job is named; the batch script is not.

@@ -139,9 +139,7 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 	if err := p.table(t); err != nil {
 		return err
 	}
-	if text := marks.legend(); text != "" {
-		p.fold(0, "%s", text)
-	}
+	p.fact("Marks", marks.legend())
 	if more := len(m.Members) - len(shown); more > 0 {
 		p.fold(0, "and %d more: shown are those that did not end well and those that used most; --format csv lists all", more)
 	}

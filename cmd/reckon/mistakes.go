@@ -56,14 +56,8 @@ func slurmFlag(name string) string {
 // flagError explains what a flag accepts, where the library only reports a parse error, and what stands for a flag of Slurm in lists.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && cmd.Flags().Lookup("columns") != nil {
-		if hint := slurmFlag(unknown.GetSpecifiedName()); hint != "" {
-			return fmt.Errorf("%w: %s", err, hint)
-		}
-	}
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) && invalid.GetFlag().Name == "format" && cmd.Flags().Lookup("columns") != nil {
-		return fmt.Errorf("%w; columns are chosen with -o", err)
+	if errors.As(err, &unknown) && cmd.Flags().Lookup("columns") != nil && slurmFlag(unknown.GetSpecifiedName()) != "" {
+		return fmt.Errorf("%w: %s", err, slurmFlag(unknown.GetSpecifiedName()))
 	}
 	var none *pflag.ValueRequiredError
 	if errors.As(err, &none) {
@@ -71,6 +65,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("--%s needs a value: %s", f.Name, f.Usage)
 	}
 	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) && bad.GetFlag().Name == "format" && cmd.Flags().Lookup("columns") != nil {
+		return fmt.Errorf("%w; columns are chosen with -o", err)
+	}
 	var number *strconv.NumError
 	if !errors.As(err, &bad) || !errors.As(err, &number) {
 		return err

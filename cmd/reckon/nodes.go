@@ -356,7 +356,7 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 		return nil
 	}
 	maps.DeleteFunc(absent, func(_ string, is bool) bool { return !is })
-	if len(absent) <= absentShown {
+	if len(absent) <= 3 { // each has a line
 		clear(absent)
 	}
 	maps.DeleteFunc(where, func(g gap, _ []string) bool { return absent[g.sensor] && notThere(g.reason) })
@@ -391,9 +391,6 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 	_, err := fmt.Fprintln(s, s.Fold(term.Safe(line), 4))
 	return err
 }
-
-// absentShown is the number of absent sensors of which each has a line.
-const absentShown = 3
 
 // notThere reports whether a sensor has nothing to read: its hardware is not in the machine, or nobody set it up. The reasons of sensors
 // begin so; others say what stands in the way.
