@@ -1,10 +1,8 @@
 # reckon: each target is one command that you could type. `make help` lists them.
 
-# A release is tagged; without a tag the binary says which commit it was built from.
-VERSION  := $(shell git describe --tags --dirty 2>/dev/null | sed 's/^v//')
 # Go asks git for the commit; where git does not answer (no .git, another owner) it is left out.
 BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
-BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X reckon/internal/buildinfo.Version=$(VERSION)'
+BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w'
 # NVIDIA's library is opened where the C library is glibc, by a program that needs it. Elsewhere
 # (musl) and in images programs are static: the tag is left out.
 NVML     := $(shell getconf GNU_LIBC_VERSION >/dev/null 2>&1 && echo -tags nvml)
@@ -42,6 +40,7 @@ test: ## everything that must hold before a commit; installs what it needs and s
 	go test -count=1 -timeout 20m ./...
 	go -C kubernetes/operator test -count=1 ./...
 	go -C kubernetes/scheduler test ./...
+	go -C deploy/release test ./...
 
 lint: ## format, go vet, staticcheck and the architecture
 	@script/lint
@@ -92,7 +91,7 @@ fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@script/fuzz $(FUZZTIME)
 
 images: ## container images with the version of the Helm chart, for ARCH, in dist/
-	go run -C deploy/release . -root ../.. -out dist -images -arch $(ARCH) -version $(shell sed -n 's/^appVersion: "\(.*\)"/\1/p' deploy/helm/reckon/Chart.yaml)
+	go run -C deploy/release . -root ../.. -out dist -images -arch $(ARCH) -version $(shell cat internal/buildinfo/VERSION)
 
 release: ## binaries, packages, bills of materials and checksums for amd64 and arm64, in dist/
 	go run -C deploy/release . -root ../.. -out dist

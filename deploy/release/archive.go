@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,7 +83,7 @@ func (r *release) checksums() error {
 	}
 	var text strings.Builder
 	for _, e := range entries {
-		if e.IsDir() || e.Name() == sums {
+		if e.IsDir() || e.Name() == sums || e.Name() == sums+".sig" {
 			continue
 		}
 		h := sha256.New()
@@ -97,4 +99,58 @@ func (r *release) checksums() error {
 	}
 	fmt.Print(text.String())
 	return os.WriteFile(filepath.Join(r.out, sums), []byte(text.String()), 0o644)
+}
+
+// sign signs the checksums with a private key of OpenSSH; without a key the release is unsigned, and says so.
+func (r *release) sign(ctx context.Context, key string) error {
+	file := filepath.Join(r.out, sums)
+	if err := os.Remove(file + ".sig"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if key == "" {
+		fmt.Println("unsigned: SIGN_KEY=FILE names a private key of OpenSSH that signs " + sums)
+		return nil
+	}
+	if out, err := exec.CommandContext(ctx, "ssh-keygen", "-Y", "sign", "-n", "reckon", "-f", key, file).CombinedOutput(); err != nil {
+		return fmt.Errorf("sign %s: %w: %s", sums, err, out)
+	}
+	return nil
+}
+
+func (r *release) copy(from, name string, mode os.FileMode) error {
+	raw, err := os.ReadFile(filepath.Join(r.root, from))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.out, name), raw, mode)
+}
+
+// chart writes the chart as helm packs it: reckon-VERSION.tgz, with the files that its links lead to.
+func (r *release) chart() (err error) {
+	root := filepath.Join(r.root, "deploy", "helm", "reckon")
+	stated, err := os.ReadFile(filepath.Join(r.root, "internal", "buildinfo", "VERSION"))
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(r.out, "reckon-"+strings.TrimSpace(string(stated))+".tgz"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(z)
+	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		return r.pack(t, "reckon/"+filepath.ToSlash(name), file)
+	})
+	return errors.Join(err, t.Close(), z.Close())
 }

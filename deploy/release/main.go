@@ -5,6 +5,9 @@
 //	go run -C deploy/release . -root ../.. -out dist -packages  # make packages
 //	go run -C deploy/release . -root ../.. -out dist -images    # container images
 //
+// With SIGN_KEY=FILE, a private key of OpenSSH, the checksums are signed (ssh-keygen -Y sign -n reckon). The installer and the chart are
+// among the files.
+//
 // The same commit with the same Go gives the same bytes: paths are trimmed, times are
 // that of the commit (or SOURCE_DATE_EPOCH), and nothing of the machine that builds goes
 // in. It is a module of its own, so that the library that writes packages is no
@@ -84,7 +87,15 @@ func (r *release) run(ctx context.Context, archives, images, packages bool) erro
 			}
 		}
 	}
-	return r.checksums()
+	if archives {
+		if err := errors.Join(r.chart(), r.copy("deploy/release/install.sh", "install.sh", 0o755)); err != nil {
+			return err
+		}
+	}
+	if err := r.checksums(); err != nil {
+		return err
+	}
+	return r.sign(ctx, os.Getenv("SIGN_KEY"))
 }
 
 // describe finds the version and the time of what is built.
@@ -104,33 +115,34 @@ func (r *release) describe(ctx context.Context) error {
 	if r.version != "" {
 		return nil
 	}
-	if text, err = r.git(ctx, "describe", "--tags", "--always", "--dirty", "--match", "v*"); err != nil {
-		return fmt.Errorf("the version is not known: %w; give it with -version", err)
+	stated, err := os.ReadFile(filepath.Join(r.root, "internal", "buildinfo", "VERSION"))
+	if err != nil {
+		return err
 	}
-	r.version = version(text, r.time)
-	return nil
+	if text, err = r.git(ctx, "describe", "--tags", "--always", "--dirty", "--match", "v*"); err != nil {
+		return fmt.Errorf("the commit is not known: %w; give the version with -version", err)
+	}
+	r.version, err = version(strings.TrimSpace(string(stated)), text, r.time)
+	return err
 }
 
-// version turns what git says into one that sorts right in packages: v1.2.3 is 1.2.3, 4
-// commits later 1.2.3+4.gabc, and without any tag 0.0.0+20261121.083000.gabc.
-func version(described string, at time.Time) string {
-	dirty := strings.HasSuffix(described, "-dirty")
-	described = strings.TrimSuffix(described, "-dirty")
-	v, tagged := strings.CutPrefix(described, "v")
-	parts := strings.Split(v, "-")
-	switch n := len(parts); {
-	case !tagged:
-		v = "0.0.0+" + at.Format("20060102.150405") + ".g" + described
-	case n >= 3 && strings.HasPrefix(parts[n-1], "g"):
-		v = strings.Join(parts[:n-2], "-") + "+" + parts[n-2] + "." + parts[n-1]
+// version returns the stated version where the commit has its tag, and else with the commit: 0.1.0+20261121.083000.gabc. A commit
+// with the tag of another version is an error.
+func version(stated, described string, at time.Time) (string, error) {
+	described, isDirty := strings.CutSuffix(described, "-dirty")
+	commit := described[strings.LastIndexByte(described, '-')+1:]
+	v := stated
+	switch tag, isTagged := strings.CutPrefix(described, "v"); {
+	case isTagged && tag == stated:
+	case isTagged && !strings.HasPrefix(commit, "g"):
+		return "", fmt.Errorf("the tag v%s is of another version than internal/buildinfo/VERSION, which says %s", tag, stated)
+	default:
+		v += "+" + at.Format("20060102.150405") + ".g" + strings.TrimPrefix(commit, "g")
 	}
-	if dirty {
-		if strings.Contains(v, "+") {
-			return v + ".dirty"
-		}
-		return v + "+dirty"
+	if isDirty {
+		v += map[bool]string{true: ".dirty", false: "+dirty"}[strings.Contains(v, "+")]
 	}
-	return v
+	return v, nil
 }
 
 func (r *release) git(ctx context.Context, args ...string) (string, error) {

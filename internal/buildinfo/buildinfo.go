@@ -1,20 +1,27 @@
-// Package buildinfo identifies the build of reckon, from the information that the Go
-// toolchain records in the binary (runtime/debug.BuildInfo), so that no build script has
-// to pass it in. A release build sets Version by the linker:
+// Package buildinfo identifies the build of reckon: the version of the file VERSION beside it, which is the only place that
+// states it, and the commit that the Go toolchain records in the binary (runtime/debug.BuildInfo). Archives and packages of a
+// commit between releases have the commit in their version, by the linker:
 //
-//	go build -ldflags "-X reckon/internal/buildinfo.Version=1.2.3"
+//	go build -ldflags "-X reckon/internal/buildinfo.Version=1.2.3+20261121.083000.gabc1234"
 package buildinfo
 
 import (
 	"cmp"
+	_ "embed"
 	"runtime"
 	"runtime/debug"
 	"strings"
 )
 
-// Version is set by the linker for releases; if it is empty, [Get] uses the information
-// of the toolchain. It is a variable only because the linker can set nothing else.
+//go:embed VERSION
+var file string
+
+// Version is set by the linker for what is handed out between releases; if it is empty, [Get] uses that of [Release]. It is a
+// variable only because the linker can set nothing else.
 var Version string
+
+// Release returns the version of the file VERSION: the release that this is, or comes after.
+func Release() string { return strings.TrimSpace(file) }
 
 // Info is the output of `reckon version --json`.
 type Info struct {
@@ -48,11 +55,8 @@ func from(version string, b *debug.BuildInfo) Info {
 		if dirty && i.Revision != "" {
 			i.Revision += "-dirty"
 		}
-		if b.Main.Version != "(devel)" {
-			i.Version = cmp.Or(i.Version, strings.TrimPrefix(b.Main.Version, "v"))
-		}
 	}
-	i.Version = cmp.Or(i.Version, "devel")
+	i.Version = cmp.Or(i.Version, Release())
 	return i
 }
 

@@ -21,15 +21,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reckon/internal/buildinfo"
 )
 
 const (
 	scripts = "../beds/k8s"
 	chart   = "../../../deploy/helm/reckon"
 	bin     = "../../../bin"
-	version = "0.1.0" // of the chart, which names the images
 	address = "10.96.0.98"
 )
+
+// version is that of the chart, which names the images.
+var version = buildinfo.Release()
 
 // bed is a running cluster.
 type bed struct {
