@@ -54,7 +54,7 @@ type kindResult struct {
 const wide = "-pboth"
 
 // jobKinds are the kinds. Idle tasks burn little, so that two processors are enough for all of them.
-func (c *cluster) jobKinds(u *up) []*jobKind {
+func (c *cluster) jobKinds() []*jobKind {
 	scontrol := func(words ...string) func(string) {
 		return func(id string) {
 			args := slices.Clone(words)
@@ -129,15 +129,7 @@ func (c *cluster) jobKinds(u *up) []*jobKind {
 		{what: "a process that leaves its session", script: "setsid LOAD -burn 1s -hold 2s & sleep 5", options: []string{two}, state: "completed"},
 		{what: "a process without a parent", script: "(setsid sh -c 'LOAD -burn 1s' &) ; sleep 5", options: []string{two}, state: "completed"},
 		{what: "threads that end", script: "LOAD -threads 200 -dir /tmp -delete -hold 1s", options: []string{two}, state: "completed"},
-		{what: "array of 3 tasks, one at a time", script: "LOAD -burn 300ms -hold 25s", options: []string{two, "--array=1-3%1"}, state: "completed", turn: 1, act: func(id string) {
-			c.until("the tasks that wait are counted", 4*time.Minute, func() bool {
-				var m client.Members
-				if len(lives(u.workloads("kind=slurm&limit=1000"), "slurm/"+id+"_1")) > 0 {
-					u.get("/api/reckon/v1/members/slurm/"+id, &m)
-				}
-				return slices.ContainsFunc(m.States, func(s client.StateCount) bool { return s.State == "pending" && s.Count+len(m.Members) == 3 })
-			})
-		}, measure: func(r *kindResult, _ *cluster, u *up) {
+		{what: "array of 3 tasks, one at a time", script: "LOAD -burn 300ms -hold 25s", options: []string{two, "--array=1-3%1"}, state: "completed", turn: 1, measure: func(r *kindResult, _ *cluster, u *up) {
 			var m client.Members
 			u.get("/api/reckon/v1/members/slurm/"+r.raw, &m)
 			if got := fmt.Sprint(m.States); len(m.Members) != 3 || got != "[{completed 3}]" {
@@ -170,7 +162,7 @@ func TestSlurmKinds(t *testing.T) {
 	c := startSlurm(t)
 	u := startUp(t, t.TempDir(), "--slurm", "--site", "tiny")
 	defer c.keep()()
-	kinds := chosen(t, c.jobKinds(u))
+	kinds := chosen(t, c.jobKinds())
 	results, waiting := make([]*kindResult, len(kinds)), []string{}
 	for turn := range 3 {
 		for i, k := range kinds {
