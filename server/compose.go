@@ -257,6 +257,9 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata,
 		Slots: make(chan struct{}, 2)}
 	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine, Slots: make(chan struct{}, 1)}
+	o.Moves = &answer.Moves{Catalogue: s.catalogue, Rollups: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now},
+		Views: views, Findings: s.catalogue, Policy: s.config.Policy, Shapes: s.config.Shapes, Outage: outage, Bounds: bounds,
+		Clock: time.Now}
 	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Runs: s.catalogue,
 		Partitions: &answer.Partitions{Views: views, Clock: time.Now},
 		Outage:     outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Clock: time.Now}

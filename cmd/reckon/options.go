@@ -21,6 +21,7 @@ type serverOptions struct {
 	footprint footprintFlags
 	scheduler schedulerFlags
 	policy    string
+	shapes    string
 }
 
 func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
@@ -41,6 +42,7 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 		"file in the form of Prometheus (scrape_configs) that names targets to scrape; read again when it changes")
 	k.StringVar(&o.policy, "policy", "",
 		"file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
+	k.StringVar(&o.shapes, "shapes", "", "file that describes partitions and clusters, for reckon move; see doc/guides/move.md")
 	o.footprint.register(k)
 	o.scheduler.register(s)
 	registerGraph(s, &o.Graph)
@@ -65,6 +67,9 @@ func (o *serverOptions) config(g *globals, late time.Duration) (server.Config, e
 		return c, err
 	}
 	if c.Policy, err = readPolicy(o.policy); err != nil {
+		return c, err
+	}
+	if c.Shapes, err = readShapes(o.shapes); err != nil {
 		return c, err
 	}
 	c.APISocket, c.APISocketWanted = apiSocket(c.Access.Socket, g.getenv)

@@ -152,7 +152,7 @@ func groups() []struct {
 		{"ask", "Ask:", []command{
 			{"me", newMe}, {"top", newTop}, {"jobs", newJobs}, {"job", newJob},
 			{"scale", newScale}, {"nodes", newNodes}, {"usage", newUsage}, {"report", newReport},
-			{"findings", newFindings}, {"alerts", newAlerts}, {"fit", newFit}, {"forecast", newForecast},
+			{"findings", newFindings}, {"alerts", newAlerts}, {"fit", newFit}, {"move", newMove}, {"forecast", newForecast},
 			{"rank", newRank}, {"rightsize", newRightsize}, {"anomalies", newAnomalies}, {"correlate", newCorrelate},
 			{"query", newQuery}, {"graph", newGraph},
 		}},

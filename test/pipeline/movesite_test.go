@@ -11,6 +11,7 @@ import (
 
 	"reckon/store"
 	"reckon/test/pipeline"
+	"reckon/web/client"
 )
 
 // The planted site: a cluster with a batch system and two machines without one, as sonar and sacct write of them. Thirty of its users
@@ -106,9 +107,9 @@ func (p *moveSite) somewhere(key string, n int) (out []string) {
 func newMoveSite(seed uint64) *moveSite {
 	p := &moveSite{rnd: rand.New(rand.NewPCG(seed, 30)), slots: map[string]*slot{}, taken: map[string]bool{"root": true}, cursor: map[string]int{}}
 	day, no := 24*time.Hour, false
-	p.slot("plain", 12, slot{cores: 64, gib: 256, max: 7 * day, wait: 20 * time.Minute, fast: no})
-	p.slot("wide", 12, slot{cores: 64, gib: 256, max: 7 * day, wait: 25 * time.Minute, fast: true})
-	p.slot("large", 4, slot{cores: 64, gib: 2048, max: 7 * day, wait: 22 * time.Minute})
+	p.slot("plain", 12, slot{cores: 64, gib: 256, max: 7 * day, wait: 8 * time.Minute, fast: no})
+	p.slot("wide", 12, slot{cores: 64, gib: 256, max: 7 * day, wait: 12 * time.Minute, fast: true})
+	p.slot("large", 4, slot{cores: 64, gib: 2048, max: 7 * day, wait: 13 * time.Minute})
 	p.slot("huge", 2, slot{cores: 96, gib: 8192, max: 7 * day, wait: 5 * time.Minute, who: []string{"lab9"}})
 	p.slot("four", 14, slot{cores: 64, gib: 512, gpus: 4, vendor: "nvidia", max: 5 * day, wait: 2 * time.Hour})
 	p.slot("eight", 4, slot{cores: 128, gib: 1024, gpus: 8, vendor: "nvidia", max: 5 * day, wait: 100 * time.Minute})
@@ -116,10 +117,10 @@ func newMoveSite(seed uint64) *moveSite {
 	p.slot("blind", 2, slot{cores: 64, gib: 512, gpus: 4, vendor: "nvidia", max: 5 * day, wait: time.Hour, unmeasured: true})
 	p.slot("calm", 4, slot{cores: 64, gib: 256, max: 7 * day, wait: time.Minute, whole: true, idle: true})
 	p.slot("whole", 6, slot{cores: 64, gib: 256, max: 7 * day, wait: 40 * time.Minute, whole: true})
-	p.slot("dayly", 4, slot{cores: 64, gib: 256, max: day, wait: 15 * time.Minute})
-	p.slot("long", 4, slot{cores: 64, gib: 256, max: 28 * day, wait: 20 * time.Minute})
+	p.slot("dayly", 4, slot{cores: 64, gib: 256, max: day, wait: 50 * time.Minute})
+	p.slot("long", 4, slot{cores: 64, gib: 256, max: 28 * day, wait: 35 * time.Minute})
 	p.slot("quick", 4, slot{cores: 64, gib: 256, max: 4 * time.Hour, wait: 2 * time.Minute})
-	p.slot("fat", 4, slot{cores: 192, gib: 768, max: 7 * day, wait: 30 * time.Minute})
+	p.slot("fat", 4, slot{cores: 192, gib: 768, max: 7 * day, wait: 14 * time.Minute})
 	p.slot("colossus", 2, slot{cores: 384, gib: 3072, max: 2 * day, wait: 6 * time.Hour})
 	p.slot("bay", 3, slot{cores: 64, gib: 512, gpus: 8, vendor: "nvidia"})
 	p.users = p.plants()
@@ -198,7 +199,7 @@ func (p *moveSite) plants() (out []plant) {
 		sacctJob{slot: "plain", cores: 64, used: 30, needGiB: 244, length: 11 * h}, 20, 30*h)
 	add(plant{why: "a twentieth of a large memory", rule: "memory", target: "plain"},
 		sacctJob{slot: "large", cores: 32, used: 18, needGiB: 100, length: 11 * h}, 20, 30*h)
-	add(plant{why: "ends at the limit of its partition", rule: "length", target: "long"},
+	add(plant{why: "ends at the limit of its partition", rule: "length", target: "plain"},
 		sacctJob{slot: "dayly", cores: 32, used: 20, needGiB: 60, length: 24 * h, state: "TIMEOUT"}, 20, 30*h)
 	add(plant{why: "short work in the long queue", rule: "length", target: "quick"},
 		sacctJob{slot: "long", cores: 32, used: 20, needGiB: 60, length: 2 * h}, 60, 9*h)
@@ -434,6 +435,12 @@ func (p *moveSite) site(t testing.TB) *pipeline.Site {
 	return pipeline.ImportAll(t, p.sacct(), p.sonar(), ground.AddDate(0, 0, plantedDays))
 }
 
+// mute agrees to what one planted user does: it keeps the findings of the site, and mutes theirs.
+func (p *moveSite) mute(t testing.TB, s *pipeline.Site) {
+	i := slices.IndexFunc(p.users, func(u plant) bool { return strings.Contains(u.why, "muted") })
+	s.Mute(p.users[i].user, "agreed", s.Now.AddDate(0, 2, 0))
+}
+
 // TestPlantedArrives: what is planted arrives: runs, core-hours, GPU time and waits of each planted user by a reading of their own.
 func TestPlantedArrives(t *testing.T) {
 	p := newMoveSite(1)
@@ -496,5 +503,62 @@ func TestPlantedArrives(t *testing.T) {
 	}
 	if names := p.users; slices.ContainsFunc(names, func(u plant) bool { return strings.Contains(u.user, "gpu") }) {
 		t.Error("a name gives it away")
+	}
+}
+
+// TestMove: of the planted users those who should move are named, with the rule and the target, and no other; over five seeds, and for a
+// site of which the shapes are in a file.
+func TestMove(t *testing.T) {
+	seeds := 5
+	if testing.Short() {
+		seeds = 1
+	}
+	right, said, should := 0, 0, 0
+	for seed := range seeds {
+		p := newMoveSite(uint64(seed + 1))
+		s := p.site(t)
+		p.mute(t, s)
+		list := s.Move(client.MoveQuery{Since: ground, Until: ground.AddDate(0, 0, plantedDays), All: true}, p.shapes())
+		got := map[string]client.Move{}
+		for _, m := range slices.Concat(list.Stays, list.Moves) {
+			got[m.Owner] = m
+		}
+		for _, m := range list.Moves {
+			said++
+			i := slices.IndexFunc(p.users, func(u plant) bool { return u.user == m.Owner })
+			if i < 0 || p.users[i].rule != m.Rule || p.slots[p.users[i].target].name != m.To {
+				t.Logf("seed %d: wrong: %+v", seed+1, m)
+				continue
+			}
+			right++
+		}
+		for _, u := range p.users {
+			if u.rule != "" {
+				should++
+			}
+			m := got[u.user]
+			if (u.rule != "" || m.Rule != "") && (m.Rule != u.rule || u.target != "" && m.To != p.slots[u.target].name) {
+				t.Logf("seed %d: %s (%s): want %q to %s, got %q to %q: %s", seed+1, u.user, u.why, u.rule, u.target, m.Rule, m.To, m.Why)
+			}
+		}
+		others := map[string]bool{}
+		for _, u := range p.users {
+			others[u.user] = true
+		}
+		for _, m := range list.Moves {
+			for name := range others {
+				if name != m.Owner && strings.Contains(m.Text, name) {
+					t.Errorf("the paragraph for %s names %s: %s", m.Owner, name, m.Text)
+				}
+			}
+			if m.Text == "" || strings.ContainsAny(m.Text, "{}!") || m.WaitThere == nil || len(m.Jobs) == 0 || len(m.Unknown) == 0 {
+				t.Errorf("%+v", m)
+			}
+		}
+	}
+	precision, recall := float64(right)/float64(max(said, 1)), float64(right)/float64(should)
+	t.Logf("precision %.3f, recall %.3f (%d right, %d said, %d should)", precision, recall, right, said, should)
+	if precision < 0.9 || recall < 0.9 {
+		t.Errorf("precision %.3f, recall %.3f: want 0.9 of both", precision, recall)
 	}
 }

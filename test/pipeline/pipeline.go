@@ -307,6 +307,36 @@ func (s *Site) Owners() []client.FindingOwner {
 	return list.Owners
 }
 
+// Mute keeps the findings of the last day, and mutes those of an owner.
+func (s *Site) Mute(owner, reason string, until time.Time) {
+	s.tb.Helper()
+	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue,
+		Clock: func() time.Time { return s.Now }}
+	must(s.tb, k.Look(s.tb.Context()))
+	list, _, err := s.Catalogue.Findings(s.tb.Context(), store.FindingFilter{Owners: []string{owner}})
+	must(s.tb, err)
+	if len(list) == 0 {
+		s.tb.Fatalf("no finding of %s to mute", owner)
+	}
+	for i := range list {
+		_, err := k.Mute(s.tb.Context(), list[i].ID, reason, until)
+		must(s.tb, err)
+	}
+}
+
+// Move is what is answered about who should move, to somebody who may see all.
+func (s *Site) Move(q client.MoveQuery, shapes string) client.MoveList {
+	s.tb.Helper()
+	clock := func() time.Time { return s.Now }
+	m := &answer.Moves{Catalogue: s.Catalogue, Rollups: s.Catalogue, Partitions: &answer.Partitions{Views: s.views, Clock: clock},
+		Views:    s.views,
+		Findings: s.Catalogue, Bounds: s.bounds, Clock: clock}
+	q.Shapes = shapes
+	out, err := m.Move(s.viewer(), q)
+	must(s.tb, err)
+	return out
+}
+
 // Short writes findings as rule, part, owner and name of the job, sorted.
 func (s *Site) Short(found []misuse.Finding) []string {
 	names := map[string]string{}

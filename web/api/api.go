@@ -38,6 +38,8 @@ type Options struct {
 	Usage Usage
 	// Fit returns where a job would fit; nil: not supported.
 	Fit Fit
+	// Moves returns who should move; nil: not supported.
+	Moves Moves
 	// Forecasts returns forecasts of demand; nil: not supported.
 	Forecasts Forecasts
 	// Ranks returns where work should be placed; nil: not supported.

@@ -33,7 +33,8 @@ func (s *server) has() string {
 		here bool
 	}{
 		{"live", s.Hub != nil}, {"auth", s.Auth != nil}, {"usage", s.Usage != nil}, {"scale", s.Scale != nil}, {"logs", s.Logs != nil},
-		{"fit", s.Fit != nil}, {"forecast", s.Forecasts != nil}, {"rank", s.Ranks != nil}, {"devices", s.Devices != nil},
+		{"fit", s.Fit != nil}, {"move", s.Moves != nil}, {"forecast", s.Forecasts != nil}, {"rank", s.Ranks != nil},
+		{"devices", s.Devices != nil},
 		{"graph", s.Graph != nil}, {"findings", s.Findings != nil}, {"runs", s.MetricRuns != nil},
 		{"data", s.Data != nil}, {"power", s.Power != nil}, {"prometheus", s.Prometheus != nil}, {"metrics", s.Metrics != nil},
 		{"alerts", s.Alerts != nil}, {"held-back", s.Inconsistent != nil}, {"silences", s.Alertmanager != nil}, {"made-up", s.MadeUp},

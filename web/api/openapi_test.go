@@ -30,7 +30,7 @@ func full(t *testing.T) http.Handler {
 	b.Missing = []string{"site west"}
 	return api.New(api.Options{
 		Forecasts: fakeForecasts{}, Ranks: fakeRanks{}, Devices: fakeDevices{},
-		Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{},
+		Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Moves: fakeMoves{},
 		Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" },
 		Scale: fakeScale{}, Logs: fakeLogs{}, Findings: newFindings(), Import: new(fakeImport), MetricRuns: new(fakeRuns),
 		Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{},
@@ -195,7 +195,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		}
 	}
 	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{},
-		client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{},
+		client.UsageList{}, client.Report{}, client.FitList{}, client.MoveList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{},
 		client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{},
 		client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
 		walk(reflect.TypeOf(v))

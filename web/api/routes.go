@@ -80,7 +80,8 @@ func (s *server) routes() []route {
 			path: "/-/ready", summary: "As /readyz, under the address that promtool asks",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(),
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.moveRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(),
+		s.replaceRoutes(),
 		s.scaleRoutes(), s.logRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.metricRunRoutes(),
 		s.backupRoutes())
 }

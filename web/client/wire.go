@@ -74,6 +74,9 @@ type (
 	MetricRunSeries     = wire.MetricRunSeries
 	MetricRunUpdate     = wire.MetricRunUpdate
 	Mount               = wire.Mount
+	Move                = wire.Move
+	MoveList            = wire.MoveList
+	MoveQuery           = wire.MoveQuery
 	NextFigure          = wire.NextFigure
 	Node                = wire.Node
 	NodeBatch           = wire.NodeBatch

@@ -1,0 +1,393 @@
+// Package move says which work should run elsewhere: on a partition or cluster that suits it better, by seven ordered rules.
+//
+// The subject is the [Work] of one owner under one name over a period, its figures weighted by core-hours. A rule holds where the
+// runs for which it is true have [Most] of the core-hours; a figure that was not measured makes no rule true. The first rule that
+// holds decides. The work moves only where the target fits it, lets its account in and has a known wait that is about as short, where
+// enough is freed, and where the source is busy: on an idle machine nobody has to move.
+//
+// Units: cores, bytes, seconds; hours are core- and GPU-hours. A nil figure is unknown. The package is pure and safe for concurrent use.
+package move
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"reckon/internal/quantiles"
+)
+
+// The rules, in their order.
+const (
+	GPUOff = "gpu-off"
+	GPUUp  = "gpu-up"
+	CPUUp  = "cpu-up"
+	Memory = "memory"
+	Nodes  = "nodes"
+	Length = "length"
+	Small  = "small"
+)
+
+// Shape is a kind of node of a partition, or of machines without a batch system.
+type Shape struct {
+	Site, Partition                string
+	Nodes                          float64
+	Cores, Memory, GPUs, GPUMemory *float64 // of one node; memory of one GPU
+	Vendor                         string   // of its GPUs; empty where unknown
+	MaxTime, MaxNodes              *float64 // +Inf: no limit
+	FastNetwork                    *bool
+	Who                            []string // accounts that it lets in; none: all
+	Whole                          bool     // its jobs hold whole nodes
+	Large                          bool     // its nodes have at least twice the memory of most, by core too
+	Bare                           bool     // no batch system allocates it
+	Busy                           *float64 // share of its hours in which more than half of it was taken
+	FileWait                       *Wait    // by a file of shapes
+	JoulesPerCoreHour              *float64 // measured on average
+}
+
+// Run is one run of the work, over all its nodes, while it was in the period.
+type Run struct {
+	ID                string
+	Shape             int // of the list of shapes; -1: unknown
+	Start             time.Time
+	Hours             float64  // core-hours allocated or, without an allocation, used
+	Seconds           float64  // wall time, the whole run
+	Ended, Well       bool     // it ended; by itself and without a fault
+	Nodes             float64  // at once
+	Given, Cores      *float64 // cores allocated; used, sustained (p95) or, where only the sum is known, on average
+	CPUSeconds        *float64
+	Memory            *float64 // upper need on one node
+	GPUs              float64  // held
+	GPUBusy           *float64 // GPUs that computed, on average
+	GPUMemory         *float64 // most, all GPUs together
+	Wait              *float64
+	CutAt             *float64 // the limit at which it was ended
+	JoulesPerCoreHour *float64
+}
+
+// Work is what an owner ran under a name.
+type Work struct {
+	Owner, Name, Account string
+	Runs                 []Run
+	Contended            bool // the owner has a score for more CPU than a fair share
+	// Bursts returns on how many days a GPU was busy for a while; asked only where they seem to be unused.
+	Bursts func() (int, error)
+	Scales func([]Run) bool // whether runs of several sizes show that more cores would help
+}
+
+// Wait is a median of waits.
+type Wait struct {
+	Seconds float64
+	Jobs    int    // it is the median of
+	Source  string // ByJobs, NoQueue, or what a file of shapes names
+}
+
+// Sources of waits.
+const (
+	ByJobs  = "jobs"
+	NoQueue = "none"
+)
+
+// Waits returns how long jobs of a size waited in a shape; nil where that is unknown.
+type Waits func(shape int, cores, gpus float64) *Wait
+
+// Limits of the rules.
+const (
+	Most      = 0.8 // share of the core-hours for which a rule has to hold
+	LeastRuns = 10
+	LeastDays = 3
+	idleGPU   = 0.05 // of one GPU, or of those held
+	busyGPU   = 0.8
+	nearlyAll = 0.9
+	fewOf     = 0.25
+	cutShare  = 0.1 // of the runs
+	// waitedLong is what counts as having waited, and what a shorter queue has to save.
+	waitedLong = 300.0
+	// LeastCoreHours and LeastGPUHours are what has to be freed in a month.
+	LeastCoreHours, LeastGPUHours = 100.0, 5.0
+	busyHours                     = 0.25
+	waitFactor, waitMore          = 1.2, 600.0
+	burstDays                     = 3
+)
+
+// Result is what is said of a work.
+type Result struct {
+	Rule     string // that holds; empty for none
+	From, To int    // shapes; To is -1 where it stays
+	Why      string // why it stays, a key of the texts
+	Need     Need
+	Share    float64 // of the core-hours for which the rule holds
+	Hours    float64 // core-hours, in the period
+	GPUHours float64 // held at the source
+	// FreedCores and FreedGPUs are core- and GPU-hours of the source that become free in a month.
+	FreedCores, FreedGPUs float64
+	Here, There           *Wait
+	Value                 float64  // the figure behind the rule
+	OtherVendor           []int    // shapes with larger GPUs of another vendor
+	JoulesHere            *float64 // of a core-hour
+	Top                   []string // the runs with most core-hours
+}
+
+// Need is what 95 of 100 core-hours of a work need at most, on one node unless it says otherwise.
+type Need struct {
+	Cores, Memory, GPUs, Seconds *float64
+	Nodes                        float64
+	SizeCores, SizeGPUs          float64 // requested in all
+}
+
+// weighted returns the value that a share of the weight is at or below; nil where values of most of the weight are unknown.
+func weighted(runs []Run, q float64, of func(*Run) *float64) *float64 {
+	type pair struct{ v, w float64 }
+	var list []pair
+	known, all := 0.0, 0.0
+	for i := range runs {
+		all += runs[i].Hours
+		if v := of(&runs[i]); v != nil {
+			list = append(list, pair{*v, runs[i].Hours})
+			known += runs[i].Hours
+		}
+	}
+	if known < Most*all || len(list) == 0 {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b pair) int { return cmp.Compare(a.v, b.v) })
+	sum := 0.0
+	for _, p := range list {
+		if sum += p.w; sum >= q*known-1e-9 {
+			return &p.v
+		}
+	}
+	return &list[len(list)-1].v
+}
+
+func perNode(v *float64, nodes float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(*v / max(nodes, 1))
+}
+
+func needOf(runs []Run) Need {
+	value := func(of func(*Run) *float64) float64 {
+		if v := weighted(runs, 0.95, of); v != nil {
+			return *v
+		}
+		return 0
+	}
+	return Need{
+		Cores:     weighted(runs, 0.95, func(r *Run) *float64 { return perNode(r.Cores, r.Nodes) }),
+		Memory:    weighted(runs, 0.95, func(r *Run) *float64 { return r.Memory }),
+		GPUs:      weighted(runs, 0.95, func(r *Run) *float64 { return new(r.GPUs / max(r.Nodes, 1)) }),
+		Seconds:   weighted(runs, 0.95, func(r *Run) *float64 { return new(r.Seconds) }),
+		Nodes:     value(func(r *Run) *float64 { return new(r.Nodes) }),
+		SizeCores: value(func(r *Run) *float64 { return cmp.Or(r.Given, r.Cores) }),
+		SizeGPUs:  value(func(r *Run) *float64 { return new(r.GPUs) }),
+	}
+}
+
+// waitHere is what the runs of the work waited: the median, or nothing where no batch system queues them.
+func waitHere(s *Shape, runs []Run) *Wait {
+	if s.Bare {
+		return &Wait{Source: NoQueue, Jobs: len(runs)}
+	}
+	var waits []float64
+	for i := range runs {
+		if w := runs[i].Wait; w != nil {
+			waits = append(waits, *w)
+		}
+	}
+	if len(waits) == 0 {
+		return nil
+	}
+	slices.Sort(waits)
+	return &Wait{Seconds: quantiles.Nearest(waits, 0.5), Jobs: len(waits), Source: ByJobs}
+}
+
+// Judge says whether a work should move. The period ends at until.
+func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result, error) {
+	j := &judge{work: w, shapes: shapes, waits: waits, Result: Result{To: -1, From: -1}}
+	hours, days := map[int]float64{}, map[string]bool{}
+	for i := range w.Runs {
+		r := &w.Runs[i]
+		hours[r.Shape] += r.Hours
+		j.Hours += r.Hours
+		days[r.Start.UTC().Format(time.DateOnly)] = true
+	}
+	if len(w.Runs) < LeastRuns && j.Hours < LeastCoreHours || len(days) < LeastDays {
+		j.Why = "few"
+		return j.Result, nil
+	}
+	for k, h := range hours { // where most of it ran
+		if j.From < 0 || h > hours[j.From] || h == hours[j.From] && k < j.From {
+			j.From = k
+		}
+	}
+	if j.From < 0 {
+		j.Why = "unknown-place"
+		return j.Result, nil
+	}
+	j.source = &shapes[j.From]
+	for i := range w.Runs {
+		if r := &w.Runs[i]; r.Shape == j.From {
+			j.here = append(j.here, *r)
+			j.GPUHours += r.GPUs * r.Seconds / 3600
+			j.FreedCores += r.Hours
+		}
+	}
+	month := 30 * 24 / max(until.Sub(from).Hours(), 1)
+	j.FreedCores, j.FreedGPUs = j.FreedCores*month, j.GPUHours*month
+	j.Need, j.Here = needOf(j.here), waitHere(j.source, j.here)
+	j.JoulesHere = weighted(j.here, 0.5, func(r *Run) *float64 { return r.JoulesPerCoreHour })
+	slices.SortStableFunc(j.here, func(a, b Run) int { return cmp.Compare(b.Hours, a.Hours) })
+	for i := range min(len(j.here), 5) {
+		j.Top = append(j.Top, j.here[i].ID)
+	}
+	for _, rule := range []func() error{j.gpuOff, j.gpuUp, j.cpuUp, j.memory, j.nodes, j.length, j.small} {
+		if err := rule(); err != nil || j.Rule != "" {
+			j.stay(until)
+			return j.Result, err
+		}
+	}
+	j.Why = "suits"
+	return j.Result, nil
+}
+
+// stay keeps work that a rule would move where it is, if it is not worth while or has moved already.
+func (j *judge) stay(until time.Time) {
+	late, lateHere := 0.0, 0.0
+	for i := range j.work.Runs {
+		if r := &j.work.Runs[i]; r.Start.After(until.AddDate(0, 0, -7)) {
+			late += r.Hours
+			if r.Shape == j.From {
+				lateHere += r.Hours
+			}
+		}
+	}
+	why := ""
+	switch {
+	case late > 0 && lateHere < late/2:
+		why = "moved"
+	case j.FreedCores < LeastCoreHours && j.FreedGPUs < LeastGPUHours:
+		why = "little"
+	case j.source.Busy == nil:
+		why = "busy-unknown"
+	case *j.source.Busy < busyHours:
+		why = "idle"
+	}
+	if why != "" {
+		j.To, j.There, j.Why = -1, nil, why
+	}
+}
+
+type judge struct {
+	Result
+	work   *Work
+	shapes []Shape
+	waits  Waits
+	source *Shape
+	here   []Run // at the source
+}
+
+// holds reports whether a condition is true for most core-hours of the work, wherever it ran.
+func (j *judge) holds(of func(*Run) bool) bool {
+	sum := 0.0
+	for i := range j.here {
+		if of(&j.here[i]) {
+			sum += j.here[i].Hours
+		}
+	}
+	j.Share = sum / max(j.Hours, 1e-9)
+	return sum > 0 && j.Share >= Most
+}
+
+func at(v *float64, of func(float64) bool) bool { return v != nil && of(*v) }
+
+func above(limit float64) func(float64) bool { return func(v float64) bool { return v > limit } }
+
+// fits reports whether a shape has what the work needs; a figure of the shape that is unknown fits nothing that is needed.
+func (j *judge) fits(t *Shape, gpus bool) bool {
+	n := &j.Need
+	enough := func(need, has *float64) bool { return need != nil && has != nil && *need <= *has*1.0001 }
+	if !enough(n.Cores, t.Cores) || !enough(n.Memory, t.Memory) || t.Nodes < n.Nodes {
+		return false
+	}
+	if gpus && at(n.GPUs, above(0)) && !enough(n.GPUs, t.GPUs) {
+		return false
+	}
+	return (t.MaxTime == nil || n.Seconds == nil || *n.Seconds <= *t.MaxTime) && (t.MaxNodes == nil || n.Nodes <= *t.MaxNodes)
+}
+
+// to chooses the target: the smallest that has what the work needs and that it can go to. It says why there is none.
+func (j *judge) to(rule string, value float64, gpus bool, suits func(*Shape) bool) {
+	j.Rule, j.Value, j.Why = rule, value, "no-larger"
+	var list []int
+	for i := range j.shapes {
+		t := &j.shapes[i]
+		if i != j.From && !t.Bare && (t.Site != j.source.Site || t.Partition != j.source.Partition) && suits(t) {
+			list = append(list, i)
+		}
+	}
+	slices.SortFunc(list, func(a, b int) int { return j.compare(a, b) })
+	order := []string{"no-larger", "no-fit", "account", "wait-unknown", "wait"} // the farther, the more telling
+	for _, i := range list {
+		t, why := &j.shapes[i], ""
+		size := j.Need.SizeGPUs
+		if !gpus {
+			size = 0
+		}
+		switch {
+		case !j.fits(t, gpus):
+			why = "no-fit"
+		case len(t.Who) > 0 && !slices.Contains(t.Who, j.work.Account):
+			why = "account"
+		default:
+			there := j.wait(i, size)
+			if why = j.longer(there); why == "" {
+				j.To, j.There, j.Why = i, there, ""
+				return
+			}
+		}
+		if slices.Index(order, why) > slices.Index(order, j.Why) {
+			j.Why = why
+		}
+	}
+}
+
+func (j *judge) wait(i int, gpus float64) *Wait {
+	if w := j.waits(i, j.Need.SizeCores, gpus); w != nil {
+		return w
+	}
+	return j.shapes[i].FileWait
+}
+
+// longer says whether waiting there is a reason to stay.
+func (j *judge) longer(there *Wait) string {
+	switch {
+	case there == nil || j.Here == nil:
+		return "wait-unknown"
+	case there.Seconds > waitFactor*j.Here.Seconds+waitMore:
+		return "wait"
+	}
+	return ""
+}
+
+// compare orders targets: those of the same cluster, shared ones, smaller ones, those without a network that is not needed, those
+// with a shorter wait.
+func (j *judge) compare(a, b int) int {
+	number := func(v *float64) float64 { return *cmp.Or(v, &infinite) }
+	order := func(i int) []float64 {
+		s, wait := &j.shapes[i], infinite
+		if w := j.wait(i, 0); w != nil {
+			wait = w.Seconds
+		}
+		return []float64{one[s.Site != j.source.Site], one[s.Whole], number(s.GPUs), number(s.Cores),
+			math.Round(8 * math.Log2(number(s.Memory))),
+			one[s.FastNetwork != nil && *s.FastNetwork], wait, float64(i)}
+	}
+	return slices.Compare(order(a), order(b))
+}
+
+var (
+	infinite = math.Inf(1)
+	one      = map[bool]float64{true: 1}
+)

@@ -1,0 +1,157 @@
+package move
+
+import (
+	"math"
+	"slices"
+)
+
+// gpuOff: it holds GPUs, or sits on a node with them, and they do next to nothing.
+func (j *judge) gpuOff() error {
+	s := j.source
+	if !j.holds(func(r *Run) bool {
+		return (r.GPUs > 0 || at(s.GPUs, above(0))) && at(r.GPUBusy, func(v float64) bool { return v < idleGPU*max(r.GPUs, 1) })
+	}) {
+		return nil
+	}
+	if j.work.Bursts != nil {
+		if days, err := j.work.Bursts(); err != nil || days >= burstDays {
+			return err
+		}
+	}
+	busy := weighted(j.here, 0.95, func(r *Run) *float64 { return perNode(r.GPUBusy, max(r.GPUs, 1)) })
+	j.to(GPUOff, *busy, false, func(t *Shape) bool { return at(t.GPUs, func(v float64) bool { return v == 0 }) })
+	return nil
+}
+
+// gpuUp: all GPUs of its nodes are busy and it waited for them, or their memory is full.
+func (j *judge) gpuUp() error {
+	s := j.source
+	if !at(s.GPUs, above(0)) {
+		return nil
+	}
+	full := j.holds(func(r *Run) bool {
+		return s.GPUMemory != nil && at(r.GPUMemory, func(v float64) bool { return v >= nearlyAll**s.GPUMemory*max(r.GPUs, 1) })
+	})
+	if !full && !j.holds(func(r *Run) bool {
+		return at(r.GPUBusy, func(v float64) bool { return v >= busyGPU**s.GPUs*r.Nodes }) &&
+			at(r.Wait, func(v float64) bool { return v >= waitedLong })
+	}) {
+		return nil
+	}
+	larger := func(t *Shape) bool {
+		memory := s.GPUMemory != nil && at(t.GPUMemory, above(*s.GPUMemory))
+		return memory || !full && at(t.GPUs, above(*s.GPUs))
+	}
+	value := 0.0
+	if busy := weighted(j.here, 0.5, func(r *Run) *float64 { return r.GPUBusy }); busy != nil {
+		value = *busy
+	}
+	j.to(GPUUp, value, true, func(t *Shape) bool { return larger(t) && t.Vendor != "" && t.Vendor == s.Vendor })
+	for i := range j.shapes {
+		if t := &j.shapes[i]; larger(t) && t.Vendor != s.Vendor {
+			j.OtherVendor = append(j.OtherVendor, i)
+		}
+	}
+	return nil
+}
+
+// cpuUp: it uses all cores of its node or allocation, and more would help or others want these.
+func (j *judge) cpuUp() error {
+	s := j.source
+	if s.Cores == nil || !j.holds(func(r *Run) bool {
+		limit := *s.Cores * r.Nodes
+		if r.Given != nil {
+			limit = min(limit, *r.Given)
+		}
+		return r.GPUs == 0 && at(r.Cores, func(v float64) bool { return v >= nearlyAll*limit })
+	}) || !j.work.Contended && !j.work.Scales(j.here) {
+		return nil
+	}
+	j.to(CPUUp, *j.Need.Cores, true, func(t *Shape) bool { return at(t.Cores, above(*s.Cores)) && !at(t.GPUs, above(0)) })
+	return nil
+}
+
+// memory: it needs nearly all memory of a node, or little of one with much.
+func (j *judge) memory() error {
+	s := j.source
+	if s.Memory == nil || at(s.GPUs, above(0)) {
+		return nil
+	}
+	need := func() float64 { return *weighted(j.here, 0.95, func(r *Run) *float64 { return r.Memory }) / *s.Memory }
+	if j.holds(func(r *Run) bool { return at(r.Memory, above(nearlyAll**s.Memory)) }) {
+		j.to(Memory, need(), true, func(t *Shape) bool { return at(t.Memory, above(*s.Memory)) && !at(t.GPUs, above(0)) })
+		return nil
+	}
+	if s.Large && j.holds(func(r *Run) bool { return at(r.Memory, func(v float64) bool { return v < fewOf**s.Memory }) }) {
+		j.to(Memory, need(), true, func(t *Shape) bool {
+			return at(t.Memory, func(v float64) bool { return v < *s.Memory }) && !t.Large && !at(t.GPUs, above(0))
+		})
+	}
+	return nil
+}
+
+// nodes: it runs on several nodes at once, and their network is slow.
+func (j *judge) nodes() error {
+	s := j.source
+	if s.FastNetwork == nil || *s.FastNetwork || !j.holds(func(r *Run) bool { return r.Nodes > 1 }) {
+		return nil
+	}
+	gpus := at(j.Need.GPUs, above(0))
+	j.to(Nodes, j.Need.Nodes, gpus, func(t *Shape) bool {
+		return t.FastNetwork != nil && *t.FastNetwork && (gpus || !at(t.GPUs, above(0)))
+	})
+	return nil
+}
+
+// length: runs end at the limit of the partition, or are short and would wait less elsewhere.
+func (j *judge) length() error {
+	s := j.source
+	if s.MaxTime == nil || j.Need.Seconds == nil {
+		return nil
+	}
+	ended, cut := 0, 0
+	for i := range j.here {
+		r := &j.here[i]
+		if r.Ended {
+			ended++
+		}
+		if at(r.CutAt, func(v float64) bool { return v >= nearlyAll**s.MaxTime }) {
+			cut++
+		}
+	}
+	gpus := at(j.Need.GPUs, above(0))
+	alike := func(t *Shape) bool { return gpus || !at(t.GPUs, above(0)) }
+	if j.holds(func(*Run) bool { return true }) && float64(cut) > cutShare*float64(ended) {
+		j.to(Length, float64(cut)/float64(ended), gpus, func(t *Shape) bool { return at(t.MaxTime, above(*s.MaxTime)) && alike(t) })
+		return nil
+	}
+	if j.Here == nil || !j.holds(func(r *Run) bool { return r.Seconds < *s.MaxTime/10 }) || *j.Need.Seconds >= *s.MaxTime/10 {
+		return nil
+	}
+	size := j.Need.SizeGPUs
+	was := j.Result
+	j.to(Length, *j.Need.Seconds, gpus, func(t *Shape) bool {
+		there := j.wait(slices.IndexFunc(j.shapes, func(s Shape) bool { return s.Site == t.Site && s.Partition == t.Partition }), size)
+		return at(t.MaxTime, func(v float64) bool { return v < *s.MaxTime }) && alike(t) && there != nil &&
+			there.Seconds <= Most*j.Here.Seconds && j.Here.Seconds-there.Seconds >= waitedLong
+	})
+	if j.To < 0 { // no queue is shorter
+		j.Result = was
+	}
+	return nil
+}
+
+// small: little work on nodes that are given whole.
+func (j *judge) small() error {
+	s := j.source
+	if !s.Whole || s.Cores == nil || s.Memory == nil || at(s.GPUs, above(0)) || !j.holds(func(r *Run) bool {
+		return r.Given != nil && *r.Given >= 0.95**s.Cores*r.Nodes &&
+			at(r.Cores, func(v float64) bool { return v/r.Nodes <= fewOf**s.Cores }) &&
+			at(r.Memory, func(v float64) bool { return v <= fewOf**s.Memory })
+	}) {
+		return nil
+	}
+	j.Need.SizeCores = math.Ceil(*j.Need.Cores * j.Need.Nodes) // it would ask for what it uses
+	j.to(Small, *j.Need.Cores, true, func(t *Shape) bool { return !t.Whole && !at(t.GPUs, above(0)) })
+	return nil
+}

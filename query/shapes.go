@@ -1,0 +1,79 @@
+package query
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
+)
+
+// NodeGPUs are the GPUs of a node.
+type NodeGPUs struct {
+	Site, Node, Vendor string // the vendor is empty where it is not reported
+	Devices            float64
+	MemoryBytes        *float64 // of one
+	Measured           bool     // how busy they are was reported
+}
+
+// GPUNodes calls take with what series of GPUs say of their nodes in a time range: a device, a size, that use is measured.
+func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(NodeGPUs)) error {
+	seen := map[spaceKey]bool{}
+	var n series.Labels
+	return series.Each(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "device", "vendor", "parent")
+		if n.Node == "" || n.Rest["parent"] != "" || it.Next() == chunkenc.ValNone {
+			return nil
+		}
+		g := NodeGPUs{Site: strings.Clone(n.Site), Node: strings.Clone(n.Node), Vendor: strings.Clone(n.Rest["vendor"])}
+		switch device := (spaceKey{n.Site, n.Node, n.Rest["device"]}); {
+		case n.Metric == gpuSizeMetric:
+			if _, x := it.At(); x > 0 {
+				g.MemoryBytes = ptr(x)
+			}
+		case n.Metric != gpuInfoMetric:
+			g.Measured = true
+		case !seen[device]:
+			seen[device], g.Devices = true, 1
+		}
+		take(g)
+		return nil
+	}, series.OneOf("__name__", []string{gpuInfoMetric, gpuSizeMetric, "reckon_node_gpu_seconds_total", "reckon_gpu_busy_ratio"}))
+}
+
+// PartitionLimits calls take with the longest time that jobs of a partition may take, seconds, as a batch system reported shortly before
+// a time; a partition without a limit has none.
+func (v *Views) PartitionLimits(ctx context.Context, at time.Time, take func(site, partition string, seconds float64)) error {
+	var n series.Labels
+	return series.Each(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "partition")
+		if _, x, ended, ok := series.Last(it); ok && !ended {
+			take(strings.Clone(n.Site), strings.Clone(n.Rest["partition"]), x)
+		}
+		return nil
+	}, series.OneOf("__name__", []string{"reckon_slurm_partition_limit_seconds"}))
+}
+
+// GPUBursts calls take with the times from which a GPU of a workload was busy for a share of the time between readings, and for how many
+// seconds. Readings a few minutes apart or less are taken together; across more than two hours nothing is known.
+func (v *Views) GPUBursts(ctx context.Context, s Selection, share float64, take func(at time.Time, seconds float64)) error {
+	const together, apart = 5 * 60 * 1000, 2 * 3600 * 1000 // milliseconds
+	return v.each(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(_ labels.Labels, it chunkenc.Iterator) error {
+		var t0 int64
+		var v0 float64
+		eachValue(it, func(t int64, x float64) {
+			span := t - t0
+			if t0 != 0 && x >= v0 && span < together {
+				return
+			}
+			if t0 != 0 && x >= v0 && span <= apart && x-v0 >= share*float64(span)/1000 {
+				take(time.UnixMilli(t0).UTC(), float64(span)/1000)
+			}
+			t0, v0 = t, x
+		})
+		return nil
+	})
+}
