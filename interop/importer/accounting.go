@@ -30,6 +30,9 @@ func (im *Importer) endJob(ctx context.Context) error {
 // job takes a job from accounting, with its steps.
 func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	im.res.Records++
+	for _, err := range j.Unread {
+		im.badField(j.Line, err)
+	}
 	site := im.site(j.Cluster)
 	at := told(j)
 	switch {

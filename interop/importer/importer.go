@@ -180,11 +180,14 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 // Sacct imports one export of sacct.
 func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error {
 	defer im.begin(name)()
-	in, err := im.open(in)
+	br, err := im.open(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	err = im.damaged(sacct.Read(in, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) },
+	if head, _ := br.Peek(1); len(head) == 1 && head[0] == '{' {
+		return im.damaged(im.sacctJSON(ctx, br))
+	}
+	err = im.damaged(sacct.Read(br, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) },
 		im.bad))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

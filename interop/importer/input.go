@@ -10,7 +10,7 @@ import (
 )
 
 // open unpacks an input. Input recognised as that of another program is not read further.
-func (im *Importer) open(in io.Reader) (io.Reader, error) {
+func (im *Importer) open(in io.Reader) (*bufio.Reader, error) {
 	in, err := Plain(in)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (im *Importer) open(in io.Reader) (io.Reader, error) {
 			0, fmt.Errorf(
 				"this is an accounting log of %s, which is not supported: import the accounting of Slurm (sacct) or the files of sonar",
 				system))
-		return strings.NewReader(""), nil
+		return bufio.NewReader(strings.NewReader("")), nil
 	}
 	return br, nil
 }

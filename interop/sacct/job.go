@@ -12,6 +12,7 @@ package sacct
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,10 @@ type Job struct {
 	CPUUser, CPUSystem, PeakMemory, Read, Written  *float64
 	zeroCPU, zeroMemory                            bool // the export has 0 for unknown
 
+	// Line is where the record begins in the input; 0 if unknown. Unread are the errors of fields that the record was taken without.
+	Line   int
+	Unread []error
+
 	// Sizes are the allocations of a resized job, in order; otherwise empty.
 	Sizes []Size
 	// Steps are the steps of the job, at most [slurmtext.MaxSteps]; StepCount is their total number.
@@ -75,7 +80,8 @@ const Requeued = "requeued"
 func Over(state string) bool { return slurmtext.Over(state) || state == Requeued }
 
 // FromFields builds a job from fields by their sacct names. zone is the zone of times without
-// one; nil is that of the machine.
+// one; nil is that of the machine. Only the id, the start and the end are needed: other fields that cannot be read are left out, and
+// listed in Unread.
 func FromFields(get func(name string) string, zone *time.Location) (Job, error) {
 	if zone == nil {
 		zone = time.Local
@@ -93,10 +99,13 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	}
 	j.Nodes = slurmtext.Word(get("NodeList"))
 	var errs []error
+	unread := func(err error) { j.Unread = append(j.Unread, fmt.Errorf("job %s: %w", slurmtext.Clip(j.ID), err)) }
 	for name, into := range map[string]*time.Time{"Submit": &j.Submit, "Start": &j.Start, "End": &j.End} {
 		var err error
-		if *into, err = slurmtext.Time(get(name), zone); err != nil {
+		if *into, err = slurmtext.Time(get(name), zone); err != nil && name != "Submit" {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		} else if err != nil {
+			unread(fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	scaled := func(name string, read func(string) (float64, error)) *float64 {
@@ -106,7 +115,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		}
 		v, err := read(text)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			unread(fmt.Errorf("%s: %w", name, err))
 			return nil
 		}
 		return &v
@@ -122,7 +131,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		j.TimeLimit = scaled("Timelimit", slurmtext.Duration)
 	}
 	if j.ReqMemory == nil {
-		j.ReqMemory = firstOf(memory(strings.TrimSpace(get("ReqMem")), j.ReqCores, j.ReqNodes, &errs), j.AllocMemory)
+		j.ReqMemory = firstOf(memory(strings.TrimSpace(get("ReqMem")), j.ReqCores, j.ReqNodes, unread), j.AllocMemory)
 	}
 	j.Suspended = scaled("SuspendedRaw", slurmtext.Number)
 	if j.Suspended == nil {
@@ -130,19 +139,18 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	}
 	j.sampled(scaled)
 	if err := j.exit(get("ExitCode")); err != nil {
-		errs = append(errs, err)
+		unread(err)
 	}
 	elapsed := scaled("ElapsedRaw", slurmtext.Number)
 	if elapsed == nil {
 		elapsed = scaled("Elapsed", slurmtext.Duration)
 	}
+	j.twiceAnHour(elapsed)
 	if elapsed != nil && !j.Start.IsZero() && j.Seen.IsZero() {
 		j.Seen = j.Start.Add(time.Duration(min(*elapsed, 1e9)) * time.Second)
 	}
 	j.suspendedWithin(elapsed)
-	if err := j.possible(); err != nil {
-		errs = append(errs, err)
-	}
+	j.possible(unread)
 	if j.neverStarted(get) {
 		j.Start, j.AllocCores, j.AllocMemory, j.AllocGPUs, j.AllocNodes = time.Time{}, nil, nil, nil, nil
 	}
@@ -153,6 +161,31 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		return j, fmt.Errorf("job %s: %w", slurmtext.Clip(j.ID), err)
 	}
 	return j, nil
+}
+
+// twiceAnHour decides which of two times is meant where the clock was set back, as at the end of summer time: those that are as far
+// apart as the job ran.
+func (j *Job) twiceAnHour(elapsed *float64) {
+	if elapsed != nil && !j.Start.IsZero() && !j.End.IsZero() {
+		least, suspended := math.Inf(1), 0.0
+		if j.Suspended != nil {
+			suspended = *j.Suspended
+		}
+		starts, ends := slurmtext.Twins(j.Start), slurmtext.Twins(j.End)
+		for _, start := range starts {
+			for _, end := range ends {
+				over := end.Sub(start).Seconds() - *elapsed
+				if off := min(math.Abs(over), math.Abs(over-suspended)); off < least {
+					least, j.Start, j.End = off, start, end
+				}
+			}
+		}
+	}
+	for _, t := range slurmtext.Twins(j.Submit) {
+		if j.Submit.After(j.Start) && !t.After(j.Start) {
+			j.Submit = t
+		}
+	}
 }
 
 // suspendedWithin leaves of the suspension what was within the time of the job.
@@ -192,8 +225,8 @@ func (j *Job) sampled(scaled func(name string, read func(string) (float64, error
 	if j.PeakMemory = scaled("MaxRSS", bytes); j.PeakMemory != nil && *j.PeakMemory == 0 {
 		j.PeakMemory, j.zeroMemory = nil, true // it ended before the first sample
 	}
-	tasks := scaled("NTasks", slurmtext.Number)
-	if tasks == nil {
+	tasks := scaled("NTasks", count)
+	if tasks == nil || *tasks == 0 {
 		return
 	}
 	each := func(name string) *float64 {
@@ -226,15 +259,15 @@ func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64,
 	if req.Memory >= perCore32<<20 {
 		req.Memory = 0 // the flag of a size per core: see memory
 	}
-	ncpus, nnodes := scaled("NCPUS", slurmtext.Number), scaled("NNodes", slurmtext.Number)
-	j.ReqCores = firstOf(scaled("ReqCPUS", slurmtext.Number), &req.Cores, ncpus, scaled("AllocCPUS", slurmtext.Number), &alloc.Cores)
-	j.ReqNodes = firstOf(scaled("ReqNodes", slurmtext.Number), &req.Nodes, nnodes, &alloc.Nodes)
+	ncpus, nnodes := scaled("NCPUS", count), scaled("NNodes", count)
+	j.ReqCores = firstOf(scaled("ReqCPUS", count), &req.Cores, ncpus, scaled("AllocCPUS", count), &alloc.Cores)
+	j.ReqNodes = firstOf(scaled("ReqNodes", count), &req.Nodes, nnodes, &alloc.Nodes)
 	j.ReqMemory, j.ReqGPUs = firstOf(&req.Memory), firstOf(&req.GPUs, &alloc.GPUs, gresGPUs(get("ReqGRES"), j.ReqNodes))
 	if j.Start.IsZero() {
 		return // it had no allocation
 	}
-	j.AllocCores = firstOf(&alloc.Cores, scaled("AllocCPUS", slurmtext.Number), ncpus)
-	j.AllocNodes = firstOf(&alloc.Nodes, scaled("AllocNodes", slurmtext.Number), nnodes)
+	j.AllocCores = firstOf(&alloc.Cores, scaled("AllocCPUS", count), ncpus)
+	j.AllocNodes = firstOf(&alloc.Nodes, scaled("AllocNodes", count), nnodes)
 	j.AllocMemory, j.AllocGPUs = firstOf(&alloc.Memory), firstOf(&alloc.GPUs)
 }
 
@@ -272,9 +305,8 @@ func (j *Job) TRES(list string) {
 // coresMost is the assumed maximum number of cores of a node, for plausibility.
 const coresMost = 1 << 13
 
-// possible rejects impossible figures: more CPU time than the nodes of the job
-// have in its time, or more memory.
-func (j *Job) possible() error {
+// possible drops impossible figures: more CPU time than the nodes of the job have in its time, or more memory.
+func (j *Job) possible(unread func(error)) {
 	nodes := 1.0
 	if n := firstOf(j.AllocNodes, j.ReqNodes); n != nil {
 		nodes = max(*n, 1)
@@ -290,14 +322,15 @@ func (j *Job) possible() error {
 		}
 	}
 	if most := coresMost * nodes * (wall + 60); cpu > most {
-		return fmt.Errorf("%.4g s of CPU time, and %g nodes can have given %.4g s in its time", cpu, nodes, most)
+		unread(fmt.Errorf("%.4g s of CPU time, and %g nodes can have given %.4g s in its time", cpu, nodes, most))
+		j.CPUUser, j.CPUSystem = nil, nil
 	}
-	for name, v := range map[string]*float64{"MaxRSS": j.PeakMemory, "ReqMem": j.ReqMemory, "AllocTRES mem": j.AllocMemory} {
-		if v != nil && *v > nodes*(1<<50) {
-			return fmt.Errorf("%s of %.4g bytes: no machine has that", name, *v)
+	for name, v := range map[string]**float64{"MaxRSS": &j.PeakMemory, "ReqMem": &j.ReqMemory, "AllocTRES mem": &j.AllocMemory} {
+		if *v != nil && **v > nodes*(1<<50) {
+			unread(fmt.Errorf("%s of %.4g bytes: no machine has that", name, **v))
+			*v = nil
 		}
 	}
-	return nil
 }
 
 // Slurm flags a memory size per core by a high bit in the number of MiB (MEM_PER_CPU in
@@ -324,7 +357,7 @@ func unmarked(s string) (rest string, perCore bool) {
 }
 
 // memory parses ReqMem: up to release 20.11 it ends with c (per core) or n (per node).
-func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
+func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	by, each := "", 1.0
 	if s != "" && (s[len(s)-1] == 'c' || s[len(s)-1] == 'n') {
 		by, s = s[len(s)-1:], s[:len(s)-1]
@@ -344,13 +377,22 @@ func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 	}
 	v, err := bytes(s)
 	if err != nil {
-		*errs = append(*errs, fmt.Errorf("ReqMem: %w", err))
+		unread(fmt.Errorf("ReqMem: %w", err))
 		return nil
 	}
 	if v == 0 {
 		return nil
 	}
 	return pointer(v * each)
+}
+
+// count parses a number of things. With --units sacct writes some numbers of nodes as 0.00G, which says nothing: 0.
+func count(s string) (float64, error) {
+	v, err := slurmtext.Size(s, 1)
+	if s != "" && strings.IndexByte("KMGTPE", s[len(s)-1]) >= 0 {
+		v = 0
+	}
+	return v, err
 }
 
 // bytes parses a size of memory or data.

@@ -96,7 +96,14 @@ func (p *parser) begin(text string) (header bool, err error) {
 	header = slices.ContainsFunc(cells, func(c string) bool { return strings.EqualFold(c, "JobID") || strings.EqualFold(c, "JobIDRaw") })
 	switch {
 	case header:
-		p.fields = cells
+		has := func(name string) bool {
+			return slices.ContainsFunc(cells, func(c string) bool { return strings.EqualFold(strings.TrimSpace(c), name) })
+		}
+		if p.fields = cells; !has("Start") && !has("End") {
+			p.bad(
+				p.line, errors.New("it has no columns Start and End, as what sacct writes by default: export again with sacct -aP -o ALL"))
+			return true, errUnknownOrder
+		}
 	case p.o.Fields != nil:
 		p.fields = slices.Clone(p.o.Fields)
 	default:
@@ -185,6 +192,7 @@ func (p *parser) record(cells []string) error {
 		p.bad(p.began, err)
 		return nil
 	}
+	j.Line = p.began
 	if j.Step != "" {
 		if p.last == nil || p.last.Raw != j.Raw {
 			p.bad(p.began, fmt.Errorf("step %s without its job before it", slurmtext.Clip(j.ID+"."+j.Step)))
@@ -212,7 +220,7 @@ func (p *parser) join(cells []string, from, extra int, tries *int) (Job, bool) {
 	if extra == 0 {
 		*tries--
 		j, err := p.parse(cells)
-		return j, err == nil
+		return j, err == nil && len(j.Unread) == 0
 	}
 	for f := from; f < len(p.free) && *tries > 0; f++ {
 		at := p.free[f]

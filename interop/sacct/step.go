@@ -5,6 +5,7 @@ import "reckon/interop/slurmtext"
 // AddStep adds a step of the job: the highest memory of any step is the job's, and so are
 // bytes read and written if the job itself has none.
 func (j *Job) AddStep(s *Job) {
+	j.Unread = append(j.Unread, s.Unread...)
 	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
 		j.PeakMemory = s.PeakMemory
 	}

@@ -49,6 +49,30 @@ func Time(s string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-21T10:00:00", Clip(s))
 }
 
+// Twins returns a time and, where a clock that was set back showed its reading twice, as at the end of summer time, the other time of
+// that reading.
+func Twins(t time.Time) []time.Time {
+	out := []time.Time{t}
+	if t.IsZero() {
+		return out
+	}
+	_, offset := t.Zone()
+	begin, end := t.ZoneBounds()
+	if !begin.IsZero() {
+		_, before := begin.Add(-time.Second).Zone()
+		if o := t.Add(time.Duration(offset-before) * time.Second); o.Before(begin) {
+			out = append(out, o)
+		}
+	}
+	if !end.IsZero() {
+		_, after := end.Zone()
+		if o := t.Add(time.Duration(offset-after) * time.Second); !o.Before(end) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // Duration parses [DAYS-][HOURS:]MINUTES:SECONDS[.FRACTION], DAYS-HOURS and
 // DAYS-HOURS:MINUTES, in seconds.
 func Duration(s string) (float64, error) {

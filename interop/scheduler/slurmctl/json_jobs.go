@@ -117,6 +117,7 @@ func (q *queued) suspended(j *scheduler.Job) {
 // accounted is a job of the accounting, as in sacct --json and GET /slurmdb/*/jobs.
 type accounted struct {
 	JobID     number `json:"job_id"`
+	Cluster   text
 	User      text
 	Assoc     struct{ User text } `json:"association"`
 	Account   text
@@ -179,8 +180,15 @@ func (a *accountedStep) used(s *scheduler.Step) {
 	s.Cores = tresOf(a.Tres.Allocated).Cores
 }
 
-// readAccounts parses the jobs of slurmdbd.
-func readAccounts(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error) {
+// Accounted is a job of the accounting.
+type Accounted struct {
+	scheduler.Job
+	Cluster    string
+	CPUSeconds *float64 // of all its steps; nil if unknown
+}
+
+// ReadAccounts parses the jobs of slurmdbd as sacct --json writes them, and calls f for each.
+func ReadAccounts(r io.Reader, f func(*Accounted)) (got scheduler.Read, err error) {
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var a accounted
@@ -188,8 +196,23 @@ func readAccounts(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err er
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
-		jobs = append(jobs, a.job())
+		one := Accounted{Job: a.job(), Cluster: string(a.Cluster)}
+		for i := range a.Steps { // the job itself has 0
+			if t := a.Steps[i].Time.Total; t.Seconds.ok {
+				if one.CPUSeconds == nil {
+					one.CPUSeconds = new(float64)
+				}
+				*one.CPUSeconds += t.Seconds.v + t.Microseconds.or(0)/1e6
+			}
+		}
+		f(&one)
 	})
+	return got, err
+}
+
+// readAccounts lists the jobs of slurmdbd.
+func readAccounts(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error) {
+	got, err = ReadAccounts(r, func(a *Accounted) { jobs = append(jobs, a.Job) })
 	return jobs, got, err
 }
 
