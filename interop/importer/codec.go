@@ -12,28 +12,93 @@ import (
 )
 
 // Encoding of readings and states: integers as varints of seven bits per byte, each name once per
-// piece, and figures as integers where possible.
+// piece, and figures as integers where possible. One description of each type both writes and reads it.
 
-type packer struct {
+// coder writes to b, or reads from it. After an error it reads zero values.
+type coder struct {
 	b     []byte
-	names map[string]uint64
+	write bool
+	at    map[string]uint64 // names that were written
+	names []string          // names that were read
+	err   error
 }
 
-func (p *packer) uint(v uint64) { p.b = binary.AppendUvarint(p.b, v) }
-func (p *packer) int(v int64)   { p.b = binary.AppendVarint(p.b, v) }
+var errPacked = errors.New("it is truncated or has invalid values")
 
-func (p *packer) text(s string) {
-	if n, ok := p.names[s]; ok {
-		p.uint(n)
+func (c *coder) fail() {
+	c.b = nil
+	if c.err == nil {
+		c.err = errPacked
+	}
+}
+
+// varint codes an unsigned number.
+func varint[T ~uint64 | ~uint32 | ~int](c *coder, v *T) {
+	if c.write {
+		c.b = binary.AppendUvarint(c.b, uint64(*v))
 		return
 	}
-	if p.names == nil {
-		p.names = map[string]uint64{}
+	u, n := binary.Uvarint(c.b)
+	if n <= 0 {
+		*v = 0
+		c.fail()
+		return
 	}
-	p.names[s] = uint64(len(p.names)) + 1
-	p.uint(0)
-	p.uint(uint64(len(s)))
-	p.b = append(p.b, s...)
+	*v, c.b = T(u), c.b[n:]
+}
+
+func (c *coder) int(v *int64) {
+	if c.write {
+		c.b = binary.AppendVarint(c.b, *v)
+		return
+	}
+	i, n := binary.Varint(c.b)
+	if n <= 0 {
+		*v = 0
+		c.fail()
+		return
+	}
+	*v, c.b = i, c.b[n:]
+}
+
+// count codes the number of following items, each at least one byte long.
+func (c *coder) count(n int) int {
+	varint(c, &n)
+	if !c.write && (n < 0 || n > len(c.b)) {
+		c.fail()
+		return 0
+	}
+	return n
+}
+
+func (c *coder) text(s *string) {
+	n := c.at[*s]
+	if !c.write {
+		n = 0
+	}
+	varint(c, &n)
+	switch {
+	case !c.write && n > uint64(len(c.names)):
+		c.fail()
+		fallthrough
+	case !c.write && c.err != nil:
+		*s = ""
+	case n > 0 && !c.write:
+		*s = c.names[n-1]
+	case n > 0:
+	case c.write:
+		if c.at == nil {
+			c.at = map[string]uint64{}
+		}
+		c.at[*s] = uint64(len(c.at)) + 1
+		c.count(len(*s))
+		c.b = append(c.b, *s...)
+	default:
+		size := c.count(0)
+		*s = string(c.b[:size])
+		c.b = c.b[size:]
+		c.names = append(c.names, *s)
+	}
 }
 
 // Encodings of a figure: the last two bits of its leading number.
@@ -43,288 +108,187 @@ const (
 	figureBits  = 3 // eight bytes of floating point follow
 )
 
-func (p *packer) figure(v float64) {
-	switch {
-	case v == -1: // unknown
-		p.uint(0)
-	case v > 0 && v < 1<<50 && math.Mod(v, 1024) == 0:
-		p.uint(uint64(v)/1024<<2 | figureKibis)
-	case v >= 0 && v < 1<<50 && v == math.Trunc(v) && !math.Signbit(v):
-		p.uint(uint64(v)<<2 | figureUnits)
+func (c *coder) figure(v *float64) {
+	var u uint64 // 0: unknown, -1
+	if c.write {
+		switch {
+		case *v == -1:
+		case *v > 0 && *v < 1<<50 && math.Mod(*v, 1024) == 0:
+			u = uint64(*v)/1024<<2 | figureKibis
+		case *v >= 0 && *v < 1<<50 && *v == math.Trunc(*v) && !math.Signbit(*v):
+			u = uint64(*v)<<2 | figureUnits
+		default:
+			u = figureBits
+		}
+		if varint(c, &u); u == figureBits {
+			c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(*v))
+		}
+		return
+	}
+	varint(c, &u)
+	switch u & 3 {
+	case figureUnits:
+		*v = float64(u >> 2)
+	case figureKibis:
+		*v = float64(u>>2) * 1024
+	case figureBits:
+		if *v = 0; len(c.b) < 8 {
+			c.fail()
+			return
+		}
+		*v = math.Float64frombits(binary.LittleEndian.Uint64(c.b))
+		c.b = c.b[8:]
 	default:
-		p.uint(figureBits)
-		p.b = binary.LittleEndian.AppendUint64(p.b, math.Float64bits(v))
+		*v = -1
 	}
 }
 
-func (p *packer) yes(list ...bool) {
+func (c *coder) figures(list ...*float64) {
+	for _, v := range list {
+		c.figure(v)
+	}
+}
+
+func (c *coder) yes(list ...*bool) {
 	var v uint64
 	for i, b := range list {
-		if b {
+		if *b {
 			v |= 1 << i
 		}
 	}
-	p.uint(v)
-}
-
-// unpacker decodes the output of a packer. After an error it returns zero values.
-type unpacker struct {
-	b     []byte
-	names []string
-	err   error
-}
-
-var errPacked = errors.New("it is truncated or has invalid values")
-
-func (u *unpacker) uint() uint64 {
-	v, n := binary.Uvarint(u.b)
-	if n <= 0 {
-		u.fail()
-		return 0
-	}
-	u.b = u.b[n:]
-	return v
-}
-
-func (u *unpacker) int() int64 {
-	v, n := binary.Varint(u.b)
-	if n <= 0 {
-		u.fail()
-		return 0
-	}
-	u.b = u.b[n:]
-	return v
-}
-
-func (u *unpacker) fail() {
-	u.b = nil
-	if u.err == nil {
-		u.err = errPacked
+	varint(c, &v)
+	for i, b := range list {
+		*b = v&(1<<i) != 0
 	}
 }
 
-// count reads the number of following items, each at least one byte long.
-func (u *unpacker) count() int {
-	v := u.uint()
-	if v > uint64(len(u.b)) {
-		u.fail()
-		return 0
+func (c *coder) process(q *sonar.Process) {
+	onCards, several := q.GPUs != "", q.Rolled > 0
+	moved, ofGPU := q.Read >= 0 || q.Written >= 0, q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0
+	c.yes(&q.HasEpoch, &onCards, &several, &moved, &ofGPU)
+	varint(c, &q.Job)
+	varint(c, &q.Epoch)
+	c.text(&q.User)
+	c.text(&q.Cmd)
+	varint(c, &q.PID)
+	varint(c, &q.PPID)
+	varint(c, &q.Threads)
+	c.figures(&q.CPU, &q.Mean, &q.Resident)
+	if onCards {
+		c.text(&q.GPUs)
 	}
-	return int(v)
+	if several {
+		varint(c, &q.Rolled)
+	}
+	if moved {
+		c.figures(&q.Read, &q.Written)
+	} else if !c.write {
+		q.Read, q.Written = -1, -1
+	}
+	if ofGPU {
+		c.figures(&q.GPU, &q.GPUMemory)
+	}
 }
 
-func (u *unpacker) text() string {
-	n := u.uint()
-	if n > 0 {
-		if n > uint64(len(u.names)) {
-			u.fail()
-			return ""
+// optional codes a value that may be absent.
+func optional[T any](here bool, v **T, code func(*T)) {
+	if here {
+		if *v == nil {
+			*v = new(T)
 		}
-		return u.names[n-1]
-	}
-	size := u.count()
-	s := string(u.b[:size])
-	u.b = u.b[size:]
-	u.names = append(u.names, s)
-	return s
-}
-
-func (u *unpacker) figure() float64 {
-	v := u.uint()
-	switch v & 3 {
-	case figureUnits:
-		return float64(v >> 2)
-	case figureKibis:
-		return float64(v>>2) * 1024
-	case figureBits:
-		if len(u.b) < 8 {
-			u.fail()
-			return 0
-		}
-		f := math.Float64frombits(binary.LittleEndian.Uint64(u.b))
-		u.b = u.b[8:]
-		return f
-	}
-	return -1
-}
-
-func (p *packer) process(q *sonar.Process) {
-	p.yes(q.HasEpoch, q.GPUs != "", q.Rolled > 0, q.Read >= 0 || q.Written >= 0, q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0)
-	p.uint(q.Job)
-	p.uint(q.Epoch)
-	p.text(q.User)
-	p.text(q.Cmd)
-	p.uint(uint64(q.PID))
-	p.uint(uint64(q.PPID))
-	p.uint(uint64(q.Threads))
-	p.figure(q.CPU)
-	p.figure(q.Mean)
-	p.figure(q.Resident)
-	if q.GPUs != "" {
-		p.text(q.GPUs)
-	}
-	if q.Rolled > 0 {
-		p.uint(uint64(q.Rolled))
-	}
-	if q.Read >= 0 || q.Written >= 0 {
-		p.figure(q.Read)
-		p.figure(q.Written)
-	}
-	if q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0 {
-		p.figure(q.GPU)
-		p.figure(q.GPUMemory)
+		code(*v)
 	}
 }
 
-func (u *unpacker) process() (q sonar.Process) {
-	has := u.uint()
-	q.HasEpoch = has&1 != 0
-	q.Job, q.Epoch, q.User, q.Cmd = u.uint(), u.uint(), u.text(), u.text()
-	q.PID, q.PPID, q.Threads = uint32(u.uint()), uint32(u.uint()), uint32(u.uint())
-	q.CPU, q.Mean, q.Resident, q.Read, q.Written = u.figure(), u.figure(), u.figure(), -1, -1
-	if has&2 != 0 {
-		q.GPUs = u.text()
+// sized returns a list of some length to be read into.
+func sized[T any](c *coder, list *[]T) {
+	if n := c.count(len(*list)); !c.write {
+		*list = slices.Grow([]T(nil), n)[:n]
 	}
-	if has&4 != 0 {
-		q.Rolled = uint32(u.uint())
-	}
-	if has&8 != 0 {
-		q.Read, q.Written = u.figure(), u.figure()
-	}
-	if has&16 != 0 {
-		q.GPU, q.GPUMemory = u.figure(), u.figure()
-	}
-	return q
 }
 
-func (p *packer) system(s *sonar.System) {
-	p.yes(s.Load1 != nil)
-	p.int(s.Boot)
-	p.figure(s.UsedMemory)
-	p.figure(s.TotalMemory)
-	if s.Load1 != nil {
-		p.figure(*s.Load1)
+func (c *coder) system(s *sonar.System) {
+	loaded := s.Load1 != nil
+	c.yes(&loaded)
+	c.int(&s.Boot)
+	c.figures(&s.UsedMemory, &s.TotalMemory)
+	optional(loaded, &s.Load1, c.figure)
+	sized(c, &s.CPU)
+	for i := range s.CPU {
+		c.figure(&s.CPU[i])
 	}
-	p.uint(uint64(len(s.CPU)))
-	for _, v := range s.CPU {
-		p.figure(v)
-	}
-	p.uint(uint64(len(s.Cards)))
+	sized(c, &s.Cards)
 	for i := range s.Cards {
-		c := &s.Cards[i]
-		p.yes(c.Failing, c.Performance != nil)
-		p.uint(c.Index)
-		p.text(c.UUID)
-		if c.Performance != nil {
-			p.uint(*c.Performance)
-		}
-		for _, v := range []float64{c.Fan, c.Memory, c.Busy, c.Temperature, c.Power, c.PowerLimit, c.Clock, c.MemoryClock} {
-			p.figure(v)
-		}
+		x := &s.Cards[i]
+		performs := x.Performance != nil
+		c.yes(&x.Failing, &performs)
+		varint(c, &x.Index)
+		c.text(&x.UUID)
+		optional(performs, &x.Performance, func(v *uint64) { varint(c, v) })
+		c.figures(&x.Fan, &x.Memory, &x.Busy, &x.Temperature, &x.Power, &x.PowerLimit, &x.Clock, &x.MemoryClock)
 	}
-}
-
-func (u *unpacker) system() *sonar.System {
-	s := &sonar.System{}
-	has := u.uint()
-	s.Boot, s.UsedMemory, s.TotalMemory = u.int(), u.figure(), u.figure()
-	if has&1 != 0 {
-		v := u.figure()
-		s.Load1 = &v
-	}
-	if n := u.count(); n > 0 {
-		s.CPU = make([]float64, n)
-		for i := range s.CPU {
-			s.CPU[i] = u.figure()
-		}
-	}
-	for range u.count() {
-		var c sonar.Card
-		has := u.uint()
-		c.Failing, c.Index, c.UUID = has&1 != 0, u.uint(), u.text()
-		if has&2 != 0 {
-			v := u.uint()
-			c.Performance = &v
-		}
-		for _, v := range []*float64{&c.Fan, &c.Memory, &c.Busy, &c.Temperature, &c.Power, &c.PowerLimit, &c.Clock, &c.MemoryClock} {
-			*v = u.figure()
-		}
-		s.Cards = append(s.Cards, c)
-	}
-	return s
 }
 
 // systemText returns a system in a form for comparing two of them.
 func systemText(s *sonar.System) string {
-	var p packer
-	p.system(s)
-	return string(p.b)
+	c := coder{write: true}
+	c.system(s)
+	return string(c.b)
 }
 
-// readings packs the readings of a node, in order of time.
-func (p *packer) readings(times []int64, at map[int64]*reading) {
-	var last int64
-	for _, t := range times {
-		r := at[t]
-		p.uint(uint64(t - last))
-		last = t
-		p.yes(r.system != nil, r.memory > 0, r.cluster != "", r.cores > 0)
-		if r.system != nil {
-			p.system(r.system)
-		}
-		if r.memory > 0 {
-			p.figure(r.memory)
-		}
-		if r.cluster != "" {
-			p.text(r.cluster)
-		}
-		if r.cores > 0 {
-			p.uint(uint64(r.cores))
-		}
-		p.uint(uint64(len(r.procs)))
-		for i := range r.procs {
-			p.process(&r.procs[i])
-		}
+func (c *coder) reading(r *reading) {
+	system, memory, cluster, cores := r.system != nil, r.memory > 0, r.cluster != "", r.cores > 0
+	c.yes(&system, &memory, &cluster, &cores)
+	optional(system, &r.system, c.system)
+	if memory {
+		c.figure(&r.memory)
+	}
+	if cluster {
+		c.text(&r.cluster)
+	}
+	if cores {
+		varint(c, &r.cores)
+		r.cores = min(max(r.cores, 0), 1<<32)
+	}
+	sized(c, &r.procs)
+	for i := range r.procs {
+		c.process(&r.procs[i])
 	}
 }
 
-// readings unpacks readings into those of the same node. fresh marks them as new to
+// pack writes the readings of a node, in order of time.
+func (c *coder) pack(times []int64, at map[int64]*reading) {
+	var last int64
+	for _, t := range times {
+		since := uint64(t - last)
+		varint(c, &since)
+		last = t
+		c.reading(at[t])
+	}
+}
+
+// unpack reads readings into those of the same node. fresh marks them as new to
 // the series.
-func (u *unpacker) readings(at map[int64]*reading, fresh bool) error {
+func (c *coder) unpack(at map[int64]*reading, fresh bool) error {
 	var t int64
-	for len(u.b) > 0 && u.err == nil {
-		t += int64(u.uint())
-		has := u.uint()
-		r := reading{}
-		if has&1 != 0 {
-			r.system = u.system()
-		}
-		if has&2 != 0 {
-			r.memory = u.figure()
-		}
-		if has&4 != 0 {
-			r.cluster = u.text()
-		}
-		if has&8 != 0 {
-			r.cores = int(min(u.uint(), 1<<32))
-		}
-		r.procs = make([]sonar.Process, u.count())
-		for i := range r.procs {
-			r.procs[i] = u.process()
-		}
-		if fresh {
+	for len(c.b) > 0 && c.err == nil {
+		var since uint64
+		varint(c, &since)
+		t += int64(since)
+		r := &reading{}
+		if c.reading(r); fresh {
 			r.fresh = len(r.procs)
 		}
-		if u.err != nil {
+		if c.err != nil {
 			break
 		}
 		if had := at[t]; had != nil {
-			had.join(&r)
+			had.join(r)
 			continue
 		}
-		at[t] = &r
+		at[t] = r
 	}
-	return u.err
+	return c.err
 }
 
 // join adds another part of the same reading. If the two differ, their order
@@ -359,136 +323,93 @@ func compare(a, b *sonar.Process) int {
 		cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(b.Rolled, a.Rolled), cmp.Compare(b.Threads, a.Threads))
 }
 
-// packVersion is the version of packed states. It comes first, negated: the first releases
-// started with the time of the last reading, which is not negative.
+// packVersion is the version of packed states. It comes first, negated.
 const packVersion = 1
 
 // pack encodes the state of a node at the end of a period. Equal states have
 // equal bytes.
 func (n *nodeState) pack() []byte {
-	var p packer
-	p.int(-packVersion)
-	p.int(n.Last)
-	p.figure(n.Memory)
-	keys := make([]jobKey, 0, len(n.Jobs))
-	for k := range n.Jobs {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, jobKey.compare)
-	p.uint(uint64(len(keys)))
-	for _, k := range keys {
-		p.job(k, n.Jobs[k])
-	}
-	return p.b
-}
-
-func (p *packer) job(k jobKey, j *jobState) {
-	p.yes(k.Batch, j.HasCPU, j.HasMemory, j.HasIO, j.HasGPU)
-	p.uint(k.Job)
-	p.uint(k.Epoch)
-	p.uint(uint64(k.PID))
-	p.text(k.User)
-	for _, s := range []string{j.ID, j.Kind, j.Owner, j.Command} {
-		p.text(s)
-	}
-	p.int(j.Last)
-	p.int(j.Last - j.First)
-	p.int(j.First - j.Start)
-	for _, v := range []float64{j.CPU, j.Peak, j.ByteSecs, j.Resident, j.Read, j.Written} {
-		p.figure(v)
-	}
-	for _, m := range []map[string]float64{j.Commands, j.GPU} {
-		p.uint(uint64(len(m)))
-		for _, name := range sortedKeys(m) {
-			p.text(name)
-			p.figure(m[name])
-		}
-	}
-	p.uint(uint64(len(j.Procs)))
-	for _, k := range sortedProcs(j.Procs) {
-		p.proc(k, j.Procs[k], j.Last)
-	}
-}
-
-func (p *packer) proc(k procKey, s procState, last int64) {
-	deducted := s.Deducted != used{}
-	p.yes(deducted)
-	p.uint(uint64(k.PID))
-	p.uint(uint64(k.PPID))
-	p.text(k.Cmd)
-	p.uint(uint64(s.PPID))
-	p.text(s.Cmd)
-	p.int(last - s.Seen)
-	for _, v := range s.Used {
-		p.figure(v)
-	}
-	if deducted {
-		for _, v := range s.Deducted {
-			p.figure(v)
-		}
-		p.uint(uint64(s.By))
-	}
-}
-
-// proc reads a process of a job; version 0 contains only those of the last reading.
-func (u *unpacker) proc(version int, last int64) (procKey, procState) {
-	deducted := version > 0 && u.uint()&1 != 0
-	k := procKey{PID: uint32(u.uint()), PPID: uint32(u.uint()), Cmd: u.text()}
-	s := procState{PPID: uint32(u.uint()), Seen: last}
-	if version > 0 {
-		s.Cmd, s.Seen = u.text(), last-u.int()
-	}
-	for i := range s.Used {
-		s.Used[i] = u.figure()
-	}
-	if deducted {
-		for i := range s.Deducted {
-			s.Deducted[i] = u.figure()
-		}
-		s.By = uint32(u.uint())
-	}
-	return k, s
+	c := coder{write: true}
+	version := int64(-packVersion)
+	c.int(&version)
+	c.state(n)
+	return c.b
 }
 
 func unpackState(b []byte) (*nodeState, error) {
-	u := unpacker{b: b}
-	n := &nodeState{Last: u.int(), Jobs: map[jobKey]*jobState{}}
-	version := 0
-	if n.Last < 0 {
-		version, n.Last = int(-n.Last), u.int()
+	c, n, version := coder{b: b}, &nodeState{Jobs: map[jobKey]*jobState{}}, int64(0)
+	if c.int(&version); version != -packVersion && c.err == nil {
+		return nil, fmt.Errorf("the state of a node has version %d; this release reads %d", -version, packVersion)
 	}
-	if version > packVersion {
-		return nil, fmt.Errorf("the state of a node has version %d; this release reads up to %d", version, packVersion)
+	c.state(n)
+	return n, c.err
+}
+
+func (c *coder) state(n *nodeState) {
+	c.int(&n.Last)
+	c.figure(&n.Memory)
+	table(c, n.Jobs, jobKey.compare, c.job)
+}
+
+// table codes a map in the order of its keys.
+func table[K comparable, V any](c *coder, m map[K]V, compare func(K, K) int, code func(*K, *V)) {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
 	}
-	n.Memory = u.figure()
-	for range u.count() {
-		has := u.uint()
-		k := jobKey{Batch: has&1 != 0, Job: u.uint(), Epoch: u.uint(), PID: uint32(u.uint()), User: u.text()}
-		j := &jobState{HasCPU: has&2 != 0, HasMemory: has&4 != 0, HasIO: has&8 != 0, HasGPU: has&16 != 0}
-		j.ID, j.Kind, j.Owner, j.Command = u.text(), u.text(), u.text(), u.text()
-		j.Last = u.int()
-		j.First = j.Last - u.int()
-		j.Start = j.First - u.int()
-		for _, v := range []*float64{&j.CPU, &j.Peak, &j.ByteSecs, &j.Resident, &j.Read, &j.Written} {
-			*v = u.figure()
+	slices.SortFunc(keys, compare)
+	for i := range c.count(len(m)) {
+		var k K
+		var v V
+		if c.write {
+			k, v = keys[i], m[keys[i]]
 		}
-		for _, m := range []*map[string]float64{&j.Commands, &j.GPU} {
-			n := u.count()
-			if n > 0 || m == &j.Commands {
-				*m = make(map[string]float64, n)
-			}
-			for range n {
-				name := u.text()
-				(*m)[name] = u.figure()
-			}
+		if code(&k, &v); !c.write && c.err == nil {
+			m[k] = v
 		}
-		procs := u.count()
-		j.Procs = make(map[procKey]procState, procs)
-		for range procs {
-			k, s := u.proc(version, j.Last)
-			j.Procs[k] = s
-		}
-		n.Jobs[k] = j
 	}
-	return n, u.err
+}
+
+func (c *coder) job(k *jobKey, of **jobState) {
+	if *of == nil {
+		*of = &jobState{Commands: map[string]float64{}, GPU: map[string]float64{}, Procs: map[procKey]procState{}}
+	}
+	j := *of
+	c.yes(&k.Batch, &j.HasCPU, &j.HasMemory, &j.HasIO, &j.HasGPU)
+	varint(c, &k.Job)
+	varint(c, &k.Epoch)
+	varint(c, &k.PID)
+	c.text(&k.User)
+	for _, s := range []*string{&j.ID, &j.Kind, &j.Owner, &j.Command} {
+		c.text(s)
+	}
+	first, start := j.Last-j.First, j.First-j.Start
+	for _, v := range []*int64{&j.Last, &first, &start} {
+		c.int(v)
+	}
+	j.First = j.Last - first
+	j.Start = j.First - start
+	c.figures(&j.CPU, &j.Peak, &j.ByteSecs, &j.Resident, &j.Read, &j.Written)
+	for _, m := range []map[string]float64{j.Commands, j.GPU} {
+		table(c, m, cmp.Compare[string], func(name *string, v *float64) {
+			c.text(name)
+			c.figure(v)
+		})
+	}
+	table(c, j.Procs, procKey.compare, func(k *procKey, s *procState) {
+		deducted, since := s.Deducted != used{}, j.Last-s.Seen
+		c.yes(&deducted)
+		varint(c, &k.PID)
+		varint(c, &k.PPID)
+		c.text(&k.Cmd)
+		varint(c, &s.PPID)
+		c.text(&s.Cmd)
+		c.int(&since)
+		s.Seen = j.Last - since
+		c.figures(&s.Used[0], &s.Used[1], &s.Used[2])
+		if deducted {
+			c.figures(&s.Deducted[0], &s.Deducted[1], &s.Deducted[2])
+			varint(c, &s.By)
+		}
+	})
 }

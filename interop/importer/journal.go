@@ -30,7 +30,7 @@ import (
 //
 // A piece is its length (4 bytes, little endian), the Castagnoli CRC-32 of the rest
 // (4 bytes), the name of the node, its first and last time and the number of its records
-// (see packer), and the readings compressed by zstd. A piece truncated by a crash is
+// (see coder), and the readings compressed by zstd. A piece truncated by a crash is
 // ignored; its input will be imported again.
 
 // period is the time covered by one log, in seconds: the same as one block of series.
@@ -176,12 +176,19 @@ func parsePiece(b []byte) (node string, pc piece, ok bool) {
 		return "", pc, false
 	}
 	pc.size = 8 + int64(binary.LittleEndian.Uint32(b))
-	u := unpacker{b: b[8:]}
-	node = u.text()
-	pc.first = u.int()
-	pc.last = pc.first + int64(u.uint())
-	pc.records = int(u.uint())
-	return node, pc, u.err == nil && pc.size > 8
+	c := coder{b: b[8:]}
+	c.head(&node, &pc)
+	return node, pc, c.err == nil && pc.size > 8
+}
+
+// head codes what stands before the readings of a piece.
+func (c *coder) head(node *string, pc *piece) {
+	span := uint64(pc.last - pc.first)
+	c.text(node)
+	c.int(&pc.first)
+	varint(c, &span)
+	varint(c, &pc.records)
+	pc.last = pc.first + int64(span)
 }
 
 // load reads pieces into at; those after the first covered records are fresh.
@@ -205,15 +212,11 @@ func (j *journal) load(l *journalLog, pieces []piece, covered int, at map[int64]
 				"%s is corrupt at byte %d; restore it from a backup, or delete it and its .end and import what it holds again", l.path,
 				pc.off)
 		}
-		u := unpacker{b: raw[8:]}
-		u.text()
-		u.int()
-		u.uint()
-		u.uint()
-		j.pack, err = j.dec.DecodeAll(u.b, j.pack[:0])
+		c, node, of := coder{b: raw[8:]}, "", piece{}
+		c.head(&node, &of)
+		j.pack, err = j.dec.DecodeAll(c.b, j.pack[:0])
 		if err == nil {
-			in := unpacker{b: j.pack}
-			err = in.readings(at, seen >= covered)
+			err = (&coder{b: j.pack}).unpack(at, seen >= covered)
 		}
 		if err != nil {
 			return fmt.Errorf("%s, byte %d: %w", l.path, pc.off, err)
@@ -245,17 +248,14 @@ func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[
 	begin := l.size
 	for _, node := range nodes {
 		times := sortedKeys(at[node])
-		var body packer
-		body.readings(times, at[node])
+		body := coder{write: true}
+		body.pack(times, at[node])
 		pc := piece{off: l.size, first: times[0], last: times[len(times)-1]}
 		for _, t := range times {
 			pc.records += 1 + len(at[node][t].procs)
 		}
-		head := packer{b: make([]byte, 8, 64+len(body.b)/2)}
-		head.text(node)
-		head.int(pc.first)
-		head.uint(uint64(pc.last - pc.first))
-		head.uint(uint64(pc.records))
+		head := coder{write: true, b: make([]byte, 8, 64+len(body.b)/2)}
+		head.head(&node, &pc)
 		raw := j.enc.EncodeAll(body.b, head.b)
 		binary.LittleEndian.PutUint32(raw, uint32(len(raw)-8))
 		binary.LittleEndian.PutUint32(raw[4:], crc32.Checksum(raw[8:], castagnoli))
@@ -277,6 +277,18 @@ type nodeEnd struct {
 	state   []byte
 }
 
+func (c *coder) end(name *string, n *nodeEnd) {
+	c.text(name)
+	varint(c, &n.records)
+	varint(c, &n.from)
+	size := c.count(len(n.state))
+	if c.write {
+		c.b = append(c.b, n.state...)
+		return
+	}
+	n.state, c.b = c.b[:size:size], c.b[size:]
+}
+
 type periodEnds struct {
 	nodes map[string]nodeEnd
 	dirty bool
@@ -296,14 +308,12 @@ func (j *journal) end(p int64) (*periodEnds, error) {
 		return nil, err
 	default:
 		all, err := j.dec.DecodeAll(raw, nil)
-		u := unpacker{b: all}
-		for err == nil && len(u.b) > 0 {
-			name := u.text()
-			n := nodeEnd{records: int(u.uint()), from: u.uint()}
-			size := u.count()
-			n.state, u.b = u.b[:size:size], u.b[size:]
-			e.nodes[name] = n
-			err = u.err
+		c := coder{b: all}
+		for err == nil && len(c.b) > 0 {
+			var name string
+			var n nodeEnd
+			c.end(&name, &n)
+			e.nodes[name], err = n, c.err
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w; restore it from a backup, or delete it: its series are rebuilt from the .log next to it",
@@ -328,14 +338,10 @@ func (j *journal) save() error {
 		if !e.dirty {
 			continue
 		}
-		var out packer
+		out := coder{write: true}
 		for _, name := range sortedKeys(e.nodes) {
 			n := e.nodes[name]
-			out.text(name)
-			out.uint(uint64(n.records))
-			out.uint(n.from)
-			out.uint(uint64(len(n.state)))
-			out.b = append(out.b, n.state...)
+			out.end(&name, &n)
 		}
 		if err := replaceFile(j.file(p, ".end"), j.enc.EncodeAll(out.b, nil)); err != nil {
 			return err

@@ -27,20 +27,20 @@ func TestPacked(t *testing.T) {
 			{Job: 1 << 60, Epoch: 7, HasEpoch: true, User: "u", Cmd: "c", PID: 1<<32 - 1, PPID: 5, Rolled: 3, Threads: 9, CPU: 1.0 / 3, Mean: -1, Resident: 4096, Read: 0, Written: -1, GPUs: "0,1", GPU: 0.7, GPUMemory: 1 << 40},
 			{User: "u", CPU: -1, Mean: 0, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1},
 		}, system: &sonar.System{Boot: -5, CPU: []float64{1, 2.5, 0}, Load1: &two, UsedMemory: 1e15 + 0.5, Cards: []sonar.Card{{Index: 4, UUID: "x", Failing: true, Performance: &one, Power: 191.5}}}},
-		1_700_000_300: {memory: 1 << 36, cluster: `{"partitions":null}`, procs: []sonar.Process{}},
+		1_700_000_300: {memory: 1 << 36, cluster: `{"partitions":null}`},
 	}
-	var p packer
-	p.readings(sortedKeys(in), in)
+	p := coder{write: true}
+	p.pack(sortedKeys(in), in)
 	out := map[int64]*reading{}
-	u := unpacker{b: p.b}
-	if err := u.readings(out, false); err != nil || !reflect.DeepEqual(in, out) {
+	u := coder{b: p.b}
+	if err := u.unpack(out, false); err != nil || !reflect.DeepEqual(in, out) {
 		t.Errorf("%v\n%+v\n%+v", err, in[1_700_000_000], out[1_700_000_000])
 	}
 	for n := range p.b {
-		u := unpacker{b: p.b[:n]}
-		if err := u.readings(map[int64]*reading{}, false); err == nil && n > 0 && n != len(p.b) {
+		u := coder{b: p.b[:n]}
+		if err := u.unpack(map[int64]*reading{}, false); err == nil && n > 0 && n != len(p.b) {
 			again := map[int64]*reading{}
-			if (&unpacker{b: p.b[:n]}).readings(again, false) == nil && len(again) >= len(in) {
+			if (&coder{b: p.b[:n]}).unpack(again, false) == nil && len(again) >= len(in) {
 				t.Errorf("cut at %d of %d nothing is missed", n, len(p.b))
 			}
 		}
@@ -49,18 +49,18 @@ func TestPacked(t *testing.T) {
 
 // FuzzPacked: arbitrary bytes are an error or readings that can be packed again.
 func FuzzPacked(f *testing.F) {
-	var p packer
+	p := coder{write: true}
 	at := map[int64]*reading{60: {procs: []sonar.Process{{Job: 7, User: "a", Cmd: "b", CPU: 3}}, system: &sonar.System{CPU: []float64{1}}}}
-	p.readings(sortedKeys(at), at)
+	p.pack(sortedKeys(at), at)
 	f.Add(p.b)
 	n := nodeState{Last: 60, Jobs: map[jobKey]*jobState{{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {Used: used{3}}}}}}
 	f.Add(n.pack())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		out := map[int64]*reading{}
-		u := unpacker{b: raw}
-		if u.readings(out, true) == nil {
-			var p packer
-			p.readings(sortedKeys(out), out)
+		u := coder{b: raw}
+		if u.unpack(out, true) == nil {
+			p := coder{write: true}
+			p.pack(sortedKeys(out), out)
 		}
 		if s, err := unpackState(raw); err == nil {
 			first := s.pack()
@@ -72,57 +72,13 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-// TestStateOfFirstReleases: the state stored by the first releases has no version, and only the processes of the last
-// reading.
-func TestStateOfFirstReleases(t *testing.T) {
-	var p packer
-	p.int(1_700_000_000) // last reading
-	p.figure(1 << 36)
-	p.uint(1)
-	p.yes(true, true, true, true)
-	p.uint(7)
-	p.uint(0)
-	p.uint(0)
-	for _, s := range []string{"", "slurm/7", "slurm", "alice", "sh"} {
-		p.text(s)
+// TestStateOfAnotherRelease: a state of another version is an error.
+func TestStateOfAnotherRelease(t *testing.T) {
+	c, version := coder{write: true}, int64(-packVersion-1)
+	c.int(&version)
+	if _, err := unpackState(c.b); err == nil || !strings.Contains(err.Error(), "version") {
+		t.Error(err)
 	}
-	p.int(1_700_000_000)
-	p.int(300)
-	p.int(60)
-	for _, v := range []float64{51, 4096, 1e6, 2048, 10, 20} {
-		p.figure(v)
-	}
-	p.uint(1)
-	p.text("sh")
-	p.figure(51)
-	p.uint(0)
-	p.uint(1)
-	p.uint(70)
-	p.uint(0)
-	p.text("")
-	p.uint(1)
-	p.figure(50)
-	p.figure(-1)
-	p.figure(20)
-	n, err := unpackState(p.b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &jobState{ID: "slurm/7", Kind: "slurm", Owner: "alice", Command: "sh", Start: 1_699_999_640, First: 1_699_999_700, Last: 1_700_000_000, CPU: 51, HasCPU: true,
-		Commands: map[string]float64{"sh": 51}, Peak: 4096, ByteSecs: 1e6, Resident: 2048, HasMemory: true, Read: 10, Written: 20, HasIO: true,
-		Procs: map[procKey]procState{{PID: 70}: {PPID: 1, Seen: 1_700_000_000, Used: used{50, -1, 20}}}}
-	if got := n.Jobs[jobKey{Job: 7, Batch: true}]; n.Last != 1_700_000_000 || n.Memory != 1<<36 || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v\n%+v", got, want)
-	}
-	if _, err := unpackState(append((&packer{}).with(-packVersion-1), p.b...)); err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("a later version: %v", err)
-	}
-}
-
-// with packs a number.
-func (p *packer) with(v int64) []byte {
-	p.int(v)
-	return p.b
 }
 
 // TestTornLog: a log truncated while it was written is read up to there, and continued from there.
