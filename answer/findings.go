@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,12 +53,32 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 		}
 		list.Findings, all, list.Total = slices.Concat(list.Findings, past), slices.Concat(all, past), total+len(past)
 	}
+	now := c.Keeper.Clock()
+	slices.SortStableFunc(list.Findings, func(a, b wire.Finding) int { // of each severity what goes on first, and each part by cost
+		x, y := costOf(&a, now), costOf(&b, now)
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(y[1], x[1]), cmp.Compare(y[2], x[2]))
+	})
 	list.Owners = byOwner(all)
 	if at := c.Keeper.Last(); !at.IsZero() {
 		at = at.UTC()
 		list.Looked = &at
 	}
 	return list, nil
+}
+
+// costOf is what findings are ordered by: the severity, whether what it is about goes on, and the core-hours wasted; a GPU-hour counts as
+// 20, the ratio of the thresholds of unused-over-time.
+func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
+	out[0] = float64(slices.Index([]string{string(misuse.High), string(misuse.Medium), string(misuse.Low)}, f.Severity))
+	if now.Sub(f.Last) < 20*time.Minute {
+		out[1] = 1
+	}
+	for _, e := range f.Evidence {
+		if e.Wasted {
+			out[2] += e.Value * map[string]float64{"core-seconds": 1, "gpu-seconds": 20, "byte-seconds": 1.0 / (8 << 30)}[e.Unit]
+		}
+	}
+	return out
 }
 
 // imported returns what is found in imported time.

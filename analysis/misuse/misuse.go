@@ -54,6 +54,16 @@ type Finding struct {
 	Evidence []Evidence
 }
 
+// Wasted returns the unused allocation that the finding is about, and its unit; empty where it is about none.
+func (f *Finding) Wasted() (amount float64, unit string) {
+	for _, e := range f.Evidence {
+		if e.Wasted {
+			return e.Value, e.Unit
+		}
+	}
+	return 0, ""
+}
+
 // Workload is one run and what is known of it beyond its record.
 type Workload struct {
 	figure.Run

@@ -116,12 +116,8 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		sums[i] = sumsOf(&periods[i], policy)
 	}
 	found := map[unused]bool{}
-	type one struct {
-		Finding
-		running bool
-		cost    float64
-	}
-	var list []one
+	var list []Finding
+	order := map[string][2]float64{}                                      // whether something runs, and the cost
 	keys := slices.SortedFunc(maps.Keys(sums[0]), func(a, b unused) int { // owners before names
 		return cmp.Or(cmp.Compare(a.site, b.site), cmp.Compare(a.owner, b.owner), cmp.Compare(a.name, b.name))
 	})
@@ -185,23 +181,14 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			}
 		}
 		f.Text = say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words)
-		list = append(list, one{f, h.Running > 0, cost})
+		list = append(list, f)
+		order[f.Site+"\n"+f.Owner+"\n"+f.Part] = [2]float64{float64(min(h.Running, 1)), cost}
 	}
-	slices.SortStableFunc(list, func(a, b one) int {
-		return cmp.Or(btoi(b.running)-btoi(a.running), cmp.Compare(b.cost, a.cost))
+	slices.SortStableFunc(list, func(a, b Finding) int {
+		x, y := order[a.Site+"\n"+a.Owner+"\n"+a.Part], order[b.Site+"\n"+b.Owner+"\n"+b.Part]
+		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]))
 	})
-	out := make([]Finding, len(list))
-	for i := range list {
-		out[i] = list[i].Finding
-	}
-	return out
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return list
 }
 
 // AllOfOwner is the part of a finding of [UnusedOverTime] about all work of an owner; that about the runs of one name is the name.
@@ -232,7 +219,7 @@ func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, 
 		most = list[0].Name
 	}
 	list = list[:min(len(list), mostNames)]
-	slices.SortStableFunc(list, func(a, b *Holding) int { return btoi(b.Running > 0) - btoi(a.Running > 0) })
+	slices.SortStableFunc(list, func(a, b *Holding) int { return min(b.Running, 1) - min(a.Running, 1) })
 	name, _ := unit(resource)
 	for _, h := range list {
 		out = append(out, Evidence{Text: "runs of " + h.Name, Value: h.Unused[resource], Unit: name})

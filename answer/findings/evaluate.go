@@ -164,9 +164,8 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 			return &p.For("", on).OverShare
 		}))
 	}
-	byID := namesOf(r.list)
 	for i := range out {
-		out[i] = absorb(out[i], over[i], byID, to)
+		out[i] = absorb(out[i], over[i], r.list, to)
 		out[i] = slices.DeleteFunc(out[i], func(f misuse.Finding) bool { return !e.consistent(&f, to) })
 	}
 	return out, ctx.Err()

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,28 +32,28 @@ var heldFigures = []string{"cpu_seconds", "gpu_seconds", "allocated_cores", "all
 type holdings struct {
 	periods  []misuse.Period
 	sums     []map[heldKey]*misuse.Holding
-	whole    map[[2]string]*wholeNodes
+	whole    map[[2]string]wholeNodes
 	measured map[place]time.Time // the first day in which a node was measured
 	imported bool                // of the time in which it was not, else of that in which it was
 }
 
 type heldKey struct{ site, owner, name, partition string }
 
-// wholeNodes tells whether a partition gives whole nodes: nearly every run has, of each of its nodes, what the largest has.
-type wholeNodes struct {
-	runs, full int
-	most       float64 // cores of a node
-	given      map[float64]int
-}
+// wholeNodes has how many runs of a partition have so many cores on each of their nodes.
+type wholeNodes map[float64]float64
 
-func (w *wholeNodes) is() bool {
-	full := 0
-	for cores, n := range w.given {
-		if cores >= 0.9*w.most {
+// is reports whether the partition gives whole nodes: nearly every run has, of each of its nodes, what the largest has.
+func (w wholeNodes) is() bool {
+	full, runs, most := 0.0, 0.0, 0.0
+	for cores := range w {
+		most = max(most, cores)
+	}
+	for cores, n := range w {
+		if runs += n; cores >= 0.9*most {
 			full += n
 		}
 	}
-	return w.runs >= 3 && float64(full) >= 0.95*float64(w.runs)
+	return runs >= 3 && full >= 0.95*runs
 }
 
 // overTime finds who held what they did not use over the last days.
@@ -74,12 +75,11 @@ func (e *Evaluator) Imported(ctx context.Context, p *Policy, from, to time.Time)
 func (e *Evaluator) unused(ctx context.Context, periods []misuse.Period, imported bool, policies []*Policy) ([][]misuse.Finding, error) {
 	out := make([][]misuse.Finding, len(policies))
 	past, ok := e.Facts.(Past)
-	on := slices.ContainsFunc(policies, func(p *Policy) bool { return p.anyOverTime() })
-	if !ok || !on {
+	if !ok {
 		return out, nil
 	}
 	longest := periods[len(periods)-1]
-	h := &holdings{periods: periods, imported: imported, measured: map[place]time.Time{}, whole: map[[2]string]*wholeNodes{}}
+	h := &holdings{periods: periods, imported: imported, measured: map[place]time.Time{}, whole: map[[2]string]wholeNodes{}}
 	nodes, err := past.NodeUse(ctx,
 		store.RollupQuery{From: longest.From, To: longest.To, Span: store.SpanDay, By: []string{"site", "node"}})
 	if err != nil {
@@ -133,7 +133,7 @@ func power(nodes []store.NodeUse) float64 {
 
 // price adds what the machines' energy for unused cores cost, where there is a tariff.
 func (e *Evaluator) price(f *misuse.Finding, watts float64) {
-	unused, unit := wasted(f)
+	unused, unit := f.Wasted()
 	if e.Tariff == nil || watts == 0 || unit != "core-seconds" {
 		return
 	}
@@ -154,12 +154,9 @@ func (h *holdings) look(w *store.Workload) {
 	}
 	k := [2]string{w.Site, w.Partition}
 	if h.whole[k] == nil {
-		h.whole[k] = &wholeNodes{given: map[float64]int{}}
+		h.whole[k] = wholeNodes{}
 	}
-	cores := *w.AllocatedCores / float64(len(w.Nodes))
-	h.whole[k].runs++
-	h.whole[k].given[cores]++
-	h.whole[k].most = max(h.whole[k].most, cores)
+	h.whole[k][*w.AllocatedCores/float64(len(w.Nodes))]++
 }
 
 // since is from when on the nodes of a run were measured; false where that is not known.
@@ -184,10 +181,7 @@ func (h *holdings) add(w *store.Workload) {
 	if !w.Began() {
 		return
 	}
-	end := w.End
-	if end.IsZero() {
-		end = w.Seen
-	}
+	end := cmp.Or(w.End, w.Seen)
 	from, to := w.Start, end
 	switch since, measured := h.since(w); {
 	case measured && h.imported:
@@ -228,15 +222,12 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	exact := func(key string, v *float64) bool { return v != nil && w.Exactness[key] == figure.Exact }
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
-	need := w.NeededMost()
-	if need == nil {
-		need = w.MemoryPeakBytes
-	}
+	need := cmp.Or(w.NeededMost(), w.MemoryPeakBytes)
 	if cores != nil && exact(exactCPU, w.CPUSeconds) {
 		known = true
 		one.Held[misuse.HeldCores] = *cores * seconds
 		unused := max(*cores*seconds-*w.CPUSeconds*share, 0)
-		if p := h.whole[[2]string{w.Site, w.Partition}]; p != nil && p.is() {
+		if h.whole[[2]string{w.Site, w.Partition}].is() {
 			switch {
 			case need != nil && memory != nil && *need >= memoryFills**memory:
 				one.Whole, unused = unused, 0
@@ -258,19 +249,9 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	return known
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // replaced are the findings about single runs that one over days takes the place of, by rule and part.
 var replaced = map[[2]string]bool{
@@ -278,101 +259,48 @@ var replaced = map[[2]string]bool{
 	{misuse.OverRequested, "memory"}: true, {misuse.GPUUnused, "gpu"}: true, {misuse.IdleAllocation, "gpu"}: true,
 }
 
-// absorb makes findings about single runs the evidence of those over days, running ones first and each part by cost, and returns all.
-func absorb(single, over []misuse.Finding, names map[id]string, now time.Time) []misuse.Finding {
-	evidence := make([][]misuse.Finding, len(over))
-	rest := slices.DeleteFunc(slices.Clone(single), func(f misuse.Finding) bool {
-		i := slices.IndexFunc(over, func(o misuse.Finding) bool {
-			return o.Site == f.Site && o.Owner == f.Owner && wastes(&f, &o) &&
-				(o.Part == misuse.AllOfOwner || f.Workload != "" && o.Part == names[id{f.Site, f.Workload}])
-		})
-		if i < 0 || !replaced[[2]string{f.Rule, f.Part}] {
-			return false
-		}
-		evidence[i] = append(evidence[i], f)
-		return true
-	})
-	for i, list := range evidence {
-		o := &over[i]
-		running := func(f misuse.Finding) int {
-			if now.Sub(f.Last) < 2*gap {
-				return 0
-			}
-			return 1
-		}
-		slices.SortStableFunc(list, func(a, b misuse.Finding) int {
-			if d := running(a) - running(b); d != 0 {
-				return d
-			}
-			return -compareWaste(&a, &b)
-		})
-		for k, f := range list {
-			if misuse.Graver(string(f.Severity), string(o.Severity)) {
-				o.Severity = f.Severity
-			}
-			if k == mostSingles {
-				o.Evidence = append(o.Evidence,
-					misuse.Evidence{Text: "more findings about single runs", Value: float64(len(list) - k), Unit: "count"})
-			}
-			if k < mostSingles {
-				v, unit := wasted(&f)
-				o.Evidence = append(o.Evidence,
-					misuse.Evidence{Text: strings.TrimSpace(f.Workload+" "+f.Rule) + ": " + f.Text, Value: v, Unit: unit})
-			}
-		}
-	}
-	return slices.Concat(over, rest)
-}
-
 // mostSingles is how many findings about single runs one over days lists.
 const mostSingles = 10
 
-// wasted returns the unused amount of a finding, and its unit.
-func wasted(f *misuse.Finding) (float64, string) {
-	for _, e := range f.Evidence {
-		if e.Wasted {
-			return e.Value, e.Unit
-		}
-	}
-	return 0, "seconds"
-}
-
-// wastes reports whether a finding over days is about the resource of which a single one says that it was not used.
-func wastes(single, over *misuse.Finding) bool {
-	_, unit := wasted(single)
-	return slices.ContainsFunc(over.Evidence, func(e misuse.Evidence) bool { return e.Wasted && e.Unit == unit })
-}
-
-func compareWaste(a, b *misuse.Finding) int {
-	x, _ := wasted(a)
-	y, _ := wasted(b)
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
-}
-
-// namesOf are the names of runs.
-func namesOf(list []misuse.Workload) map[id]string {
-	out := make(map[id]string, len(list))
+// absorb makes findings about single runs the evidence of those over days, running ones first and each part by cost, and returns all.
+func absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
+	names := make(map[id]string, len(list))
 	for i := range list {
-		out[id{list[i].Site, list[i].ID}] = list[i].Name
+		names[id{list[i].Site, list[i].ID}] = list[i].Name
 	}
-	return out
-}
-
-// anyOverTime reports whether the rule about days is on for some work.
-func (p *Policy) anyOverTime() bool {
-	if p.base.UnusedOverTime.On {
-		return true
-	}
-	for _, o := range p.rules {
-		if p.For(o.partition, nil).UnusedOverTime.On {
-			return true
+	sorted, gone := slices.Clone(single), map[string]bool{}
+	slices.SortStableFunc(sorted, func(a, b misuse.Finding) int {
+		if x, y := now.Sub(a.Last) < 2*gap, now.Sub(b.Last) < 2*gap; x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
+		x, _ := a.Wasted()
+		y, _ := b.Wasted()
+		return cmp.Compare(y, x)
+	})
+	taken := make([]int, len(over))
+	for _, f := range sorted {
+		v, unit := f.Wasted()
+		i := slices.IndexFunc(over, func(o misuse.Finding) bool {
+			return o.Site == f.Site && o.Owner == f.Owner && (o.Part == misuse.AllOfOwner || o.Part == names[id{f.Site, f.Workload}]) &&
+				slices.ContainsFunc(o.Evidence, func(e misuse.Evidence) bool { return e.Wasted && e.Unit == unit })
+		})
+		if i < 0 || !replaced[[2]string{f.Rule, f.Part}] {
+			continue
+		}
+		gone[ID(&f)] = true
+		if misuse.Graver(string(f.Severity), string(over[i].Severity)) {
+			over[i].Severity = f.Severity
+		}
+		if taken[i]++; taken[i] <= mostSingles {
+			over[i].Evidence = append(over[i].Evidence,
+				misuse.Evidence{Text: strings.TrimSpace(f.Workload+" "+f.Rule) + ": " + f.Text, Value: v, Unit: unit})
 		}
 	}
-	return false
+	for i, n := range taken {
+		if n > mostSingles {
+			over[i].Evidence = append(over[i].Evidence,
+				misuse.Evidence{Text: "more findings about single runs", Value: float64(n - mostSingles), Unit: "count"})
+		}
+	}
+	return slices.Concat(over, slices.DeleteFunc(single, func(f misuse.Finding) bool { return gone[ID(&f)] }))
 }
