@@ -16,8 +16,8 @@ import (
 
 // Hours are kept by site, kind, owner, account, partition and program, and by node. What a run is besides (its QOS, its size, how
 // long it ran, its nodes) is known of the run alone. So usage by these is that of hours, divided among the runs that were there
-// then: allocations, starts and waits by their facts, to the second, and what was used by what each run used in all, spread evenly
-// over its time. Sums are those of the hours, whatever they are divided by.
+// then: allocations by their facts, to the second, and what was used by what each run used in all, spread evenly
+// over its time. Sums are those of the hours, whatever they are divided by. Starts and waits are counted by the runs.
 
 // Runs reads the runs that hours are made of; implemented by store.Facts.
 type Runs interface {
@@ -101,6 +101,9 @@ var (
 			"request_gpus", "suspended_seconds")
 	}()
 )
+
+// ofStarts reports whether a figure counts starts and waits.
+func ofStarts(i int) bool { return i >= usedStarted && i <= usedWaitCores }
 
 // runSums sums up runs by stretches of time and groups.
 type runSums struct {
@@ -265,14 +268,18 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		d.divide(k, used)
 	}
 	for _, s := range runs.sums {
-		if slices.Contains(of, dimNode) && d.hours[s.only(of)] == nil { // imported: nobody measured the node
-			var used store.Used
-			for i := range s.v {
-				if s.has[i] {
-					*used.At(i) = &s.v[i]
-				}
+		var own store.Used
+		some, imported := false, slices.Contains(of, dimNode) && d.hours[s.only(of)] == nil // nobody measured the node
+		for i := range s.v {
+			if s.has[i] && (imported || ofStarts(i)) {
+				*own.At(i), some = &s.v[i], true
 			}
-			d.give(s.usageKey, s, used, s.spread)
+		}
+		if !imported {
+			s.spread = 0
+		}
+		if some {
+			d.give(s.usageKey, s, own, s.spread)
 		}
 	}
 	d.boundOwners()
@@ -404,9 +411,10 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 		}
 		for i := range s.v {
 			switch total := *used.At(i); {
+			case ofStarts(i): // counted once, by the runs
 			case total != nil:
 				*part.At(i) = new(*total * s.weight(i, &all, len(runs)))
-			case s.has[i] && (i == usedCores || i == usedMemory || i == usedGPUs || i == usedStarted && !s.parts):
+			case s.has[i] && (i == usedCores || i == usedMemory || i == usedGPUs):
 				*part.At(i) = new(s.v[i]) // hours of nodes have none
 			}
 		}

@@ -97,7 +97,7 @@ export function Owners() {
                     cell: (r) => <Q v={r.cpu_seconds} unit="core-h" is={isOf(r, "cpu_seconds")} />,
                   },
                   {
-                    title: "Share of all",
+                    title: "Share of what was used",
                     wide: true,
                     cell: (r) => (
                       <Bar

@@ -30,18 +30,39 @@ const dims: [string, string][] = [
   ["command", "software"],
   ["kind", "kind"],
   ["node", "node"],
+  ["qos", "QOS"],
+  ["size", "cores allocated"],
+  ["gpus", "GPUs allocated"],
+  ["length", "length"],
 ];
-const nameless = ["partition", "kind", "node"];
+const named = ["owner", "account", "command"];
+const shown: typeof measures = [
+  ...measures,
+  ["held_core_seconds", "Allocated", "core-seconds"],
+  ["held_gpu_seconds", "GPU allocated", "gpu-seconds"],
+];
+/** What a row is of the dimensions that it is told apart by. */
+const nameOf = (r: Usage, by: string) =>
+  by
+    .split(",")
+    .map((d) => String((r as Record<string, unknown>)[d] ?? "") || "none")
+    .join(", ");
 
 export function UsagePage() {
   const open = me.value?.role === "public",
-    choices = open ? dims.filter(([d]) => nameless.includes(d)) : dims; // the public sees no names
+    choices = open ? dims.filter(([d]) => !named.includes(d)) : dims; // the public sees no names
   const r = range.value,
     time = asked(r),
-    by = param("by") || choices[0][0],
+    first = param("by") || choices[0][0],
+    also = param("and") === first ? "" : param("and"),
+    by = also ? first + "," + also : first,
+    title = by
+      .split(",")
+      .map((d) => dims.find((x) => x[0] === d)?.[1] ?? d)
+      .join(" and "),
     what = param("show") || "cpu_seconds",
     owner = param("owner");
-  const who = by === "node" ? {} : { owner: owner || undefined };
+  const who = { owner: owner || undefined };
   const weekly = r.length >= 2 * 86400,
     heat = useAskOver<UsageList>(
       weekly ? "/api/reckon/v1/usage?" + query({ ...time, span: "hour-of-week", ...who }) : null,
@@ -61,7 +82,7 @@ export function UsagePage() {
     introduced.value ? "/api/reckon/v1/usage?" + query({ ...time, by, ...who }) : null,
     r,
   );
-  const measure = measures.find((m) => m[0] === what) ?? measures[0],
+  const measure = shown.find((m) => m[0] === what) ?? shown[0],
     unit = measure[2];
   const figureOf = (r: Usage): Num =>
     by === "node" && what === "cpu_seconds"
@@ -84,14 +105,20 @@ export function UsagePage() {
         <Choice
           label="Of"
           value={what}
-          of={measures.map(([k, t]) => [k, t])}
+          of={shown.map(([k, t]) => [k, t])}
           pick={(v) => set({ show: v === "cpu_seconds" ? "" : v })}
         />
         <Choice
           label="By"
-          value={by}
+          value={first}
           of={choices}
           pick={(v) => set({ by: v === choices[0][0] ? "" : v })}
+        />
+        <Choice
+          label="And by"
+          value={also ?? ""}
+          of={[["", "nothing else"], ...choices.filter(([d]) => d !== first)]}
+          pick={(v) => set({ and: v })}
         />
         {owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
         <a href={path + "&format=csv"} download="usage.csv">
@@ -101,7 +128,7 @@ export function UsagePage() {
           JSON
         </a>
       </div>
-      <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}>
+      <Section title={`History by ${title}`}>
         <div class="keep" style="min-height:290px">
           <Show a={hist}>
             {(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}
@@ -110,7 +137,18 @@ export function UsagePage() {
       </Section>
       {weekly && there(hist) && (
         <Section title="Hours of the week">
-          <Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show>
+          <Show a={heat}>
+            {(d) =>
+              d.rows.some((r) => known(r[what])) ? (
+                <Heat d={d} what={what} unit={unit} />
+              ) : (
+                <>
+                  <p class="quiet">Not measured in this time: what was allocated.</p>
+                  <Heat d={d} what="held_core_seconds" unit="core-seconds" />
+                </>
+              )
+            }
+          </Show>
         </Section>
       )}
       {(!weekly || there(heat)) && there(hist) && (
@@ -131,12 +169,14 @@ export function UsagePage() {
                 <Table
                   caption={"Usage by " + by}
                   rows={rows}
-                  keyOf={(r, i) => String((r as Record<string, unknown>)[by]) + i}
+                  keyOf={(r, i) => nameOf(r, by) + i}
                   cols={[
                     {
-                      title: by === "command" ? "Software" : by[0].toUpperCase() + by.slice(1),
+                      title: title[0].toUpperCase() + title.slice(1),
                       cell: (r) => {
-                        const v = String((r as Record<string, unknown>)[by] ?? "");
+                        const v = also
+                          ? nameOf(r, by)
+                          : String((r as Record<string, unknown>)[by] ?? "");
                         return (
                           <Name
                             href={
@@ -166,23 +206,45 @@ export function UsagePage() {
                       ),
                     },
                     {
-                      title: "Share",
+                      title: what.startsWith("held_")
+                        ? "Share of what was allocated"
+                        : "Share of what was used",
                       cell: (r) => (
                         <Bar
                           v={figureOf(r)}
                           of={all}
                           unit={unit}
-                          label={
-                            "Share of " +
-                            clean(String((r as Record<string, unknown>)[by] ?? "none"))
-                          }
+                          label={"Share of " + clean(nameOf(r, by))}
                         />
+                      ),
+                    },
+                    {
+                      title: "Share of capacity",
+                      number: true,
+                      wide: true,
+                      cell: (r) => (
+                        <Q v={what === "cpu_seconds" ? r.capacity_share : null} unit="ratio" />
                       ),
                     },
                     {
                       title: "Workloads",
                       number: true,
                       cell: (r) => <Q v={r.started} unit="count" />,
+                    },
+                    {
+                      title: "Mean wait",
+                      number: true,
+                      wide: true,
+                      cell: (r) => (
+                        <Q
+                          v={
+                            known(r.wait_seconds) && known(r.waited) && r.waited > 0
+                              ? r.wait_seconds / r.waited
+                              : null
+                          }
+                          unit="seconds"
+                        />
+                      ),
                     },
                   ]}
                 />
@@ -271,7 +333,7 @@ function History({
   what: string;
 }) {
   const drawn = useMemo(() => {
-    const name = (r: Usage) => String((r as Record<string, unknown>)[by] ?? "") || "none";
+    const name = (r: Usage) => nameOf(r, by);
     const stamps = [...new Set(d.rows.map((r) => r.from).filter((f): f is string => !!f))].sort(),
       place = new Map(stamps.map((f, i) => [f, i]));
     const length = { hour: 3600, day: 86400, week: 604800 }[span as "day"] ?? 86400;
@@ -305,7 +367,7 @@ function History({
       ? "watts"
       : unit === "byte-seconds"
         ? "bytes"
-        : what === "gpu_seconds"
+        : unit === "gpu-seconds"
           ? "gpus"
           : "cores";
   return drawn.lines.length === 0 ? (
@@ -331,7 +393,9 @@ function History({
           : u === "bytes"
             ? "bytes held"
             : u === "gpus"
-              ? "busy GPUs"
+              ? what === "gpu_seconds"
+                ? "busy GPUs"
+                : "GPUs allocated"
               : "cores"}
         .
       </p>
