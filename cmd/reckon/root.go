@@ -169,7 +169,7 @@ func groups() []struct {
 			{"user", newUser}, {"token", newToken}, {"audit", newAudit},
 		}},
 		{"other", "Other:", []command{
-			{"version", newVersion},
+			{"docs", newDocs}, {"version", newVersion},
 		}},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"reckon/access"
 	"reckon/internal/webconfig"
+	"reckon/web/docs"
 )
 
 // compress compresses bodies of a kilobyte and more with gzip for clients that accept it.
@@ -41,7 +42,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 				slog.Int64("bytes", rec.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr))
 		}()
 		v := access.Viewer{Role: access.Admin}
-		if s.Viewer != nil && !strings.HasPrefix(r.URL.Path, "/static/") {
+		if s.Viewer != nil && !isOpen(r.URL.Path) {
 			var err error
 			if v, err = s.Viewer(r); err != nil {
 				if !errors.As(err, new(*statusError)) && !errors.As(err, new(*access.Refusal)) {
@@ -53,6 +54,11 @@ func (s *server) outer(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(rec, r.WithContext(access.With(r.Context(), v)))
 	})
+}
+
+// isOpen reports whether an address is readable without sign-in: files of the pages, and the guides, which the program carries.
+func isOpen(path string) bool {
+	return strings.HasPrefix(path, "/static/") || path == docs.Path || strings.HasPrefix(path, docs.Path+"/")
 }
 
 // securityHeaders are safe for JSON and for pages that use only our own files.

@@ -8,6 +8,7 @@ import (
 
 	"reckon/access"
 	"reckon/web/client"
+	"reckon/web/docs"
 )
 
 // route is one address: the mux serves it and the OpenAPI document describes it.
@@ -120,6 +121,9 @@ func (s *server) mux(routes []route) http.Handler {
 	if s.Metrics != nil {
 		mux.Handle("/metrics", atLeast(access.Support, s.Metrics))
 	}
+	guides := compress(docs.Handler())
+	mux.Handle("GET "+docs.Path, guides)
+	mux.Handle("GET "+docs.Path+"/", guides)
 	s.alertmanager(mux)
 	s.landing(mux)
 	return mux

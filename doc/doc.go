@@ -1,0 +1,94 @@
+// Package doc holds the guides, so that the programs that they describe have them: on every server below /docs, and in the terminal by
+// `reckon docs`. Its functions are safe for concurrent use.
+package doc
+
+import (
+	"bytes"
+	"embed"
+	"path"
+	"strings"
+)
+
+//go:embed guides/*.md metrics.md rules.md figures.md images
+var files embed.FS
+
+// Topic is a document.
+type Topic struct {
+	Name  string // such as jobs
+	Title string // its first heading
+}
+
+// Topics lists the documents: the guides by name, and after them the references.
+func Topics() (out []Topic) {
+	entries, err := files.ReadDir("guides")
+	if err != nil {
+		panic(err) // embedded
+	}
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".md"))
+	}
+	for _, name := range append(names, "figures", "metrics", "rules") {
+		text, _ := Text(name)
+		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		out = append(out, Topic{name, strings.ReplaceAll(title, "`", "")})
+	}
+	return out
+}
+
+// Text returns a document in Markdown from its first heading on, false where there is none of the name.
+func Text(name string) (string, bool) {
+	for _, dir := range []string{"guides", "."} {
+		if text, err := files.ReadFile(path.Join(dir, name+".md")); err == nil {
+			return string(text[max(0, bytes.Index(text, []byte("# "))):]), true
+		}
+	}
+	return "", false
+}
+
+// Image returns a picture of the documents (PNG or SVG), false where there is none of the name.
+func Image(name string) ([]byte, bool) {
+	raw, err := files.ReadFile("images/" + name)
+	return raw, err == nil
+}
+
+// Match is a line in which words were found.
+type Match struct {
+	Topic   Topic
+	Heading string // above the line
+	Line    string
+}
+
+// Find returns the lines that contain all words, in any case, at most limit of them.
+func Find(words string, limit int) (out []Match) {
+	want := strings.Fields(strings.ToLower(words))
+	if len(want) == 0 {
+		return nil
+	}
+	for _, t := range Topics() {
+		text, _ := Text(t.Name)
+		heading := t.Title
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
+				heading = strings.TrimSpace(title)
+			}
+			if !containsAll(strings.ToLower(line), want) {
+				continue
+			}
+			if out = append(out, Match{t, heading, line}); len(out) == limit {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+func containsAll(s string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(s, w) {
+			return false
+		}
+	}
+	return true
+}

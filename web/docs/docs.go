@@ -1,0 +1,139 @@
+// Package docs serves the guides as pages: a list, each document, a search, and their pictures. They are rendered when asked for, from
+// the Markdown in the program, without raw HTML, so that they need no network and fit the strict policy of the server's pages.
+package docs
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"reckon/doc"
+)
+
+// Path is the address of the list; documents are below it.
+const Path = "/docs"
+
+// mostFound is the maximum number of lines that a search shows.
+const mostFound = 200
+
+var markdown = goldmark.New(goldmark.WithExtensions(
+	// alignment by attribute: the policy forbids styles in elements
+	extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{}, 100))))
+
+// links leads links between documents to their pages, and drops those to files that only the repository has.
+type links struct{}
+
+// Transform implements parser.ASTTransformer.
+func (links) Transform(node *ast.Document, _ text.Reader, _ parser.Context) {
+	var gone []*ast.Link
+	_ = ast.Walk(node, func(n ast.Node, isEntering bool) (ast.WalkStatus, error) { // the function returns no error
+		if !isEntering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Link:
+			if to, ok := address(string(n.Destination)); ok {
+				n.Destination = []byte(to)
+			} else {
+				gone = append(gone, n)
+			}
+		case *ast.Image:
+			n.Destination = []byte(Path + "/images/" + path.Base(string(n.Destination)))
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range gone {
+		for c := n.FirstChild(); c != nil; c = n.FirstChild() {
+			n.Parent().InsertBefore(n.Parent(), n, c)
+		}
+		n.Parent().RemoveChild(n.Parent(), n)
+	}
+}
+
+// address returns where a link of a document leads, false where nothing is there.
+func address(to string) (string, bool) {
+	if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
+		return to, true
+	}
+	file, anchor, has := strings.Cut(to, "#")
+	name, isMarkdown := strings.CutSuffix(path.Base(file), ".md")
+	if _, ok := doc.Text(name); !ok || !isMarkdown || strings.Contains(file, "decisions/") {
+		return "", false
+	}
+	if has {
+		anchor = "#" + anchor
+	}
+	return Path + "/" + name + anchor, true
+}
+
+var page = template.Must(template.New("").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{.Title}} · reckon</title><link rel="stylesheet" href="/static/landing.css"></head>
+<body class="docs"><header><a href="/">reckon</a> · <a href="` + Path + `">Guides</a>
+<form action="` + Path + `" role="search"><input type="search" name="q" value="{{.Query}}" aria-label="Search the guides"> <button>Search</button></form></header>
+<main>{{if .Body}}{{.Body}}{{else}}<h1>{{.Title}}</h1>
+{{if .Query}}<p>{{len .Found}} lines have all of these words{{if eq (len .Found) ` + "200" + `}}, at least{{end}}.</p>
+<ul>{{range .Found}}<li><a href="` + Path + `/{{.Topic.Name}}">{{.Topic.Title}}</a>{{if ne .Heading .Topic.Title}}, {{.Heading}}{{end}}: {{.Line}}</li>{{end}}</ul>
+{{else}}<ul>{{range .Topics}}<li><a href="` + Path + `/{{.Name}}">{{.Title}}</a></li>{{end}}</ul>{{end}}{{end}}</main></body></html>
+`))
+
+type content struct {
+	Title, Query string
+	Body         template.HTML
+	Topics       []doc.Topic
+	Found        []doc.Match
+}
+
+// Handler serves Path and what is below it.
+func Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
+		c := content{Title: "Guides", Topics: doc.Topics(), Query: r.FormValue("q")}
+		if c.Query != "" {
+			c.Title, c.Found = "Search", doc.Find(c.Query, mostFound)
+		}
+		send(w, http.StatusOK, c)
+	})
+	mux.HandleFunc("GET "+Path+"/{topic}", func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimSuffix(r.PathValue("topic"), ".md")
+		markup, ok := doc.Text(name)
+		if !ok {
+			send(w, http.StatusNotFound, content{Title: "There is no guide " + name, Topics: doc.Topics()})
+			return
+		}
+		var b bytes.Buffer
+		if err := markdown.Convert([]byte(markup), &b); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		title, _, _ := strings.Cut(strings.TrimPrefix(markup, "# "), "\n")
+		send(w, http.StatusOK, content{Title: title, Body: template.HTML(b.String())}) // ours, and without raw HTML
+	})
+	mux.HandleFunc("GET "+Path+"/images/{name}", func(w http.ResponseWriter, r *http.Request) {
+		raw, ok := doc.Image(r.PathValue("name"))
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", map[string]string{".png": "image/png", ".svg": "image/svg+xml"}[path.Ext(r.PathValue("name"))])
+		_, _ = w.Write(raw) // whoever went away needs no picture
+	})
+	return mux
+}
+
+func send(w http.ResponseWriter, status int, c content) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(status)
+	_ = page.Execute(w, c) // whoever went away reads nothing
+}
