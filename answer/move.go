@@ -174,7 +174,7 @@ func (g *moving) add(r *store.Workload) {
 	if !batch {
 		k.name = cmp.Or(r.Command, r.Name)
 	}
-	if r.Owner == "" || g.exempt(r.Owner) || prompt(strings.ToLower(k.name)) {
+	if r.Owner == "" || r.Owner == "root" || g.exempt(r.Owner) || prompt(strings.ToLower(k.name)) {
 		return
 	}
 	w := g.works[k]

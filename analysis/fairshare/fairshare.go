@@ -12,9 +12,10 @@
 // using what others do not want. If an owner's demand is unknown, it counts as
 // unlimited, and the share is the even part.
 //
-// On a node scheduled by a batch system, the fair share is the allocation of the owner: using
-// it takes nothing from others, and a queued job is kept waiting by
-// the scheduler, not by the owners of running jobs.
+// What a batch system allocated is the owner's: using it takes nothing from others. Step by step, the capacity less what jobs
+// hold is shared among those who want more than that, jobs for their use above it among them; an allocation that its owner does
+// not want may be used by others. A step in which no job holds anything is as on a machine without a batch system. A queued job
+// is kept waiting by the scheduler, not by the owners of running jobs.
 //
 // The package is pure: no file, no network, no clock; safe for concurrent use. Use and
 // capacity have one unit (cores, bytes, GPUs); gaps are NaN and count as zero.
@@ -52,7 +53,7 @@ type Trace struct {
 	Pressure, Runnable, Available []float64
 	// Machine is the total use of the node, nil for the sum of the owners.
 	Machine []float64
-	// Scheduled is true if a batch system schedules the node.
+	// Scheduled is true if a batch system schedules the node: a request that waits makes it contended for nobody.
 	Scheduled bool
 }
 
@@ -80,8 +81,8 @@ type Score struct {
 	Contended   float64
 	First, Last int
 	// Share is the mean share of the capacity that the owner used in that time, Others the mean
-	// number of other owners who wanted it at the same time.
-	Share, Others float64
+	// number of other owners who wanted it at the same time. Fair is the mean share that was fair, Held what jobs held.
+	Share, Others, Fair, Held float64
 	// Why counts steps by the cause of contention.
 	Why map[string]int
 }
@@ -89,8 +90,8 @@ type Score struct {
 // Step is the contribution of one time step to the score of an owner.
 type Step struct {
 	I int // index
-	// Use is the owner's use, Fair the fair share, in the unit of the capacity.
-	Use, Fair float64
+	// Use is the owner's use, Fair the fair share, Held what jobs held in all, in the unit of the capacity.
+	Use, Fair, Held float64
 	// Owners is the number of owners who wanted the resource, this one included.
 	Owners int
 	// Why is the cause of contention.
@@ -122,6 +123,8 @@ func Scores(t Trace, l Limits) []Score {
 		s.Seconds += step.Seconds
 		s.Contended += t.Step
 		s.Share += step.Use / t.Capacity
+		s.Fair += step.Fair / t.Capacity
+		s.Held += min(step.Held/t.Capacity, 1)
 		s.Others += float64(step.Owners - 1)
 		s.Why[step.Why]++
 		s.Last = step.I
@@ -130,8 +133,7 @@ func Scores(t Trace, l Limits) []Score {
 	for _, s := range found {
 		if s != nil {
 			if steps := s.Contended / t.Step; steps > 0 {
-				s.Share /= steps
-				s.Others /= steps
+				s.Share, s.Others, s.Fair, s.Held = s.Share/steps, s.Others/steps, s.Fair/steps, s.Held/steps
 			}
 			out = append(out, *s)
 		}
@@ -162,34 +164,40 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	for i := range steps {
 		n, waiting, most := 0, -1, 0.0
 		wish = wish[:0]
+		free, held := t.Capacity, 0.0 // of what no job holds and wants
 		for k := range t.Owners {
 			o := &t.Owners[k]
-			w := i < len(o.Waits) && o.Waits[i]
+			w := !t.Scheduled && i < len(o.Waits) && o.Waits[i]
 			if use := at(o.Use, i); use > most {
 				most = use
 			}
+			want, mine := o.wants(i, w), o.allocated(i)
+			if mine > 0 { // what its threads wait for is within its allocation
+				want = at(o.Use, i)
+				held += mine
+				free -= min(mine, o.needs(i))
+			}
 			if w || at(o.Use, i) > l.Wants*t.Capacity || at(o.Want, i) > l.Wants*t.Capacity {
 				n++
-				wish = append(wish, o.wants(i, w))
+				if wish = append(wish, 0); want > mine {
+					wish[n-1] = want - mine
+				}
 			}
 			if w {
 				waiting = k
 			}
 		}
-		if n < 2 || !t.Scheduled && most <= t.Capacity/float64(n) { // no fair share is below the even part
+		if n < 2 || held == 0 && most <= t.Capacity/float64(n) { // no fair share is below the even part
 			continue
 		}
-		fair := level(t.Capacity, wish)
+		above := level(max(free, 0), wish)
 		for k := range t.Owners {
-			use := at(t.Owners[k].Use, i)
-			if t.Scheduled {
-				fair = t.Owners[k].allocated(i)
-			}
+			use, fair := at(t.Owners[k].Use, i), t.Owners[k].allocated(i)+above
 			if !(use > fair) || i < len(t.Owners[k].Inexact) && t.Owners[k].Inexact[i] {
 				continue
 			}
-			if why := t.contended(i, l, !t.Scheduled && waiting >= 0 && (waiting != k || others(t.Owners, i, k))); why != "" {
-				take(k, Step{I: i, Use: use, Fair: fair, Owners: n, Why: why, Seconds: (use - fair) / t.Capacity * t.Step})
+			if why := t.contended(i, l, waiting >= 0 && (waiting != k || others(t.Owners, i, k))); why != "" {
+				take(k, Step{I: i, Use: use, Fair: fair, Held: held, Owners: n, Why: why, Seconds: (use - fair) / t.Capacity * t.Step})
 			}
 		}
 	}
@@ -205,6 +213,16 @@ func (o *Owner) wants(i int, waits bool) float64 {
 		return use
 	}
 	return want
+}
+
+// needs returns what the owner uses or, where that is known to be more, waits for.
+func (o *Owner) needs(i int) (most float64) {
+	for _, l := range [...][]float64{o.Use, o.Want} {
+		if v := at(l, i); v > most {
+			most = v
+		}
+	}
+	return most
 }
 
 // allocated returns the maximum allocation of the owner at a step or its neighbours: use is

@@ -7,8 +7,8 @@ import (
 	"reckon/analysis/fairshare"
 )
 
-// TestScheduled: on a node scheduled by a batch system, only use above the allocation
-// counts, whatever waits in the queue.
+// TestScheduled: on a node scheduled by a batch system only use above the allocation and above a share of what jobs leave free
+// counts, whatever waits in the queue; while no job holds anything it is as any node.
 func TestScheduled(t *testing.T) {
 	const n = 10
 	owner := func(name string, use, allocated float64) fairshare.Owner {
@@ -16,6 +16,11 @@ func TestScheduled(t *testing.T) {
 		if allocated > 0 {
 			o.Allocated = flat(allocated, n)
 		}
+		return o
+	}
+	wants := func(name string, use, want, allocated float64) fairshare.Owner {
+		o := owner(name, use, allocated)
+		o.Want = flat(want, n)
 		return o
 	}
 	waits := owner("carol", 0, 0)
@@ -28,13 +33,18 @@ func TestScheduled(t *testing.T) {
 	}{
 		"uses what was allocated":           {[]fairshare.Owner{owner("alice", 12, 12), owner("bob", 4, 4)}, 0},
 		"the same, and somebody waits":      {[]fairshare.Owner{owner("alice", 12, 12), owner("bob", 2, 2), waits}, 0},
-		"more than was allocated":           {[]fairshare.Owner{owner("alice", 12, 8), owner("bob", 4, 8)}, 4.0 / 16},
-		"more, but a hair":                  {[]fairshare.Owner{owner("alice", 12, 11.99), owner("bob", 4, 4)}, 0.01 / 16},
-		"nothing was allocated":             {[]fairshare.Owner{owner("alice", 2, 0), owner("bob", 14, 14)}, 2.0 / 16},
+		"more, of what another job leaves":  {[]fairshare.Owner{owner("alice", 12, 8), owner("bob", 4, 8)}, 0},
+		"more, and the other job wants its": {[]fairshare.Owner{owner("alice", 12, 8), wants("bob", 4, 8, 8)}, 4.0 / 16},
+		"more, but a hair":                  {[]fairshare.Owner{owner("alice", 12, 11.99), wants("bob", 4, 9, 4.01)}, 0.01 / 16},
+		"what no job holds":                 {[]fairshare.Owner{owner("alice", 2, 0), owner("bob", 14, 14)}, 0},
+		"more than no job holds":            {[]fairshare.Owner{owner("alice", 4, 0), wants("bob", 12, 20, 14)}, 2.0 / 16},
+		"a share of it with a third":        {[]fairshare.Owner{owner("alice", 5, 0), wants("carol", 3, 5, 0), wants("bob", 8, 20, 8)}, 1.0 / 16},
+		"no job at all: an even share":      {[]fairshare.Owner{owner("alice", 9, 0), wants("carol", 7, 9, 0)}, 1.0 / 16},
+		"no job, and little wanted":         {[]fairshare.Owner{owner("alice", 2, 0), owner("carol", 14, 0)}, 0},
 		"more, and nobody else wants it":    {[]fairshare.Owner{owner("alice", 16, 8)}, 0},
 		"more, and the node is not full":    {[]fairshare.Owner{owner("alice", 10, 8), owner("bob", 4, 4)}, 0},
 		"a job border is no use above it":   {[]fairshare.Owner{moved, owner("bob", 4, 4)}, 0},
-		"less than even, above allocation":  {[]fairshare.Owner{owner("alice", 6, 4), owner("bob", 10, 10)}, 2.0 / 16},
+		"above allocation, what is free":    {[]fairshare.Owner{owner("alice", 6, 4), owner("bob", 10, 10)}, 0},
 		"more, waiting alone is no contest": {[]fairshare.Owner{owner("alice", 6, 4), owner("bob", 4, 4), waits}, 0},
 	} {
 		got := fairshare.Scores(fairshare.Trace{Step: 60, Capacity: 16, Owners: c.owners, Scheduled: true}, fairshare.Default())

@@ -295,8 +295,8 @@ func TestWords(t *testing.T) {
 	say(func(w *misuse.Workload) {
 		w.State, w.Stuck, w.Waited = "pending", "it asks for more time than its partition allows", 10800
 	})
-	said = append(said, "alice "+misuse.OverShareText(0.95, "CPUs", "login1", 18000, 0), "alice "+misuse.OverShareText(0.5, "memory", "login1 and 1 more node", 1200, 0),
-		"alice "+misuse.OverShareText(0.9, "CPUs", "login1", 3600, 60), "alice "+misuse.OverShareText(0.9, "storage traffic", "login1", 3600, 59.9), "alice "+misuse.OverShareText(0.9, "storage traffic", "login1", 3600, 7200))
+	said = append(said, "alice "+misuse.OverShareText(misuse.Excess{Share: 0.95, What: "CPUs", Where: "login1", Seconds: 18000, Waited: 0, Fair: 0.25}), "alice "+misuse.OverShareText(misuse.Excess{Share: 0.5, What: "memory", Where: "login1 and 1 more node", Seconds: 1200, Waited: 0, Fair: 0.25, Held: 0.5}),
+		"alice "+misuse.OverShareText(misuse.Excess{Share: 0.9, What: "CPUs", Where: "login1", Seconds: 3600, Waited: 60, Fair: 0.25}), "alice "+misuse.OverShareText(misuse.Excess{Share: 0.9, What: "storage traffic", Where: "login1", Seconds: 3600, Waited: 59.9, Fair: 0.25}), "alice "+misuse.OverShareText(misuse.Excess{Share: 0.9, What: "storage traffic", Where: "login1", Seconds: 3600, Waited: 7200, Fair: 0.25}))
 	want := []string{
 		"alice has not used its GPU at all",
 		"alice has not used its 4 GPUs at all",
@@ -317,11 +317,11 @@ func TestWords(t *testing.T) {
 		"alice leaves 2 of its 4 GPUs idle while others work",
 		"alice opens 1,234 TCP connections a second, for 48h from 2026-11-21 00:00 UTC on",
 		"alice has waited for 3h and can never start: it asks for more time than its partition allows",
-		"alice used 95 % of the CPUs of login1 while others wanted them, for 5h in all",
-		"alice used 50 % of the memory of login1 and 1 more node while others wanted it, for 20m in all",
-		"alice used 90 % of the CPUs of login1 while others wanted them, for 1h in all; threads of others waited 1m for them",
-		"alice used 90 % of the storage traffic of login1 while others wanted it, for 1h in all",
-		"alice used 90 % of the storage traffic of login1 while others wanted it, for 1h in all; threads of others waited 2h for it",
+		"alice used 95 % of the CPUs of login1 while others wanted them, for 5h in all; 25 % was a fair share: as much as those who want it can all have",
+		"alice used 50 % of the memory of login1 and 1 more node while others wanted it, for 20m in all; 25 % was a fair share: jobs held 50 % on average, and those who want more share the rest",
+		"alice used 90 % of the CPUs of login1 while others wanted them, for 1h in all; threads of others waited 1m for them; 25 % was a fair share: as much as those who want it can all have",
+		"alice used 90 % of the storage traffic of login1 while others wanted it, for 1h in all; 25 % was a fair share: as much as those who want it can all have",
+		"alice used 90 % of the storage traffic of login1 while others wanted it, for 1h in all; threads of others waited 2h for it; 25 % was a fair share: as much as those who want it can all have",
 	}
 	for i := range max(len(said), len(want)) {
 		a, b := "", ""

@@ -21,20 +21,34 @@ func Span(seconds float64) string {
 	return text
 }
 
-// OverShareText describes the use of an owner above a fair share: the mean share of the CPUs, memory,
-// GPUs or storage traffic of a node over the seconds in which others wanted them, and how long
-// threads of others waited meanwhile, in seconds, if that is a minute or more.
-func OverShareText(share float64, what, where string, seconds, waited float64) string {
+// Excess is the use of an owner above a fair share: means over the seconds in which others wanted it.
+type Excess struct {
+	// Share of the capacity that the owner used, Fair that would have been fair, Held what jobs held.
+	Share, Fair, Held float64
+	What, Where       string  // CPUs, memory, GPUs or storage traffic, and of which node
+	Seconds, Waited   float64 // threads of others waited meanwhile; mentioned if that is a minute or more
+}
+
+// OverShareText describes the use of an owner above a fair share.
+func OverShareText(x Excess) string {
 	pronoun := "them"
-	if what == "memory" || what == "storage traffic" {
+	if x.What == "memory" || x.What == "storage traffic" {
 		pronoun = "it"
 	}
 	key := "over-share"
-	if waited >= leastWait {
+	if x.Waited >= leastWait {
 		key = "over-share.waited"
 	}
-	return say(key, phrase.Words{"share": format.Percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds),
-		"waited": Span(waited)})
+	return say(key, phrase.Words{"share": format.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun, "span": Span(x.Seconds),
+		"waited": Span(x.Waited), "fair": format.Percent(x.Fair), "by": FairBy(x.Held)})
+}
+
+// FairBy says what a fair share is, where jobs held a share of the capacity.
+func FairBy(held float64) string {
+	if held > 0 {
+		return say("over-share.beside-jobs", phrase.Words{"held": format.Percent(held)})
+	}
+	return say("over-share.even", nil)
 }
 
 // leastWait is the waiting time of others that is worth mentioning, in seconds.

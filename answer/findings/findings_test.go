@@ -103,6 +103,7 @@ load 1m
   reckon_workload_cpu_seconds_total{site="lab",node="n1",workload="slurm/1",kind="slurm",owner="alice",mode="user"} 0+90x180 16200+0x120
   reckon_workload_cpu_seconds_total{site="lab",node="n1",workload="slurm/2",kind="slurm",owner="alice",mode="user"} 0+90x180 16200+0x120
   reckon_workload_cpu_seconds_total{site="lab",node="n1",workload="slurm/3",kind="slurm",owner="bob",mode="user"} 0+60x300
+  reckon_workload_cpu_wait_seconds_total{site="lab",node="n1",workload="slurm/3",kind="slurm",owner="bob"} 0+120x300
   reckon_workload_cpu_seconds_total{site="lab",node="n2",workload="slurm/4",kind="slurm",owner="alice",mode="user"} 0+118x300
   reckon_workload_cpu_seconds_total{site="lab",node="n3",workload="slurm/5",kind="slurm",owner="carol",mode="user"} 0+240x300
   reckon_workload_cpu_seconds_total{site="lab",node="n4",workload="slurm/5",kind="slurm",owner="carol",mode="user"} 0+0x300

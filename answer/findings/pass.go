@@ -82,6 +82,9 @@ type owner struct {
 	kinds, ids                         map[string]bool // of its workloads
 }
 
+// system is the owner of root's services, who is not judged. What people do as root in their shells is root's.
+const system = "the services of root"
+
 // id identifies a workload.
 type id struct{ site, workload string }
 
@@ -284,6 +287,9 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 		p.gauge(it, func(i int, v, _ float64) { given.most(p.steps, i, v) }, nil)
 		m.allocations[k] = given
 		return
+	}
+	if of == "root" && !kind.Person() {
+		of = system
 	}
 	o := m.owners[of]
 	if o == nil {

@@ -121,6 +121,7 @@ type ownerScore struct {
 	what                              string
 	over, grave                       float64 // the score in units of the limits of each node
 	seconds, contended, share, others float64
+	fair, held                        float64
 	waited                            float64 // by others meanwhile
 	hasWaited                         bool
 	first, last                       int
@@ -160,6 +161,8 @@ func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.O
 		sum.contended += s.Contended
 		sum.share += s.Share * s.Contended
 		sum.others += s.Others * s.Contended
+		sum.fair += s.Fair * s.Contended
+		sum.held += s.Held * s.Contended
 		if waited, known := t.waitedFor(s.Owner, limits(rule)); known {
 			sum.waited, sum.hasWaited = sum.waited+waited, true
 		}
@@ -177,7 +180,7 @@ const shownNodes = 5
 // findings returns the owners whose score is above the limit.
 func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeScore) *misuse.OverShareRule) (out []misuse.Finding) {
 	for k, s := range h.sums {
-		if s.over < 1 || rule(k.site, s.nodes).Exempts(k.owner) {
+		if s.over < 1 || k.owner == system || rule(k.site, s.nodes).Exempts(k.owner) {
 			continue
 		}
 		severity := misuse.Medium
@@ -200,12 +203,14 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 		limit := s.seconds / s.over
 		f := misuse.Finding{
 			Rule: misuse.OverShare, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
-			Text:  misuse.OverShareText(s.share/s.contended, s.what, where, s.contended, s.waited),
+			Text: misuse.OverShareText(misuse.Excess{Share: s.share / s.contended, Fair: s.fair / s.contended, Held: s.held / s.contended,
+				What: s.what, Where: where, Seconds: s.contended, Waited: s.waited}),
 			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
 			Evidence: []misuse.Evidence{
 				{Text: "score: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds",
 					Limit: &limit},
 				{Text: "mean share of the capacity in that time", Value: s.share / s.contended, Unit: "ratio"},
+				{Text: "share that was fair in that time: " + misuse.FairBy(s.held/s.contended), Value: s.fair / s.contended, Unit: "ratio"},
 				{Text: "owners who wanted it too, on average", Value: s.others / s.contended, Unit: "count"},
 				{Text: "time in which it was contended and the owner above a fair share; most often: " + reasons[why], Value: s.contended,
 					Unit: "seconds"},
