@@ -39,7 +39,8 @@ func OverShareText(x Excess) string {
 	if x.Waited >= leastWait {
 		key = "over-share.waited"
 	}
-	return say(key, phrase.Words{"share": format.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun, "span": Span(x.Seconds),
+	return say(key, phrase.Words{"share": format.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun,
+		"span":   Span(x.Seconds),
 		"waited": Span(x.Waited), "fair": format.Percent(x.Fair), "by": FairBy(x.Held)})
 }
 

@@ -288,14 +288,7 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 		m.allocations[k] = given
 		return
 	}
-	if of == "root" && !kind.Person() {
-		of = system
-	}
-	o := m.owners[of]
-	if o == nil {
-		o = &owner{kinds: map[string]bool{}, ids: map[string]bool{}}
-		m.owners[of] = o
-	}
+	o := m.owner(of, kind)
 	o.kinds[string(kind)], o.ids[l.Get("workload")] = true, true
 	var w *piece
 	k := id{m.site, l.Get("workload")}
@@ -338,6 +331,19 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 			w.held = held
 		}
 	}
+}
+
+// owner returns what the work of a kind of an owner adds to: root's services are not root's.
+func (m *machine) owner(of string, kind workload.Kind) *owner {
+	if of == "root" && !kind.Person() {
+		of = system
+	}
+	o := m.owners[of]
+	if o == nil {
+		o = &owner{kinds: map[string]bool{}, ids: map[string]bool{}}
+		m.owners[of] = o
+	}
+	return o
 }
 
 // total is the state of a counter: its last value and time, and when it last grew
