@@ -31,8 +31,8 @@ type Part struct {
 	start, end uint64
 	created    int64
 	emptySince uint64 // when it was first found without a process, 0 if it has one
-	// left is when it last had a process: when it was last found with one, or, odd, the later end of one whose record says how
-	// long it lived.
+	// left is the last time at which a process was alive: the time of the last reading that found one, or, as an odd number, the
+	// exact end from an exit record that is later.
 	left uint64
 	names
 	container *container // as its supervisor reports it, nil while it reports nothing

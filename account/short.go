@@ -14,8 +14,7 @@ import (
 const (
 	shortCPU = uint64(time.Second)
 	// quietLife is the longest life of a quiet process group that is short work, unless the export interval is longer.
-	// quietExports limits it to so many intervals, which is less where exports are less than 5 s apart: who exports each
-	// second wants to see more.
+	// quietExports limits it to 12 export intervals as well, so that short export intervals keep more detail.
 	quietLife    = time.Minute
 	quietExports = 12
 	// quietCPU is little enough, in nanoseconds, that the sum over all workloads stays complete while groups are held back

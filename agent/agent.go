@@ -71,7 +71,7 @@ type Config struct {
 	// PowerModel is a file with a power model for a machine without a meter; empty takes
 	// the curve that is built in for machines of its kind, "none" no model.
 	PowerModel string
-	// Idle says whose the energy is that the node draws without work: none, request, even.
+	// Idle selects how the energy of an idle node is shared: none, request or even.
 	Idle account.IdleShare
 
 	// Compat names views under which Gather also shows each export; see metric/compat.
@@ -84,7 +84,7 @@ type Config struct {
 	State string
 	// Expose keeps a copy of each export for Gather.
 	Expose bool
-	// Steady makes times go on as they began where the clock of the machine is set while it runs; see
+	// Steady keeps timestamps monotonic when the system clock is stepped; see
 	// push.Clock, which puts them right when they are sent.
 	Steady bool
 

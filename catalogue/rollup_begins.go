@@ -123,7 +123,7 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 	return o
 }
 
-// since is from when on the node was watched, as of a time: its first sample, or that of the machine that replaced
+// since returns the time from which the node was watched: its first sample, or that of the machine that replaced
 // another one. 0 where that is not known.
 func (o *origin) since(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
 

@@ -270,8 +270,8 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 // reportedAt is the reported account that a start observed by a node belongs to, or nil: of those whose run it lies in
 // the one that began nearest to it, else the nearest whose run it misses by little. Of a job that was requeued in its
 // first seconds the next life may wait since a moment before or after the start: nothing of it runs then.
-// A clock that differs explains a start that it misses only as long as the node has none that lies in the run: that is then of a
-// life that was not reported. list are starts that no account holds yet.
+// Clock skew may explain a start outside the run, but only if the node has no start inside it; otherwise the start belongs to an
+// unreported run. list are starts that no account holds yet.
 func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mine *account) {
 	for _, a := range f.accounts[k] {
 		if !a.reported() || !a.Scheduler.covers(start, sameStart) {

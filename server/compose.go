@@ -75,7 +75,7 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
 	if s.config.Receive || s.scraper != nil {
-		every = 10 * time.Second // what others send announces itself not at all
+		every = 10 * time.Second // pushed samples give no notification, so poll
 	}
 	told, now := false, s.agent == nil // now: what runs on this machine was measured since the start
 	for {

@@ -56,7 +56,7 @@ type Config struct {
 
 	Retention  time.Duration // for how long series are kept
 	MaxBytes   int64         // and how much of them, 0 for no bound
-	OutOfOrder time.Duration // by how much a sample may be late
+	OutOfOrder time.Duration // maximum age of late samples that are accepted
 
 	// Hourly is for how long one figure an hour of every series is kept; 0 keeps none.
 	Hourly time.Duration

@@ -15,7 +15,7 @@ func TestPages(t *testing.T) {
 		t.Fatal("no guides", err)
 	}
 	found := 0
-	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, page := range append(pages, "../../README.md", "../../doc/README.md", "../../CONTRIBUTING.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -79,12 +79,12 @@ func brokenPaths(t *Tree) (out []Violation) {
 	return out
 }
 
-// lostGuides finds guides without a link in README.md.
+// lostGuides finds guides without a link in doc/README.md.
 func lostGuides(t *Tree) (out []Violation) {
-	readme, _ := os.ReadFile(filepath.Join(t.Dir, "README.md")) // if it does not exist, nothing is linked
+	list, _ := os.ReadFile(filepath.Join(t.Dir, "doc", "README.md")) // if it does not exist, nothing is linked
 	for _, page := range t.pages() {
-		if in(page, "doc/guides") && !strings.Contains(string(readme), fmt.Sprintf("](%s)", page)) {
-			out = append(out, Violation{File: page, What: "not linked in README.md"})
+		if in(page, "doc/guides") && !strings.Contains(string(list), fmt.Sprintf("](%s)", strings.TrimPrefix(page, "doc/"))) {
+			out = append(out, Violation{File: page, What: "not linked in doc/README.md"})
 		}
 	}
 	return out

@@ -101,7 +101,7 @@ func unitEvent(root, dir, terms string, scale float64, write bool) (out []count)
 	return out
 }
 
-// scaled is how many bytes a count is, by the files .scale and .unit of an event, 0 for a unit that is not known.
+// scaled returns the bytes per count from the files .scale and .unit of an event, or 0 for an unknown unit.
 func scaled(scale, unit string) float64 {
 	factor, ok := map[string]float64{"": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 	switch v, err := strconv.ParseFloat(scale, 64); {

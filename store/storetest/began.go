@@ -8,7 +8,7 @@ import (
 	"reckon/store"
 )
 
-// factsBegan: Began has what began in a time, and what is of the kind and was there, as the lists have it.
+// factsBegan: Began returns the workloads that started in [from, to), and those of a kind that were running, in the order of lists.
 func factsBegan(t *testing.T, c store.Facts) {
 	var rows []store.Workload
 	for i := range 40 {

@@ -16,7 +16,7 @@ type Claim struct {
 	Skew        time.Duration
 }
 
-// retell is how often it is told that a holder still sends. With what an agent may pause between
+// retell is the interval at which an active claim is renewed. With what an agent may pause between
 // two requests (a minute) it is less than [Pause].
 const retell = 20 * time.Second
 
