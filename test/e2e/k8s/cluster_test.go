@@ -46,7 +46,8 @@ func TestCluster(t *testing.T) {
 	t.Cleanup(func() { // what a failed run leaves, or a bed that stays
 		b.t = t
 		if t.Failed() {
-			for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"}, {"-n", "reckon", "logs", "reckon-0", "--tail=20"}, {"-n", "reckon", "logs", "daemonset/reckon-agent", "--tail=20"}} {
+			for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"}, {"-n", "reckon", "logs", "reckon-0", "--tail=20"}, {"-n", "reckon", "logs", "daemonset/reckon-agent", "--tail=20"},
+				{"-n", "reckon", "logs", "daemonset/reckon-agent", "--previous", "--tail=40"}, {"-n", "reckon", "describe", "pods", "-l", "app.kubernetes.io/component=agent"}} {
 				out, _ := b.command(20*time.Second, "", "kubectl", args...)
 				t.Log(out)
 			}
