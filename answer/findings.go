@@ -66,8 +66,8 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 	return list, nil
 }
 
-// costOf is what findings are ordered by: the severity, whether what it is about goes on, and the core-hours wasted; a GPU-hour counts as
-// 20, the ratio of the thresholds of unused-over-time.
+// costOf is what findings are ordered by: the severity, whether what it is about goes on, and the core-hours wasted; a GPU counts
+// as 16 cores, as on the pages.
 func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
 	out[0] = float64(slices.Index([]string{string(misuse.High), string(misuse.Medium), string(misuse.Low)}, f.Severity))
 	if now.Sub(f.Last) < 20*time.Minute {
@@ -75,7 +75,7 @@ func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
 	}
 	for _, e := range f.Evidence {
 		if e.Wasted {
-			out[2] += e.Value * map[string]float64{"core-seconds": 1, "gpu-seconds": 20, "byte-seconds": 1.0 / (8 << 30)}[e.Unit]
+			out[2] += e.Value * map[string]float64{"core-seconds": 1, "gpu-seconds": 16, "byte-seconds": 1.0 / (8 << 30)}[e.Unit]
 		}
 	}
 	return out

@@ -262,7 +262,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Clock: time.Now}
 	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Runs: s.catalogue,
 		Partitions: &answer.Partitions{Views: views, Clock: time.Now},
-		Outage:     outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Clock: time.Now}
+		Outage:     outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Projects: s.config.Projects, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	numbers := answer.Numbers{Series: s.samples, Clock: time.Now}
 	if outage.Store != nil {

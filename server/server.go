@@ -89,6 +89,8 @@ type Config struct {
 	Alerts Alerts
 	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
 	Policy []byte
+	// Projects are the accounts of owners of whose work no account is reported, by owner.
+	Projects map[string]string
 	// Shapes describes partitions and clusters that the batch system does not, YAML.
 	Shapes []byte
 	// Forecasts takes the forecasts of each day; nil for none.

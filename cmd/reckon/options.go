@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"reckon/cmd/settings"
 	"reckon/internal/buildinfo"
@@ -21,6 +24,7 @@ type serverOptions struct {
 	footprint footprintFlags
 	scheduler schedulerFlags
 	policy    string
+	projects  string
 	shapes    string
 }
 
@@ -42,6 +46,8 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 		"file in the form of Prometheus (scrape_configs) that names targets to scrape; read again when it changes")
 	k.StringVar(&o.policy, "policy", "",
 		"file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
+	k.StringVar(&o.projects, "projects", "",
+		"file with a line USER: PROJECT for each owner without accounts: usage by account takes it from there")
 	k.StringVar(&o.shapes, "shapes", "", "file that describes partitions and clusters, for reckon move; see doc/guides/move.md")
 	o.footprint.register(k)
 	o.scheduler.register(s)
@@ -69,12 +75,30 @@ func (o *serverOptions) config(g *globals, late time.Duration) (server.Config, e
 	if c.Policy, err = readPolicy(o.policy); err != nil {
 		return c, err
 	}
+	if c.Projects, err = readProjects(o.projects); err != nil {
+		return c, err
+	}
 	if c.Shapes, err = readShapes(o.shapes); err != nil {
 		return c, err
 	}
 	c.APISocket, c.APISocketWanted = apiSocket(c.Access.Socket, g.getenv)
 	c.Scheduler, err = o.scheduler.open()
 	return c, err
+}
+
+// readProjects reads a file of lines USER: PROJECT.
+func readProjects(file string) (projects map[string]string, err error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = yaml.Unmarshal(text, &projects)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("projects %s: %w; write a line USER: PROJECT for each user", file, err)
+	}
+	return projects, nil
 }
 
 // logger logs to standard error: warnings, or everything.

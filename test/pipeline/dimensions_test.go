@@ -198,6 +198,38 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
+// TestProjects: owners of whose jobs no account is reported have that of the file, alone and with other dimensions; others keep theirs.
+func TestProjects(t *testing.T) {
+	jobs := randomJobs(rand.New(rand.NewPCG(5, 6)), 60)
+	held := map[string]float64{}
+	projects := map[string]string{"u0": "astro", "u1": "astro", "u2": "genomics"}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.owner != "u2" {
+			j.account = ""
+		}
+		held[cmp.Or(j.account, projects[j.owner])] += j.end.Sub(j.start).Seconds() * float64(j.cores)
+	}
+	s := pipeline.Import(t, sacctOf(jobs), time.Date(2025, 5, 1, 0, 0, 0, 0, time.UTC))
+	s.Projects = projects
+	begin := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, by := range [][]string{{"account"}, {"account", "partition"}, {"account", "size"}} {
+		got := map[string]float64{}
+		for _, r := range s.Usage(client.UsageQuery{Since: begin, Until: begin.AddDate(0, 2, 0), Span: "whole", By: by}).Rows {
+			got[r.Account] += orNone(r.HeldCoreSeconds)
+		}
+		for a, want := range held {
+			if math.Abs(got[a]-want) > 1 || len(got) != len(held) {
+				t.Errorf("by %v: %s held %g, want %g (%v)", by, a, got[a], want, got)
+			}
+		}
+	}
+	list := s.Usage(client.UsageQuery{Since: begin, Until: begin.AddDate(0, 2, 0), Span: "whole", Accounts: []string{"astro"}, By: []string{"owner"}})
+	if len(list.Rows) != 2 || list.Rows[0].Owner != "u0" || list.Rows[1].Owner != "u1" {
+		t.Errorf("owners of astro: %+v", list.Rows)
+	}
+}
+
 // TestOwnersOfNodes: of a measured site, what the owners of a node used adds up to what the node's workloads used.
 func TestOwnersOfNodes(t *testing.T) {
 	s := pipeline.Run(t, simulate.Config{Seed: 3, Nodes: 4}, 5*time.Hour, pipeline.Coarse)

@@ -42,6 +42,7 @@ type Site struct {
 	Catalogue *database.Catalogue
 	Series    *tsdb.Store
 	Now       time.Time
+	Projects  map[string]string // accounts of owners without one
 
 	Inconsistent invariant.Ledger // figures that were held back from answers
 
@@ -241,7 +242,7 @@ func (s *Site) Detail(w client.Workload) client.WorkloadDetail {
 // Usage is what is answered about history.
 func (s *Site) Usage(q client.UsageQuery) client.UsageList {
 	s.tb.Helper()
-	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Runs: s.Catalogue, Bounds: s.bounds,
+	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Runs: s.Catalogue, Projects: s.Projects, Bounds: s.bounds,
 		Clock: func() time.Time { return s.Now }}
 	out, err := u.Usage(s.tb.Context(), q)
 	must(s.tb, err)
