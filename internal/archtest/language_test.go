@@ -1,0 +1,173 @@
+package archtest
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	longest      = 25 // words of a sentence
+	longSentence = "long"
+)
+
+// phrase is one line of language.txt.
+type phrase struct {
+	name     string
+	most     [2]int // in comments and in guides
+	pattern  *regexp.Regexp
+	counts   [2]int
+	examples [2][]string
+}
+
+// TestLanguage holds how often comments of hand-written Go files and guides use the words of language.txt. Code in guides, and
+// directives and lists of code in comments, are no text.
+func TestLanguage(t *testing.T) {
+	phrases := languageList(t)
+	words := [2]int{}
+	for i, read := range []func(*testing.T, func(where, text string)){commentsOfTree, guidesOfTree} {
+		read(t, func(where, text string) {
+			words[i] += len(strings.Fields(text))
+			for _, p := range phrases {
+				for range p.in(text) {
+					if p.counts[i]++; len(p.examples[i]) < 10 {
+						p.examples[i] = append(p.examples[i], where)
+					}
+				}
+			}
+		})
+	}
+	for _, p := range phrases {
+		for i, kind := range []string{"comments", "guides"} {
+			t.Logf("%s in %s: %d, %.2f per 1,000 words", p.name, kind, p.counts[i], 1000*float64(p.counts[i])/float64(words[i]))
+			if p.counts[i] > p.most[i] {
+				t.Errorf("%s in %s: %d, at most %d by internal/archtest/language.txt: write it otherwise\n\t%s", p.name, kind, p.counts[i],
+					p.most[i], strings.Join(p.examples[i], "\n\t"))
+			}
+		}
+	}
+	t.Logf("%d words in comments, %d in guides", words[0], words[1])
+}
+
+func languageList(t *testing.T) (out []*phrase) {
+	t.Helper()
+	text, err := os.ReadFile("language.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[0] == "#" {
+			continue
+		}
+		p := &phrase{name: f[0]}
+		for i := range p.most {
+			if p.most[i], err = strconv.Atoi(f[1+i]); err != nil {
+				t.Fatalf("language.txt: %q: %v", line, err)
+			}
+		}
+		if p.name != longSentence {
+			p.pattern = regexp.MustCompile("(?im)" + strings.Join(f[3:], " "))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+var sentenceEnd = regexp.MustCompile(`[.!?](?:\s|$)|\n\s*\n`)
+
+// in finds the phrase in a text.
+func (p *phrase) in(text string) (found []string) {
+	if p.pattern != nil {
+		return p.pattern.FindAllString(text, -1)
+	}
+	for _, s := range sentenceEnd.Split(text, -1) {
+		if len(strings.Fields(s)) > longest {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func commentsOfTree(t *testing.T, do func(where, text string)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "bin" || name == "dist"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, group := range file.Comments {
+			if text := group.Text(); !strings.HasPrefix(text, "Code generated ") {
+				do(fmt.Sprintf("%s:%d", path, fset.Position(group.Pos()).Line), text)
+			} else {
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	codeSpan  = regexp.MustCompile("`[^`\n]*`")
+	tableLine = regexp.MustCompile(`(?m)^\|.*$`)
+	codeBlock = regexp.MustCompile("(?m)^(?:    |\t).*$")
+)
+
+func guidesOfTree(t *testing.T, do func(where, text string)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	guides, err := filepath.Glob(filepath.Join(root, "doc", "guides", "*.md"))
+	if err != nil || len(guides) == 0 {
+		t.Fatal(guides, err)
+	}
+	for _, path := range append(guides, filepath.Join(root, "README.md"), filepath.Join(root, "doc", "README.md")) {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := codeBlock.ReplaceAllString(string(raw), "")
+		text = codeSpan.ReplaceAllString(text, "code")
+		cells := tableLine.FindAllString(text, -1)
+		text = tableLine.ReplaceAllString(text, "\n")
+		n := 1
+		for _, paragraph := range append(strings.Split(text, "\n\n"), strings.Split(strings.Join(cells, "|"), "|")...) {
+			do(fmt.Sprintf("%s, paragraph %d", path, n), paragraph)
+			n++
+		}
+	}
+}
+
+// TestLanguageFinds plants one fault of each rule; each is found.
+func TestLanguageFinds(t *testing.T) {
+	for name, text := range map[string]string{
+		"speech": "The agent tells the server.", "relative": "A run whose end is unknown.", "persons": "nobody reads it", "definition": "left is when it last had a process.",
+		longSentence: strings.Repeat("word ", longest+1) + ".",
+	} {
+		for _, p := range languageList(t) {
+			if got := len(p.in(text)); (got > 0) != (p.name == name) {
+				t.Errorf("%s in %q: %d", p.name, text, got)
+			}
+		}
+	}
+}
