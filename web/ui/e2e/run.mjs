@@ -184,6 +184,72 @@ for (const [name, [path, ...texts]] of Object.entries(pages))
       });
     }
 
+await check("on paper charts are whole and lines keep their names", async () => {
+  const page = await open(base, "/");
+  await page.waitForSelector("figure.chart canvas");
+  await page.evaluate(() => {
+    // What the layout of the page is while it is printed is read in the middle of it.
+    addEventListener("beforeprint", () => {
+      globalThis.printed = [...document.querySelectorAll(".uplot")].map((u) => [
+        u.getBoundingClientRect().width,
+        u.querySelector("canvas").width / devicePixelRatio,
+      ]);
+    });
+    addEventListener("afterprint", () => {
+      globalThis.after = document.querySelector(".uplot").getBoundingClientRect().width;
+    });
+  });
+  for (const format of ["A4", "Letter"]) {
+    const pdf = await page.pdf({ format, printBackground: true, path: `${shots}/${format}.pdf` });
+    assert.ok(pdf.length > 10000, "a document");
+    const printed = await page.evaluate(() => globalThis.printed);
+    assert.ok(printed?.length > 0, "charts are told that they are printed");
+    for (const [width, drawn] of printed) {
+      assert.ok(width <= 700, `a chart is ${width} wide on paper`);
+      assert.equal(Math.round(drawn), Math.round(width), "all of the picture is there");
+    }
+    assert.ok((await page.evaluate(() => globalThis.after)) > 700, "and wide again after");
+  }
+  await page.emulateMedia({ media: "print" });
+  const names = await page.locator("figure.chart .keys_").first().innerText();
+  assert.match(names, /alice/);
+  assert.equal(await page.locator("header.top").isVisible(), false);
+  await page.context().close();
+});
+
+await check("the measure rules the columns, and a colour stays with a name", async () => {
+  const page = await open(base, "/?of=energy");
+  await page.waitForSelector("table.ranks");
+  const heads = await page.locator("table.ranks thead").innerText();
+  assert.match(heads, /Core-hours/);
+  assert.doesNotMatch(heads, /Energy/);
+  assert.match(await page.locator("table.ranks tbody tr").first().innerText(), /Wh/);
+  assert.match(await page.locator("main").innerText(), /Energy is not allocated/);
+  const ink = () =>
+    page
+      .locator("table.ranks tbody tr", { hasText: "alice" })
+      .locator("i.dot")
+      .first()
+      .getAttribute("style");
+  const first = await ink();
+  assert.match(first, /background/);
+  await page.goto(base + "/?of=cpu");
+  await page.waitForSelector("table.ranks");
+  assert.equal(await ink(), first);
+  await page.goto(base + "/?of=gpu");
+  await page.waitForSelector("text=No GPU was used or allocated in this time");
+  await page.goto(base + "/?compare=before");
+  await page.waitForSelector("h1 small");
+  assert.match(
+    (await page.locator("h1 small").innerText()).trim(),
+    /^(In the time before: [\d.]+|Nothing was measured in the time before)/,
+  );
+  assert.match(await page.locator("table.ranks thead").innerText(), /Before/);
+  assert.doesNotMatch(await page.locator("main").innerText(), /measured on \d+ of/);
+  assert.deepEqual(page.problems(), []);
+  await page.context().close();
+});
+
 await check("keyboard", async () => {
   const page = await open(base, "/");
   for (const [key, path] of [

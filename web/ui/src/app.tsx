@@ -41,18 +41,35 @@ function later(load: () => Promise<ComponentType<any>>): ComponentType<any> {
   return (props: object) => {
     const [state, set] = useState("");
     useEffect(() => {
-      if (!view)
-        load().then(
-          (v) => {
-            view = v;
-            set("there");
+      if (view) return;
+      let wait = 0,
+        gone = false;
+      // A browser keeps that a part of a page failed: once the server answers again, all is loaded again.
+      const again = () =>
+        fetch("/healthz").then(
+          () => {
+            if (gone) location.reload();
+            else set("failed");
           },
-          () => set("failed"),
+          () => {
+            gone = true;
+            set("gone");
+            wait = setTimeout(again, 3000) as unknown as number;
+          },
         );
+      load().then((v) => {
+        view = v;
+        set("there");
+      }, again);
+      return () => clearTimeout(wait);
     }, []);
     const View = view;
     return View ? (
       <View {...props} />
+    ) : state === "gone" ? (
+      <div class="note error" role="alert">
+        <strong>The server does not answer.</strong> This page is loaded once it does.
+      </div>
     ) : state === "failed" ? (
       <div class="note error" role="alert">
         <strong>This page could not be loaded.</strong> The server may have a new version.{" "}

@@ -5,7 +5,8 @@ import { dark, go } from "./state";
 import { clean } from "./parts";
 import { csv, save } from "./csv";
 import { alone, bandAt, stacked, stats, type Row } from "./stack";
-import { clock, duration, exact, human, utc, type Unit } from "./units";
+import { fitted, pointedAt } from "./pointed";
+import { axisWord, clock, duration, exact, human, utc, type Unit } from "./units";
 
 // Colour-blind safe in either theme; lines differ in their dashes too, and hover and legend name each.
 const light = [
@@ -55,6 +56,8 @@ export interface Mark {
   kind?: "start" | "end" | "bad" | "held";
 }
 const none: Mark[] = [];
+/** The width of a page of A4 or Letter between its margins, CSS pixels. */
+const paper = 690;
 const spansOfTime = [
   1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800,
   604800, 1209600, 2592000,
@@ -155,7 +158,7 @@ export function TimeChart({
         height,
         legend: { show: false },
         pxAlign: 0,
-        ...(named ? { padding: [8, 130, 0, 0] as uPlot.Padding } : {}),
+        ...(named ? { padding: [8, margin, 0, 0] as uPlot.Padding } : {}),
         cursor: {
           drag: { x: !!zoom, y: false, setScale: false },
           points: { show: !stack },
@@ -355,11 +358,15 @@ export function TimeChart({
       el,
     );
     plot.current = u;
-    const sized = new ResizeObserver(() =>
-      u.setSize({ width: Math.max(200, el.clientWidth), height }),
-    );
+    const fit = () => u.setSize({ width: Math.max(200, el.clientWidth), height }),
+      sized = new ResizeObserver(fit),
+      print = () => u.setSize({ width: Math.min(paper, Math.max(200, el.clientWidth)), height });
     sized.observe(el);
+    addEventListener("beforeprint", print);
+    addEventListener("afterprint", fit);
     return () => {
+      removeEventListener("beforeprint", print);
+      removeEventListener("afterprint", fit);
       sized.disconnect();
       u.destroy();
     };
@@ -401,19 +408,12 @@ export function TimeChart({
       {at !== null && pointed && (
         <div class="tip" ref={put} aria-hidden="true">
           <b>{moment(times[at])}</b>
-          {name ? (
+          {pointedAt(at, name, stack ? lines : [], total, above, unit).map(([label, text]) => (
             <>
               <br />
-              <bdi>{clean(name.label).slice(0, 80)}</bdi>
-              <br />
-              {human(name.row[at], unit)}
+              <bdi>{clean(label).slice(0, 80)}</bdi> {text}
             </>
-          ) : total ? (
-            <>
-              <br />
-              {human(total.row[at], unit)}
-            </>
-          ) : null}
+          ))}
           {marks
             .filter((m) => times[at] >= m.from - near && times[at] <= m.to + near)
             .slice(0, 4)
@@ -424,6 +424,16 @@ export function TimeChart({
               </>
             ))}
         </div>
+      )}
+      {labels && (
+        <ul class="keys_" aria-label={"Lines of " + title}>
+          {[...every].reverse().map((l) => (
+            <li>
+              <i class="dot" style={`background:${shadeOf(l)}`} aria-hidden="true" />{" "}
+              <bdi>{clean(l.label).slice(0, 40)}</bdi>
+            </li>
+          ))}
+        </ul>
       )}
       {!labels && (
         <details class="legend" open={every.length > 1 && every.length < 16}>
@@ -512,9 +522,8 @@ export function TimeChart({
   );
 }
 
-/** The unit behind the highest mark of an axis, where the marks do not have it. */
-const axisWord = (unit: Unit) => (unit === "cores" ? " cores" : unit === "gpus" ? " GPUs" : "");
-
+/** Room for names right of a chart, CSS pixels. */
+const margin = 160;
 /** Names of the lines at their right ends, apart from each other. */
 function ends(
   p: uPlot,
@@ -567,7 +576,11 @@ function ends(
   c.textBaseline = "middle";
   for (const w of want) {
     c.fillStyle = w.ink;
-    c.fillText([...clean(w.text)].slice(0, 18).join(""), x, w.y);
+    c.fillText(
+      fitted(clean(w.text), (t) => c.measureText(t).width <= (margin - 10) * k),
+      x,
+      w.y,
+    );
   }
   c.restore();
 }

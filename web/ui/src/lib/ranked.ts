@@ -5,7 +5,7 @@ import { asked, type Range } from "./range";
 import { promAny } from "./stack";
 import type { PromSeries, UsageList } from "./types";
 import { known } from "./units";
-import { namesOf, type By } from "./users";
+import { namesOf, type By, type What } from "./users";
 
 export interface Rank {
   name: string;
@@ -26,9 +26,15 @@ export interface Ranking {
 }
 
 /** Up to six hours from series, exactly the range; longer from the roll-ups, in whole hours. */
-export function ranking(r: Range, by: By, usage: boolean, signal: AbortSignal): Promise<Ranking> {
+export function ranking(
+  r: Range,
+  by: By,
+  what: What,
+  usage: boolean,
+  signal: AbortSignal,
+): Promise<Ranking> {
   return by === "workload" || (r.length <= 6 * 3600 && by === "owner") || !usage
-    ? ofSeries(r, by, signal)
+    ? ofSeries(r, by, what, signal)
     : ofHours(r, by, signal);
 }
 
@@ -105,10 +111,16 @@ async function ofHours(r: Range, by: By, signal: AbortSignal): Promise<Ranking> 
 }
 const ordered = (rows: Rank[]) =>
   rows
-    .filter((x) => x.used > 0 || (x.wasted ?? 0) > 0 || (x.gpu ?? 0) > 0)
+    .filter((x) => x.used > 0 || [x.wasted, x.gpu, x.gpuWasted, x.joules].some((v) => (v ?? 0) > 0))
     .sort((a, b) => b.used + (b.wasted ?? 0) - a.used - (a.wasted ?? 0));
 
-async function ofSeries(r: Range, by: By, signal: AbortSignal): Promise<Ranking> {
+const measured: Record<What, string> = {
+  cpu: "reckon_workload_cpu_seconds_total",
+  gpu: "reckon_workload_gpu_seconds_total",
+  energy: "reckon_workload_energy_joules_total",
+};
+
+async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Promise<Ranking> {
   const L = Math.max(60, Math.round(r.length)),
     step = L <= 6 * 3600 ? 60 : L <= 2 * 86400 ? 300 : 3600;
   const label = by === "workload" ? "workload, owner" : by === "owner" ? "owner, kind" : "kind",
@@ -117,16 +129,16 @@ async function ofSeries(r: Range, by: By, signal: AbortSignal): Promise<Ranking>
   const sum = (metric: string, sel = "") => `sum by (${label}) (increase(${metric}${sel}[${L}s]))`,
     time = (metric: string, sel = "") =>
       `sum by (${label}) (sum_over_time(${metric}${sel}[${L}s:${step}s])) * ${step}`;
-  const used = await promInstant(
-    of === ""
-      ? `topk(120, ${sum("reckon_workload_cpu_seconds_total")})`
-      : sum("reckon_workload_cpu_seconds_total"),
-    signal,
-    r.to,
-  );
-  const ids = [...new Set(used.map((x) => x.metric.workload).filter(Boolean))],
-    sel = of === "" && ids.length ? `{workload=~${promAny(ids)}}` : "";
-  const [held, gpu, gpuHeld, joules, all, names] = await Promise.all([
+  // Of many workloads those that used most of the measure are ranked.
+  const first =
+      of === "" ? await promInstant(`topk(120, ${sum(measured[what])})`, signal, r.to) : [],
+    ids = [...new Set(first.map((x) => x.metric.workload).filter(Boolean))],
+    sel = of === "" ? `{workload=~${promAny(ids)}}` : "";
+  if (of === "" && ids.length === 0) return { rows: [], total: 0 };
+  const [used, held, gpu, gpuHeld, joules, all, names] = await Promise.all([
+    what === "cpu" && of === ""
+      ? first
+      : promInstant(sum("reckon_workload_cpu_seconds_total", sel), signal, r.to),
     at(time("reckon_workload_allocated_cores", sel)),
     at(sum("reckon_workload_gpu_seconds_total", sel)),
     at(time("reckon_workload_allocated_gpus", sel)),
@@ -143,7 +155,7 @@ async function ofSeries(r: Range, by: By, signal: AbortSignal): Promise<Ranking>
       const s = l.find((x) => key(x.metric) === key(m));
       return s ? Number(s.value?.[1]) : null;
     };
-  const metrics = [...used, ...held]
+  const metrics = [...first, ...used, ...held, ...gpu, ...gpuHeld, ...joules]
     .filter((x, i, l) => l.findIndex((y) => key(y.metric) === key(x.metric)) === i)
     .map((x) => x.metric);
   const parts = (m: Record<string, string>): Sums => ({

@@ -1,4 +1,6 @@
-// Names of series as people read them: what all have in common is left out.
+// Names of series as people read them: what all have in common is left out; and which of many are drawn.
+import type { PromSeries } from "./types";
+
 export interface Named {
   name: string;
   labels: [string, string][];
@@ -70,4 +72,54 @@ export function unitOf(unit: string): string {
       return unit;
   }
   return "count";
+}
+
+const size = (s: PromSeries) =>
+  (s.values ?? []).reduce(
+    (a, [, v]) => a + (Number.isFinite(Number(v)) ? Math.abs(Number(v)) : 0),
+    0,
+  );
+/** The n largest series by their sum, the largest first: of an answer that topk() gives for each step they are not the first. */
+export const largest = (list: PromSeries[], n: number) =>
+  list
+    .map((s) => ({ s, size: size(s) }))
+    .sort((a, b) => b.size - a.size)
+    .slice(0, n)
+    .map((x) => x.s);
+
+/** The unit of an expression of one metric, from its name and whether a rate is taken; "count" where that is not plain. */
+export function unitAsked(expr: string): string {
+  const names = [
+      ...expr.matchAll(
+        /\b([a-z_:][a-z0-9_:]*_(?:bytes|seconds|joules|watts)(?:_total)?)\b(?!\s*\()/gi,
+      ),
+    ].map((m) => m[1]),
+    bare = expr.replace(/\{[^}]*\}|\[[^\]]*\]/g, "");
+  if (
+    new Set(names).size !== 1 ||
+    /[-+*/%^<>]|==|\b(count|quantile|stddev|stdvar|absent|changes|resets|increase)\w*\s*\(/.test(
+      bare,
+    )
+  )
+    return "count";
+  const n = names[0],
+    rate = /\bi?rate\s*\(/.test(bare);
+  if (!rate && n.endsWith("_total")) return "count";
+  return /_seconds(_total)?$/.test(n)
+    ? !rate
+      ? "seconds"
+      : /gpu/.test(n)
+        ? "gpus"
+        : /cpu/.test(n)
+          ? "cores"
+          : "count"
+    : /_joules(_total)?$/.test(n)
+      ? rate
+        ? "watts"
+        : "joules"
+      : /_watts$/.test(n)
+        ? "watts"
+        : rate
+          ? "bytes_per_second"
+          : "bytes";
 }

@@ -63,6 +63,12 @@ export function named(r: Range): string {
     x.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   return `${d(a)} ${t(a)} – ${today ? "" : d(b) + " "}${t(b)}`;
 }
+/** The range between two moments of an answer, which may be wider than what was asked for: it ends now at the latest. */
+export function rangeBetween(since: string, until: string, now = Date.now()): Range {
+  const from = Date.parse(since) / 1000,
+    to = Math.min(Date.parse(until), now) / 1000;
+  return { from, to, step: niceStep(to - from), fixed: true, length: to - from };
+}
 /** A moment as an input of type datetime-local has it, and back. */
 export const local = (t: number) => {
   const d = new Date(t * 1000);

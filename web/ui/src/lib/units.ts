@@ -130,6 +130,10 @@ const names: Record<string, string> = {
   grams: "grams",
 };
 
+/** The unit behind the highest mark of an axis, where the marks do not have it. */
+export const axisWord = (unit: Unit) =>
+  unit === "cores" ? " cores" : unit === "gpus" ? " GPUs" : "";
+
 /** The figure in full with its unit, for hover. */
 export function exact(v: Num | unknown, unit: Unit): string {
   if (!known(v)) return "not measured";

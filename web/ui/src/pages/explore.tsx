@@ -6,9 +6,14 @@ import { Choice, clean, Empty, Section, Show, Table } from "../lib/parts";
 import { range, type Range } from "../lib/range";
 import { param, set } from "../lib/state";
 import { complete, place, words } from "../lib/promql";
+import { inksOf } from "../lib/ink";
+import { largest, unitAsked } from "../lib/series";
 import { axis, onto, promQuote } from "../lib/stack";
 
-const begin = "topk(5, sum by (workload) (rate(reckon_workload_cpu_seconds_total[5m])))";
+const begin = "sum by (owner) (rate(reckon_workload_cpu_seconds_total[5m]))";
+/** So many lines a chart draws at first, with their names. */
+const few = 15,
+  many = 100;
 type Meta = Record<string, { type: string; help: string; unit: string }[]>;
 
 export function Explore() {
@@ -157,7 +162,7 @@ export function Explore() {
       {expr ? (
         <Answer key={turn} expr={expr} r={r} as={as} />
       ) : (
-        <Empty>Ask something. The expression above shows who uses most CPU.</Empty>
+        <Empty>Ask something. The expression above shows how many cores each person uses.</Empty>
       )}
     </>
   );
@@ -204,15 +209,21 @@ function Answer({ expr, r, as }: { expr: string; r: Range; as: string }) {
             end: String(w.to),
             step: String(w.step),
           });
+  const [all, setAll] = useState(false);
   const drawn = useMemo(() => {
-    const times = axis(w.from, w.to, w.step);
+    const times = axis(w.from, w.to, w.step),
+      lines = largest(Array.isArray(a.data) ? a.data : [], all ? many : few),
+      names = lines.map((s) => nameOf(s.metric ?? {})),
+      ink = inksOf(names);
     return {
       times,
-      lines: (Array.isArray(a.data) ? a.data : [])
-        .slice(0, 50)
-        .map((s): Line => ({ label: nameOf(s.metric ?? {}), row: onto(times, s) })),
+      lines: lines.map((s, i): Line => ({
+        label: names[i],
+        row: onto(times, s),
+        ink: ink.get(names[i]),
+      })),
     };
-  }, [a.data]);
+  }, [a.data, all]);
   return (
     <Section
       title="Answer"
@@ -253,16 +264,20 @@ function Answer({ expr, r, as }: { expr: string; r: Range; as: string }) {
             );
           return (
             <>
-              {d.length > 50 && (
+              {d.length > few && (
                 <div class="note warning" role="status">
-                  The first 50 of {d.length} series are drawn; topk() picks the largest.
+                  The {drawn.lines.length} largest of {d.length} series are drawn, by their sum over
+                  this time{" "}
+                  <button onClick={() => setAll(!all)}>
+                    {all ? `Draw ${few}` : `Draw ${Math.min(many, d.length)}`}
+                  </button>
                 </div>
               )}
               <TimeChart
                 title={expr.slice(0, 120)}
                 times={drawn.times}
                 lines={drawn.lines}
-                unit="count"
+                unit={unitAsked(expr)}
                 height={320}
               />
             </>

@@ -89,7 +89,7 @@ function Span({ s, what }: { s: NodeSpan; what: string }) {
               unit="core-seconds"
               note="of core time that was there and not used"
             />{" "}
-            unused,{" "}
+            idle,{" "}
           </>
         )}
         {known(s.memory_share) && (
@@ -97,7 +97,16 @@ function Span({ s, what }: { s: NodeSpan; what: string }) {
             <Q v={s.memory_share} unit="ratio" /> of memory,{" "}
           </>
         )}
-        up <Q v={s.up_share} unit="ratio" note="of the time" />
+        measured{" "}
+        {known(s.up_share) && s.up_share > 0.99 ? (
+          "all the time"
+        ) : (
+          <Q
+            v={s.up_seconds}
+            unit="seconds"
+            note="of this time; it was down, or not measured yet, in the rest"
+          />
+        )}
         {known(s.energy_joules) && (
           <>
             , <Q v={s.energy_joules} unit="joules" />

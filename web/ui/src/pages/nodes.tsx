@@ -162,7 +162,7 @@ const columns: Named[] = [
   },
   {
     key: "unused",
-    title: "Unused, day",
+    title: "Idle, day",
     sort: "unused",
     number: true,
     when: (n) => !!n.day,

@@ -1,7 +1,7 @@
 // People, services and namespaces: who used what in the range.
 import { useAskOver } from "../lib/api";
 import { Bar, clean, Empty, isOf, opposite, Q, Section, Show, Table } from "../lib/parts";
-import { asked, range } from "../lib/range";
+import { asked, named, range, rangeBetween } from "../lib/range";
 import { introduced, ownerLink, param, set } from "../lib/state";
 import { query } from "../lib/search";
 import type { Num, Usage, UsageList } from "../lib/types";
@@ -69,7 +69,11 @@ export function Owners() {
           return (
             <Section
               title={`${rows.length} owner${rows.length === 1 ? "" : "s"}`}
-              aside={<span class="quiet">hours are core-hours</span>}
+              aside={
+                <span class="quiet">
+                  {named(rangeBetween(d.since, d.until))}, in whole hours; hours are core-hours
+                </span>
+              }
             >
               <Table
                 caption="Owners"

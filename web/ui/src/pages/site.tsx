@@ -4,8 +4,8 @@ import { ask, useAsk } from "../lib/api";
 import type { Mark } from "../lib/chart";
 import { today, type ForecastList } from "../lib/forecast";
 import { LaterOutlook } from "../lib/outlook";
-import { Choice, clean, Empty, Q, Section, Show } from "../lib/parts";
-import { ownOf } from "../lib/measure";
+import { Choice, clean, Empty, Q, Section, Show, When } from "../lib/parts";
+import { meanOf, measuredFrom, ownOf } from "../lib/measure";
 import { asked, fitUsual, named, range } from "../lib/range";
 import { ranking, type Ranking } from "../lib/ranked";
 import { has, introduced, me, nodeLink, param, set } from "../lib/state";
@@ -58,12 +58,23 @@ function Known({ nodes }: { nodes: Node[] }) {
   const prom = has("prometheus"),
     use = useUse(r, ready && prom ? nodes.length : 0, by, what),
     before = useUse(r, ready && prom && compared ? nodes.length : 0, by, what, r.length);
+  const rankedBy = prom ? by : by === "workload" ? "owner" : by,
+    rankBy = by === "workload" ? `${by} ${what}` : by; // of many workloads the largest of a measure are asked for
   const ranks = useAsk<Ranking>(
-    ready && (prom || has("usage")) ? `ranking ${by} ${r.from} ${r.to}` : null,
+    ready && (prom || has("usage")) ? `ranking ${rankBy} ${r.from} ${r.to}` : null,
     false,
-    (_p, s) => ranking(r, prom ? by : by === "workload" ? "owner" : by, has("usage"), s),
-    `ranking ${by} ${r.length} ${r.fixed ? r.from : ""}`,
+    (_p, s) => ranking(r, rankedBy, what, has("usage"), s),
+    `ranking ${rankBy} ${r.length} ${r.fixed ? r.from : ""}`,
   );
+  const past = { ...r, from: r.from - r.length, to: r.to - r.length, fixed: true },
+    ranksBefore = useAsk<Ranking>(
+      compared && ready && (prom || has("usage"))
+        ? `ranking ${rankBy} ${past.from} ${past.to}`
+        : null,
+      false,
+      (_p, s) => ranking(past, rankedBy, what, has("usage"), s),
+      `ranking before ${rankBy} ${r.length} ${r.fixed ? r.from : ""}`,
+    );
   const named_ = ready && !open;
   const works = useAsk<WorkloadList>(
     named_ && by === "owner"
@@ -96,21 +107,33 @@ function Known({ nodes }: { nodes: Node[] }) {
     has("auth") && me.value && !["admin", "support", "public"].includes(me.value.role)
       ? me.value.name
       : undefined;
+  const since = use.data && measuredFrom(use.data);
   const choices: [string, string][] = [
     ["owner", "people"],
     ["workload", "workloads"],
   ];
   return (
     <>
-      <h1 class="lead">{headline(use.data, ranks.data, what, you, r.length)}</h1>
+      <h1 class="lead">
+        {headline(use.data, ranks.data, what, you, r.length)}
+        {compared && use.data && (
+          <small> {before_(before.data, ranksBefore.data, what, you, r.length)}</small>
+        )}
+      </h1>
       <p class="sub">
-        <span>{named(r)}</span> ·{" "}
+        <span>{named(r)}</span>
+        {since !== undefined && (
+          <>
+            , measured since <When t={new Date(since * 1000).toISOString()} />
+          </>
+        )}{" "}
+        ·{" "}
         {one ? (
           <a href={nodeLink(nodes[0].node, nodes[0].site)}>{clean(nodes[0].node)}</a>
         ) : (
           <>
-            measured on {nodes.filter((n) => n.up && n.agent !== false).length} of {nodes.length}{" "}
-            nodes
+            {nodes.filter((n) => n.up && n.agent !== false).length} of {nodes.length} nodes report
+            now
           </>
         )}
         {ranks.data?.proof && (
@@ -170,6 +193,7 @@ function Known({ nodes }: { nodes: Node[] }) {
             by={by}
             what={what}
             you={you}
+            before={compared ? ranksBefore.data : undefined}
             use={use.data}
             todo={todo}
             workloads={works.data?.workloads ?? []}
@@ -200,15 +224,23 @@ function headline(
   length: number,
 ) {
   if (!u) return "Who uses it";
-  if (you && what !== "energy") {
+  if (you) {
     if (!d) return "What you used";
     const own = ownOf(d.rows, you, what),
       word = what === "gpu" ? "GPUs" : "cores";
-    return own.used === 0 && !own.wasted ? (
+    if (what === "energy")
+      return own.used === null ? (
+        "The power of your work was not measured in this time."
+      ) : (
+        <>
+          Your work drew <Q v={own.used / length} unit="watts" /> on average.
+        </>
+      );
+    return !own.used && !own.wasted ? (
       `You used no ${word} in this time.`
     ) : (
       <>
-        You used <Q v={own.used / length} unit="cores" /> {word} on average
+        You used <Q v={(own.used ?? 0) / length} unit="cores" /> {word} on average
         {(own.wasted ?? 0) > 0.05 * length && (
           <> and held {human((own.wasted ?? 0) / length, "cores")} that you did not use</>
         )}
@@ -216,11 +248,7 @@ function headline(
       </>
     );
   }
-  const mean = (r: (number | null)[]) => {
-    const have = r.filter(known);
-    return have.length ? have.reduce((a, b) => a + b, 0) / have.length : null;
-  };
-  const used = mean(u.machine.map((m, i) => m ?? u.all[i])),
+  const used = meanOf(u),
     size = Math.max(0, ...u.size.map((v) => v ?? 0)),
     word = { cpu: "cores", gpu: "GPUs", energy: "" }[what];
   const head =
@@ -258,6 +286,26 @@ function headline(
         </>
       )}
       .
+    </>
+  );
+}
+
+/** The headline's figure of the time before, or that there is none. */
+function before_(
+  u: Use | undefined,
+  d: Ranking | undefined,
+  what: What,
+  you: string | undefined,
+  length: number,
+) {
+  if (!u || (you && !d)) return null;
+  const own = you && d ? ownOf(d.rows, you, what).used : undefined,
+    v = own === undefined || meanOf(u) === null ? meanOf(u) : own === null ? null : own / length;
+  return v === null ? (
+    "Nothing was measured in the time before."
+  ) : (
+    <>
+      In the time before: <Q v={v} unit={what === "energy" ? "watts" : "cores"} />.
     </>
   );
 }

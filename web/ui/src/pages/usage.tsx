@@ -20,7 +20,8 @@ import { query } from "../lib/search";
 import { localHours } from "../lib/stack";
 import type { Num, Usage, UsageList } from "../lib/types";
 import { exact, human, known } from "../lib/units";
-import { asked, range, zoomTo } from "../lib/range";
+import { inksOf } from "../lib/ink";
+import { asked, named as spanOf, range, rangeBetween, zoomTo } from "../lib/range";
 import { measures } from "./owners";
 
 const dims: [string, string][] = [
@@ -101,6 +102,11 @@ export function UsagePage() {
           </>
         )}
       </h1>
+      <p class="sub">
+        {whole.data
+          ? `${spanOf(rangeBetween(whole.data.since, whole.data.until))}, in whole hours`
+          : spanOf(r)}
+      </p>
       <div class="controls">
         <Choice
           label="Of"
@@ -158,11 +164,11 @@ export function UsagePage() {
         >
           <Show a={whole}>
             {(d) => {
-              const rows = d.rows
+              const every = d.rows
                   .filter((r) => known(figureOf(r)))
-                  .sort((a, b) => Number(figureOf(b)) - Number(figureOf(a)))
-                  .slice(0, 50),
-                all = rows.reduce((a, r) => a + Number(figureOf(r)), 0);
+                  .sort((a, b) => Number(figureOf(b)) - Number(figureOf(a))),
+                rows = every.slice(0, 50),
+                all = every.reduce((a, r) => a + Number(figureOf(r)), 0);
               return rows.length === 0 ? (
                 <Empty>Not measured in this time.</Empty>
               ) : (
@@ -351,7 +357,10 @@ function History({
       rows.set(name(r), e);
     }
     const list = [...rows].sort((a, b) => b[1].sum - a[1].sum),
-      lines: Line[] = list.slice(0, 10).map(([label, e]) => ({ label, row: e.row }));
+      ink = inksOf(list.slice(0, 10).map(([label]) => label)),
+      lines: Line[] = list
+        .slice(0, 10)
+        .map(([label, e]) => ({ label, row: e.row, ink: ink.get(label) }));
     if (list.length > 10)
       lines.push({
         label: `${list.length - 10} more`,

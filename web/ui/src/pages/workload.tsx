@@ -946,8 +946,9 @@ function Runs({ d }: { d: WorkloadDetail }) {
         {(s) =>
           s.runs.length < 2 ? (
             <Empty>
-              No other run of the same name and owner has ended well
-              {s.left_out > 0 ? `; ${s.left_out} did not end well or were too short` : ""}.
+              {s.left_out > 0
+                ? `${s.left_out} run${s.left_out === 1 ? "" : "s"} of this name and owner cannot be compared: each failed, was too short, or waited for cores.`
+                : "No other run of the same name and owner has ended."}
             </Empty>
           ) : (
             <>

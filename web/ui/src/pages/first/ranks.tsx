@@ -2,18 +2,29 @@
 import { useState } from "preact/hooks";
 import type { Asked } from "../../lib/api";
 import { colour } from "../../lib/chart";
-import { clean, Empty, Name, Q, Show } from "../../lib/parts";
+import { clean, Empty, Name, Show } from "../../lib/parts";
 import type { Rank, Ranking } from "../../lib/ranked";
 import { me, ownerLink, workloadLink } from "../../lib/state";
 import { wordsOf, type Todo } from "../../lib/todo";
 import type { Workload } from "../../lib/types";
 import { exact, human, known } from "../../lib/units";
-import { byMeasure } from "../../lib/measure";
+import { byMeasure, cellOf, figuresOf, sizeOf } from "../../lib/measure";
+import { named, rangeBetween } from "../../lib/range";
 import type { By, Use, What } from "../../lib/users";
 import { alike, titleOf } from "../../lib/names";
+import { inkOf, nameOf } from "./stack";
 
 const few = 9;
-const hours = (v: number | null) => human(v, "core-h");
+const nothing: Record<What, string> = {
+  cpu: "Nothing was used in this time.",
+  gpu: "No GPU was used or allocated in this time.",
+  energy: "No energy was measured in this time.",
+};
+const words: Record<What, string> = {
+  cpu: "Hours are core-hours; unused is allocated and not used",
+  gpu: "Hours are GPU-hours; unused is allocated and not used",
+  energy: "Energy is not allocated, so none of it is unused",
+};
 
 export function Ranks({
   a,
@@ -23,10 +34,12 @@ export function Ranks({
   workloads,
   what,
   you,
+  before,
 }: {
   a: Asked<Ranking>;
   by: By;
   what: What;
+  /** The same length of time before, where it is compared. */ before?: Ranking;
   /** The reader, where what others used is not shown by name. */ you?: string;
   use?: Use;
   todo: Todo[];
@@ -37,19 +50,20 @@ export function Ranks({
     <div class="keep" style="min-height:26rem">
       <Show a={a}>
         {(d) => {
-          if (d.rows.length === 0)
+          const sorted = byMeasure(d.rows, what),
+            rows = all ? sorted : sorted.slice(0, few),
+            top = Math.max(...sorted.map((r) => sizeOf(r, what)), 1);
+          if (sorted.length === 0)
             return (
               <Empty>
                 {you
                   ? "You used nothing in this time. What others used is not shown to you by name."
-                  : "Nothing was used in this time."}
+                  : nothing[what]}
               </Empty>
             );
-          const sorted = byMeasure(d.rows, what),
-            rows = all ? sorted : sorted.slice(0, few),
-            top = Math.max(...d.rows.map((r) => r.used + (r.wasted ?? 0)), 1);
-          const gpus = d.rows.some((r) => (r.gpu ?? 0) > 0 || (r.gpuWasted ?? 0) > 0),
-            energy = d.rows.some((r) => known(r.joules));
+          const others = (["cpu", "gpu", "energy"] as What[]).filter(
+            (w) => w !== what && sorted.some((r) => sizeOf(r, w) > 0),
+          );
           return (
             <>
               <div class="scroll" tabIndex={0} role="region" aria-label="Who used it">
@@ -72,16 +86,16 @@ export function Ranks({
                       <th scope="col" class="number">
                         Unused
                       </th>
-                      {gpus && (
-                        <th scope="col" class="number wide_">
-                          GPU-hours
+                      {before && (
+                        <th scope="col" class="number">
+                          Before
                         </th>
                       )}
-                      {energy && (
+                      {others.map((w) => (
                         <th scope="col" class="number wide_">
-                          Energy
+                          {{ cpu: "Core-hours", gpu: "GPU-hours", energy: "Energy" }[w]}
                         </th>
-                      )}
+                      ))}
                       <th scope="col" class="wide_">
                         Worth a look
                       </th>
@@ -97,21 +111,28 @@ export function Ranks({
                         use={use}
                         todo={todo}
                         workloads={workloads}
-                        gpus={gpus}
-                        energy={energy}
+                        what={what}
+                        others={others}
+                        before={
+                          before && (before.rows.find((x) => nameOf(x) === nameOf(r)) ?? null)
+                        }
+                        known_={!!before?.rows.length}
                       />
                     ))}
                   </tbody>
                 </table>
               </div>
               <p class="quiet">
-                {d.rows.length > few && (
+                {sorted.length > few && (
                   <button onClick={() => setAll(!all)}>
-                    {all ? "Show fewer" : `Show all ${d.rows.length}`}
+                    {all ? "Show fewer" : `Show all ${sorted.length}`}
                   </button>
                 )}{" "}
-                Hours are core-hours; unused is allocated and not used
-                {d.hours && ", in whole hours"}.
+                {words[what]}
+                {d.hours && `; whole hours, ${named(rangeBetween(d.hours.since, d.hours.until))}`}
+                {sorted.length < d.rows.length &&
+                  `; ${d.rows.length - sorted.length} more have none of it, or it was not measured`}
+                .
               </p>
             </>
           );
@@ -128,8 +149,10 @@ function Row({
   use,
   todo,
   workloads,
-  gpus,
-  energy,
+  what,
+  others,
+  before,
+  known_,
 }: {
   r: Rank;
   by: By;
@@ -137,13 +160,15 @@ function Row({
   use?: Use;
   todo: Todo[];
   workloads: Workload[];
-  gpus: boolean;
-  energy: boolean;
+  what: What;
+  others: What[];
+  /** The same of the time before; null where it was not there then, undefined where none is asked for. */ before?: Rank | null;
+  /** Whether anything was measured then. */ known_: boolean;
 }) {
-  const i = use
-      ? use.users.findIndex((u) => u.name === r.name && (by !== "workload" || u.owner === r.owner))
-      : -1,
-    ink = i >= 0 && use ? colour(i) : undefined;
+  const i = use && inkOf(use).get(nameOf(r)),
+    ink = i === undefined ? undefined : colour(i),
+    f = figuresOf(r, what),
+    cell = (v: number | null) => human(v, cellOf[what]);
   const mine = todo.filter((t) =>
     by === "owner" ? t.owner === r.name : t.workloads.some((w) => r.ids.includes(w)),
   );
@@ -154,10 +179,14 @@ function Row({
         viewBox="0 0 100 12"
         preserveAspectRatio="none"
         role="img"
-        aria-label={`used ${hours(r.used)}, unused ${hours(r.wasted)}`}
+        aria-label={`used ${cell(f.used)}, unused ${cell(f.wasted)}`}
       >
-        <rect class="waste" width={(100 * (r.used + (r.wasted ?? 0))) / top} height="12" />
-        <rect width={(100 * r.used) / top} height="12" style={`fill:${ink ?? "var(--quiet)"}`} />
+        <rect class="waste" width={(100 * sizeOf(r, what)) / top} height="12" />
+        <rect
+          width={(100 * (f.used ?? 0)) / top}
+          height="12"
+          style={`fill:${ink ?? "var(--quiet)"}`}
+        />
       </svg>
     );
   const chips = (
@@ -217,41 +246,49 @@ function Row({
         </span>
       </td>
       <td class="wide_">{bar}</td>
-      <td class="number" title={exact(r.used / 3600, "core-hours")}>
-        {hours(r.used)}
+      <td class="number" title={full(f.used, what)}>
+        {cell(f.used)}
       </td>
       <td
-        class={"number" + ((r.wasted ?? 0) > r.used && (r.wasted ?? 0) > 3600 ? " much" : "")}
+        class={
+          "number" + ((f.wasted ?? 0) > (f.used ?? 0) && (f.wasted ?? 0) > 3600 ? " much" : "")
+        }
         title={
-          r.wasted === null
-            ? "nothing was allocated by a batch system"
-            : exact(r.wasted / 3600, "core-hours")
+          what === "energy"
+            ? "energy is not allocated"
+            : f.wasted === null
+              ? "nothing was allocated by a batch system"
+              : full(f.wasted, what)
         }
       >
-        {hours(r.wasted)}
+        {cell(f.wasted)}
       </td>
-      {gpus && (
+      {before !== undefined && (
+        <td class="number" title={known_ ? undefined : "nothing was measured in the time before"}>
+          {before ? cell(figuresOf(before, what).used) : known_ ? "0" : "–"}
+        </td>
+      )}
+      {others.map((w) => (
         <td
           class="number wide_"
           title={
-            known(r.gpuWasted)
-              ? `allocated and not used: ${human(r.gpuWasted, "gpu-seconds")}`
+            w !== "energy" && known(figuresOf(r, w).wasted)
+              ? `allocated and not used: ${full(figuresOf(r, w).wasted, w)}`
               : undefined
           }
         >
-          {known(r.gpu) ? hours(r.gpu) : "–"}
+          {human(figuresOf(r, w).used, cellOf[w])}
         </td>
-      )}
-      {energy && (
-        <td class="number wide_">
-          <Q v={r.joules} unit="joules" />
-        </td>
-      )}
+      ))}
       <td class="wide_">{chips}</td>
     </tr>
   );
 }
 
+const full = (v: number | null, what: What) =>
+  what === "energy"
+    ? exact(v, "joules")
+    : exact(v === null ? null : v / 3600, what === "gpu" ? "GPU-hours" : "core-hours");
 const Work = ({ r }: { r: Rank }) => (
   <Name
     href={

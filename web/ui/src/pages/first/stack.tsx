@@ -4,6 +4,7 @@ import { useAsk } from "../../lib/api";
 import { TimeChart, type Line, type Mark } from "../../lib/chart";
 import { Empty, Show } from "../../lib/parts";
 import { zoomTo, type Range } from "../../lib/range";
+import { inksOf } from "../../lib/ink";
 import { rest, type Row } from "../../lib/stack";
 import { ownerLink, workloadLink, me } from "../../lib/state";
 import type { Unit } from "../../lib/units";
@@ -21,6 +22,11 @@ export const useUse = (r: Range, nodes: number, by: By, what: What, offset = 0) 
   );
 };
 
+/** The colour of each of those that are drawn, by nameOf. */
+export const inkOf = (use: Use) => inksOf(use.users.map(nameOf));
+export const nameOf = (x: { name: string; owner: string }) =>
+  x.owner ? `${x.name} of ${x.owner}` : x.name;
+
 export function UseStack({
   u,
   before,
@@ -37,23 +43,24 @@ export function UseStack({
   const drawn = useMemo(() => {
     const d = u.data;
     if (!d) return null;
-    const lines: Line[] = d.users
-      .map((x, i): Line => ({
-        label: x.name,
-        row: x.row,
-        ink: i,
-        href:
-          me.value?.role === "public"
-            ? undefined
-            : by === "owner"
-              ? ownerLink(x.name)
-              : by === "workload" && x.ids.length === 1
-                ? workloadLink(x.ids[0])
-                : by === "workload"
-                  ? "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(x.name)}` })
-                  : undefined,
-      }))
-      .reverse();
+    const ink = inkOf(d),
+      lines: Line[] = d.users
+        .map((x): Line => ({
+          label: x.name,
+          row: x.row,
+          ink: ink.get(nameOf(x)),
+          href:
+            me.value?.role === "public"
+              ? undefined
+              : by === "owner"
+                ? ownerLink(x.name)
+                : by === "workload" && x.ids.length === 1
+                  ? workloadLink(x.ids[0])
+                  : by === "workload"
+                    ? "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(x.name)}` })
+                    : undefined,
+        }))
+        .reverse();
     const others = rest(
       d.all,
       d.users.map((x) => x.row),
@@ -78,7 +85,7 @@ export function UseStack({
         label: `${Math.round(most(d.size))} ${what === "gpu" ? "GPUs" : "cores"}`,
         row: d.size,
       });
-    if (before)
+    if (before && any(before.all))
       over.push({ label: "used before", row: d.times.map((_, i) => before.all[i] ?? null) });
     const now = Date.now() / 1000,
       last = d.times[d.times.length - 1];

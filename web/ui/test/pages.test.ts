@@ -1,0 +1,146 @@
+import { describe, expect, test } from "vitest";
+import type { Line } from "../src/lib/chart";
+import { inks, inksOf } from "../src/lib/ink";
+import { figuresOf, meanOf, measuredFrom, ownOf } from "../src/lib/measure";
+import { fitted, pointedAt } from "../src/lib/pointed";
+import type { Rank } from "../src/lib/ranked";
+import { largest, unitAsked } from "../src/lib/series";
+import { rangeBetween } from "../src/lib/span";
+import type { PromSeries } from "../src/lib/types";
+import type { Use } from "../src/lib/users";
+
+describe("colours", () => {
+  const people = ["amir", "lena", "zoe", "bob", "carol", "dmitri", "nora", "alice"];
+  test("belong to a name, whatever its rank becomes and who else is there", () => {
+    const kept = new Map<string, number>(),
+      first = new Map(inksOf(people, kept)),
+      after = inksOf(["nora", "wei", "amir", "zoe", "alice"], kept);
+    for (const n of ["nora", "amir", "zoe", "alice"]) expect(after.get(n)).toBe(first.get(n));
+  });
+  test("differ within a chart while there are as many as names", () => {
+    const many = Array.from({ length: inks }, (_, i) => `user${i}`);
+    expect(new Set(inksOf(many, new Map()).values()).size).toBe(inks);
+    expect(inksOf([...many, "one", "more"], new Map()).size).toBe(inks + 2);
+  });
+  test("are the same on a page that was opened anew", () => {
+    expect(inksOf(["amir"], new Map())).toEqual(inksOf(["amir"], new Map()));
+  });
+  test("give way where two that are kept meet", () => {
+    const kept = new Map([
+      ["a", 3],
+      ["b", 3],
+    ]);
+    const got = inksOf(["a", "b"], kept);
+    expect(got.get("a")).toBe(3);
+    expect(got.get("b")).not.toBe(3);
+  });
+});
+
+const rank = (o: Partial<Rank>): Rank => ({
+  name: "amy",
+  owner: "",
+  ids: [],
+  used: 0,
+  held: null,
+  wasted: null,
+  gpu: null,
+  gpuWasted: null,
+  joules: null,
+  ...o,
+});
+describe("the measure of a page", () => {
+  const r = rank({ used: 10, wasted: 5, gpu: 2, gpuWasted: 7, joules: 100 });
+  test.each([
+    ["cpu", { used: 10, wasted: 5 }],
+    ["gpu", { used: 2, wasted: 7 }],
+    ["energy", { used: 100, wasted: null }],
+  ] as const)("%s fills the columns", (what, want) => expect(figuresOf(r, what)).toEqual(want));
+  test("energy of somebody that nothing measured is not 0", () => {
+    expect(ownOf([rank({ used: 10 })], "amy", "energy").used).toBeNull();
+    expect(ownOf([r], "amy", "energy").used).toBe(100);
+  });
+});
+
+describe("means", () => {
+  const use = (machine: (number | null)[], all: (number | null)[] = machine): Use => ({
+    times: machine.map((_, i) => 1000 + i * 60),
+    step: 60,
+    users: [],
+    all,
+    held: [],
+    size: [],
+    machine,
+  });
+  const gap = (n: number, then: number) => [
+    ...Array.from({ length: n }, () => null),
+    ...Array.from({ length: 60 - n }, () => then),
+  ];
+  test("are of the time that was measured", () => {
+    expect(meanOf(use(gap(40, 2)))).toBe(2);
+    expect(meanOf(use(gap(60, 2)))).toBeNull();
+    expect(meanOf(use(gap(60, 2), gap(0, 1)))).toBe(1);
+  });
+  test("tell since when that is, where it is not the whole range", () => {
+    expect(measuredFrom(use(gap(40, 2)))).toBe(1000 + 40 * 60);
+    expect(measuredFrom(use(gap(1, 2)))).toBeUndefined();
+    expect(measuredFrom(use(gap(60, 2)))).toBeUndefined();
+  });
+});
+
+test("the range of an answer in whole hours ends now at the latest", () => {
+  const now = Date.parse("2026-11-26T17:45:00Z"),
+    r = rangeBetween("2026-11-25T17:00:00Z", "2026-11-26T18:00:00Z", now);
+  expect([r.from, r.to]).toEqual([Date.parse("2026-11-25T17:00:00Z") / 1000, now / 1000]);
+});
+
+describe("under the pointer", () => {
+  const line = (label: string, v: number | null, more: Partial<Line> = {}): Line => ({
+    label,
+    row: [v],
+    ...more,
+  });
+  test("stand the name with its unit, all together without what is free, and what is above", () => {
+    const stack = [line("idle", 50, { quiet: 2 }), line("lena", 12.5), line("amir", 30)];
+    expect(pointedAt(0, stack[1], stack, undefined, [line("allocated", 64)], "cores")).toEqual([
+      ["lena", "12.5 cores"],
+      ["all together", "42.5 cores"],
+      ["allocated", "64 cores"],
+    ]);
+  });
+  test("above the stack still stands how much it is", () =>
+    expect(pointedAt(0, undefined, [line("a", 1), line("b", 2)], undefined, [], "watts")).toEqual([
+      ["all together", "3 W"],
+    ]));
+  test("what was not measured has no unit and no sum", () =>
+    expect(
+      pointedAt(0, line("a", null), [line("a", null), line("b", null)], undefined, [], "cores"),
+    ).toEqual([["a", "–"]]));
+});
+test("names that do not fit end in a sign", () => {
+  const fits = (t: string) => t.length <= 10;
+  expect(fitted("short", fits)).toBe("short");
+  expect(fitted("short commands of root", fits)).toBe("short com…");
+});
+
+describe("Explore", () => {
+  const series = (name: string, ...v: string[]): PromSeries =>
+    ({ metric: { workload: name }, values: v.map((x, i) => [i * 60, x]) }) as PromSeries;
+  test("draws the largest series, not the first", () => {
+    const list = [series("a", "1"), series("b", "5", "5"), series("c", "7"), series("d", "NaN")];
+    expect(largest(list, 2).map((s) => s.metric.workload)).toEqual(["b", "c"]);
+    expect(largest(list, 9)).toHaveLength(4);
+  });
+  test.each([
+    ["sum by (owner) (rate(reckon_workload_cpu_seconds_total[5m]))", "cores"],
+    ["topk(5, sum by (workload) (rate(reckon_workload_gpu_seconds_total[5m])))", "gpus"],
+    ['sum(rate(reckon_node_energy_joules_total{node="a"}[5m]))', "watts"],
+    ["rate(node_network_receive_bytes_total[1m])", "bytes_per_second"],
+    ["node_memory_MemTotal_bytes", "bytes"],
+    ["node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes", "count"],
+    ["increase(reckon_workload_cpu_seconds_total[1h])", "count"],
+    ["reckon_workload_cpu_seconds_total", "count"],
+    ["rate(reckon_workload_cpu_seconds_total[5m]) / 4", "count"],
+    ["count(node_memory_MemTotal_bytes)", "count"],
+    ["up", "count"],
+  ])("%s is in %s", (expr, unit) => expect(unitAsked(expr)).toBe(unit));
+});
