@@ -328,12 +328,18 @@ func (s *Site) Mute(owner, reason string, until time.Time) {
 // Move is what is answered about who should move, to somebody who may see all.
 func (s *Site) Move(q client.MoveQuery, shapes string) client.MoveList {
 	s.tb.Helper()
+	q.Shapes = shapes
+	return s.MoveFor(access.From(s.viewer()), q)
+}
+
+// MoveFor is what is answered about who should move to a viewer.
+func (s *Site) MoveFor(v access.Viewer, q client.MoveQuery) client.MoveList {
+	s.tb.Helper()
 	clock := func() time.Time { return s.Now }
 	m := &answer.Moves{Catalogue: s.Catalogue, Rollups: s.Catalogue, Partitions: &answer.Partitions{Views: s.views, Clock: clock},
 		Views:    s.views,
 		Findings: s.Catalogue, Bounds: s.bounds, Clock: clock}
-	q.Shapes = shapes
-	out, err := m.Move(s.viewer(), q)
+	out, err := m.Move(access.With(s.tb.Context(), v), q)
 	must(s.tb, err)
 	return out
 }
