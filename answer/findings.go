@@ -70,7 +70,7 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 // as 16 cores, as on the pages.
 func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
 	out[0] = float64(slices.Index([]string{string(misuse.High), string(misuse.Medium), string(misuse.Low)}, f.Severity))
-	if now.Sub(f.Last) < 20*time.Minute {
+	if now.Sub(f.Last) < 40*time.Minute {
 		out[1] = 1
 	}
 	for _, e := range f.Evidence {

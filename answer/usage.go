@@ -237,22 +237,34 @@ func (k usageKey) without(dims []int) usageKey {
 	return k
 }
 
+// classRank is the order of classes by their dimension and name.
+var classRank = func() map[[2]string]int {
+	out := map[[2]string]int{}
+	for dim, list := range map[string][]runClass{"size": coreClasses, "gpus": gpuClasses, "length": runLengths} {
+		for i, c := range list {
+			out[[2]string{dim, c.name}] = i + 1
+		}
+	}
+	out[[2]string{"length", stillRunning}] = len(runLengths) + 1
+	return out
+}()
+
 // compare orders by time and dimensions, classes by size.
-func (k usageKey) compare(o usageKey) int {
-	out := cmp.Compare(k.from, o.from)
+func (k *usageKey) compare(o *usageKey) int {
+	if k.from != o.from {
+		return cmp.Compare(k.from, o.from)
+	}
 	for n := range k.of {
 		a, b := k.of[n], o.of[n]
-		rank := slices.Concat(coreClasses, gpuClasses)
-		if n == dimLength {
-			rank = runLengths
+		if a == b {
+			continue
 		}
-		at := func(name string) int { return slices.IndexFunc(rank, func(c runClass) bool { return c.name == name }) }
-		if n >= dimSize {
-			out = cmp.Or(out, cmp.Compare(at(a), at(b)))
+		if dim := wire.UsageDimensions()[n]; n >= dimSize {
+			return cmp.Compare(classRank[[2]string{dim, a}], classRank[[2]string{dim, b}])
 		}
-		out = cmp.Or(out, cmp.Compare(a, b))
+		return cmp.Compare(a, b)
 	}
-	return out
+	return 0
 }
 
 // usageField returns a dimension of a row by its number.

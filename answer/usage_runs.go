@@ -21,7 +21,7 @@ import (
 
 // Runs reads the runs that hours are made of; implemented by store.Facts.
 type Runs interface {
-	EachRun(ctx context.Context, f store.Filter, figures []string, next func(*store.Workload)) error
+	EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error
 }
 
 // runClass is the name of a range of numbers below a limit.
@@ -109,7 +109,8 @@ func ofStarts(i int) bool { return i >= usedStarted && i <= usedWaitCores }
 type runSums struct {
 	from, to time.Time
 	span     store.Span
-	by       []int
+	drop     []int // dimensions that are not told apart
+	nodes    bool  // nodes are
 	projects map[string]string
 	sums     map[usageKey]*runSum
 }
@@ -155,7 +156,7 @@ func (r *runSums) add(w *store.Workload) {
 		if r.span != store.SpanWhole {
 			k.from = store.SpanStart(r.span, at).UnixMilli()
 		}
-		if !slices.Contains(r.by, dimNode) {
+		if !r.nodes {
 			r.group(k).overlap(w, at, until, share, 1)
 		} else {
 			for _, n := range w.Nodes {
@@ -185,7 +186,7 @@ func (r *runSums) keyOf(w *store.Workload) usageKey {
 	if workload.Kind(w.Kind).Sum() { // of many: it has no size of its own
 		all.of[dimSize], all.of[dimGPUs], all.of[dimLength] = "", "", ""
 	}
-	return all.only(r.by)
+	return all.without(r.drop)
 }
 
 func (r *runSums) group(k usageKey) *runSum {
@@ -209,10 +210,12 @@ func (s *runSum) overlap(w *store.Workload, at, until time.Time, share float64, 
 		s.spread += *w.CPUSeconds * share * part
 	}
 	held := max(seconds-orZero(w.SuspendedSeconds)*share, 0) * part
-	for i, given := range map[int]func() (*float64, bool){usedCores: w.GivenCores, usedMemory: w.GivenMemory, usedGPUs: w.GivenGPUs} {
-		v, _ := given()
-		s.add(i, v, held)
-	}
+	cores, _ := w.GivenCores()
+	memory, _ := w.GivenMemory()
+	gpus, _ := w.GivenGPUs()
+	s.add(usedCores, cores, held)
+	s.add(usedMemory, memory, held)
+	s.add(usedGPUs, gpus, held)
 	if nodes > 1 || !at.Equal(w.Start) {
 		return
 	}
@@ -234,6 +237,8 @@ var coarser = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
 func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
 	d := divided{q: q, by: numbersOf(q.By), hours: map[usageKey]*store.Used{}, machines: map[usageKey]*figure.Capacity{},
 		rows: map[usageKey]*wire.Usage{}}
+	d.filters = map[int][]string{dimOwner: q.Owners, dimAccount: q.Accounts, dimPartition: q.Partitions, dimKind: q.Kinds, dimNode: q.Nodes}
+	maps.DeleteFunc(d.filters, func(_ int, list []string) bool { return len(list) == 0 })
 	f := store.Filter{Since: q.Since, Until: q.Until, Sites: q.Sites, Nodes: q.Nodes}
 	of := []int{dimSite, dimKind, dimOwner, dimAccount, dimPartition} // dimensions of the hours
 	if slices.Contains(q.By, "command") || q.Command != "" {
@@ -242,7 +247,14 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 	by := slices.Concat(of, d.by)
 	var err error
 	if node := slices.Contains(q.By, "node") || len(q.Nodes) > 0; node {
-		by, of = append(by, dimNode), []int{dimSite, dimNode}
+		of = []int{dimSite, dimNode}
+		by = slices.Concat(of, d.by)
+		for dim := range d.filters {
+			by = append(by, dim)
+		}
+		if q.Command != "" {
+			by = append(by, dimCommand)
+		}
 		err = d.ofNodes(ctx, u)
 	} else {
 		f.Kinds, f.Owners, f.Partitions = q.Kinds, q.Owners, q.Partitions
@@ -252,18 +264,16 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		return err
 	}
 	runs := &runSums{from: store.SpanStart(store.SpanHour, q.Since), to: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		span: store.Span(q.Span), by: by, projects: u.Projects, sums: map[usageKey]*runSum{}}
-	if err := u.Runs.EachRun(ctx, f, runKeys, runs.add); err != nil {
+		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, sums: map[usageKey]*runSum{}}
+	for n := range dimensions {
+		if !slices.Contains(by, n) {
+			runs.drop = append(runs.drop, n)
+		}
+	}
+	if err := u.Runs.EachRun(ctx, store.RunQuery{Filter: f, Figures: runKeys}, runs.add); err != nil {
 		return err
 	}
-	for _, cut := range coarser {
-		index := map[usageKey][]*runSum{}
-		for _, s := range runs.sums {
-			k := s.only(of).without(cut)
-			index[k] = append(index[k], s)
-		}
-		d.index = append(d.index, index)
-	}
+	d.of, d.sums, d.index = of, runs.sums, make([]map[usageKey][]*runSum, len(coarser))
 	for k, used := range d.hours {
 		d.divide(k, used)
 	}
@@ -283,7 +293,9 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		}
 	}
 	d.boundOwners()
-	for k, row := range d.rows {
+	keys := slices.SortedFunc(maps.Keys(d.rows), func(a, b usageKey) int { return a.compare(&b) })
+	for _, k := range keys {
+		row := d.rows[k]
 		if m := d.machines[k.only([]int{dimSite, dimNode})]; m != nil && slices.Contains(d.by, dimNode) {
 			row.Capacity = *m
 		} else if n := c.of(k); n != nil {
@@ -292,7 +304,6 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		row.CapacityShare = ratio(row.CPUSeconds, row.CoreSeconds)
 		list.Rows = append(list.Rows, *row)
 	}
-	slices.SortFunc(list.Rows, func(a, b wire.Usage) int { return usageGroup(&a).compare(usageGroup(&b)) })
 	return nil
 }
 
@@ -302,8 +313,23 @@ type divided struct {
 	by       []int
 	hours    map[usageKey]*store.Used
 	machines map[usageKey]*figure.Capacity
-	index    []map[usageKey][]*runSum
+	of       []int            // dimensions of the hours
+	filters  map[int][]string // of the query, by dimension
+	sums     map[usageKey]*runSum
+	index    []map[usageKey][]*runSum // by the dimensions of the hours, without coarser ones; made when it is needed
 	rows     map[usageKey]*wire.Usage
+}
+
+// at returns the runs of a group of hours, at a level of coarser.
+func (d *divided) at(level int, k usageKey) []*runSum {
+	if d.index[level] == nil {
+		d.index[level] = map[usageKey][]*runSum{}
+		for _, s := range d.sums {
+			x := s.only(d.of).without(coarser[level])
+			d.index[level][x] = append(d.index[level][x], s)
+		}
+	}
+	return d.index[level][k.without(coarser[level])]
 }
 
 func (d *divided) stamp(at time.Time) int64 {
@@ -355,9 +381,8 @@ func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
 	if ok, err := path.Match(d.q.Command, k.of[dimCommand]); d.q.Command != "" && (err != nil || !ok) {
 		return
 	}
-	for dim, list := range map[int][]string{dimOwner: d.q.Owners, dimAccount: d.q.Accounts, dimPartition: d.q.Partitions,
-		dimKind: d.q.Kinds, dimNode: d.q.Nodes} {
-		if len(list) > 0 && !slices.Contains(list, k.of[dim]) {
+	for dim, list := range d.filters {
+		if !slices.Contains(list, k.of[dim]) {
 			return
 		}
 	}
@@ -389,7 +414,7 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	var runs []*runSum
 	level := 0
 	for ; level < len(coarser) && len(runs) == 0; level++ {
-		runs = d.index[level][k.without(coarser[level])]
+		runs = d.at(level, k)
 	}
 	if len(runs) == 0 { // nothing is known of what it was
 		d.give(k, nil, *used, 0)

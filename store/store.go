@@ -103,6 +103,15 @@ type Filter struct {
 	Offset int
 }
 
+// RunQuery selects runs and what is read of them. Of the filter, ids, family, order and limit are ignored.
+type RunQuery struct {
+	Filter  Filter
+	Figures []string // keys
+	// Held leaves out runs that were neither allocated nor requested cores, where that saves time: on a machine with many short
+	// commands those with cores are few.
+	Held bool
+}
+
 // Run identifies one run of a workload: one start-to-end of its id. A zero Start means all
 // runs of the id.
 type Run struct {
@@ -163,11 +172,10 @@ type Facts interface {
 	// that have the least of everything by now: a machine that builds programs has thousands of others an hour. The latest start
 	// comes first.
 	Lasting(ctx context.Context, since, until, now time.Time, groups Least) ([]Workload, error)
-	// EachRun calls next for the runs that the filter selects, in no order; of the filter, ids, family, order and limit are ignored.
-	// Only these are set: site, kind, name, owner, account, partition, command, state, QOS, nodes, times, exactness and the figures
-	// with the keys given. The run, and what it refers to, is the next one after next has returned. A million runs take some tenths of
-	// a second. next must not use the store.
-	EachRun(ctx context.Context, f Filter, figures []string, next func(*Workload)) error
+	// EachRun calls next for the runs that the query selects, in no order. Only these are set: site, kind, name, owner, account,
+	// partition, command, state, QOS, nodes, times, exactness and the figures of the query. The run, and what it refers to, is the
+	// next one after next has returned. A million runs take some tenths of a second. next must not use the store.
+	EachRun(ctx context.Context, q RunQuery, next func(*Workload)) error
 	// Passed sums up the process groups that existed between two times and ended in less than group, by site, owner and nodes.
 	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]Passed, error)
 

@@ -28,6 +28,11 @@ type Evaluator struct {
 	Hold func(ctx context.Context, rows []store.Workload)
 	// Tariff returns the price of energy, nil where there is none; may be nil.
 	Tariff func() *footprint.Rate
+
+	mu     sync.Mutex // of what was held over days, which is summed up from time to time
+	held   *holdings
+	heldAt time.Time
+
 	// Inconsistent counts the findings that depend on a share above 1; nil counts nothing.
 	Inconsistent *invariant.Ledger
 }

@@ -15,7 +15,7 @@ import (
 
 // Past is the part of the catalogue that findings over days are made of: runs and the hours of nodes.
 type Past interface {
-	EachRun(ctx context.Context, f store.Filter, figures []string, next func(*store.Workload)) error
+	EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error
 	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
 }
 
@@ -35,6 +35,7 @@ type holdings struct {
 	whole    map[[2]string]wholeNodes
 	measured map[place]time.Time // the first day in which a node was measured
 	imported bool                // of the time in which it was not, else of that in which it was
+	watts    float64             // that machines drew for each of their cores
 }
 
 type heldKey struct{ site, owner, name, partition string }
@@ -58,28 +59,51 @@ func (w wholeNodes) is() bool {
 
 // overTime finds who held what they did not use over the last days.
 func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Policy) ([][]misuse.Finding, error) {
-	periods := []misuse.Period{{From: to.Add(-week), To: to}, {From: to.Add(-month), To: to}}
-	return e.unused(ctx, periods, false, policies)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if age := to.Sub(e.heldAt); e.held == nil || age < 0 || age >= heldFor {
+		periods := []misuse.Period{{From: to.Add(-week), To: to}, {From: to.Add(-month), To: to}}
+		h, err := e.holdings(ctx, periods, false)
+		if err != nil {
+			return nil, err
+		}
+		e.held, e.heldAt = h, to
+	}
+	return e.unused(e.held, policies), nil
 }
+
+// heldFor is how long the sums of days are taken for those of now.
+const heldFor = 15 * time.Minute
 
 // Imported finds who held what they did not use in the part of a time in which nobody measured the nodes: what accounting tells of it.
 func (e *Evaluator) Imported(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
-	out, err := e.unused(ctx, []misuse.Period{{From: from, To: to, Report: true}}, true, []*Policy{p})
+	h, err := e.holdings(ctx, []misuse.Period{{From: from, To: to, Report: true}}, true)
 	if err != nil {
 		return nil, err
 	}
-	return out[0], nil
+	return e.unused(h, []*Policy{p})[0], nil
 }
 
-// unused applies the rule to periods of which the last is the longest.
-func (e *Evaluator) unused(ctx context.Context, periods []misuse.Period, imported bool, policies []*Policy) ([][]misuse.Finding, error) {
+// unused applies the rule.
+func (e *Evaluator) unused(h *holdings, policies []*Policy) [][]misuse.Finding {
 	out := make([][]misuse.Finding, len(policies))
+	for i, p := range policies {
+		out[i] = misuse.OverTime(h.periods, func(partition string) *misuse.Policy { return p.For(partition, nil) })
+		for k := range out[i] {
+			e.price(&out[i][k], h.watts)
+		}
+	}
+	return out
+}
+
+// holdings sums up periods of which the last is the longest.
+func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, imported bool) (*holdings, error) {
+	h := &holdings{periods: periods, imported: imported, measured: map[place]time.Time{}, whole: map[[2]string]wholeNodes{}}
 	past, ok := e.Facts.(Past)
 	if !ok {
-		return out, nil
+		return h, nil
 	}
 	longest := periods[len(periods)-1]
-	h := &holdings{periods: periods, imported: imported, measured: map[place]time.Time{}, whole: map[[2]string]wholeNodes{}}
 	nodes, err := past.NodeUse(ctx,
 		store.RollupQuery{From: longest.From, To: longest.To, Span: store.SpanDay, By: []string{"site", "node"}})
 	if err != nil {
@@ -92,29 +116,23 @@ func (e *Evaluator) unused(ctx context.Context, periods []misuse.Period, importe
 			h.measured[p] = n.At
 		}
 	}
-	filter := store.Filter{Since: longest.From, Until: longest.To}
-	if err := past.EachRun(ctx, filter, heldFigures, h.look); err != nil {
-		return nil, fmt.Errorf("read the runs: %w", err)
-	}
+	h.watts = power(nodes)
 	for range periods {
 		h.sums = append(h.sums, map[heldKey]*misuse.Holding{})
 	}
-	if err := past.EachRun(ctx, filter, heldFigures, h.add); err != nil {
-		return nil, fmt.Errorf("read the runs: %w", err)
+	runs := store.RunQuery{Filter: store.Filter{Since: longest.From, Until: longest.To}, Figures: heldFigures, Held: true}
+	for _, next := range []func(*store.Workload){h.look, h.add} {
+		if err := past.EachRun(ctx, runs, next); err != nil {
+			return nil, fmt.Errorf("read the runs: %w", err)
+		}
 	}
 	for i := range h.sums {
 		for _, sum := range h.sums[i] {
 			h.periods[i].Holdings = append(h.periods[i].Holdings, *sum)
 		}
 	}
-	watts := power(nodes)
-	for i, p := range policies {
-		out[i] = misuse.OverTime(h.periods, func(partition string) *misuse.Policy { return p.For(partition, nil) })
-		for k := range out[i] {
-			e.price(&out[i][k], watts)
-		}
-	}
-	return out, nil
+	h.sums = nil
+	return h, nil
 }
 
 // power is what machines drew for each of their cores, watts; 0 where that was not measured.
@@ -199,7 +217,7 @@ func (h *holdings) add(w *store.Workload) {
 			continue
 		}
 		one := misuse.Holding{Site: w.Site, Owner: w.Owner, Name: w.Name, Partition: w.Partition, Runs: 1, First: from, Last: to}
-		if w.End.IsZero() && !w.Lost && h.periods[i].To.Sub(w.Seen) < 2*gap {
+		if w.End.IsZero() && h.periods[i].To.Sub(w.Seen) < 2*gap {
 			one.Running = 1
 		}
 		if !h.measure(w, &one, seconds, seconds/wall) {

@@ -13,16 +13,17 @@ import (
 )
 
 // EachRun implements [store.Facts]: where there are many rows, from the columns in memory.
-func (c *Catalogue) EachRun(ctx context.Context, f store.Filter, figures []string, next func(*store.Workload)) error {
-	places := make([]int, len(figures))
-	for i, key := range figures {
+func (c *Catalogue) EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error {
+	places := make([]int, len(q.Figures))
+	for i, key := range q.Figures {
 		if places[i] = figure.Index(figure.Runs, key); places[i] < 0 {
 			return fmt.Errorf("read runs: no figure is called %q", key)
 		}
 	}
+	f := q.Filter
 	f.IDs, f.Family = nil, ""
 	if !c.d.indexes {
-		table, err := c.lists.table(ctx)
+		table, err := c.eachTable(ctx, q.Held)
 		if err != nil {
 			return fmt.Errorf("read runs: %w", c.explain(ctx, err))
 		}
@@ -33,16 +34,60 @@ func (c *Catalogue) EachRun(ctx context.Context, f store.Filter, figures []strin
 	}
 	w := &conditions{d: c.d}
 	w.filter(f)
-	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.sql(), w.args...)
+	if q.Held {
+		w.and("(allocated_cores IS NOT NULL OR request_cores IS NOT NULL)")
+	}
+	return c.eachOfRows(ctx, w, places, next)
+}
+
+// eachTable returns the columns in memory; nil if there are few rows or, for few of the runs, if they are not in memory yet.
+func (c *Catalogue) eachTable(ctx context.Context, few bool) (*columns.Table, error) {
+	if rows, _ := c.Held(); few && rows == 0 {
+		return nil, nil
+	}
+	return c.lists.table(ctx)
+}
+
+// eachOfRows passes the rows of the database.
+func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int, next func(*store.Workload)) error {
+	read := []string{"site", "kind", "name", "owner", "account", "partition_name", "command", "state", "qos", "nodes", "exactness",
+		"start_ms", "seen_ms", "until_ms", "submit_ms"}
+	for _, at := range figures {
+		read = append(read, runColumns[at])
+	}
+	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(read, ", ")+" FROM workloads"+w.sql(), w.args...)
 	if err != nil {
 		return fmt.Errorf("read runs: %w", c.explain(ctx, err))
 	}
 	defer rows.Close()
 	for rows.Next() {
-		run, _, err := c.d.scan(rows)
+		var run store.Workload
+		var nodes, exactness string
+		var start, seen, until int64
+		var submit *int64
+		dest := []any{&run.Site, &run.Kind, &run.Name, &run.Owner, &run.Account, &run.Partition, &run.Command, &run.State, &run.QOS, &nodes,
+			&exactness, &start, &seen, &until, &submit}
+		for _, at := range figures {
+			dest = append(dest, run.Row.At(at))
+		}
+		err := rows.Scan(dest...)
+		if err == nil {
+			err = json.Unmarshal([]byte(nodes), &run.Nodes)
+		}
+		if err == nil && exactness != "" {
+			err = json.Unmarshal([]byte(exactness), &run.Exactness)
+		}
 		if err != nil {
 			return fmt.Errorf("read runs: %w", c.explain(ctx, err))
 		}
+		run.Start, run.Seen = timeOf(start), timeOf(seen)
+		if until < waiting {
+			run.End = timeOf(until)
+		}
+		if submit != nil {
+			run.Submit = timeOf(*submit)
+		}
+		c.d.each(&run, c.d.get)
 		next(&run)
 	}
 	return c.explain(ctx, rows.Err())

@@ -47,7 +47,7 @@ func factsEachRun(t *testing.T, c store.Facts) {
 		for i := range list {
 			want = append(want, facts(&list[i]))
 		}
-		must(t, c.EachRun(t.Context(), f, []string{"cpu_seconds", "request_cores"},
+		must(t, c.EachRun(t.Context(), store.RunQuery{Filter: f, Figures: []string{"cpu_seconds", "request_cores"}},
 			func(w *store.Workload) { got = append(got, facts(w)) }))
 		slices.Sort(want)
 		slices.Sort(got)
@@ -55,7 +55,7 @@ func factsEachRun(t *testing.T, c store.Facts) {
 			t.Errorf("%+v:\n%q, want\n%q", f, got, want)
 		}
 	}
-	if err := c.EachRun(t.Context(), store.Filter{}, []string{"nothing"}, func(*store.Workload) {}); err == nil {
+	if err := c.EachRun(t.Context(), store.RunQuery{Figures: []string{"nothing"}}, func(*store.Workload) {}); err == nil {
 		t.Error("a figure that there is not is no error")
 	}
 }
