@@ -318,3 +318,40 @@ func TestRestartBetweenTicks(t *testing.T) {
 	}
 	r.want("both", r.cpu("deployment/shop/cart", "cart-a/app", "shop"), 0.2)
 }
+
+// closable is a control group that panics where it is read after it was closed, as descriptors of another file could be.
+type closable struct {
+	fakeCgroup
+	t      *testing.T
+	closed bool
+}
+
+func (c *closable) Close() error { c.closed = true; return nil }
+func (c *closable) Read(to *sensor.Cgroup) error {
+	if c.closed {
+		c.t.Error("a control group is read after it was closed")
+	}
+	return c.fakeCgroup.Read(to)
+}
+
+// TestWholeOfRenamedPod: a pod that gets its name keeps its control group, which is opened once for all who find it.
+func TestWholeOfRenamedPod(t *testing.T) {
+	whole := &closable{t: t, fakeCgroup: fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupMemoryMax, Anon: 1 << 20, MemoryMax: 64 << 20}}}
+	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {
+		id := workload.Identity{Workload: "pod/u", Part: "c", Owner: "kubernetes", Place: "u/c", Run: "u", Naming: workload.Unnamed}
+		if p.PID > 1 {
+			id = workload.Identity{Workload: "pod/shop/hungry", Part: "main", Owner: "shop", Place: "u/c", Run: "u", Naming: workload.Named}
+		}
+		return Identified{Identity: id, Whole: whole}
+	}})
+	r.tick(0, []sensor.Process{proc(1, 1, second, 0)})
+	r.tick(0, []sensor.Process{proc(1, 1, second, 0), proc(2, 2, second, 0)})
+	r.tick(0, []sensor.Process{proc(1, 1, second, 0), proc(2, 2, second, 0)})
+	r.export()
+	if got := r.values["reckon_workload_limit_memory_bytes|pod/shop/hungry|pod||shop"]; got != 64<<20 {
+		t.Errorf("the limit of the pod is %v", got)
+	}
+	if whole.closed {
+		t.Error("the control group of a pod that lives was closed")
+	}
+}

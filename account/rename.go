@@ -153,9 +153,9 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 		delete(r.byKey, p.key)
 	}
 	from := p.group
-	if k.id.Kind().BarePod() && from.whole != nil && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" &&
-		found.Whole == nil {
-		found.Whole, from.whole.handle = from.whole.handle, nil // the whole is still this one pod
+	if w := from.whole; w != nil && w.handle != nil && (found.Whole == w.handle ||
+		found.Whole == nil && k.id.Kind().BarePod() && workload.PartOfPod(k.id, k.part) == "") {
+		found.Whole, w.handle = w.handle, nil // the whole is still this one pod, and is not closed with its old name
 	}
 	r.leaveGroup(p)
 	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil

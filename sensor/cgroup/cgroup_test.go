@@ -203,6 +203,9 @@ func TestDescriptorsAreGivenBack(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
+	if err := h.Read(new(sensor.Cgroup)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a reading after Close: %v", err)
+	}
 }
 
 func TestReadDoesNotAllocate(t *testing.T) {

@@ -117,6 +117,9 @@ func (h *handle) Rest() bool {
 
 // Read implements [sensor.CgroupHandle].
 func (h *handle) Read(c *sensor.Cgroup) error {
+	if len(h.dirs) == 0 {
+		return fmt.Errorf("read a cgroup: its handle was closed: %w", fs.ErrNotExist)
+	}
 	h.reads++
 	if h.quiet() {
 		h.rested++
