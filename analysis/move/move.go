@@ -308,7 +308,7 @@ func above(limit float64) func(float64) bool { return func(v float64) bool { ret
 func (j *judge) fits(t *Shape, gpus bool) bool {
 	n := &j.Need
 	enough := func(need, has *float64) bool { return need != nil && has != nil && *need <= *has*1.0001 }
-	if !enough(n.Cores, t.Cores) || !enough(n.Memory, t.Memory) || t.Nodes < n.Nodes {
+	if !enough(n.Cores, t.Cores) || !enough(n.Memory, t.Memory) || max(t.Nodes, 1) < n.Nodes {
 		return false
 	}
 	if gpus && at(n.GPUs, above(0)) && !enough(n.GPUs, t.GPUs) {

@@ -412,6 +412,24 @@ export interface FindingList {
   looked: string | null;
   owners?: FindingOwner[];
 }
+export interface MoveList {
+  moves: {
+    name: string;
+    site: string;
+    from: string;
+    to_site?: string;
+    to: string;
+    rule: string;
+    why: string;
+    freed_core_hours?: number;
+    freed_gpu_hours?: number;
+    wait_here_seconds: Num;
+    wait_there_seconds: Num;
+    wait_there_runs: number;
+    unknown: string[];
+    text?: string;
+  }[];
+}
 export interface Me {
   name: string;
   role: string;

@@ -25,6 +25,7 @@ import { wordsOf } from "../lib/todo";
 import type {
   Advice,
   FindingList,
+  MoveList,
   Num,
   Usage,
   UsageList,
@@ -92,6 +93,9 @@ function One({ name, r }: { name: string; r: Range }) {
   const found = useAsk<FindingList>(
     ready && has("findings") ? "/api/reckon/v1/findings?" + q({ limit: "200" }) : null,
   );
+  const moves = useAsk<MoveList>(
+    ready && me.value && has("move") ? "/api/reckon/v1/move?" + q(asked(r)) : null,
+  );
   return (
     <>
       <h1>
@@ -137,6 +141,11 @@ function One({ name, r }: { name: string; r: Range }) {
                   )}
                 </div>
               </Section>
+              {moves.data && moves.data.moves.length > 0 && (
+                <Section title="Would suit another partition better">
+                  <Moves list={moves.data.moves} />
+                </Section>
+              )}
               <Section title="Next time, request">
                 {works.data && <Next list={works.data.workloads} />}
               </Section>
@@ -336,6 +345,31 @@ function Found({ d, name }: { d: FindingList; name: string }) {
             <a href={"/findings?" + new URLSearchParams({ owner: name, rule: g.title })}>
               evidence
             </a>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Work that should run elsewhere: where, why, what it would wait and what becomes free. */
+function Moves({ list }: { list: MoveList["moves"] }) {
+  return (
+    <ul class="todo">
+      {list.map((m) => (
+        <li>
+          <span class="w">
+            {clean(m.name)}: {clean(m.from)} → {clean(m.to)}
+            {m.to_site !== m.site && ` of ${clean(m.to_site ?? "")}`}
+          </span>
+          <div class="d">
+            <span class="wrap">{clean(m.why)}</span> · waits{" "}
+            <Q v={m.wait_here_seconds} unit="seconds" /> here,{" "}
+            <Q v={m.wait_there_seconds} unit="seconds" /> there ({m.wait_there_runs} jobs) · frees{" "}
+            {human(m.freed_core_hours ?? null, "count")} core-hours
+            {(m.freed_gpu_hours ?? 0) > 0 &&
+              ` and ${human(m.freed_gpu_hours ?? null, "count")} GPU-hours`}{" "}
+            a month · not known: <span class="wrap">{clean(m.unknown.join("; "))}</span>
           </div>
         </li>
       ))}
