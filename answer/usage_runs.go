@@ -293,12 +293,16 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		}
 	}
 	d.boundOwners()
-	keys := slices.SortedFunc(maps.Keys(d.rows), func(a, b usageKey) int { return a.compare(&b) })
+	keys := make([]*usageKey, 0, len(d.rows))
+	for k := range d.rows {
+		keys = append(keys, &k)
+	}
+	slices.SortFunc(keys, (*usageKey).compare)
 	for _, k := range keys {
-		row := d.rows[k]
-		if m := d.machines[k.only([]int{dimSite, dimNode})]; m != nil && slices.Contains(d.by, dimNode) {
+		row := d.rows[*k]
+		if m := d.machines[d.machine(*k)]; m != nil && slices.Contains(d.by, dimNode) {
 			row.Capacity = *m
-		} else if n := c.of(k); n != nil {
+		} else if n := c.of(*k); n != nil {
 			row.Capacity = n.Capacity
 		}
 		row.CapacityShare = ratio(row.CPUSeconds, row.CoreSeconds)
@@ -339,6 +343,15 @@ func (d *divided) stamp(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
+// machine is the key with the node and, where sites are told apart, the site.
+func (d *divided) machine(k usageKey) usageKey {
+	out := k.only([]int{dimNode})
+	if slices.Contains(d.by, dimSite) {
+		out.of[dimSite] = k.of[dimSite]
+	}
+	return out
+}
+
 // ofNodes reads the hours of nodes.
 func (d *divided) ofNodes(ctx context.Context, u *Usage) error {
 	rows, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: d.q.Since, To: d.q.Until, Span: store.Span(d.q.Span),
@@ -346,7 +359,12 @@ func (d *divided) ofNodes(ctx context.Context, u *Usage) error {
 	for i := range rows {
 		k := usageKey{from: d.stamp(rows[i].At)}
 		k.of[dimSite], k.of[dimNode] = rows[i].Site, rows[i].Node
-		d.hours[k], d.machines[k] = &rows[i].Used, &rows[i].Capacity
+		d.hours[k] = &rows[i].Used
+		if at := d.machine(k); d.machines[at] == nil {
+			d.machines[at] = &rows[i].Capacity
+		} else {
+			figure.Add(d.machines[at], &rows[i].Capacity)
+		}
 	}
 	return err
 }
@@ -396,7 +414,7 @@ func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
 	k = k.only(d.by)
 	r := d.rows[k]
 	if r == nil {
-		r = &wire.Usage{}
+		r = &wire.Usage{UsageFigures: part}
 		for _, n := range d.by {
 			*usageField(r, n) = k.of[n]
 		}
@@ -405,6 +423,7 @@ func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
 			r.From = &at
 		}
 		d.rows[k] = r
+		return
 	}
 	figure.Add(&r.UsageFigures, &part)
 }
@@ -479,11 +498,14 @@ func (d *divided) boundOwners() {
 		on[at] = append(on[at], k)
 	}
 	for _, keys := range on {
+		if len(keys) <= ownersOfNode {
+			continue
+		}
 		slices.SortFunc(keys, func(a, b usageKey) int {
 			return cmp.Or(cmp.Compare(orZero(d.rows[b].CPUSeconds), orZero(d.rows[a].CPUSeconds)),
 				cmp.Compare(a.of[dimOwner], b.of[dimOwner]))
 		})
-		for _, k := range keys[min(len(keys), ownersOfNode):] {
+		for _, k := range keys[ownersOfNode:] {
 			r := d.rows[k]
 			delete(d.rows, k)
 			k.of[dimOwner] = "other"

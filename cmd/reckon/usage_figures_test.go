@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"reckon/figure"
 	"reckon/internal/term"
@@ -47,5 +48,27 @@ func TestUsageFigures(t *testing.T) {
 	}
 	if _, err := usageFigure("moon"); err == nil || !strings.Contains(err.Error(), "io-wait") {
 		t.Errorf("an unknown figure: %v", err)
+	}
+}
+
+// TestHoursOfTheWeek: of imported time the hours of the week are the mean of the cores allocated, for each owner the largest first;
+// an hour that came twice counts twice in the mean.
+func TestHoursOfTheWeek(t *testing.T) {
+	f := func(v float64) *float64 { return &v }
+	monday := time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)
+	row := func(owner string, hour int, held float64) client.Usage {
+		at := monday.Add(time.Duration(hour) * time.Hour)
+		return client.Usage{From: &at, Owner: owner, UsageFigures: client.UsageFigures{HeldCoreSeconds: f(held), CPUSeconds: f(1)}}
+	}
+	list := client.UsageList{By: []string{"owner"}, Span: "hour-of-week", Since: time.Date(2025, 6, 2, 0, 0, 0, 0, time.UTC),
+		Until: time.Date(2025, 6, 16, 0, 0, 0, 0, time.UTC), Rows: []client.Usage{row("bob", 0, 3600*8), row("alice", 25, 3600*64), row("alice", 26, 3600*32)}}
+	var out strings.Builder
+	if err := printWeek(term.Screen{Writer: &out, Width: 100}, list, false, 1); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if !strings.HasPrefix(lines[0], "Mean of the cores allocated") || !strings.HasSuffix(lines[1], "  alice") || strings.Join(strings.Fields(lines[3])[:4], " ") != "Tue - 32 16" ||
+		!strings.Contains(out.String(), "1 more: --limit 2") {
+		t.Errorf("%s", out.String())
 	}
 }

@@ -234,15 +234,17 @@ func TestProjects(t *testing.T) {
 func TestOwnersOfNodes(t *testing.T) {
 	s := pipeline.Run(t, simulate.Config{Seed: 3, Nodes: 4}, 5*time.Hour, pipeline.Coarse)
 	q := client.UsageQuery{Since: s.Now.Add(-5 * time.Hour), Until: s.Now, Span: "whole", By: []string{"node"}}
-	nodes := map[string]float64{}
+	nodes, up := map[string]float64{}, map[string]float64{}
 	for _, r := range s.Usage(q).Rows {
-		nodes[r.Node] = *r.CPUSeconds
+		nodes[r.Node], up[r.Node] = *r.CPUSeconds, *r.UpSeconds
 	}
 	for _, more := range []string{"owner", "size", "kind", "length"} {
 		q.By = []string{"node", more}
 		sums := map[string]float64{}
 		for _, r := range s.Usage(q).Rows {
-			sums[r.Node] += orNone(r.CPUSeconds)
+			if sums[r.Node] += orNone(r.CPUSeconds); orNone(r.UpSeconds) != up[r.Node] {
+				t.Errorf("by %v: %s was up for %g s, want %g", q.By, r.Node, orNone(r.UpSeconds), up[r.Node])
+			}
 		}
 		for n, want := range nodes {
 			if math.Abs(sums[n]-want) > 1e-6*want {
