@@ -36,7 +36,8 @@ type moveShapes struct {
 
 // movePlace is what runs tell of a shape.
 type movePlace struct {
-	names         []string     // of its nodes
+	names         []string // of its nodes
+	in            map[string]bool
 	taken         [][2]float64 // core- and GPU-seconds of each hour
 	waits         [][3]float64 // cores, GPUs and seconds of each job that began in the last 30 days
 	runs, wholes  int          // with a known allocation; those that hold whole nodes
@@ -49,6 +50,7 @@ type moveNode struct {
 	vendor                         string
 	fast                           *bool
 	measured                       bool // how busy its GPUs are
+	counted                        bool // its batch system says how many it has
 	partitions                     []string
 }
 
@@ -126,6 +128,7 @@ func (g *moving) readNodes(ctx context.Context) error {
 			if b.GPUs == nil && b.Cores != nil {
 				n.gpus = new(float64) // it lists what it has
 			}
+			n.counted = orZero(b.GPUs) > 0
 		}
 		if x.InterconnectBytes != nil {
 			n.fast = new(true)
@@ -133,9 +136,7 @@ func (g *moving) readNodes(ctx context.Context) error {
 	}
 	return g.Views.GPUNodes(ctx, g.from, g.until, func(x query.NodeGPUs) {
 		n := g.node(x.Site, x.Node)
-		if x.Devices > 0 && (x.Node == "" || !slices.ContainsFunc(list, func(l wire.Node) bool {
-			return l.Site == x.Site && l.Node == x.Node && l.Batch != nil && orZero(l.Batch.GPUs) > 0
-		})) {
+		if !n.counted {
 			n.gpus = new(orZero(n.gpus) + x.Devices)
 		}
 		n.vendor, n.gpuMemory = cmp.Or(x.Vendor, n.vendor), cmp.Or(x.MemoryBytes, n.gpuMemory)
@@ -181,10 +182,13 @@ func (g *moving) shape(k shapeKey) int {
 // join counts a node to a shape, unless the file says how many there are, and takes what is known of it.
 func (g *moving) join(i int, name string) {
 	s, p := &g.shapes[i], &g.places[i]
-	if name == "" || slices.Contains(p.names, name) {
+	if name == "" || p.in[name] {
 		return
 	}
-	p.names = append(p.names, name)
+	if p.in == nil {
+		p.in = map[string]bool{}
+	}
+	p.names, p.in[name] = append(p.names, name), true
 	if f := g.file[[2]string{s.Site, s.Partition}]; f == nil || f.Nodes == 0 {
 		s.Nodes++
 	}
@@ -311,7 +315,7 @@ func (g *moving) busy(s int) *float64 {
 	for t := range g.places {
 		names, both := g.places[t].names, 0.0
 		for _, n := range names {
-			if slices.Contains(g.places[s].names, n) {
+			if g.shapes[t].Site == x.Site && g.places[s].in[n] {
 				both++
 			}
 		}
