@@ -14,7 +14,7 @@ import (
 // graph: the knowledge graph has each object that kubectl lists, under its UID, and no other; the figures and the forecast of a Deployment
 // are found by following links from its name.
 func (b *bed) graph(t *testing.T) {
-	kinds := map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "ReplicaSet": true, "Job": true, "CronJob": true, "Pod": true, "Node": true}
+	kinds := map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "ReplicaSet": true, "Job": true, "CronJob": true, "JobSet": true, "Pod": true, "Node": true}
 	rows := func(query string) (out []map[string]string, err error) {
 		text, err := b.reckon("graph", "query", "PREFIX rk: <urn:reckon:ns#> "+query, "--format", "json")
 		if err != nil {
@@ -38,7 +38,7 @@ func (b *bed) graph(t *testing.T) {
 		return out, nil
 	}
 	b.until(3*time.Minute, "a graph that equals the cluster", func() string {
-		text, err := b.command(30*time.Second, "", "kubectl", "get", "deployments,statefulsets,daemonsets,replicasets,jobs,cronjobs,pods,nodes", "-A", "-o", "json")
+		text, err := b.command(30*time.Second, "", "kubectl", "get", "deployments,statefulsets,daemonsets,replicasets,jobs,cronjobs,jobsets,pods,nodes", "-A", "-o", "json")
 		if err != nil {
 			return text
 		}
