@@ -27,16 +27,14 @@ func (b *Builder) Ready(ctx context.Context) error {
 const (
 	historyGone    = 2 * time.Hour
 	historyOverlap = time.Hour
-	// historyStep is how far behind a stretch the next sample of a counter may be that counts
-	// what was used in it: accounting is read once a day.
+	// historyStep is how far behind a stretch the next sample of a counter may be that counts what was used in it: accounting is read
+	// once a day.
 	historyStep = 25 * time.Hour
 )
 
-// History takes stretches of time into the catalogue that got samples after they were
-// taken in. Ready was called before those came. Only these stretches are read, and the
-// workloads in them that began before; the stretches are in order, and hold all time between
-// a new sample of a counter and the one before it. gone are workloads that
-// are no more, or not in all their runs.
+// History takes stretches of time into the catalogue that got samples after they were taken in. Ready was called before those came. Only
+// these stretches are read, and the workloads in them that began before; the stretches are in order, and hold all time between a new
+// sample of a counter and the one before it. gone are workloads that are no more, or not in all their runs.
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,8 +171,8 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 // wider is from when to when a workload is known to have lived.
 type wider struct{ from, to time.Time }
 
-// unmarked is a catalogue whose watermark stays. It does not take rows of workloads of
-// which it knows more than the stretch of time that made them: those are in wider.
+// unmarked is a catalogue whose watermark stays. It does not take rows of workloads of which it knows more than the stretch of time that
+// made them: those are in wider.
 type unmarked struct {
 	store.Catalogue
 	oldest time.Time // of the series
@@ -221,8 +219,8 @@ func forget(ctx context.Context, c store.Catalogue, runs []store.Run) error {
 
 func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
 
-// Workloads implements store.Catalogue. A workload that is looked for by its id, to take its
-// start over, is not found where the series hold its start: it may be an earlier one now.
+// Workloads implements store.Catalogue. A workload that is looked for by its id, to take its start over, is not found where the series
+// hold its start: it may be an earlier one now.
 func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, f)
 	if len(f.IDs) > 0 {

@@ -11,9 +11,9 @@ import (
 	"reckon/store"
 )
 
-// historyPass makes the hours of imported time in one pass, in order of time: all its samples are there. The last sample of each
-// series is carried on, so that what was counted in a gap is added to the hours of the gap, and no hour is read again for it.
-// Hours are written once nothing is likely to be added to them, and what still is, at the end: each is written twice at most.
+// historyPass makes the hours of imported time in one pass, in order of time: all its samples are there. The last sample of each series
+// is carried on, so that what was counted in a gap is added to the hours of the gap, and no hour is read again for it. Hours are written
+// once nothing is likely to be added to them, and what still is, at the end: each is written twice at most.
 type historyPass struct {
 	r            *roller
 	progress     func(text string)
@@ -34,8 +34,8 @@ type hourRows struct {
 }
 
 const (
-	// historyBack is how far back what is counted may be added to an hour before it is written, and for how long the last
-	// sample of a series is carried at least: accounting has one a day.
+	// historyBack is how far back what is counted may be added to an hour before it is written, and for how long the last sample of a
+	// series is carried at least: accounting has one a day.
 	historyBack = historyStep
 	// historyRows is the number of rows that are written together.
 	historyRows = 50_000
@@ -62,7 +62,12 @@ func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) err
 	if err := h.settle(ctx, to, 1); err != nil {
 		return err
 	}
-	return h.addLate(ctx)
+	if len(h.late.use)+len(h.late.nodes) == 0 {
+		return nil
+	}
+	late := h.late
+	h.late = hourRows{}
+	return h.r.out.AddHours(ctx, from, to, late.use, late.nodes)
 }
 
 // slice reads some hours of a range.
@@ -82,20 +87,10 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 	}
 	use, nodes := p.rows()
 	h.r.rolled = h.r.rolled || len(use) > 0
-	late := func(t time.Time) bool { return t.Before(h.written) }
-	for i := range use {
-		if late(use[i].At) {
-			h.late.use = append(h.late.use, use[i])
-		}
-	}
-	for i := range nodes {
-		if late(nodes[i].At) {
-			h.late.nodes = append(h.late.nodes, nodes[i])
-		}
-	}
-	h.late = hourRows{joined(h.late.use), joinedNodes(h.late.nodes)}
-	h.open.use = joined(append(h.open.use, slices.DeleteFunc(use, func(u store.Use) bool { return late(u.At) })...))
-	h.open.nodes = joinedNodes(append(h.open.nodes, slices.DeleteFunc(nodes, func(u store.NodeUse) bool { return late(u.At) })...))
+	made := hourRows{use, nodes}
+	h.late.take(&made, func(t time.Time) bool { return t.Before(h.written) })
+	h.open.take(&made, func(time.Time) bool { return true })
+	h.late, h.open = h.late.joined(), h.open.joined()
 	return nil
 }
 
@@ -112,10 +107,13 @@ func (h *historyPass) settle(ctx context.Context, to time.Time, rows int) error 
 	}
 	h.ready.take(&h.late, func(t time.Time) bool { return !t.Before(h.from) })
 	h.r.changedSince(h.from)
-	err := h.r.out.ReplaceHours(ctx, h.from, to, joined(h.ready.use), joinedNodes(h.ready.nodes))
+	made := h.ready.joined()
+	err := h.r.out.ReplaceHours(ctx, h.from, to, made.use, made.nodes)
 	h.from, h.ready = to, hourRows{}
 	return err
 }
+
+func (r hourRows) joined() hourRows { return hourRows{joined(r.use), joinedNodes(r.nodes)} }
 
 // take moves rows of some times over from others.
 func (r *hourRows) take(from *hourRows, of func(time.Time) bool) {
@@ -131,30 +129,6 @@ func (r *hourRows) take(from *hourRows, of func(time.Time) bool) {
 		}
 		return of(u.At)
 	})
-}
-
-// addLate adds what was found out of hours after they were written, a day at a time.
-func (h *historyPass) addLate(ctx context.Context) error {
-	for len(h.late.use)+len(h.late.nodes) > 0 {
-		var first time.Time
-		for i := range h.late.use {
-			if first.IsZero() || h.late.use[i].At.Before(first) {
-				first = h.late.use[i].At
-			}
-		}
-		for i := range h.late.nodes {
-			if first.IsZero() || h.late.nodes[i].At.Before(first) {
-				first = h.late.nodes[i].At
-			}
-		}
-		next := first.Truncate(24 * time.Hour).Add(24 * time.Hour)
-		var day hourRows
-		day.take(&h.late, func(t time.Time) bool { return t.Before(next) })
-		if err := h.r.out.AddHours(ctx, first, next, day.use, day.nodes); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // carried returns the last sample of a series before a time, as far as it is carried on.

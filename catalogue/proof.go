@@ -183,10 +183,11 @@ func (b *Builder) settle(ctx context.Context, now time.Time) error {
 func (v *verifier) slice(ctx context.Context, from, to time.Time) error {
 	v.b.mu.Lock()
 	defer v.b.mu.Unlock()
-	use, nodes, from, err := v.b.roll.derive(ctx, from, to, v.oldest, lookAround)
+	p, from, err := v.b.roll.passOver(ctx, from, to, v.oldest, lookAround)
 	if err != nil {
 		return err
 	}
+	use, nodes := p.rows()
 	return v.compare(ctx, from, to, use, nodes)
 }
 

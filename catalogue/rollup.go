@@ -18,16 +18,15 @@ import (
 )
 
 const (
-	// lookAround is how far beyond an hour samples are read, so that what was counted
-	// between two samples on both sides of its end is split between the two hours.
+	// lookAround is how far beyond an hour samples are read, so that what was counted between two samples on both sides of its end is
+	// split between the two hours.
 	lookAround = 5 * time.Minute
 	// settled is how long after its end an hour is made a last time.
 	settled = 2 * lookAround
 	// lookBack is how far back the sample before a gap is looked for.
 	lookBack = 7 * 24 * time.Hour
-	// beforeWatch is how much older than its first sample a workload may be for what it
-	// had used by then to be spread over that time; of an older one, history begins with
-	// the first sample, since nobody knows when it used what.
+	// beforeWatch is how much older than its first sample a workload may be for what it had used by then to be spread over that time; of
+	// an older one, history begins with the first sample, since nobody knows when it used what.
 	beforeWatch = 24 * time.Hour
 	rollSlice   = 6 * time.Hour
 	// fewGaps is the number of series of which the sample before the last minutes is looked for one by one.
@@ -35,10 +34,9 @@ const (
 	rollKey = "rollups"
 )
 
-// roller makes roll-ups of whole hours. An hour depends on nothing but the series and
-// the catalogue's rows, so that making it again changes nothing: what a counter
-// counted between two samples is spread evenly over the time between them, so that the
-// hours of a workload sum up to its counters, whatever was lost in between.
+// roller makes roll-ups of whole hours. An hour depends on nothing but the series and the catalogue's rows, so that making it again
+// changes nothing: what a counter counted between two samples is spread evenly over the time between them, so that the hours of a
+// workload sum up to its counters, whatever was lost in between.
 type roller struct {
 	q      storage.Queryable
 	cat    store.Catalogue
@@ -76,8 +74,8 @@ func (r *roller) noteLate(t time.Time) {
 	}
 }
 
-// changed has hours made again in which a run of a batch system held something otherwise than
-// was known when they were made: one that is new, or of which only now is known when it ended.
+// changed has hours made again in which a run of a batch system held something otherwise than was known when they were made: one that is
+// new, or of which only now is known when it ended.
 func (r *roller) changed(a *account, w *store.Workload) {
 	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
 		return
@@ -108,9 +106,8 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 }
 
-// make makes the hours from one time to another, and those before that a gap reaches
-// back into. Samples are read as far ahead as the next one may be that counts what was used. It
-// returns the time of the newest one, milliseconds.
+// make makes the hours from one time to another, and those before that a gap reaches back into. Samples are read as far ahead as the next
+// one may be that counts what was used. It returns the time of the newest one, milliseconds.
 func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
 	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
 	if err != nil {
@@ -120,17 +117,6 @@ func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead tim
 	r.rolled = r.rolled || len(use) > 0
 	r.changedSince(from)
 	return p.newest, r.out.ReplaceHours(ctx, from, to, use, nodes)
-}
-
-// derive is what make writes, and from which hour on.
-func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) ([]store.Use, []store.NodeUse, time.Time,
-	error) {
-	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
-	if err != nil {
-		return nil, nil, from, err
-	}
-	use, nodes := p.rows()
-	return use, nodes, from, nil
 }
 
 // passOver reads the hours from one time to another, and those before that a gap reaches back into.
@@ -215,8 +201,8 @@ func rollSlot(n *series.Labels) (slot, bool) {
 // ofNode reports whether the series of a slot are of a node and not of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
-// gap is a sample before which there is none of its series in reach, or one from before the
-// node is known to be watched, or of the machine that had its name before.
+// gap is a sample before which there is none of its series in reach, or one from before the node is known to be watched, or of the
+// machine that had its name before.
 type gap struct {
 	labels labels.Labels
 	t      int64
@@ -293,9 +279,8 @@ func (p *pass) counted(t0, t int64, amount float64) {
 	}
 }
 
-// close finds the sample before each gap and spreads what was counted in between. What began
-// before the first look at its node is not spread: nobody knows when it was used, and of the
-// time before that look nothing else is known, the capacity of the machine included.
+// close finds the sample before each gap and spreads what was counted in between. What began before the first look at its node is not
+// spread: nobody knows when it was used, and of the time before that look nothing else is known, the capacity of the machine included.
 func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reach, oldest time.Time) error {
 	back := later(reach.Add(-lookBack), oldest)
 	before := map[uint64]point{} // the last sample of each series

@@ -16,6 +16,7 @@ import (
 	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // hold takes over what was spread as the request of a workload on a node.
@@ -65,7 +66,6 @@ type runFacts map[string][]point
 
 // allocations books what the runs of batch systems were given.
 func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
-	p.batch = len(runs) > 0
 	for group := range slices.Chunk(runs, rereadTogether) {
 		facts, err := schedulerFacts(ctx, q, group)
 		if err != nil {
@@ -74,6 +74,7 @@ func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*sto
 		for _, w := range group {
 			k := key{w.Site, w.ID}
 			p.learnRun(k, w)
+			p.batch = p.batch || workload.Kind(w.Kind).Scheduled() || len(facts[k]) > 0
 			p.allocate(k, w, facts[k])
 		}
 	}

@@ -201,13 +201,13 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 		return err
 	}
 	var runs []*store.Workload // of batch systems
-	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), workload.Words(workload.Of(workload.Kind.Scheduled)),
+	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), workload.Words(workload.Of(workload.Kind.Batch)),
 		func(w *store.Workload) {
 			if !w.Began() {
 				return
 			}
 			p.begun(w)
-			if workload.Kind(w.Kind).Scheduled() {
+			if workload.Kind(w.Kind).Batch() { // accounting may say what was given to jobs of any batch system
 				run := *w
 				runs = append(runs, &run)
 			}
@@ -326,7 +326,7 @@ func (p *pass) learn(k key, f fact) {
 // learnRun does so from a row. The owner of a job is that of its row: a node may know a number only.
 func (p *pass) learnRun(k key, w *store.Workload) {
 	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
-	if w.Owner != "" && workload.Kind(w.Kind).Scheduled() {
+	if w.Owner != "" && workload.Kind(w.Kind).Batch() {
 		have := p.facts[k]
 		have.owner = w.Owner
 		p.facts[k] = have

@@ -38,9 +38,6 @@ var _ api.Import = (*imports)(nil)
 func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if o.Format == "waggle" {
-		return i.waggle(ctx, o, next)
-	}
 	settings := importer.Options{Store: i.series, Dir: i.dir, Site: o.Site, Force: o.Force, Batch: o.Batch}
 	if settings.Site == "" {
 		settings.Site = i.site
@@ -60,44 +57,14 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 		return client.ImportResult{}, err
 	}
 	im := importer.New(settings)
-	var broken error
-	for broken == nil {
-		name, in, err := next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if broken = err; err != nil {
-			break
-		}
-		if o.Format == "sacct" {
-			broken = im.Sacct(ctx, name, in)
-		} else {
-			broken = im.Sonar(ctx, name, in)
-		}
+	read, finish := im.Sonar, im.Finish
+	switch o.Format {
+	case "sacct":
+		read = im.Sacct
+	case "waggle": // nothing of it is a workload, so that the catalogue does not change
+		w := waggle.NewImporter(i.series, settings.Site, time.Now())
+		read, finish = w.Read, w.Finish
 	}
-	if !i.leaves { // what was read before something broke is written, and known when it comes again
-		ctx = context.WithoutCancel(ctx)
-	} else if ctx.Err() != nil {
-		return client.ImportResult{}, ctx.Err()
-	}
-	got, err := im.Finish(ctx)
-	if err = errors.Join(broken, err); err != nil && len(got.Ranges) == 0 {
-		return client.ImportResult{}, err
-	}
-	rows, historyErr := i.builder.History(ctx, got.Ranges, got.Gone...)
-	if err = errors.Join(err, historyErr); err == nil {
-		err = im.Done()
-	}
-	return result(got, rows), err
-}
-
-// waggle imports what the data API of Waggle answered. Nothing of it is a workload, so the catalogue does not change.
-func (i *imports) waggle(ctx context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult, error) {
-	site := o.Site
-	if site == "" {
-		site = i.site
-	}
-	im := waggle.NewImporter(i.series, site, time.Now())
 	var broken error
 	for broken == nil {
 		name, in, err := next()
@@ -105,27 +72,24 @@ func (i *imports) waggle(ctx context.Context, o client.ImportOptions, next func(
 			break
 		}
 		if broken = err; err == nil {
-			broken = im.Read(ctx, name, in)
+			broken = read(ctx, name, in)
 		}
 	}
-	got, err := im.Finish(context.WithoutCancel(ctx))
-	return result(got, 0), errors.Join(broken, err)
-}
-
-func result(r importer.Result, rows int) client.ImportResult {
-	out := client.ImportResult{
-		Files: r.Files, Unread: r.Unread, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured,
-		Waiting:    r.Waiting,
-		Heartbeats: r.Heartbeats, Refused: r.Refused,
-		Workloads: r.Workloads, Samples: r.Samples, Rows: rows, BadCount: r.BadCount, Bad: []client.ImportBad{}, BadFields: r.BadFields,
+	if !i.leaves { // what was read before something broke is written, and known when it comes again
+		ctx = context.WithoutCancel(ctx)
+	} else if ctx.Err() != nil {
+		return client.ImportResult{}, ctx.Err()
 	}
-	if !r.From.IsZero() {
-		out.From, out.To = &r.From, &r.To
+	got, err := finish(ctx)
+	if err = errors.Join(broken, err); err != nil && len(got.Ranges) == 0 {
+		return client.ImportResult{}, err
 	}
-	for _, b := range r.Bad {
-		out.Bad = append(out.Bad, client.ImportBad{File: b.File, Line: b.Line, Error: b.Err, Count: b.Count})
+	rows, historyErr := i.builder.History(ctx, got.Ranges, got.Gone...)
+	if err = errors.Join(err, historyErr); err == nil {
+		err = im.Done()
 	}
-	return out
+	got.Rows = rows
+	return got.ImportResult, err
 }
 
 // ImportFiles imports into a data directory that no server has open.

@@ -245,6 +245,9 @@ func printNext(g *globals, list []client.NextFigure) error {
 	t := term.TableOf("FIGURE|MEDIAN:r|90 % OF RUNS:r|ERROR:r|RUNS:r")
 	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_needed_peak_bytes": "memory needed, peak",
 		"memory_peak_bytes": "memory peak, with page cache", "energy_joules": "energy"}
+	if !slices.ContainsFunc(list, func(n client.NextFigure) bool { return n.Figure == "memory_needed_peak_bytes" }) {
+		words["memory_peak_bytes"] = "memory peak" // accounting and sonar sample resident memory, which has none
+	}
 	for _, n := range list {
 		between := "too few runs"
 		if n.Runs >= 3 {

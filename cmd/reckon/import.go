@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,11 +11,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,20 +28,21 @@ import (
 func newImport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Import the history that sonar, sacct or Waggle wrote",
+		Short: "Import the history that sonar, a batch system or Waggle wrote",
 		Long: `import takes what other programs have written about the past, so that jobs, job, usage
 and everything else answer about it too. Imported data is kept regardless of the
 retention.
 
 Input that was imported before adds nothing, also in part: a file that has grown is
 imported again as a whole. What reckon itself measured is not counted twice. Lines that
-cannot be parsed are counted and listed; the rest is imported. Accounting of PBS, Grid
-Engine and LSF is not read.`,
+cannot be parsed are counted and listed; the rest is imported.`,
 		Example: `  reckon import sonar /var/log/sonar
   sacct -aP -S 2023-01-01 -o ALL > jobs.txt; reckon import sacct jobs.txt`,
 		Args: cobra.NoArgs,
 	}
-	site := newImportSite()
+	site := pflag.NewFlagSet("", pflag.ContinueOnError) // flags that all imports take
+	site.String("site", "", "site (cluster) of input that names none")
+	site.Bool("force-site", false, "take --site for all input, also for what names a cluster")
 	cmd.AddCommand(newImportSonar(g, site), newImportSacct(g, site), newImportWaggle(g, site), newImportMetricSet(g))
 	return cmd
 }
@@ -57,75 +53,63 @@ type importFlags struct {
 	format *choice
 }
 
-// importSite is the site of imported data: flags that all imports take.
-type importSite struct {
-	name  string
-	force bool
-	flags *pflag.FlagSet
-}
-
-func newImportSite() *importSite {
-	s := &importSite{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
-	s.flags.StringVar(&s.name, "site", "", "site (cluster) of input that names none")
-	s.flags.BoolVar(&s.force, "force-site", false, "take --site for all input, also for what names a cluster")
-	return s
-}
-
-func (f *importFlags) register(g *globals, cmd *cobra.Command, site *importSite) {
-	site.flags.VisitAll(func(flag *pflag.Flag) {
-		take(cmd, flag, func() { f.Site, f.Force = site.name, site.force })
+// importCommand completes the command of a format. site and force are set by flags that all formats share.
+func importCommand(g *globals, shared *pflag.FlagSet, name string, cmd *cobra.Command) (*cobra.Command, *importFlags) {
+	f := &importFlags{ImportOptions: client.ImportOptions{Format: name}}
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) }
+	shared.VisitAll(func(flag *pflag.Flag) {
+		take(cmd, flag, func() {
+			f.Site, f.Force = shared.Lookup("site").Value.String(), shared.Lookup("force-site").Value.String() == "true"
+		})
 	})
 	g.shared.word(cmd, "data", &f.data)
 	f.format = g.shared.format(cmd, "text", "json")
+	return cmd, f
 }
 
-func newImportSonar(g *globals, site *importSite) *cobra.Command {
-	f := &importFlags{ImportOptions: client.ImportOptions{Format: "sonar"}}
-	cmd := &cobra.Command{
+func newImportSonar(g *globals, site *pflag.FlagSet) *cobra.Command {
+	cmd, f := importCommand(g, site, "sonar", &cobra.Command{
 		Use:   "sonar PATH...",
 		Short: "Import what sonar wrote: CSV of every release, JSON, trees of them",
 		Long: `sonar takes files and directories of sonar: its CSV, untagged as of the first releases
 or tagged, and its JSON of types sample, sysinfo, job and cluster, plain or gzip. "-" is
-standard input. Files are taken in the order of their first reading.
+standard input. Files are taken in the order of their names.
 
 Jobs with epoch 0 are those of the batch system, others are process groups of one node.
 Older CSV names no epoch: with --batch its jobs are those of the batch system.`,
 		Example: `  reckon import sonar /data/sonar/fox.educloud.no
   reckon import sonar --site ml --data /var/lib/reckon 2023/
   reckon import sonar --batch --site saga saga-2023.csv.gz`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
-	}
-	f.register(g, cmd, site)
+	})
 	cmd.Flags().BoolVar(&f.Batch, "batch", false, "jobs of CSV without an epoch are those of the batch system")
 	return cmd
 }
 
-func newImportSacct(g *globals, site *importSite) *cobra.Command {
-	f := &importFlags{ImportOptions: client.ImportOptions{Format: "sacct"}}
-	cmd := &cobra.Command{
-		Use:   "sacct PATH...",
-		Short: "Import an export of Slurm's accounting",
+func newImportSacct(g *globals, site *pflag.FlagSet) *cobra.Command {
+	cmd, f := importCommand(g, site, "sacct", &cobra.Command{
+		Use:     "sacct PATH...",
+		Aliases: []string{"accounting", "pbs", "sge", "lsf"},
+		Short:   "Import the accounting of Slurm, PBS, Grid Engine or LSF",
 		Long: `sacct takes the text that sacct writes with --parsable or --parsable2, with | or ^ between
 the fields, with the names of the fields in the first line or without: --fields then
-names them (without it, the fields that sonar asks for). "-" is standard input.
+names them (without it, the fields that sonar asks for), or the JSON of sacct --json.
+"-" is standard input. The accounting logs of PBS Professional, OpenPBS and Torque, of Grid
+Engine and of LSF (lsb.acct) are recognised by what they contain.
 
-Usage from sacct is taken for jobs that no agent measured.`,
+Usage from accounting is taken for jobs that no agent measured.`,
 		Example: `  sacct -aP -S 2023-01-01 -o ALL | reckon import sacct -
   reckon import sacct --zone Europe/Oslo jobs.txt
+  reckon import pbs --site cedar /var/spool/pbs/server_priv/accounting
   reckon import sacct --fields JobID,JobIDRaw,User,State,Submit,Start,End old.txt`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
-	}
-	f.register(g, cmd, site)
+	})
 	cmd.Flags().StringVar(&f.Fields, "fields", "", "names of the columns, for an export without them")
 	cmd.Flags().StringVar(&f.Zone, "zone", "", "time zone of the times in it, such as Europe/Oslo (default that of the server)")
 	return cmd
 }
 
-func newImportWaggle(g *globals, site *importSite) *cobra.Command {
-	f := &importFlags{ImportOptions: client.ImportOptions{Format: "waggle"}}
-	cmd := &cobra.Command{
+func newImportWaggle(g *globals, site *pflag.FlagSet) *cobra.Command {
+	cmd, _ := importCommand(g, site, "waggle", &cobra.Command{
 		Use:   "waggle PATH...",
 		Short: "Import measurements from the data API of Waggle and Sage",
 		Long: `waggle imports responses of the Waggle data API: one measurement in JSON on each line,
@@ -134,10 +118,7 @@ source="waggle", the node is its vsn, and the meta of the measurement are labels
 are texts, such as names of files, are passed over.`,
 		Example: `  curl -s https://data.sagecontinuum.org/api/v1/query -d '{"start":"-1h","filter":{"name":"sys.*","vsn":"W023"}}' | reckon import waggle -
   reckon import waggle --site sage data.json`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
-	}
-	f.register(g, cmd, site)
+	})
 	return cmd
 }
 
@@ -190,31 +171,23 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	return err
 }
 
-// showProgress prints a line on how far the import is every ten seconds, until the function that it returns is called. It counts
-// what is read of the files.
+// progressEvery is how often an import says how far it is.
+const progressEvery = 10 * time.Second
+
+// showProgress prints how far the import is now and then, until the function that it returns is called.
 func (f *importFlags) showProgress(w io.Writer, files []client.ImportFile) (stop func()) {
-	var now atomic.Pointer[string]
+	var now atomic.Value
 	var read atomic.Int64
-	f.Progress = func(text string) { now.Store(&text) }
-	for i := range files {
-		file := files[i]
+	f.Progress = func(text string) { now.Store(text) }
+	for i, file := range files {
 		files[i].Open = func() (io.ReadCloser, error) {
 			in, err := file.Open()
-			if err != nil {
-				return nil, err
-			}
-			return struct {
-				io.Reader
-				io.Closer
-			}{readFunc(func(b []byte) (int, error) {
-				n, err := in.Read(b)
+			return countedFile{in, func(n int) {
 				f.Progress(fmt.Sprintf("%s read, file %d of %d: %s", format.Bytes(float64(read.Add(int64(n)))), i+1, len(files), file.Name))
-				return n, err
-			}), in}, nil
+			}}, err
 		}
 	}
-	began, done := time.Now(), make(chan struct{})
-	tick := time.NewTicker(progressEvery)
+	began, tick, done := time.Now(), time.NewTicker(progressEvery), make(chan struct{})
 	go func() {
 		defer tick.Stop()
 		for {
@@ -222,20 +195,24 @@ func (f *importFlags) showProgress(w io.Writer, files []client.ImportFile) (stop
 			case <-done:
 				return
 			case <-tick.C:
-				if text := now.Load(); text != nil {
-					fmt.Fprintf(w, "%.0f s: %s\n", time.Since(began).Seconds(), oneLine(errors.New(*text)))
-				}
+				fmt.Fprintf(w, "%.0f s: %v\n", time.Since(began).Seconds(), cmp.Or(now.Load(), any("it waits for its input")))
 			}
 		}
 	}()
 	return func() { close(done) }
 }
 
-const progressEvery = 10 * time.Second
+// countedFile reports what is read.
+type countedFile struct {
+	io.ReadCloser
+	report func(n int)
+}
 
-type readFunc func(b []byte) (int, error)
-
-func (f readFunc) Read(b []byte) (int, error) { return f(b) }
+func (c countedFile) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	c.report(n)
+	return n, err
+}
 
 // many formats a number of things; several is an irregular plural.
 func many(n int, thing string, several ...string) string {
@@ -300,33 +277,19 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	return err
 }
 
-// inputs lists the files of the paths in the order of their first times, so that the fewest
-// series are rebuilt.
+// inputs lists the files of the paths in the order of their names, which begin with a date in most trees.
 func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
-	type input struct {
-		client.ImportFile
-		first time.Time
-	}
-	var list []input
+	var list []client.ImportFile
 	for _, path := range paths {
 		if path == "-" {
-			list = append(list, input{
-				ImportFile: client.ImportFile{Name: "stdin", Open: func() (io.ReadCloser, error) { return io.NopCloser(g.stdin), nil }}})
+			list = append(list, client.ImportFile{Name: "stdin", Open: func() (io.ReadCloser, error) { return io.NopCloser(g.stdin), nil }})
 			continue
 		}
 		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
-			if err != nil {
-				return err
+			if err == nil && !e.IsDir() && (name == path || !strings.HasPrefix(e.Name(), ".") && e.Type().IsRegular()) {
+				list = append(list, client.ImportFile{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
 			}
-			if e.IsDir() || (name != path && (strings.HasPrefix(e.Name(), ".") || !e.Type().IsRegular())) {
-				return nil
-			}
-			first, err := firstTime(name)
-			if err != nil {
-				return err
-			}
-			list = append(list, input{client.ImportFile{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }}, first})
-			return nil
+			return err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("look for input: %w", err)
@@ -335,41 +298,6 @@ func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 	if len(list) == 0 {
 		return nil, &usageError{fmt.Errorf("there is no file in %s", strings.Join(paths, ", "))}
 	}
-	slices.SortStableFunc(list, func(a, b input) int {
-		return cmp.Or(a.first.Compare(b.first), strings.Compare(a.Name, b.Name))
-	})
-	out := make([]client.ImportFile, len(list))
-	for i := range list {
-		out[i] = list[i].ImportFile
-	}
-	return out, nil
-}
-
-var timeInText = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
-})
-
-// firstTime returns the first time with a zone at the start of a file; zero without one.
-func firstTime(path string) (time.Time, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer f.Close()
-	var in io.Reader = bufio.NewReader(f)
-	if head, _ := in.(*bufio.Reader).Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
-		if in, err = gzip.NewReader(in); err != nil {
-			return time.Time{}, nil //nolint:nilerr // the import says what is wrong with it
-		}
-	}
-	head := make([]byte, 16<<10)
-	n, err := io.ReadFull(in, head)
-	if err != nil && n == 0 && !errors.Is(err, io.EOF) {
-		return time.Time{}, nil //nolint:nilerr // the same
-	}
-	t, err := time.Parse(time.RFC3339Nano, string(timeInText().Find(head[:n])))
-	if err != nil {
-		return time.Time{}, nil //nolint:nilerr // a file without a time comes first
-	}
-	return t, nil
+	slices.SortStableFunc(list, func(a, b client.ImportFile) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
 }

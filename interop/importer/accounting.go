@@ -14,7 +14,6 @@ import (
 
 	"reckon/figure"
 	"reckon/interop/sacct"
-	"reckon/workload"
 )
 
 func (im *Importer) endJob(ctx context.Context) error {
@@ -57,7 +56,7 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	}
 	st.Jobs[key] = true
 	im.res.Taken++
-	im.seen[site+"\x00slurm/"+j.ID] = true
+	im.seen[site+"\x00"+string(j.Workload())] = true
 	one := *j
 	one.Cluster = site
 	im.jobs = append(im.jobs, one)
@@ -90,6 +89,7 @@ func fingerprint(j *sacct.Job) uint64 {
 		id = j.Raw
 	}
 	cpu, memory := j.Has()
+	h.Write([]byte(j.Kind))
 	fmt.Fprintf(h, "%s|%s|%s|%d|%d|%d|%s|%v|%v", j.Cluster, id, j.Raw, j.Submit.Unix(), j.Start.Unix(), j.End.Unix(), j.State, cpu, memory)
 	return h.Sum64()
 }
@@ -125,7 +125,9 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	if len(im.jobs) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(im.jobs, func(a, b sacct.Job) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(im.jobs, func(a, b sacct.Job) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
 	from, to := int64(math.MaxInt64), int64(0)
 	for i := range im.jobs {
 		j := &im.jobs[i]
@@ -148,7 +150,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 		}
 		im.account(&b, j, measured[i])
 		sites[j.Cluster] = true
-		if i+1 == len(im.jobs) || im.jobs[i+1].ID != j.ID || im.jobs[i+1].Cluster != j.Cluster {
+		if i+1 == len(im.jobs) || im.jobs[i+1].ID != j.ID || im.jobs[i+1].Kind != j.Kind || im.jobs[i+1].Cluster != j.Cluster {
 			im.close(&b)
 		}
 	}
@@ -186,8 +188,9 @@ const every = 24 * time.Hour
 func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 	at := told(j)
 	t := at.UnixMilli()
-	id := string(workload.JobID(j.ID))
-	base := []string{"kind", string(workload.Slurm), "owner", j.User, "site", j.Cluster, "source", "sacct", "workload", id}
+	id := j.Workload()
+	base := []string{"kind", string(id.Kind()), "owner", j.User, "site", j.Cluster, "source", cmp.Or(string(j.Kind), "sacct"),
+		"workload", string(id)}
 	put := func(v float64, name string, pairs ...string) { b.add(t, v, name, base, pairs) }
 	maybe := func(v *float64, name string) {
 		if v != nil {
@@ -241,8 +244,7 @@ func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 	}
 	im.note(j.Start.Unix())
 	maybe(j.PeakMemory, mPeak)
-	// Each of these points records the start of the job; otherwise a point a day later looks like
-	// another job.
+	// Each of these points records the start of the job; otherwise a point a day later looks like another job.
 	for at := j.Start; at.Before(j.End); at = at.Add(every) {
 		b.add(at.UnixMilli(), float64(j.Start.Unix()), mStart, base)
 	}

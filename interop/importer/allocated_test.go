@@ -40,16 +40,22 @@ func TestHoursAllocated(t *testing.T) {
 		estimated           float64
 		hours               string
 	}{
-		"over two hours": {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:30:00|2025-03-01T10:45:10|3|cpu=4,mem=2G,gres/gpu=1,node=1|00:00:00|n1|x\n",
+		"over two hours": {
+			"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:30:00|2025-03-01T10:45:10|3|cpu=4,mem=2G,gres/gpu=1,node=1|00:00:00|n1|x\n",
 			4 * 4510, 2 * 4510, 4510, 0, "09 7200, 10 10840"},
-		"ten days":  {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:30:00|2025-03-11T09:30:01|3|cpu=4,node=1|00:00:00|n1|x\n", 4 * 864001, 0, 0, 0, ""},
-		"suspended": {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T11:00:00|1|cpu=2,node=1|00:30:00|n1|x\n", 2 * 5400, 0, 0, 0, "09 5400, 10 5400"},
+		"ten days": {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:30:00|2025-03-11T09:30:01|3|cpu=4,node=1|00:00:00|n1|x\n",
+			4 * 864001, 0, 0, 0, ""},
+		"suspended": {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T11:00:00|1|cpu=2,node=1|00:30:00|n1|x\n",
+			2 * 5400, 0, 0, 0, "09 5400, 10 5400"},
 		"resized": {"1|1|a|RESIZING|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:40:00|8|cpu=8,node=2|00:00:00|n[1-2]|x\n" +
-			"1|1|a|COMPLETED|2025-03-01T09:40:00|2025-03-01T09:00:00|2025-03-01T10:10:00|8|cpu=4,node=1|00:00:00|n1|x\n", 8*2400 + 4*1800, 0, 0, 0, "09 24000, 10 2400"},
+			"1|1|a|COMPLETED|2025-03-01T09:40:00|2025-03-01T09:00:00|2025-03-01T10:10:00|8|cpu=4,node=1|00:00:00|n1|x\n", 8*2400 + 4*1800,
+			0, 0, 0, "09 24000, 10 2400"},
 		"requeued": {"1|1|a|REQUEUED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2|cpu=2,node=1|00:00:00|n1|x\n" +
-			"1|1|a|COMPLETED|2025-03-01T09:10:00|2025-03-01T09:20:00|2025-03-01T09:30:00|2|cpu=2,node=1|00:00:00|n1|x\n", 2 * 1200, 0, 0, 0, "09 2400"},
+			"1|1|a|COMPLETED|2025-03-01T09:10:00|2025-03-01T09:20:00|2025-03-01T09:30:00|2|cpu=2,node=1|00:00:00|n1|x\n", 2 * 1200, 0, 0, 0,
+			"09 2400"},
 		"cancelled while it waited": {"1|1|a|CANCELLED by 0|2025-03-01T09:00:00|None|2025-03-01T09:10:00|2||00:00:00||x\n", 0, 0, 0, 0, ""},
-		"nothing said of it":        {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2||00:00:00|n1|x\n", 1200, 0, 0, 1200, "09 1200"},
+		"nothing said of it": {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2||00:00:00|n1|x\n",
+			1200, 0, 0, 1200, "09 1200"},
 	} {
 		l := newLab(t)
 		for range 2 { // the second time as a repeated import
@@ -57,10 +63,12 @@ func TestHoursAllocated(t *testing.T) {
 		}
 		var cores, memory, gpus, estimated float64
 		for _, u := range l.held(store.SpanWhole) {
-			cores, memory, gpus, estimated = cores+figureOf(u.HeldCoreSeconds), memory+figureOf(u.HeldMemoryByteSeconds), gpus+figureOf(u.HeldGPUSeconds), estimated+figureOf(u.HeldEstimatedCoreSeconds)
+			cores, memory, gpus, estimated = cores+figureOf(u.HeldCoreSeconds), memory+figureOf(u.HeldMemoryByteSeconds),
+				gpus+figureOf(u.HeldGPUSeconds), estimated+figureOf(u.HeldEstimatedCoreSeconds)
 		}
 		if cores != c.cores || memory != c.memory*(1<<30) || gpus != c.gpus || estimated != c.estimated {
-			t.Errorf("%s: %g core seconds (%g estimated), %g byte seconds, %g GPU seconds, want %+v", name, cores, estimated, memory, gpus, c)
+			t.Errorf("%s: %g core seconds (%g estimated), %g byte seconds, %g GPU seconds, want %+v", name, cores, estimated, memory, gpus,
+				c)
 		}
 		var hours []string
 		for _, u := range l.held(store.SpanHour) {

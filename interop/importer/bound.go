@@ -7,9 +7,8 @@ import (
 	"reckon/interop/sonar"
 )
 
-// The use of a process is bounded by its node: CPU time by the cores times the uptime of
-// the node, its growth by the run time of its job, and resident memory by the memory of
-// the node. Figures beyond that are corrupt, and the record is refused.
+// The use of a process is bounded by its node: CPU time by the cores times the uptime of the node, its growth by the run time of its job,
+// and resident memory by the memory of the node. Figures beyond that are corrupt, and the record is refused.
 
 const (
 	// coresMost is the assumed maximum number of cores of a node that does not report it.
@@ -48,8 +47,8 @@ func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *readi
 	})
 }
 
-// grown computes the growth of the processes of a job. A process that grew by more than the node can
-// have provided to the job since it started is refused, and treated as missing from the reading.
+// grown computes the growth of the processes of a job. A process that grew by more than the node can have provided to the job since it
+// started is refused, and treated as missing from the reading.
 func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process, r *reading) (*advance, []*sonar.Process) {
 	for {
 		a := j.growth(t, procs)
@@ -69,8 +68,7 @@ func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process,
 	}
 }
 
-// refuse counts an impossible record. When series are rebuilt, it is refused again but not
-// counted again.
+// refuse counts an impossible record. When series are rebuilt, it is refused again but not counted again.
 func (im *Importer) refuse(p place, t int64, r *reading, q *sonar.Process, why string) {
 	if r.fresh == 0 {
 		return

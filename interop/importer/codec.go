@@ -11,8 +11,8 @@ import (
 	"reckon/interop/sonar"
 )
 
-// Encoding of readings and states: integers as varints of seven bits per byte, each name once per
-// piece, and figures as integers where possible. One description of each type both writes and reads it.
+// Encoding of readings and states: integers as varints of seven bits per byte, each name once per piece, and figures as integers where
+// possible. One description of each type both writes and reads it.
 
 // coder writes to b, or reads from it. After an error it reads zero values.
 type coder struct {
@@ -267,8 +267,7 @@ func (c *coder) pack(times []int64, at map[int64]*reading) {
 	}
 }
 
-// unpack reads readings into those of the same node. fresh marks them as new to
-// the series.
+// unpack reads readings into those of the same node. fresh marks them as new to the series.
 func (c *coder) unpack(at map[int64]*reading, fresh bool) error {
 	var t int64
 	for len(c.b) > 0 && c.err == nil {
@@ -291,8 +290,7 @@ func (c *coder) unpack(at map[int64]*reading, fresh bool) error {
 	return c.err
 }
 
-// join adds another part of the same reading. If the two differ, their order
-// does not matter.
+// join adds another part of the same reading. If the two differ, their order does not matter.
 func (r *reading) join(o *reading) {
 	r.procs = append(r.procs, o.procs...)
 	r.fresh += o.fresh
@@ -302,8 +300,7 @@ func (r *reading) join(o *reading) {
 	}
 }
 
-// order sorts the processes of a reading into a canonical order; of duplicates of
-// one process the one with the highest use is first.
+// order sorts the processes of a reading into a canonical order; of duplicates of one process the one with the highest use is first.
 func (r *reading) order() {
 	slices.SortStableFunc(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
 }
@@ -312,22 +309,16 @@ func compare(a, b *sonar.Process) int {
 	if c := cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.PID, b.PID)); c != 0 {
 		return c
 	}
-	if c := cmp.Or(cmp.Compare(a.PPID, b.PPID), cmp.Compare(a.Cmd, b.Cmd), cmp.Compare(b.CPU, a.CPU)); c != 0 {
-		return c
-	}
-	if c := cmp.Or(cmp.Compare(b.GPU, a.GPU), cmp.Compare(b.Resident, a.Resident), cmp.Compare(b.Read, a.Read),
-		cmp.Compare(b.Written, a.Written)); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(b.Mean, a.Mean), cmp.Compare(b.GPUMemory, a.GPUMemory),
-		cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(b.Rolled, a.Rolled), cmp.Compare(b.Threads, a.Threads))
+	return cmp.Or(cmp.Compare(a.PPID, b.PPID), cmp.Compare(a.Cmd, b.Cmd), cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.GPU, a.GPU),
+		cmp.Compare(b.Resident, a.Resident), cmp.Compare(b.Read, a.Read), cmp.Compare(b.Written, a.Written), cmp.Compare(a.User, b.User),
+		cmp.Compare(b.Mean, a.Mean), cmp.Compare(b.GPUMemory, a.GPUMemory), cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(b.Rolled, a.Rolled),
+		cmp.Compare(b.Threads, a.Threads))
 }
 
 // packVersion is the version of packed states. It comes first, negated.
 const packVersion = 1
 
-// pack encodes the state of a node at the end of a period. Equal states have
-// equal bytes.
+// pack encodes the state of a node at the end of a period. Equal states have equal bytes.
 func (n *nodeState) pack() []byte {
 	c := coder{write: true}
 	version := int64(-packVersion)

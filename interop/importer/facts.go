@@ -2,8 +2,7 @@ package importer
 
 import "reckon/interop/sacct"
 
-// userName returns the user who cancelled a job: its owner by name, others by number as in accounting,
-// except root.
+// userName returns the user who cancelled a job: its owner by name, others by number as in accounting, except root.
 func (im *Importer) userName(j *sacct.Job) string {
 	switch {
 	case j.EndedByUser == "":
@@ -16,8 +15,7 @@ func (im *Importer) userName(j *sacct.Job) string {
 	return j.EndedByUser
 }
 
-// allocation writes the allocation of a job at time t, Unix ms, and for a resized job also each
-// earlier allocation at its start.
+// allocation writes the allocation of a job at time t, Unix ms, and for a resized job also each earlier allocation at its start.
 func (im *Importer) allocation(b *book, j *sacct.Job, base []string, t int64) {
 	sizes := j.Sizes
 	if len(sizes) == 0 {

@@ -1,12 +1,10 @@
-// Package importer converts the output of sonar and sacct to the series that reckon
-// would have measured, so that every query over series includes it.
+// Package importer converts the output of sonar and the accounting of batch systems to the series that reckon would have measured, so
+// that every query over series includes it.
 //
-// Every series has the label source, sonar or sacct, in addition to the labels of a measured one.
-// Imported data counts once, in whatever order it arrives: readings are stored unchanged
-// in a journal below the data directory, imports/SITE, and series are built from it in
-// order of time. If readings are older than others of their node, the later series are
-// rebuilt until the result no longer changes. Data that reckon itself measured
-// takes precedence. An interrupted import is completed by the next one.
+// Every series has the label source, such as sonar or sacct, in addition to the labels of a measured one. Imported data counts once, in
+// whatever order it arrives: readings are stored unchanged in a journal below the data directory, imports/SITE, and series are built from
+// it in order of time. If readings are older than others of their node, the later series are rebuilt until the result no longer changes.
+// Data that reckon itself measured takes precedence. An interrupted import is completed by the next one.
 //
 // The meaning of sonar's data (see package sonar) and its conversion:
 //   - The CPU time of a process includes that of children it has waited for. The use of an
@@ -24,8 +22,8 @@
 //   - GPU use is sampled, and integrated between readings that are at most
 //     an hour apart.
 //
-// sacct provides the request, the end and the total use of a job: the use is spread
-// evenly over its time, and kept only for jobs without measurements.
+// The accounting of Slurm and of the batch systems of package batchlog provides the request, the end and the total use of a job: the use
+// is spread evenly over its time, and kept only for jobs without measurements.
 //
 // Units are SI. An [Importer] is not safe for concurrent use.
 package importer
@@ -41,6 +39,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/figure/wire"
 	"reckon/interop/sacct"
 	"reckon/interop/sonar"
 	"reckon/store"
@@ -70,40 +69,26 @@ type Options struct {
 	Clock  func() time.Time
 }
 
-// Bad is input that could not be read: the first of several errors that differ in their numbers only.
-type Bad struct {
-	File  string
-	Line  int
-	Err   string
-	Count int
-}
-
 // maxBad is the number of different errors that are listed; all are counted.
 const maxBad = 100
 
-// Result is the result of an import. Records are processes in readings of sonar, and
-// jobs of accounting. Each is counted once in the fields below.
+// Result is the result of an import, and what the catalogue needs of it.
 type Result struct {
-	Files, Records int
-	Unread         int // files in which no record could be read
-	Taken          int // new records
-	Known          int // imported before, or duplicate
-	Measured       int // reckon itself measured that node at that time
-	Waiting        int // jobs that had not started
-	Heartbeats     int // heartbeats of idle nodes
-	Refused        int // impossible: in the future, or above the capacity of the node; named in Bad
-
-	Resumed   bool // an interrupted earlier import was completed
-	Workloads int
-	Samples   int
-	From, To  time.Time
-	BadCount  int
-	Bad       []Bad
-	BadFields int // fields of records that were taken without them
-	// Ranges are the time ranges in which series changed, and Gone workloads that
-	// no longer exist after older readings were imported, for the catalogue.
+	wire.ImportResult
+	// Ranges are the time ranges in which series changed, and Gone workloads that no longer exist after older readings were imported, for
+	// the catalogue.
 	Ranges [][2]time.Time
 	Gone   []store.Run
+}
+
+// Note extends the time range of the imported data.
+func (r *Result) Note(from, to time.Time) {
+	if r.From == nil || from.Before(*r.From) {
+		r.From = &from
+	}
+	if r.To == nil || to.After(*r.To) {
+		r.To = &to
+	}
 }
 
 // Importer imports input file by file.
@@ -139,14 +124,15 @@ func New(o Options) *Importer {
 	}
 	return &Importer{
 		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}),
-		bads: map[string]int{}, buf: map[place]map[int64]*reading{}, out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
+		bads: map[string]int{}, res: Result{ImportResult: wire.ImportResult{Bad: []wire.ImportBad{}}}, buf: map[place]map[int64]*reading{},
+		out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
 	}
 }
 
 // Sonar imports one input of sonar. An error is that of the store, the reader or the context.
 func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error {
 	defer im.begin(name)()
-	in, err := im.open(in)
+	in, err := im.open(ctx, in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -180,7 +166,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 // Sacct imports one export of sacct.
 func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error {
 	defer im.begin(name)()
-	br, err := im.open(in)
+	br, err := im.open(ctx, in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -195,8 +181,7 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 	return nil
 }
 
-// Finish writes the remaining data and returns the overall result. Once the catalogue has
-// processed it, call [Importer.Done].
+// Finish writes the remaining data and returns the overall result. Once the catalogue has processed it, call [Importer.Done].
 func (im *Importer) Finish(ctx context.Context) (Result, error) {
 	if err := im.keep(); err != nil {
 		return im.res, err
@@ -275,7 +260,7 @@ func (im *Importer) list(line int, err error) {
 		im.res.Bad[at].Count++
 	} else if len(im.res.Bad) < maxBad {
 		im.bads[kind] = len(im.res.Bad)
-		im.res.Bad = append(im.res.Bad, Bad{File: im.file, Line: line, Err: err.Error(), Count: 1})
+		im.res.Bad = append(im.res.Bad, wire.ImportBad{File: im.file, Line: line, Error: err.Error(), Count: 1})
 	}
 }
 
@@ -301,12 +286,7 @@ func (im *Importer) state(site string) (*siteState, error) {
 // note extends the time range of the written data.
 func (im *Importer) note(t int64) {
 	at := time.Unix(t, 0).UTC()
-	if im.res.From.IsZero() || at.Before(im.res.From) {
-		im.res.From = at
-	}
-	if at.After(im.res.To) {
-		im.res.To = at
-	}
+	im.res.Note(at, at)
 	im.touched[t/touchedRange] = true
 	im.out.from, im.out.to = min(im.out.from, t), max(im.out.to, t)
 }

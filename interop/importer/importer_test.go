@@ -86,7 +86,8 @@ func (l *lab) rows() string {
 		if w.CPUSeconds != nil {
 			cpu = fmt.Sprintf("%.6g", *w.CPUSeconds)
 		}
-		fmt.Fprintf(&b, "%s %s %s %s %g %s\n", w.ID, w.Owner, strings.Join(w.Nodes, ","), w.Start.Format("2006-01-02T15:04:05"), end.Sub(w.Start).Seconds(), cpu)
+		fmt.Fprintf(&b, "%s %s %s %s %g %s\n", w.ID, w.Owner, strings.Join(w.Nodes, ","), w.Start.Format("2006-01-02T15:04:05"),
+			end.Sub(w.Start).Seconds(), cpu)
 	}
 	return b.String()
 }
@@ -127,7 +128,8 @@ func TestJobOverNodes(t *testing.T) {
 // said is a reading of one process by sonar at a minute.
 func said(minute int, job, pid, ppid uint32, cmd string, cpu int, more string) string {
 	at := time.Date(2025, 3, 1, 10, minute, 0, 0, time.UTC).Format(time.RFC3339)
-	return fmt.Sprintf("v=0.13.0,time=%s,host=n1,user=alice,cmd=%s,job=%d,pid=%d,ppid=%d,rssanonkib=1024,cputime_sec=%d%s\n", at, cmd, job, pid, ppid, cpu, more)
+	return fmt.Sprintf("v=0.13.0,time=%s,host=n1,user=alice,cmd=%s,job=%d,pid=%d,ppid=%d,rssanonkib=1024,cputime_sec=%d%s\n", at, cmd, job,
+		pid, ppid, cpu, more)
 }
 
 // TestWaitedForChildren: the use of children that a parent has waited for was counted while they lived; use of children
@@ -139,20 +141,24 @@ func TestWaitedForChildren(t *testing.T) {
 	}{
 		"waited for": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
 			said(5, 7, 70, 1, "sh", 62, ",epoch=0"), 62},
-		"by the grandparent": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "make", 2, ",epoch=0") + said(0, 7, 72, 71, "cc", 50, ",epoch=0") +
-			said(5, 7, 70, 1, "sh", 60, ",epoch=0"), 60},
+		"by the grandparent": {
+			said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "make", 2, ",epoch=0") + said(0, 7, 72, 71, "cc", 50, ",epoch=0") +
+				said(5, 7, 70, 1, "sh", 60, ",epoch=0"), 60},
 		"nobody waited": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
 			said(5, 7, 70, 1, "sh", 2, ",epoch=0"), 52},
 		"waited for later": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
 			said(5, 7, 70, 1, "sh", 2, ",epoch=0") + said(10, 7, 70, 1, "sh", 55, ",epoch=0"), 55},
 		"a line is missing": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
-			said(5, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 71, 70, "cc", 60, ",epoch=0"), 61},
+			said(5, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 71, 70, "cc", 60, ",epoch=0"),
+			61},
 		"a line of several is missing": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 0, 70, "w", 50, ",epoch=0,rolledup=4") +
 			said(5, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 0, 70, "w", 60, ",epoch=0,rolledup=4"), 61},
 		"of several one is left": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 0, 70, "w", 50, ",epoch=0,rolledup=1") +
 			said(5, 7, 70, 1, "sh", 31, ",epoch=0") + said(5, 7, 72, 70, "w", 30, ",epoch=0"), 61},
-		"the line of a parent is missing": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") + said(0, 7, 72, 70, "ld", 3, ",epoch=0") +
-			said(5, 7, 72, 70, "ld", 3, ",epoch=0") + said(10, 7, 70, 1, "sh", 53, ",epoch=0") + said(10, 7, 72, 70, "ld", 3, ",epoch=0"), 56},
+		"the line of a parent is missing": {
+			said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") + said(0, 7, 72, 70, "ld", 3, ",epoch=0") +
+				said(5, 7, 72, 70, "ld", 3, ",epoch=0") + said(10, 7, 70, 1, "sh", 53, ",epoch=0") + said(10, 7, 72, 70, "ld", 3,
+				",epoch=0"), 56},
 		"another process with the number": {said(0, 7, 71, 1, "cc", 50, ",epoch=0") + said(5, 7, 71, 1, "ld", 3, ",epoch=0"), 53},
 		"some of several gone": {said(0, 7, 0, 70, "w", 50, ",epoch=0,rolledup=4") + said(5, 7, 0, 70, "w", 30, ",epoch=0,rolledup=2") +
 			said(10, 7, 0, 70, "w", 40, ",epoch=0,rolledup=2"), 60},
@@ -208,7 +214,8 @@ func TestGrowing(t *testing.T) {
 // TestOrder: files in any order in one import are processed in order of time.
 func TestOrder(t *testing.T) {
 	l := newLab(t)
-	l.take("b", said(10, 7, 70, 1, "sh", 30, ",epoch=0"), "a", said(0, 7, 70, 1, "sh", 10, ",epoch=0"), "c", said(5, 7, 70, 1, "sh", 20, ",epoch=0"))
+	l.take("b", said(10, 7, 70, 1, "sh", 30, ",epoch=0"), "a", said(0, 7, 70, 1, "sh", 10, ",epoch=0"), "c",
+		said(5, 7, 70, 1, "sh", 20, ",epoch=0"))
 	l.want("slurm/7 alice n1 2025-03-01T10:00:00 600 30")
 }
 
@@ -253,8 +260,10 @@ func TestAccounting(t *testing.T) {
 		return rows[0]
 	}
 	w := get()
-	if *w.CPUSeconds != 86410 || *w.MemoryPeakBytes != 2<<30 || w.State != "out_of_memory" || w.Name != "train" || w.Account != "p1" || *w.RequestCores != 4 ||
-		w.End.Sub(w.Start) != 48*time.Hour || strings.Join(w.Nodes, ",") != "n1,n2" || !w.Submit.Equal(time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC)) {
+	if *w.CPUSeconds != 86410 || *w.MemoryPeakBytes != 2<<30 || w.State != "out_of_memory" || w.Name != "train" || w.Account != "p1" ||
+		*w.RequestCores != 4 ||
+		w.End.Sub(w.Start) != 48*time.Hour || strings.Join(w.Nodes, ",") != "n1,n2" ||
+		!w.Submit.Equal(time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", w)
 	}
 	use, err := l.facts.Use(t.Context(), store.RollupQuery{From: w.Start, To: w.End, Span: store.SpanWhole, By: []string{"owner"}})
@@ -293,7 +302,8 @@ func TestRequeued(t *testing.T) {
 		end   int
 	}{{"requeued", 768, 5}, {"completed", 3456, 25}} {
 		w := rows[i]
-		if w.State != want.state || w.CPUSeconds == nil || *w.CPUSeconds != want.cpu || !w.End.Equal(time.Date(2026, 11, 20, 8, want.end, 0, 0, time.UTC)) || w.Name != "again" {
+		if w.State != want.state || w.CPUSeconds == nil || *w.CPUSeconds != want.cpu ||
+			!w.End.Equal(time.Date(2026, 11, 20, 8, want.end, 0, 0, time.UTC)) || w.Name != "again" {
 			t.Errorf("%+v, want %+v", w, want)
 		}
 		if (w.ExitCode == nil) != (i == 0) {
@@ -317,9 +327,12 @@ func TestFuture(t *testing.T) {
 func TestCards(t *testing.T) {
 	l := newLab(t)
 	one := func(at, cards string) string {
-		return `{"meta":{"producer":"sonar"},"data":{"type":"sample","attributes":{"time":"` + at + `","cluster":"x","node":"n1","system":{"gpus":[` + cards + `]},"jobs":[]}}}` + "\n"
+		return `{"meta":{"producer":"sonar"},"data":{"type":"sample","attributes":{"time":"` + at +
+			`","cluster":"x","node":"n1","system":{"gpus":[` + cards + `]},"jobs":[]}}}` + "\n"
 	}
-	text := one("2026-11-20T10:00:00Z", `{"uuid":"GPU-1","fan":37,"performance_state":3,"memory":1024,"ce_util":94,"temperature":61,"power":191,"ce_clock":1785},{"index":1,"uuid":"GPU-2"},{"index":2,"uuid":"GPU-3","failing":1,"power":5}`) +
+	text := one("2026-11-20T10:00:00Z",
+		`{"uuid":"GPU-1","fan":37,"performance_state":3,"memory":1024,"ce_util":94,"temperature":61,"power":191,"ce_clock":1785},`+
+			`{"index":1,"uuid":"GPU-2"},{"index":2,"uuid":"GPU-3","failing":1,"power":5}`) +
 		one("2026-11-20T10:05:00Z", `{"uuid":"GPU-1","performance_state":1,"memory":2048,"power":200}`)
 	l.take("a.json", text)
 	l.take("a.json", text) // adds nothing
@@ -346,9 +359,11 @@ func TestCards(t *testing.T) {
 		t.Fatal(set.Err())
 	}
 	for key, want := range map[string][]float64{
-		"info GPU-1": {1, 1}, "memory_bytes GPU-1": {1 << 20, 2 << 20}, "performance_state GPU-1": {2, 0}, "busy_ratio GPU-1": {0.94, 0}, "fan_ratio GPU-1": {0.37, 0},
+		"info GPU-1": {1, 1}, "memory_bytes GPU-1": {1 << 20, 2 << 20}, "performance_state GPU-1": {2, 0}, "busy_ratio GPU-1": {0.94, 0},
+		"fan_ratio GPU-1":           {0.37, 0},
 		"temperature_celsius GPU-1": {61}, "power_watts GPU-1": {191, 200}, "clock_hertz GPU-1": {1785e6},
-		"info GPU-2": {1}, "memory_bytes GPU-2": {0}, "performance_state GPU-2": nil, "power_watts GPU-2": nil, "info GPU-3": {1}, "power_watts GPU-3": nil, "memory_bytes GPU-3": nil,
+		"info GPU-2": {1}, "memory_bytes GPU-2": {0}, "performance_state GPU-2": nil, "power_watts GPU-2": nil, "info GPU-3": {1},
+		"power_watts GPU-3": nil, "memory_bytes GPU-3": nil,
 	} {
 		if fmt.Sprint(got[key]) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", key, got[key], want)
@@ -375,7 +390,8 @@ func TestDamagedGzip(t *testing.T) {
 	for _, cut := range []int{3, 11, packed.Len() / 2, packed.Len() - 1} {
 		l := newLab(t)
 		r := l.take("cut.gz", packed.String()[:cut], "b", said(55, 7, 70, 1, "sh", 99, ",epoch=0"))
-		if r.BadCount != 1 || r.Bad[0].File != "cut.gz" || !strings.Contains(r.Bad[0].Err, "truncated or corrupt") || r.Taken < 1 || (cut > 100 && r.Taken < 10) {
+		if r.BadCount != 1 || r.Bad[0].File != "cut.gz" || !strings.Contains(r.Bad[0].Error, "truncated or corrupt") || r.Taken < 1 ||
+			(cut > 100 && r.Taken < 10) {
 			t.Errorf("cut at %d: %+v", cut, r)
 		}
 	}
@@ -383,8 +399,10 @@ func TestDamagedGzip(t *testing.T) {
 
 // TestImpossible: impossible values are refused and listed; each record is counted once.
 func TestImpossible(t *testing.T) {
-	boot := `{"meta":{},"data":{"type":"sample","attributes":{"time":"2025-03-01T10:%02d:00Z","cluster":"","node":"n1","system":{"boot":"2025-03-01T00:00:00Z","cpus":[1,1]},` +
-		`"jobs":[{"job":7,"user":"alice","epoch":0,"processes":[{"pid":70,"ppid":1,"cmd":"a","cpu_time":%s,"cpu_avg":1,"resident_memory":%s}]}]}}}` + "\n"
+	boot := `{"meta":{},"data":{"type":"sample","attributes":{"time":"2025-03-01T10:%02d:00Z","cluster":"","node":"n1",` +
+		`"system":{"boot":"2025-03-01T00:00:00Z","cpus":[1,1]},` +
+		`"jobs":[{"job":7,"user":"alice","epoch":0,"processes":[{"pid":70,"ppid":1,"cmd":"a","cpu_time":%s,"cpu_avg":1,` +
+		`"resident_memory":%s}]}]}}}` + "\n"
 	for name, c := range map[string]struct {
 		text    string
 		taken   int
@@ -392,15 +410,20 @@ func TestImpossible(t *testing.T) {
 		cpu     float64
 		words   string
 	}{
-		"20 digits":         {said(0, 7, 70, 1, "a", 5, ",epoch=0") + strings.Replace(said(5, 7, 70, 1, "a", 5, ",epoch=0"), "cputime_sec=5", "cputime_sec=99999999999999999999", 1), 1, 0, 5, "no machine gives that"},
-		"20 digits in JSON": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "99999999999999999999", "0"), 1, 0, 5, "no machine gives that"},
-		"memory":            {fmt.Sprintf(boot, 0, "5", "9e15") + fmt.Sprintf(boot, 5, "6", "4096"), 1, 0, 6, "no machine gives that"},
+		"20 digits": {
+			said(0, 7, 70, 1, "a", 5, ",epoch=0") + strings.Replace(said(5, 7, 70, 1, "a", 5, ",epoch=0"), "cputime_sec=5",
+				"cputime_sec=99999999999999999999", 1), 1, 0, 5, "no machine gives that"},
+		"20 digits in JSON": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "99999999999999999999", "0"), 1, 0, 5,
+			"no machine gives that"},
+		"memory": {fmt.Sprintf(boot, 0, "5", "9e15") + fmt.Sprintf(boot, 5, "6", "4096"), 1, 0, 6, "no machine gives that"},
 		// The node was up for 36,300 s and has 2 cores.
 		"as much as the node can": {fmt.Sprintf(boot, 5, "72000", "0"), 1, 0, 72000, ""},
-		"more than the node can":  {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "79000", "0"), 1, 1, 5, "the node can have given"},
+		"more than the node can": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "79000", "0"), 1, 1, 5,
+			"the node can have given"},
 		// In 300 s a job can grow by at most 635 s here.
-		"a jump that can be":    {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "630", "0"), 2, 0, 630, ""},
-		"a jump that cannot be": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "700", "0") + fmt.Sprintf(boot, 10, "30", "0"), 2, 1, 30, "grew by 695 s"},
+		"a jump that can be": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "630", "0"), 2, 0, 630, ""},
+		"a jump that cannot be": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "700", "0") + fmt.Sprintf(boot, 10, "30", "0"), 2,
+			1, 30, "grew by 695 s"},
 	} {
 		l := newLab(t)
 		r := l.take("x", c.text)
@@ -408,7 +431,7 @@ func TestImpossible(t *testing.T) {
 		if err != nil || len(rows) != 1 || *rows[0].CPUSeconds != c.cpu || r.Taken != c.taken || r.Refused != c.refused {
 			t.Errorf("%s: %v %+v %s, want %g CPU seconds", name, err, r, l.rows(), c.cpu)
 		}
-		if (c.words == "") != (len(r.Bad) == 0) || (len(r.Bad) > 0 && !strings.Contains(r.Bad[0].Err, c.words)) {
+		if (c.words == "") != (len(r.Bad) == 0) || (len(r.Bad) > 0 && !strings.Contains(r.Bad[0].Error, c.words)) {
 			t.Errorf("%s: %+v", name, r.Bad)
 		}
 		if r.Records != r.Taken+r.Known+r.Measured+r.Waiting+r.Heartbeats+r.Refused {

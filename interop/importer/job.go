@@ -51,8 +51,7 @@ func (k jobKey) compare(o jobKey) int {
 		batch(k.Batch)-batch(o.Batch))
 }
 
-// restart is the silence of a group without an epoch after which its number
-// denotes another group, in seconds.
+// restart is the silence of a group without an epoch after which its number denotes another group, in seconds.
 const restart = 86400
 
 // maxGap is the maximum time before a reading that the reading covers, in seconds.
@@ -108,8 +107,8 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	return j
 }
 
-// Ages are computed only for processes with at least this much CPU time, in seconds, and this mean
-// number of cores: both are written with few digits. No process is older than a machine's longest uptime.
+// Ages are computed only for processes with at least this much CPU time, in seconds, and this mean number of cores: both are written with
+// few digits. No process is older than a machine's longest uptime.
 const (
 	ageCPU  = 30
 	ageMean = 0.05

@@ -20,18 +20,16 @@ import (
 	"reckon/store/tsdb"
 )
 
-// A journal stores the readings of a site unchanged, so that its series can be rebuilt
-// when older readings arrive. Its directory contains, for each period
-// with readings,
+// A journal stores the readings of a site unchanged, so that its series can be rebuilt when older readings arrive. Its directory
+// contains, for each period with readings,
 //
 //	BEGIN.log  the readings: pieces of one node each, appended as they arrive
 //	BEGIN.end  for each node how much of the log is in the series, and the state of
 //	           its jobs at the end of the period; written after the series
 //
-// A piece is its length (4 bytes, little endian), the Castagnoli CRC-32 of the rest
-// (4 bytes), the name of the node, its first and last time and the number of its records
-// (see coder), and the readings compressed by zstd. A piece truncated by a crash is
-// ignored; its input will be imported again.
+// A piece is its length (4 bytes, little endian), the Castagnoli CRC-32 of the rest (4 bytes), the name of the node, its first and last
+// time and the number of its records (see coder), and the readings compressed by zstd. A piece truncated by a crash is ignored; its input
+// will be imported again.
 
 // period is the time covered by one log, in seconds: the same as one block of series.
 const period = int64(tsdb.HistoryRange / 1e9)

@@ -24,9 +24,11 @@ func TestPacked(t *testing.T) {
 	one, two := uint64(2), 0.1+0.2
 	in := map[int64]*reading{
 		1_700_000_000: {procs: []sonar.Process{
-			{Job: 1 << 60, Epoch: 7, HasEpoch: true, User: "u", Cmd: "c", PID: 1<<32 - 1, PPID: 5, Rolled: 3, Threads: 9, CPU: 1.0 / 3, Mean: -1, Resident: 4096, Read: 0, Written: -1, GPUs: "0,1", GPU: 0.7, GPUMemory: 1 << 40},
+			{Job: 1 << 60, Epoch: 7, HasEpoch: true, User: "u", Cmd: "c", PID: 1<<32 - 1, PPID: 5, Rolled: 3, Threads: 9, CPU: 1.0 / 3,
+				Mean: -1, Resident: 4096, Read: 0, Written: -1, GPUs: "0,1", GPU: 0.7, GPUMemory: 1 << 40},
 			{User: "u", CPU: -1, Mean: 0, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1},
-		}, system: &sonar.System{Boot: -5, CPU: []float64{1, 2.5, 0}, Load1: &two, UsedMemory: 1e15 + 0.5, Cards: []sonar.Card{{Index: 4, UUID: "x", Failing: true, Performance: &one, Power: 191.5}}}},
+		}, system: &sonar.System{Boot: -5, CPU: []float64{1, 2.5, 0}, Load1: &two, UsedMemory: 1e15 + 0.5,
+			Cards: []sonar.Card{{Index: 4, UUID: "x", Failing: true, Performance: &one, Power: 191.5}}}},
 		1_700_000_300: {memory: 1 << 36, cluster: `{"partitions":null}`},
 	}
 	p := coder{write: true}
@@ -53,7 +55,9 @@ func FuzzPacked(f *testing.F) {
 	at := map[int64]*reading{60: {procs: []sonar.Process{{Job: 7, User: "a", Cmd: "b", CPU: 3}}, system: &sonar.System{CPU: []float64{1}}}}
 	p.pack(sortedKeys(at), at)
 	f.Add(p.b)
-	n := nodeState{Last: 60, Jobs: map[jobKey]*jobState{{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {Used: used{3}}}}}}
+	n := nodeState{
+		Last: 60, Jobs: map[jobKey]*jobState{
+			{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {Used: used{3}}}}}}
 	f.Add(n.pack())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		out := map[int64]*reading{}
@@ -94,7 +98,8 @@ func TestTornLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := j.add(0, l, []string{"n1"}, map[string]map[int64]*reading{"n1": {at: {procs: []sonar.Process{{Job: uint64(at), User: "u"}}}}}); err != nil {
+		if err := j.add(0, l, []string{"n1"},
+			map[string]map[int64]*reading{"n1": {at: {procs: []sonar.Process{{Job: uint64(at), User: "u"}}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,7 +253,8 @@ func TestAccountingOfLives(t *testing.T) {
 		if got != facts {
 			t.Errorf("the other order:\n%s\nfirst\n%s", got, facts)
 		}
-		if !strings.Contains(got, "one completed") || !strings.Contains(got, "cpu 2400 ") || !strings.Contains(got, "cpu 500 ") || strings.Contains(got, "cpu 3000 ") {
+		if !strings.Contains(got, "one completed") || !strings.Contains(got, "cpu 2400 ") || !strings.Contains(got, "cpu 500 ") ||
+			strings.Contains(got, "cpu 3000 ") {
 			t.Errorf("%s", got)
 		}
 	}
@@ -265,7 +271,8 @@ func TestTasksOfArrays(t *testing.T) {
 	full := func(s string) string { return strings.ReplaceAll(s, "host=n1", "host=n1.site.example") } // Slurm's names have no domain
 	for _, order := range [][]string{
 		{"a.sacct", tasks, "x", seen + later}, {"x", seen, "a.sacct", tasks, "y", later}, {"y", later, "x", seen, "a.sacct", tasks},
-		{"x", full(seen), "a.sacct", tasks, "y", full(later)}, {"a.sacct", tasks, "x", full(seen), "y", full(later)}, {"x", full(seen), "a.sacct", tasks, "a.sacct", tasks, "y", full(later)},
+		{"x", full(seen), "a.sacct", tasks, "y", full(later)}, {"a.sacct", tasks, "x", full(seen), "y", full(later)},
+		{"x", full(seen), "a.sacct", tasks, "a.sacct", tasks, "y", full(later)},
 	} {
 		l := newLab(t)
 		for i := 0; i < len(order); i += 2 {
@@ -295,7 +302,8 @@ func TestTaskUnderItsNumberIsMended(t *testing.T) {
 5_3|7|alice|COMPLETED|2025-03-01T09:00:00|2025-03-01T10:00:00|2025-03-01T10:40:00|00:50:00|n1|array
 `
 	l := newLab(t)
-	l.take("x", strings.ReplaceAll(said(5, 7, 70, 1, "python", 10, ",epoch=0")+said(30, 7, 70, 1, "python", 500, ",epoch=0"), "host=n1", "host=n1.site"))
+	l.take("x", strings.ReplaceAll(said(5, 7, 70, 1, "python", 10, ",epoch=0")+said(30, 7, 70, 1, "python", 500, ",epoch=0"), "host=n1",
+		"host=n1.site"))
 	// As if accounting had been imported without finding its task.
 	st, err := loadSite(l.o.Dir, "")
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// The use of a job in accounting counts only if the job was not measured. That is decided
-// for each run of an id, because ids are reused.
+// The use of a job in accounting counts only if the job was not measured. That is decided for each run of an id, because ids are reused.
 
 // usage are the metrics reported by both accounting and agents.
 var usage = []string{mCPU, mPeak, mIO}
@@ -40,8 +39,9 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 		if j.Start.IsZero() || j.End.IsZero() {
 			continue
 		}
-		byID[j.Cluster+"\x00slurm/"+j.ID] = append(byID[j.Cluster+"\x00slurm/"+j.ID], i)
-		ids["slurm/"+j.ID] = true
+		id := string(j.Workload())
+		byID[j.Cluster+"\x00"+id] = append(byID[j.Cluster+"\x00"+id], i)
+		ids[id] = true
 	}
 	q, err := im.o.Store.Querier(from-aside*1000, to+aside*1000)
 	if err != nil {
@@ -51,7 +51,7 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 	var it chunkenc.Iterator
 	for part := range slices.Chunk(sortedKeys(ids), asked) {
 		set := q.Select(ctx, false, nil, equal("__name__", mCPU), oneOf("workload", part),
-			labels.MustNewMatcher(labels.MatchNotEqual, "source", "sacct"))
+			labels.MustNewMatcher(labels.MatchNotRegexp, "source", "sacct|pbs|sge|lsf"))
 		for set.Next() {
 			l := set.At().Labels()
 			lives := byID[l.Get("site")+"\x00"+l.Get("workload")]
@@ -78,8 +78,7 @@ type toldLife struct {
 	start, end int64 // seconds
 }
 
-// dropAccounted deletes the use reported by accounting for jobs that have now been measured at the given times,
-// by workload.
+// dropAccounted deletes the use reported by accounting for jobs that have now been measured at the given times, by workload.
 func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[string][]int64) error {
 	if len(seen) == 0 {
 		return nil
@@ -127,8 +126,7 @@ func (im *Importer) accountedLives(ctx context.Context, site string, ids []strin
 	return out, set.Err()
 }
 
-// dropUsage deletes the usage of the runs in which a job was measured. Ids with a single run are deleted
-// together.
+// dropUsage deletes the usage of the runs in which a job was measured. Ids with a single run are deleted together.
 func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife, seen map[string][]int64) error {
 	many := map[string]int{}
 	for _, l := range lives {

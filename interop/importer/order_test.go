@@ -61,10 +61,13 @@ func (l *lab) everything() string {
 		return fmt.Sprintf("%.9g", *v)
 	}
 	for _, w := range rows {
-		fmt.Fprintf(&b, "%s %s %s %s %s %v %s..%s %s cpu %s user %s mem %s gpu %s r %s w %s\n", w.Site, w.ID, w.Owner, w.Name, w.State, w.Nodes, w.Start.Format(time.RFC3339), w.End.Format(time.RFC3339),
-			w.Submit.Format(time.RFC3339), value(w.CPUSeconds), value(w.CPUUserSeconds), value(w.MemoryPeakBytes), value(w.GPUSeconds), value(w.ReadBytes), value(w.WriteBytes))
+		fmt.Fprintf(&b, "%s %s %s %s %s %v %s..%s %s cpu %s user %s mem %s gpu %s r %s w %s\n", w.Site, w.ID, w.Owner, w.Name, w.State,
+			w.Nodes, w.Start.Format(time.RFC3339), w.End.Format(time.RFC3339),
+			w.Submit.Format(time.RFC3339), value(w.CPUSeconds), value(w.CPUUserSeconds), value(w.MemoryPeakBytes), value(w.GPUSeconds),
+			value(w.ReadBytes), value(w.WriteBytes))
 	}
-	use, err := l.facts.Use(context.Background(), store.RollupQuery{From: time.Unix(0, 0), To: now, Span: store.SpanHour, By: []string{"owner"}})
+	use, err := l.facts.Use(context.Background(),
+		store.RollupQuery{From: time.Unix(0, 0), To: now, Span: store.SpanHour, By: []string{"owner"}})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -114,7 +117,8 @@ func madeUp(r *rand.Rand) []string {
 	for i := range 6 {
 		from := r.IntN(12)
 		epoch := 77 + i
-		jobs = append(jobs, job{fmt.Sprintf("n%d", i%3), 500 + i%2, 500 + i%2, epoch, from, from + 5 + r.IntN(20), fmt.Sprintf(",epoch=%d", epoch)})
+		jobs = append(jobs, job{fmt.Sprintf("n%d", i%3), 500 + i%2, 500 + i%2, epoch, from, from + 5 + r.IntN(20),
+			fmt.Sprintf(",epoch=%d", epoch)})
 		jobs = append(jobs, job{fmt.Sprintf("n%d", i%3), 0, 600 + i, epoch, from, from + r.IntN(10), fmt.Sprintf(",epoch=%d", epoch)})
 		jobs = append(jobs, job{fmt.Sprintf("n%d", i%3), 700 + i, 700 + i, 0, from, from + r.IntN(15), ""}) // without an epoch
 	}
@@ -130,11 +134,15 @@ func madeUp(r *rand.Rand) []string {
 			used := (at - j.from) * (40 + j.pid%7)
 			mean := float64(used+700) / float64((at-j.from)*10800+5000) * 100
 			for p := range 1 + j.pid%3 {
-				lines = append(lines, fmt.Sprintf("v=0.13.0,time=%s,host=%s,user=u%d,cmd=c%d,job=%d,pid=%d,ppid=%d,cpu%%=%.1f,rssanonkib=%d,data_read=%d,cputime_sec=%d,gpus=%d,gpu%%=%d,gpukib=%d%s\n",
-					t.Format(time.RFC3339), j.node, j.number%4, p, j.number, j.pid+p, j.pid-1+p, mean, 1000+at*7+j.pid, at*3, used+700+p, p, at%100, at*10, j.more))
+				lines = append(
+					lines, fmt.Sprintf(
+						"v=0.13.0,time=%s,host=%s,user=u%d,cmd=c%d,job=%d,pid=%d,ppid=%d,cpu%%=%.1f,rssanonkib=%d,data_read=%d,cputime_sec=%d,gpus=%d,gpu%%=%d,gpukib=%d%s\n",
+						t.Format(time.RFC3339), j.node, j.number%4, p, j.number, j.pid+p, j.pid-1+p, mean, 1000+at*7+j.pid, at*3,
+						used+700+p, p, at%100, at*10, j.more))
 			}
 		}
-		lines = append(lines, fmt.Sprintf("v=0.13.0,time=%s,host=n1,user=_sonar_,cmd=_heartbeat_,memtotalkib=%d,load=)(t*1b\n", t.Format(time.RFC3339), 1<<20+at/15))
+		lines = append(lines, fmt.Sprintf("v=0.13.0,time=%s,host=n1,user=_sonar_,cmd=_heartbeat_,memtotalkib=%d,load=)(t*1b\n",
+			t.Format(time.RFC3339), 1<<20+at/15))
 	}
 	return lines
 }
@@ -186,7 +194,8 @@ func TestAnyOrder(t *testing.T) {
 		if got := l.everything(); got != facts {
 			t.Errorf("seed %d: the catalogue of %d files differs: %s", seed, len(files), first(got, facts))
 		}
-		if res := l.take("again", strings.Join(lines, "")); res.Taken != 0 || res.Samples != 0 || len(res.Ranges) != 0 || res.Known != taken {
+		if res := l.take("again", strings.Join(lines, "")); res.Taken != 0 || res.Samples != 0 || len(res.Ranges) != 0 ||
+			res.Known != taken {
 			t.Errorf("seed %d: again, after %d: %+v", seed, taken, res)
 		}
 	}

@@ -10,18 +10,15 @@ import (
 	"reckon/interop/sonar"
 )
 
-// The CPU time of a process, and its bytes read and written, include those of children it has
-// waited for. So the use of an ended process reappears as growth of its parent, or
-// of the nearest ancestor above, and is deducted there (see wait(2), getrusage(2), and
+// The CPU time of a process, and its bytes read and written, include those of children it has waited for. So the use of an ended process
+// reappears as growth of its parent, or of the nearest ancestor above, and is deducted there (see wait(2), getrusage(2), and
 // wait_task_zombie in kernel/exit.c for the bytes).
 //
-// A process missing from a reading has ended, or its line was dropped: by a filter, or because
-// it could not be read. Which of the two it was shows if it is in a later reading again. Its state
-// is kept for that case: it then grows by the difference, and what was deducted from its ancestor
-// is returned.
+// A process missing from a reading has ended, or its line was dropped: by a filter, or because it could not be read. Which of the two it
+// was shows if it is in a later reading again. Its state is kept for that case: it then grows by the difference, and what was deducted
+// from its ancestor is returned.
 
-// procKey identifies a process of a job: by number, or by name and parent if sonar
-// summed several.
+// procKey identifies a process of a job: by number, or by name and parent if sonar summed several.
 type procKey struct {
 	PID, PPID uint32
 	Cmd       string
@@ -38,8 +35,7 @@ func (k procKey) compare(o procKey) int {
 	return cmp.Or(cmp.Compare(k.PID, o.PID), cmp.Compare(k.PPID, o.PPID), cmp.Compare(k.Cmd, o.Cmd))
 }
 
-// used is the use of a process since its start: CPU seconds, bytes read, bytes written;
-// negative if unknown.
+// used is the use of a process since its start: CPU seconds, bytes read, bytes written; negative if unknown.
 type used [3]float64
 
 const (
@@ -55,8 +51,7 @@ type procState struct {
 	Seen int64  // time of that reading
 	Used used
 
-	// Deducted is the part of its use that was deducted from the growth of the ancestor By when later
-	// readings lacked this process.
+	// Deducted is the part of its use that was deducted from the growth of the ancestor By when later readings lacked this process.
 	Deducted used
 	By       uint32
 }
@@ -77,16 +72,13 @@ type advance struct {
 	gone  map[procKey]procState // no longer in it, or waited for by another ancestor than assumed
 	grown map[procKey]used
 	has   [3]bool // reported by some process
-	// back are the processes of this reading that were missing from earlier ones, by number, with
-	// the time of their last reading.
+	// back are the processes of this reading that were missing from earlier ones, by number, with the time of their last reading.
 	back map[uint32]int64
-	// returned is growth of earlier readings that was deducted from an ancestor, by number,
-	// for processes that had not ended.
+	// returned is growth of earlier readings that was deducted from an ancestor, by number, for processes that had not ended.
 	returned map[uint32]used
 }
 
-// growth computes the growth of each process without changing the job. procs must contain each
-// process once.
+// growth computes the growth of each process without changing the job. procs must contain each process once.
 func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 	a := &advance{
 		j: j, t: t, now: make(map[procKey]procState, len(procs)), grown: make(map[procKey]used, len(procs)),
@@ -125,8 +117,7 @@ func (s *procState) same(k procKey, now *procState) bool {
 	return more && (s.Cmd == "" || s.Cmd == now.Cmd || s.PPID == now.PPID)
 }
 
-// grow computes the growth of one process; several is true if sonar summed processes. The part that
-// ended is kept as a separate process.
+// grow computes the growth of one process; several is true if sonar summed processes. The part that ended is kept as a separate process.
 func (a *advance) grow(k procKey, now *procState, before procState, had, several bool) {
 	var g, ended used
 	replaced := had && !several && now.Used[usedCPU] >= 0 && now.Used[usedCPU] < before.Used[usedCPU]

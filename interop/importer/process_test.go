@@ -135,7 +135,8 @@ func simulatedTree(r *rand.Rand) (lines []string, used float64) {
 	for i := range 24 {
 		parent := procs[r.IntN(min(len(procs), 4))]
 		from := parent.from + r.IntN(10)
-		procs = append(procs, &proc{pid: 101 + i, ppid: parent.pid, from: from, to: min(parent.to-1, from+1+r.IntN(14)), pace: float64(r.IntN(50)) / 10})
+		procs = append(procs, &proc{pid: 101 + i, ppid: parent.pid, from: from, to: min(parent.to-1, from+1+r.IntN(14)),
+			pace: float64(r.IntN(50)) / 10})
 	}
 	byPID := map[int]*proc{}
 	for _, p := range procs {

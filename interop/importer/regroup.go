@@ -2,12 +2,10 @@ package importer
 
 import "reckon/interop/sonar"
 
-// sonar sums processes with the same parent and name that have no children. When one of
-// them is the only one left, or gets a child, it is reported separately again: its use moves
-// from the sum to its number, and vice versa.
+// sonar sums processes with the same parent and name that have no children. When one of them is the only one left, or gets a child, it is
+// reported separately again: its use moves from the sum to its number, and vice versa.
 
-// regroup subtracts moved use from the growth of its destination, and from the amount missing at
-// its origin.
+// regroup subtracts moved use from the growth of its destination, and from the amount missing at its origin.
 func (a *advance) regroup(procs []*sonar.Process) {
 	for _, p := range procs {
 		k := procKeyOf(p)

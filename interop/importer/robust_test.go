@@ -34,7 +34,7 @@ func TestFieldsThatCannotBeRead(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	for _, b := range res.Bad {
-		if comma := strings.Contains(b.Err, "MaxRSS"); comma && (b.Count != 2 || b.Line != 3) {
+		if comma := strings.Contains(b.Error, "MaxRSS"); comma && (b.Count != 2 || b.Line != 3) {
 			t.Errorf("%+v", b)
 		}
 	}
@@ -55,7 +55,7 @@ func TestNothingTaken(t *testing.T) {
 	l := newLab(t)
 	res := l.take("a.sacct", "JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode\n1|a|p|c|1|COMPLETED|0:0\n2|a|p|c|1|COMPLETED|0:0\n",
 		"b.sacct", accountingHead)
-	if res.Unread != 1 || res.Waiting != 0 || res.BadCount != 1 || !strings.Contains(res.Bad[0].Err, "no columns Start and End") {
+	if res.Unread != 1 || res.Waiting != 0 || res.BadCount != 1 || !strings.Contains(res.Bad[0].Error, "no columns Start and End") {
 		t.Errorf("%+v", res)
 	}
 }
@@ -69,12 +69,18 @@ func TestSetBackClock(t *testing.T) {
 	}
 	const head = "JobID|User|State|Submit|Start|End|ElapsedRaw|Suspended|AllocTRES|NodeList\n"
 	for name, c := range map[string]struct{ line, start, end string }{
-		"over the hour":     {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T01:30:00|2025-10-26T02:10:00|6000|00:00:00|cpu=4|n1", "2025-10-25T23:30:00Z", "2025-10-26T01:10:00Z"},
-		"before it":         {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T01:30:00|2025-10-26T02:10:00|2400|00:00:00|cpu=4|n1", "2025-10-25T23:30:00Z", "2025-10-26T00:10:00Z"},
-		"end before start":  {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T02:50:00|2025-10-26T02:10:00|1200|00:00:00|cpu=4|n1", "2025-10-26T00:50:00Z", "2025-10-26T01:10:00Z"},
-		"out of the second": {"1|a|COMPLETED|2025-10-26T02:05:00|2025-10-26T02:10:00|2025-10-26T03:10:00|3600|00:00:00|cpu=4|n1", "2025-10-26T01:10:00Z", "2025-10-26T02:10:00Z"},
-		"out of the first":  {"1|a|COMPLETED|2025-10-26T02:05:00|2025-10-26T02:10:00|2025-10-26T03:10:00|7200|00:00:00|cpu=4|n1", "2025-10-26T00:10:00Z", "2025-10-26T02:10:00Z"},
-		"suspended":         {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T01:30:00|2025-10-26T02:10:00|5400|00:10:00|cpu=4|n1", "2025-10-25T23:30:00Z", "2025-10-26T01:10:00Z"},
+		"over the hour": {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T01:30:00|2025-10-26T02:10:00|6000|00:00:00|cpu=4|n1",
+			"2025-10-25T23:30:00Z", "2025-10-26T01:10:00Z"},
+		"before it": {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T01:30:00|2025-10-26T02:10:00|2400|00:00:00|cpu=4|n1",
+			"2025-10-25T23:30:00Z", "2025-10-26T00:10:00Z"},
+		"end before start": {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T02:50:00|2025-10-26T02:10:00|1200|00:00:00|cpu=4|n1",
+			"2025-10-26T00:50:00Z", "2025-10-26T01:10:00Z"},
+		"out of the second": {"1|a|COMPLETED|2025-10-26T02:05:00|2025-10-26T02:10:00|2025-10-26T03:10:00|3600|00:00:00|cpu=4|n1",
+			"2025-10-26T01:10:00Z", "2025-10-26T02:10:00Z"},
+		"out of the first": {"1|a|COMPLETED|2025-10-26T02:05:00|2025-10-26T02:10:00|2025-10-26T03:10:00|7200|00:00:00|cpu=4|n1",
+			"2025-10-26T00:10:00Z", "2025-10-26T02:10:00Z"},
+		"suspended": {"1|a|COMPLETED|2025-10-26T01:00:00|2025-10-26T01:30:00|2025-10-26T02:10:00|5400|00:10:00|cpu=4|n1",
+			"2025-10-25T23:30:00Z", "2025-10-26T01:10:00Z"},
 	} {
 		l := newLab(t)
 		l.o.Zone = oslo

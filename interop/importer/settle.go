@@ -8,10 +8,8 @@ import (
 	"reckon/store"
 )
 
-// Series follow the journal period by period. The state of a node at the end of a period
-// starts the next one: when readings arrive for a period, its series of that node are
-// rebuilt, and those of the later periods for as long as the resulting state
-// changes.
+// Series follow the journal period by period. The state of a node at the end of a period starts the next one: when readings arrive for a
+// period, its series of that node are rebuilt, and those of the later periods for as long as the resulting state changes.
 
 // known is the state of a node at the end of an earlier period.
 type known struct {
@@ -145,8 +143,8 @@ type making struct {
 	measured measuredTimes
 }
 
-// make returns the state at the end of the period. old is the state when its series
-// were built before; sameStart is true if they started with the same state.
+// make returns the state at the end of the period. old is the state when its series were built before; sameStart is true if they started
+// with the same state.
 func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
 	readings := map[int64]*reading{}
 	if err := m.st.journal.load(m.log, m.pieces, old.records, readings); err != nil {
@@ -192,8 +190,7 @@ func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, e
 	return end, nil
 }
 
-// after reports whether all new data is later than a state, and does not affect
-// earlier results.
+// after reports whether all new data is later than a state, and does not affect earlier results.
 func (m *making) after(state *nodeState, covered int, readings map[int64]*reading) bool {
 	seen := 0
 	for _, pc := range m.pieces {
@@ -252,8 +249,7 @@ func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte
 	return state.pack()
 }
 
-// undo drops earlier series of jobs that now have another start or
-// another name.
+// undo drops earlier series of jobs that now have another start or another name.
 func (m *making) undo(was, now *nodeState) {
 	im := m.im
 	ids := map[string]bool{}

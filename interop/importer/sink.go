@@ -108,8 +108,7 @@ func (s *sink) measured(site, id string, t int64) {
 	s.slurm[site][id] = append(s.slurm[site][id], t)
 }
 
-// drop records that the series of a node in a period are rebuilt. was is the earlier state at its
-// end.
+// drop records that the series of a node in a period are rebuilt. was is the earlier state at its end.
 func (s *sink) drop(p place, at int64, was *nodeState) {
 	if s.drops[at] == nil {
 		s.drops[at] = map[string][]string{}
@@ -177,8 +176,8 @@ func oneOf(name string, values []string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
 }
 
-// delete removes the series to be rebuilt. It returns the zero samples that later periods have written into
-// them, which must be written again.
+// delete removes the series to be rebuilt. It returns the zero samples that later periods have written into them, which must be written
+// again.
 func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error) {
 	kept, byText := &tsdb.History{}, map[string]*tsdb.HistorySeries{}
 	for _, p := range sortedKeys(out.drops) {

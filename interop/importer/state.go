@@ -32,8 +32,8 @@ type siteState struct {
 	again   bool                       // an earlier import was interrupted: everything from pending on is checked
 }
 
-// pending is the time range of an unfinished import. While its file exists,
-// the journal may be ahead of the series, and the series ahead of the catalogue.
+// pending is the time range of an unfinished import. While its file exists, the journal may be ahead of the series, and the series ahead
+// of the catalogue.
 type pending struct {
 	From, To time.Time
 	Gone     []store.Run
@@ -51,8 +51,7 @@ const stateVersion = 2
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// loadSite reads the state of a site. If it cannot be read, that is an error: without it,
-// repeated data would be counted again.
+// loadSite reads the state of a site. If it cannot be read, that is an error: without it, repeated data would be counted again.
 func loadSite(dir, site string) (*siteState, error) {
 	name := "site"
 	if site != "" {

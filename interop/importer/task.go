@@ -11,8 +11,8 @@ import (
 	"reckon/interop/sacct"
 )
 
-// Nodes, and therefore sonar, identify a task of an array by its own job number. Accounting maps the
-// number to the task: its readings are stored under the id that people use.
+// Nodes, and therefore sonar, identify a task of an array by its own job number. Accounting maps the number to the task: its readings are
+// stored under the id that people use.
 
 // task is a job of accounting whose id is not its number.
 type task struct {
@@ -43,9 +43,8 @@ func numberOf(j *sacct.Job) uint64 {
 	return n
 }
 
-// learn records the id that accounting reports for a number, and where to look for readings of it
-// under another id, including mappings recorded by a release that did not
-// look for them.
+// learn records the id that accounting reports for a number, and where to look for readings of it under another id, including mappings
+// recorded by a release that did not look for them.
 func (st *siteState) learn(j *sacct.Job) {
 	n := numberOf(j)
 	if n == 0 {
@@ -84,8 +83,7 @@ func (st *siteState) learn(j *sacct.Job) {
 	}
 }
 
-// hostOf returns the name of a node without its domain: Slurm's names have none, the nodes' own
-// names often do.
+// hostOf returns the name of a node without its domain: Slurm's names have none, the nodes' own names often do.
 func hostOf(node string) string {
 	if net.ParseIP(node) != nil {
 		return node
@@ -154,8 +152,8 @@ func (st *siteState) rename() error {
 	return nil
 }
 
-// otherNames reports whether a job with one of the numbers that was first read in a period
-// is stored under another id than its current one.
+// otherNames reports whether a job with one of the numbers that was first read in a period is stored under another id than its current
+// one.
 func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool) (bool, error) {
 	if len(packed) == 0 {
 		return false, nil
@@ -172,6 +170,5 @@ func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool)
 	return false, nil
 }
 
-// allAgain is the value of nodeEnd.records if all records of a node must be read
-// again although none is new.
+// allAgain is the value of nodeEnd.records if all records of a node must be read again although none is new.
 const allAgain = 1 << 40

@@ -1,15 +1,14 @@
-// Package sacct parses the accounting of Slurm as written by the command sacct: lines of
-// fields separated by "|" (--parsable, --parsable2) or another separator (--delimiter),
-// with the names of the fields in the first line or without (--noheader).
+// Package sacct parses the accounting of Slurm as written by the command sacct: lines of fields separated by "|" (--parsable,
+// --parsable2) or another separator (--delimiter), with the names of the fields in the first line or without (--noheader).
 //
-// See sacct(1) for the fields; the site chooses which are present, and a missing
-// field leaves its figure unknown, never zero. Figures are SI base units:
-// seconds, bytes. sacct writes local times without a zone: the caller must provide it.
+// See sacct(1) for the fields; the site chooses which are present, and a missing field leaves its figure unknown, never zero. Figures are
+// SI base units: seconds, bytes. sacct writes local times without a zone: the caller must provide it.
 //
 // Input is read as a stream. Readers share no state.
 package sacct
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"reckon/interop/slurmtext"
+	"reckon/workload"
 )
 
 // Job is a job, or a step of one when Step is not empty.
@@ -35,8 +35,7 @@ type Job struct {
 	Nodes                string // node list in Slurm's format
 
 	Submit, Start, End time.Time // zero when unknown
-	// Seen is the time of this state; zero if unknown. For running jobs it is computed from the start and
-	// the elapsed time.
+	// Seen is the time of this state; zero if unknown. For running jobs it is computed from the start and the elapsed time.
 	Seen time.Time
 
 	ExitCode                                          *int
@@ -48,6 +47,7 @@ type Job struct {
 	CPUUser, CPUSystem, PeakMemory, Read, Written  *float64
 	zeroCPU, zeroMemory                            bool // the export has 0 for unknown
 
+	Kind workload.Kind // of a batch system; empty is Slurm
 	// Line is where the record begins in the input; 0 if unknown. Unread are the errors of fields that the record was taken without.
 	Line   int
 	Unread []error
@@ -58,6 +58,9 @@ type Job struct {
 	Steps     []Step
 	StepCount int
 }
+
+// Workload returns the id of the job among all workloads.
+func (j *Job) Workload() workload.ID { return workload.MakeID(cmp.Or(j.Kind, workload.Slurm), j.ID) }
 
 // Size is the allocation of a job during a part of its time, over all its nodes.
 type Size struct {
@@ -79,9 +82,8 @@ const Requeued = "requeued"
 // Over reports whether a run in this state has ended.
 func Over(state string) bool { return slurmtext.Over(state) || state == Requeued }
 
-// FromFields builds a job from fields by their sacct names. zone is the zone of times without
-// one; nil is that of the machine. Only the id, the start and the end are needed: other fields that cannot be read are left out, and
-// listed in Unread.
+// FromFields builds a job from fields by their sacct names. zone is the zone of times without one; nil is that of the machine. Only the
+// id, the start and the end are needed: other fields that cannot be read are left out, and listed in Unread.
 func FromFields(get func(name string) string, zone *time.Location) (Job, error) {
 	if zone == nil {
 		zone = time.Local
@@ -163,8 +165,8 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	return j, nil
 }
 
-// twiceAnHour decides which of two times is meant where the clock was set back, as at the end of summer time: those that are as far
-// apart as the job ran.
+// twiceAnHour decides which of two times is meant where the clock was set back, as at the end of summer time: those that are as far apart
+// as the job ran.
 func (j *Job) twiceAnHour(elapsed *float64) {
 	if elapsed != nil && !j.Start.IsZero() && !j.End.IsZero() {
 		least, suspended := math.Inf(1), 0.0
@@ -252,8 +254,8 @@ func (j *Job) exit(s string) (err error) {
 	return err
 }
 
-// sizes reads the request and the allocation of the job. Lists of TRES take precedence over the
-// other fields: they cover the whole job, independent of units per node or core.
+// sizes reads the request and the allocation of the job. Lists of TRES take precedence over the other fields: they cover the whole job,
+// independent of units per node or core.
 func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64, get func(string) string) {
 	req, alloc := slurmtext.ReadTRES(get("ReqTRES")), slurmtext.ReadTRES(get("AllocTRES"))
 	if req.Memory >= perCore32<<20 {
@@ -271,8 +273,7 @@ func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64,
 	j.AllocMemory, j.AllocGPUs = firstOf(&alloc.Memory), firstOf(&alloc.GPUs)
 }
 
-// gresGPUs reads the GPUs in a list of generic resources per node, which releases up to 20.11 use for requests;
-// nil if there are none.
+// gresGPUs reads the GPUs in a list of generic resources per node, which releases up to 20.11 use for requests; nil if there are none.
 func gresGPUs(list string, nodes *float64) *float64 {
 	gpus := slurmtext.GPUs(list)
 	if nodes != nil {
@@ -281,8 +282,7 @@ func gresGPUs(list string, nodes *float64) *float64 {
 	return firstOf(&gpus)
 }
 
-// TRES sets the allocation of the job from a list such as cpu=6,mem=10000M,gres/gpu=1, and also
-// the request where it is unknown.
+// TRES sets the allocation of the job from a list such as cpu=6,mem=10000M,gres/gpu=1, and also the request where it is unknown.
 func (j *Job) TRES(list string) {
 	t := slurmtext.ReadTRES(list)
 	for _, f := range []struct {
@@ -333,8 +333,8 @@ func (j *Job) possible(unread func(error)) {
 	}
 }
 
-// Slurm flags a memory size per core by a high bit in the number of MiB (MEM_PER_CPU in
-// slurm.h): bit 31 up to release 17.02, bit 63 since. Some releases of sacct print it unchanged.
+// Slurm flags a memory size per core by a high bit in the number of MiB (MEM_PER_CPU in slurm.h): bit 31 up to release 17.02, bit 63
+// since. Some releases of sacct print it unchanged.
 const (
 	perCore32 = 1 << 31
 	perCore64 = 1 << 63
@@ -412,5 +412,8 @@ func firstOf(list ...*float64) *float64 {
 	}
 	return nil
 }
+
+// Known returns a figure of which 0 and below are unknown.
+func Known(v float64) *float64 { return firstOf(&v) }
 
 func pointer(v float64) *float64 { return &v }

@@ -14,27 +14,24 @@ type order struct {
 	zone   *time.Location // of its times; nil is that of the machine
 }
 
-// orders returns the known orders: of sonar (its command "sonar slurm", and releases
-// that wrote the fields of sacct), and of Open XDMoD, which sets TZ=UTC
-// (https://open.xdmod.org, resource manager notes for Slurm; releases before 10.0 had no qos).
+// orders returns the known orders: of sonar (its command "sonar slurm", and releases that wrote the fields of sacct), and of Open XDMoD,
+// which sets TZ=UTC (https://open.xdmod.org, resource manager notes for Slurm; releases before 10.0 had no qos).
 func orders() []order {
+	const xdmod = "JobID,JobIDRaw,Cluster,Partition,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,ExitCode,State," +
+		"NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName"
 	return []order{
 		{"sonar", strings.Split("JobID,JobIDRaw,User,Account,State,Start,End,AveCPU,AveDiskRead,AveDiskWrite,AveRSS,AveVMSize,"+
 			"ElapsedRaw,ExitCode,Layout,MaxRSS,MaxVMSize,MinCPU,ReqCPUS,ReqMem,ReqNodes,Reservation,Submit,Suspended,SystemCPU,"+
 			"TimelimitRaw,UserCPU,NodeList,Partition,AllocTRES,Priority,JobName", ","), nil},
-		{"Open XDMoD", strings.Split("JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,"+
-			"ExitCode,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName", ","), time.UTC},
-		{
-			"Open XDMoD before 10.0", strings.Split(
-				"JobID,JobIDRaw,Cluster,Partition,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,"+
-					"ExitCode,State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName", ","), time.UTC},
+		{"Open XDMoD", strings.Split(strings.Replace(xdmod, "Account", "QOS,Account", 1), ","), time.UTC},
+		{"Open XDMoD before 10.0", strings.Split(xdmod, ","), time.UTC},
 	}
 }
 
 var errUnknownOrder = errors.New("the field order is unknown")
 
-// orderOf returns the order of a line. Names may contain the separator, so a line may have more
-// fields than the order; an order matches if its times can be parsed.
+// orderOf returns the order of a line. Names may contain the separator, so a line may have more fields than the order; an order matches
+// if its times can be parsed.
 func orderOf(cells []string) (order, error) {
 	var found *order
 	all := orders()

@@ -15,8 +15,7 @@ import (
 
 // Options hold information that an export lacks.
 type Options struct {
-	// Fields are the column names if the first line does not contain them; nil tries
-	// the known orders.
+	// Fields are the column names if the first line does not contain them; nil tries the known orders.
 	Fields []string
 	// Zone is the time zone; nil is that of the order of fields, or of the machine.
 	Zone *time.Location
@@ -41,8 +40,7 @@ func canonical(name string) string {
 	return name
 }
 
-// Read parses an export and calls job for each job, including data from its steps. bad is
-// called for lines that cannot be parsed.
+// Read parses an export and calls job for each job, including data from its steps. bad is called for lines that cannot be parsed.
 func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err error)) error {
 	if o.MaxLine <= 0 {
 		o.MaxLine = 1 << 20
@@ -78,8 +76,7 @@ type parser struct {
 	held  []string // cells of a record that continues on the next line: names may contain line breaks
 	began int
 	last  *Job // waits for its steps
-	// resized are the parts of jobs before a change of their allocation, by number: the record
-	// of the next part follows later.
+	// resized are the parts of jobs before a change of their allocation, by number: the record of the next part follows later.
 	resized map[string]*Job
 }
 
@@ -180,8 +177,7 @@ func (p *parser) record(cells []string) error {
 	if len(cells) == n {
 		j, err = p.parse(cells)
 	}
-	// More fields than columns: a name contains the separator. The right column is the one with which
-	// everything else can be parsed.
+	// More fields than columns: a name contains the separator. The right column is the one with which everything else can be parsed.
 	if extra := len(cells) - n; extra > 0 {
 		tries := maxTries
 		if found, ok := p.join(cells, 0, extra, &tries); ok {
@@ -214,8 +210,7 @@ func (p *parser) record(cells []string) error {
 // maxTries limits the attempts to join excess fields.
 const maxTries = 500
 
-// join merges extra cells into the free columns from one on, in every way until the result can
-// be parsed.
+// join merges extra cells into the free columns from one on, in every way until the result can be parsed.
 func (p *parser) join(cells []string, from, extra int, tries *int) (Job, bool) {
 	if extra == 0 {
 		*tries--

@@ -2,8 +2,8 @@ package sacct
 
 import "reckon/interop/slurmtext"
 
-// AddStep adds a step of the job: the highest memory of any step is the job's, and so are
-// bytes read and written if the job itself has none.
+// AddStep adds a step of the job: the highest memory of any step is the job's, and so are bytes read and written if the job itself has
+// none.
 func (j *Job) AddStep(s *Job) {
 	j.Unread = append(j.Unread, s.Unread...)
 	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
@@ -44,13 +44,12 @@ func (j *Job) step() Step {
 	return s
 }
 
-// resized is the state of the part of a run before a change of its allocation. Accounting has
-// the next part as a separate record, with the time of the change as submit time; its start is
-// that of the job (observed with 22.05) or of the change.
+// resized is the state of the part of a run before a change of its allocation. Accounting has the next part as a separate record, with
+// the time of the change as submit time; its start is that of the job (observed with 22.05) or of the change.
 const resized = "resizing"
 
-// resizedTo joins the record after a change of the allocation to those before,
-// and reports whether it belongs to them: then next is the whole job.
+// resizedTo joins the record after a change of the allocation to those before, and reports whether it belongs to them: then next is the
+// whole job.
 func (j *Job) resizedTo(next *Job) bool {
 	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
 		return false

@@ -1,10 +1,8 @@
-// Package slurmtext parses the text fields of Slurm's commands: times,
-// durations, sizes, lists of TRES and GRES, exit codes, states, and job numbers.
-// See sacct(1), squeue(1), sinfo(1), and slurm.conf(5) on AccountingStorageTRES.
+// Package slurmtext parses the text fields of Slurm's commands: times, durations, sizes, lists of TRES and GRES, exit codes, states, and
+// job numbers. See sacct(1), squeue(1), sinfo(1), and slurm.conf(5) on AccountingStorageTRES.
 //
-// Results are in SI base units: seconds, bytes. A field without a value (empty,
-// Unknown, N/A and so on) is the zero value without an error; an invalid one is
-// an error that quotes it. The package has no state.
+// Results are in SI base units: seconds, bytes. A field without a value (empty, Unknown, N/A and so on) is the zero value without an
+// error; an invalid one is an error that quotes it. The package has no state.
 package slurmtext
 
 import (
@@ -51,8 +49,7 @@ func Number(s string) (float64, error) {
 	return math.Abs(v), nil // -0 is 0
 }
 
-// Size parses a number with a unit of 1024, such as 10808.05M; without a unit it is in
-// units of bare.
+// Size parses a number with a unit of 1024, such as 10808.05M; without a unit it is in units of bare.
 func Size(s string, bare float64) (float64, error) {
 	by := bare
 	if s != "" {
@@ -78,10 +75,10 @@ func Exit(s string) (*int, error) {
 	return ExitCode(float64(c), float64(n)), nil
 }
 
-// Suspended returns for how long of its time a job was suspended, in seconds, from what Slurm reports at its end and the time from
-// its start to its end. The end of a job that was cancelled while it was suspended is when that suspension began: Slurm counts the
-// suspension all the same. Slurm takes what was within that time, and only that, off the time elapsed; where that is unknown, nil, a
-// suspension as long as the job, which it cannot be, was after the end.
+// Suspended returns for how long of its time a job was suspended, in seconds, from what Slurm reports at its end and the time from its
+// start to its end. The end of a job that was cancelled while it was suspended is when that suspension began: Slurm counts the suspension
+// all the same. Slurm takes what was within that time, and only that, off the time elapsed; where that is unknown, nil, a suspension as
+// long as the job, which it cannot be, was after the end.
 func Suspended(reported, span float64, elapsed *float64) float64 {
 	switch {
 	case elapsed != nil:
@@ -92,16 +89,15 @@ func Suspended(reported, span float64, elapsed *float64) float64 {
 	return reported
 }
 
-// ExitReduced reports whether sacct may have taken 128 off a code CODE:SIGNAL: it does so for codes from 128 on of processes that
-// no signal ended (src/sacct/print.c of Slurm 22.05), so that 127:0 is 127 or 255. The controller reports the code itself.
+// ExitReduced reports whether sacct may have taken 128 off a code CODE:SIGNAL: it does so for codes from 128 on of processes that no
+// signal ended (src/sacct/print.c of Slurm 22.05), so that 127:0 is 127 or 255. The controller reports the code itself.
 func ExitReduced(s string) bool {
 	code, signal, _ := strings.Cut(s, ":")
 	c, err := strconv.ParseUint(code, 10, 16)
 	return err == nil && c > 0 && c < 128 && (signal == "" || signal == "0")
 }
 
-// ExitCode does the same for numbers; nil for impossible ones, such as the signal 125,
-// which Slurm uses for out of memory.
+// ExitCode does the same for numbers; nil for impossible ones, such as the signal 125, which Slurm uses for out of memory.
 func ExitCode(code, signal float64) *int {
 	if !(code >= 0 && code <= 1<<16 && signal >= 0 && signal <= 64) {
 		return nil

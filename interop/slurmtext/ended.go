@@ -2,8 +2,7 @@ package slurmtext
 
 import "strings"
 
-// Who or what ended a job. A job that ended by itself, or whose cause is unknown, has
-// none of these.
+// Who or what ended a job. A job that ended by itself, or whose cause is unknown, has none of these.
 const (
 	EndedByUser        = "user"          // scancel, by its owner, an operator or an administrator
 	EndedByTimeLimit   = "time_limit"    // it reached its time limit
@@ -14,9 +13,8 @@ const (
 	EndedByScheduler   = "scheduler"     // it was withdrawn, such as a sibling that started in another cluster
 )
 
-// EndedBy returns who or what ended a job, from its state and the rest of the field
-// ("by 1001" in CANCELLED by 1001). user is the number of the user who cancelled it; empty
-// if not reported.
+// EndedBy returns who or what ended a job, from its state and the rest of the field ("by 1001" in CANCELLED by 1001). user is the number
+// of the user who cancelled it; empty if not reported.
 func EndedBy(state, rest string) (by, user string) {
 	switch state {
 	case "cancelled":

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The range of plausible times, in seconds since the Unix epoch: the years 1990 to 2200.
-// Slurm writes no time as 0, as 2^32-2 or as 2^64-2.
+// The range of plausible times, in seconds since the Unix epoch: the years 1990 to 2200. Slurm writes no time as 0, as 2^32-2 or as
+// 2^64-2.
 const (
 	earliest = 631152000
 	latest   = 7258118400
@@ -23,8 +23,8 @@ func Unix(v float64) time.Time {
 	return time.UnixMilli(int64(v * 1000)).UTC()
 }
 
-// Time parses a time in the zone (nil: the machine's), or seconds since the Unix epoch as
-// written with SLURM_TIME_FORMAT=%s. Words for no time are the zero time.
+// Time parses a time in the zone (nil: the machine's), or seconds since the Unix epoch as written with SLURM_TIME_FORMAT=%s. Words for no
+// time are the zero time.
 func Time(s string, zone *time.Location) (time.Time, error) {
 	if Nothing(s) {
 		return time.Time{}, nil
@@ -73,8 +73,7 @@ func Twins(t time.Time) []time.Time {
 	return out
 }
 
-// Duration parses [DAYS-][HOURS:]MINUTES:SECONDS[.FRACTION], DAYS-HOURS and
-// DAYS-HOURS:MINUTES, in seconds.
+// Duration parses [DAYS-][HOURS:]MINUTES:SECONDS[.FRACTION], DAYS-HOURS and DAYS-HOURS:MINUTES, in seconds.
 func Duration(s string) (float64, error) {
 	bad := fmt.Errorf("%q is not a time such as 1-02:03:04", Clip(s))
 	days, rest, hasDays := strings.Cut(s, "-")

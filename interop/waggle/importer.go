@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/figure/wire"
 	"reckon/interop/importer"
 	"reckon/store/tsdb"
 )
@@ -113,7 +114,7 @@ const mostBad = 100
 
 func (im *Importer) bad(line int, err error) {
 	if im.res.BadCount++; len(im.res.Bad) < mostBad {
-		im.res.Bad = append(im.res.Bad, importer.Bad{File: im.file, Line: line, Err: err.Error()})
+		im.res.Bad = append(im.res.Bad, wire.ImportBad{File: im.file, Line: line, Error: err.Error(), Count: 1})
 	}
 }
 
@@ -170,12 +171,7 @@ func (im *Importer) flush(ctx context.Context) error {
 	}
 	im.res.Taken += taken
 	im.res.Samples += taken
-	if f := time.UnixMilli(from); im.res.From.IsZero() || f.Before(im.res.From) {
-		im.res.From = f
-	}
-	if t := time.UnixMilli(to); t.After(im.res.To) {
-		im.res.To = t
-	}
+	im.res.Note(time.UnixMilli(from), time.UnixMilli(to))
 	return nil
 }
 
