@@ -1,9 +1,8 @@
-// Package influx writes forecasts to InfluxDB in line protocol
-// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the schema of the storage service of
-// GLACIATION: measurement forecasting; tags metricId, aggregation_interval (seconds), forecasting_model, forecasting_time
-// (the day on which it was made) and input_size (the maximum number of hours it is based on); fields forecasting_value, forecasting_upper
-// and
-// forecasting_lower. The time of a point is the start of its hour, in seconds. Writing a forecast again changes nothing.
+// Package influx writes forecasts to InfluxDB in line protocol (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/),
+// in the schema of the storage service of GLACIATION: measurement forecasting; tags metricId, aggregation_interval (seconds),
+// forecasting_model, forecasting_time (the day on which it was made) and input_size (the maximum number of hours it is based on); fields
+// forecasting_value, forecasting_upper and forecasting_lower. The time of a point is the start of its hour, in seconds. Writing a
+// forecast again changes nothing.
 //
 // A [Writer] is safe for concurrent use.
 package influx

@@ -1,6 +1,6 @@
 // Package loki fetches the logs of a workload from Grafana Loki (GET /loki/api/v1/query_range,
-// https://grafana.com/docs/loki/latest/reference/loki-http-api/). A LogQL template selects the streams, since
-// collectors use different labels. A [Client] is safe for concurrent use.
+// https://grafana.com/docs/loki/latest/reference/loki-http-api/). A LogQL template selects the streams, since collectors use different
+// labels. A [Client] is safe for concurrent use.
 package loki
 
 import (
@@ -111,8 +111,8 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 	return wire.Logs{Source: "loki", Query: q, Lines: kept, More: more}, nil
 }
 
-// Each calls f for each line of a place, in order of time, page by page, and returns the query and the number of lines. A page
-// starts at the time of the last line of the previous one, since several lines can have the same time.
+// Each calls f for each line of a place, in order of time, page by page, and returns the query and the number of lines. A page starts at
+// the time of the last line of the previous one, since several lines can have the same time.
 func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*wire.LogLine)) (query string, n int, err error) {
 	if query, err = c.query(p); err != nil {
 		return "", 0, err

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// fio parses the JSON document of fio (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output). All numbers of its
-// jobs are kept.
+// fio parses the JSON document of fio (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output). All numbers of its jobs are kept.
 func fio(lines []string, f *figures) []string {
 	text := strings.Join(lines, "\n")
 	i := strings.IndexByte(text, '{')

@@ -1,7 +1,7 @@
 // Package metricsetlog parses the pod logs of the metrics-operator (https://github.com/converged-computing/metrics-operator, MIT):
-// markers around a line of metadata and around the output of a benchmark, in the formats of the eight
-// parsers of its Python package. Figures are in SI units. Unparsed text is kept unchanged, a truncated log
-// is parsed as far as it goes, and an unreadable line does not affect the lines after it.
+// markers around a line of metadata and around the output of a benchmark, in the formats of the eight parsers of its Python package.
+// Figures are in SI units. Unparsed text is kept unchanged, a truncated log is parsed as far as it goes, and an unreadable line does not
+// affect the lines after it.
 package metricsetlog
 
 import (

@@ -1,25 +1,22 @@
-// Package scheduler polls the controller of a batch system for facts that only it has: which jobs wait and why, their requests,
-// their final states, and the states of the nodes. It runs in one place per cluster, never on every node. A [Source] asks one
-// batch system; package all lists them.
+// Package scheduler polls the controller of a batch system for facts that only it has: which jobs wait and why, their requests, their
+// final states, and the states of the nodes. It runs in one place per cluster, never on every node. A [Source] asks one batch system;
+// package all lists them.
 //
 // States, the reasons for an end and lists of nodes are in Slurm's words whatever the batch system, and the series about nodes and
 // partitions keep the names that they have for Slurm, so that all answers and dashboards read them alike.
 //
 // # How it is read
 //
-// The queue every half minute, accounting every two minutes and only for newly ended jobs, nodes once
-// a minute; each has a time limit, and after a response that took t the next
-// query waits for at least 20 t, so that a controller in trouble is queried less. Accounting is
-// queried again for an overlapping window ([Options].Overlap), and by number for each
-// job that left the queue without a known end, so that nothing is lost that it receives late.
+// The queue every half minute, accounting every two minutes and only for newly ended jobs, nodes once a minute; each has a time limit,
+// and after a response that took t the next query waits for at least 20 t, so that a controller in trouble is queried less. Accounting is
+// queried again for an overlapping window ([Options].Overlap), and by number for each job that left the queue without a known end, so
+// that nothing is lost that it receives late.
 //
 // # What it writes
 //
-// A [JobTracker] keeps the runs of jobs and converts them to series: reckon_workload_state,
-// _info, _submit_time_seconds and so on, under the same workload ids that the agents
-// use, without the label node. The identity of a run is cluster, id and submit time: a
-// requeued job, or an id that wrapped, is another run. Sending a run again sends the same
-// samples, so nothing counts twice.
+// A [JobTracker] keeps the runs of jobs and converts them to series: reckon_workload_state, _info, _submit_time_seconds and so on, under
+// the same workload ids that the agents use, without the label node. The identity of a run is cluster, id and submit time: a requeued
+// job, or an id that wrapped, is another run. Sending a run again sends the same samples, so nothing counts twice.
 //
 // Pollers, JobTrackers and sources are not safe for concurrent use.
 package scheduler

@@ -121,8 +121,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
-// Step runs the queries that are due by the clock of the options. It is for callers that
-// advance the clock themselves, instead of Run.
+// Step runs the queries that are due by the clock of the options. It is for callers that advance the clock themselves, instead of Run.
 func (p *Poller) Step(ctx context.Context) {
 	for _, t := range p.queries {
 		if ctx.Err() == nil && !p.o.Clock().Before(t.next) {
@@ -206,8 +205,8 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 }
 
 func (p *Poller) readJobs(ctx context.Context) (Read, error) {
-	// The response is of this moment or later, and so within its run, even if the
-	// response takes so long that the job is requeued meanwhile.
+	// The response is of this moment or later, and so within its run, even if the response takes so long that the job is requeued
+	// meanwhile.
 	now := p.o.Clock()
 	jobs, got, err := p.source.Jobs(ctx)
 	p.tracker.UpdateQueue(now, jobs, err == nil)
@@ -226,8 +225,8 @@ const maxByNumber = 200
 // maxWindow is the longest time window of one query of accounting.
 const maxWindow = 24 * time.Hour
 
-// readAccounts reads the jobs that ended since the last time. After a failure it looks back
-// further: slurmdbd receives late what happened while it was down.
+// readAccounts reads the jobs that ended since the last time. After a failure it looks back further: slurmdbd receives late what happened
+// while it was down.
 func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 	now := p.o.Clock()
 	if p.mark.IsZero() || p.mark.After(now) {
@@ -323,8 +322,8 @@ func (p *Poller) load() {
 	p.mark = s.Accounting
 }
 
-// save stores the mark, or the time when the first job without a known end left the queue,
-// because after a restart that job is not queried by number.
+// save stores the mark, or the time when the first job without a known end left the queue, because after a restart that job is not
+// queried by number.
 func (p *Poller) save() {
 	if p.o.State == "" {
 		return

@@ -13,8 +13,7 @@ import (
 	"reckon/workload"
 )
 
-// rows are the series of a run. A series is replaced only if a label changed: the store
-// identifies series by address.
+// rows are the series of a run. A series is replaced only if a label changed: the store identifies series by address.
 type rows struct {
 	byDesc map[*metric.Desc]*metric.Series
 }

@@ -10,8 +10,7 @@ import (
 	"reckon/metric"
 )
 
-// table keeps series with changing members, and ends those that a round
-// does not include.
+// table keeps series with changing members, and ends those that a round does not include.
 type table struct {
 	series map[string]*entry
 	round  uint64

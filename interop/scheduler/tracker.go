@@ -13,28 +13,24 @@ import (
 )
 
 const (
-	// resendInterval is how often the samples of an unchanged job are sent again, so that its
-	// series do not go stale.
+	// resendInterval is how often the samples of an unchanged job are sent again, so that its series do not go stale.
 	resendInterval = 2 * time.Minute
-	// maxSampleAge is the maximum age of the last sample of a run: a sample that is not
-	// older is read by the next round of the catalogue, without a backfill.
+	// maxSampleAge is the maximum age of the last sample of a run: a sample that is not older is read by the next round of the catalogue,
+	// without a backfill.
 	maxSampleAge = 90 * time.Second
-	// retention is how long a job is kept after its end: longer than any query looks
-	// back, so that it is not mistaken for a new one.
+	// retention is how long a job is kept after its end: longer than any query looks back, so that it is not mistaken for a new one.
 	retention = 3 * time.Hour
-	// minSampleSpacing is the minimum time between two samples of a run. Its last sample
-	// is followed by a staleness marker, and a sample before the start of a run is attributed
-	// to that run.
+	// minSampleSpacing is the minimum time between two samples of a run. Its last sample is followed by a staleness marker, and a sample
+	// before the start of a run is attributed to that run.
 	minSampleSpacing = time.Millisecond
 	// acctTimeout is how long accounting is queried for a job that left the queue.
 	acctTimeout = 24 * time.Hour
 )
 
-// JobTracker keeps the runs of jobs and converts them to samples: immediately when a run changed,
-// and at intervals while it lasts.
+// JobTracker keeps the runs of jobs and converts them to samples: immediately when a run changed, and at intervals while it lasts.
 //
-// The time of a sample is within its run: the store keeps one value per series and
-// time, and two runs of one id would otherwise overwrite each other.
+// The time of a sample is within its run: the store keeps one value per series and time, and two runs of one id would otherwise overwrite
+// each other.
 type JobTracker struct {
 	kind     workload.Kind
 	runs     map[key]*run
@@ -57,7 +53,8 @@ type run struct {
 	sent    string    // fingerprint of the last samples
 	sentAt  time.Time // time of the last sample
 	endSent bool
-	// suspendedSince is when the last suspension began that the queue reported, suspendedBefore the time suspended until then, in seconds.
+	// suspendedSince is when the last suspension began that the queue reported, suspendedBefore the time suspended until then, in
+	// seconds.
 	suspendedSince  time.Time
 	suspendedBefore float64
 
@@ -66,8 +63,7 @@ type run struct {
 	queried time.Time // when accounting was last queried for it
 }
 
-// started is the last state of the waiting part of an array, when its tasks have become separate
-// jobs. Slurm has no such state.
+// started is the last state of the waiting part of an array, when its tasks have become separate jobs. Slurm has no such state.
 const started = "started"
 
 // NewJobTracker returns a tracker of the jobs of a kind, without runs.
@@ -85,8 +81,7 @@ func (b *JobTracker) run(j *Job) *run {
 	return l
 }
 
-// UpdateQueue updates the runs from the jobs of the controller at time now. whole is true if
-// the list is complete.
+// UpdateQueue updates the runs from the jobs of the controller at time now. whole is true if the list is complete.
 func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 	b.round++
 	b.polledAt = now
@@ -143,8 +138,8 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// resized gives the record after a change of the allocation the submit time of its run:
-// accounting replaces it by the time of the change, and keeps the start (observed with 22.05).
+// resized gives the record after a change of the allocation the submit time of its run: accounting replaces it by the time of the change,
+// and keeps the start (observed with 22.05).
 func (b *JobTracker) resized(j *Job) {
 	if j.Start.IsZero() || !j.Submit.After(j.Start) {
 		return
@@ -159,8 +154,8 @@ func (b *JobTracker) resized(j *Job) {
 	j.Submit = j.Start // the run before the change was not observed
 }
 
-// keepPart keeps the record of a run up to a change of its allocation, with the steps of the
-// earlier records: the record after the change may come with a later query.
+// keepPart keeps the record of a run up to a change of its allocation, with the steps of the earlier records: the record after the change
+// may come with a later query.
 func (b *JobTracker) keepPart(j *Job) {
 	if j.Submit.After(j.Start) { // not the first change
 		j.Allocated.Since = j.Submit
@@ -176,10 +171,9 @@ func (b *JobTracker) keepPart(j *Job) {
 	}
 }
 
-// join adds the allocation and the steps of the part of a run before a change of its allocation to the
-// record of the next part, if both belong to one run. A step that continued through the change is in
-// both, or, like the batch script and extern (observed with 22.05), only in the first, as if the
-// change had ended it.
+// join adds the allocation and the steps of the part of a run before a change of its allocation to the record of the next part, if both
+// belong to one run. A step that continued through the change is in both, or, like the batch script and extern (observed with 22.05),
+// only in the first, as if the change had ended it.
 func (j *Job) join(next *Job) {
 	if !sameSecond(j.Start.Sub(next.Start)) {
 		return
@@ -213,8 +207,8 @@ func written(name, was string) string {
 	return name
 }
 
-// merge takes over a record; its empty fields keep their earlier values. A job that ended
-// does not start again: that would be another run.
+// merge takes over a record; its empty fields keep their earlier values. A job that ended does not start again: that would be another
+// run.
 func (l *run) merge(j *Job) {
 	was := l.job
 	if was.Ended && !j.Ended && was.State != started {
@@ -275,8 +269,8 @@ func (l *run) merge(j *Job) {
 	}
 }
 
-// Unaccounted returns the numbers of jobs that left the queue without an end, those queried
-// longest ago first, and their earliest submit time. It marks them as queried.
+// Unaccounted returns the numbers of jobs that left the queue without an end, those queried longest ago first, and their earliest submit
+// time. It marks them as queried.
 func (b *JobTracker) Unaccounted(now time.Time, most int) (numbers []uint64, since time.Time) {
 	var list []*run
 	for _, l := range b.runs {
@@ -307,8 +301,7 @@ func (b *JobTracker) Unresolved() (n int) {
 	return n
 }
 
-// LeftSince returns when the first of the jobs without a known end left the queue; zero if there
-// is none.
+// LeftSince returns when the first of the jobs without a known end left the queue; zero if there is none.
 func (b *JobTracker) LeftSince() (t time.Time) {
 	for _, l := range b.runs {
 		if !l.job.Ended && !l.left.IsZero() && (t.IsZero() || l.left.Before(t)) {
@@ -318,8 +311,7 @@ func (b *JobTracker) LeftSince() (t time.Time) {
 	return t
 }
 
-// Collect returns the samples that are due at time now, in batches by time, and drops
-// runs that ended long ago.
+// Collect returns the samples that are due at time now, in batches by time, and drops runs that ended long ago.
 func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	next := b.following()
 	byTime := map[int64]*metric.Batch{}
@@ -432,8 +424,8 @@ func (l *run) forgotten(now time.Time) bool {
 	return !l.left.IsZero() && now.Sub(l.left) > acctTimeout
 }
 
-// Resend makes the next Collect return all samples again, after a batch could not be stored.
-// Samples that are already stored change nothing.
+// Resend makes the next Collect return all samples again, after a batch could not be stored. Samples that are already stored change
+// nothing.
 func (b *JobTracker) Resend() {
 	for _, l := range b.runs {
 		l.sent = ""

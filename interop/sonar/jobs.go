@@ -18,8 +18,7 @@ type jobsAttributes struct {
 	Jobs    []slurmJob `json:"slurm_jobs"`
 }
 
-// slurmJob is a job or a step. Its time limit is encoded as 0 for unset, 1 for no limit, and
-// otherwise as the limit plus two.
+// slurmJob is a job or a step. Its time limit is encoded as 0 for unset, 1 for no limit, and otherwise as the limit plus two.
 type slurmJob struct {
 	JobID       uint64   `json:"job_id"`
 	Step        string   `json:"job_step"`

@@ -17,8 +17,7 @@ func (w *row) node() *System {
 	return w.sys
 }
 
-// The digits of load: a number starts with one of loadFirst and continues with loadNext,
-// lowest digit first.
+// The digits of load: a number starts with one of loadFirst and continues with loadNext, lowest digit first.
 const (
 	loadFirst = "(){}[]<>+-abcdefghijklmnopqrstuvwxyz!@#$%^&*_"
 	loadNext  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ~|';:.?/`"
@@ -27,8 +26,8 @@ const (
 // maxCores limits the number of processors of a node.
 const maxCores = 1 << 16
 
-// busy parses load=: the busy seconds of each processor since the node was booted.
-// The first number is their minimum, and the others are the differences to it.
+// busy parses load=: the busy seconds of each processor since the node was booted. The first number is their minimum, and the others are
+// the differences to it.
 func busy(b []byte) ([]float64, error) {
 	var all []uint64
 	var by uint64
@@ -57,8 +56,7 @@ func busy(b []byte) ([]float64, error) {
 // maxCards limits the number of GPUs of a node.
 const maxCards = 256
 
-// cardsOf parses gpuinfo=: comma-separated lists of one figure for all GPUs, NAME=A|B|C.
-// An empty figure is omitted, as in JSON.
+// cardsOf parses gpuinfo=: comma-separated lists of one figure for all GPUs, NAME=A|B|C. An empty figure is omitted, as in JSON.
 func cardsOf(b []byte) ([]Card, error) {
 	var cards []Card
 	for part := range bytes.SplitSeq(b, []byte(",")) {

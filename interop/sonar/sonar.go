@@ -1,14 +1,12 @@
-// Package sonar parses the output of sonar (https://github.com/NordicHPC/sonar): the "free
-// CSV" of every release, including untagged lines of the first ones, the JSON that accompanied
-// it, and the JSON envelopes of types sample, sysinfo, job and cluster that
-// replaced both (util/formats of that repository is their specification).
+// Package sonar parses the output of sonar (https://github.com/NordicHPC/sonar): the "free CSV" of every release, including untagged
+// lines of the first ones, the JSON that accompanied it, and the JSON envelopes of types sample, sysinfo, job and cluster that replaced
+// both (util/formats of that repository is their specification).
 //
-// Input is read as a stream: memory does not grow with the input. Unreadable input is
-// reported with its line and the rest is used. This package handles only the
-// formats; package importer interprets the figures for workloads.
+// Input is read as a stream: memory does not grow with the input. Unreadable input is reported with its line and the rest is used. This
+// package handles only the formats; package importer interprets the figures for workloads.
 //
-// Figures are converted to SI base units: bytes, seconds, shares of one device or core.
-// Times are Unix seconds. A [Reader] is not safe for concurrent use.
+// Figures are converted to SI base units: bytes, seconds, shares of one device or core. Times are Unix seconds. A [Reader] is not safe
+// for concurrent use.
 package sonar
 
 import (
@@ -43,8 +41,8 @@ type System struct {
 	Cards       []Card
 }
 
-// Card is the measurement of one GPU. Figures that sonar omits because they have
-// the default value have that value here: sonar omits zeros.
+// Card is the measurement of one GPU. Figures that sonar omits because they have the default value have that value here: sonar omits
+// zeros.
 type Card struct {
 	Index       uint64
 	UUID        string
@@ -70,12 +68,10 @@ type Process struct {
 	Rolled    uint32 // number of further processes included
 	Threads   uint32 // 0 unknown
 
-	// CPU is user and system time since the start of the process, including that of children it waited
-	// for. It is negative if unknown: sonar's first releases wrote only the
-	// mean over the lifetime, which does not tell when the time was used.
+	// CPU is user and system time since the start of the process, including that of children it waited for. It is negative if unknown:
+	// sonar's first releases wrote only the mean over the lifetime, which does not tell when the time was used.
 	CPU float64
-	// Mean is the mean number of cores used over the whole life, negative if unknown: together with CPU
-	// it gives the age of the process.
+	// Mean is the mean number of cores used over the whole life, negative if unknown: together with CPU it gives the age of the process.
 	Mean float64
 	// Resident and Virtual are in bytes, negative if unknown.
 	Resident, Virtual float64
@@ -86,9 +82,8 @@ type Process struct {
 	GPUMemory float64 // bytes, negative if unknown
 }
 
-// Upper limits of a process, to detect corrupt values: seconds of CPU
-// (the cores of the largest machines for ten years), bytes of memory, bytes read or written,
-// and cards.
+// Upper limits of a process, to detect corrupt values: seconds of CPU (the cores of the largest machines for ten years), bytes of memory,
+// bytes read or written, and cards.
 const (
 	maxCPU    = 1 << 44
 	maxMemory = 1 << 50
@@ -125,8 +120,7 @@ type Sysinfo struct {
 	GPUs          int
 }
 
-// Cluster is a report of the nodes and partitions of a cluster. Lists of nodes are in
-// Slurm's format.
+// Cluster is a report of the nodes and partitions of a cluster. Lists of nodes are in Slurm's format.
 type Cluster struct {
 	Time       int64        `json:"-"`
 	Cluster    string       `json:"-"`
@@ -146,8 +140,7 @@ type NodeStates struct {
 	States []string `json:"states"`
 }
 
-// Handler receives the parsed data, which is valid until the function returns; strings stay valid.
-// Data for a nil function is skipped.
+// Handler receives the parsed data, which is valid until the function returns; strings stay valid. Data for a nil function is skipped.
 type Handler struct {
 	Sample  func(*Sample) error
 	Sysinfo func(*Sysinfo) error
@@ -187,8 +180,8 @@ func NewReader(o Options) *Reader {
 	return &Reader{o: o, names: map[string]string{}}
 }
 
-// Read reads one input, CSV or JSON as determined by its first byte. The error is that of the
-// input's reader or of the handler: errors in the input go to Bad.
+// Read reads one input, CSV or JSON as determined by its first byte. The error is that of the input's reader or of the handler: errors in
+// the input go to Bad.
 func (r *Reader) Read(in io.Reader, h *Handler) error {
 	br := bufio.NewReaderSize(in, 256<<10)
 	for {

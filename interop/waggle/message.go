@@ -1,9 +1,9 @@
-// Package waggle exchanges data with nodes and archives of Waggle and Sage
-// (https://github.com/waggle-sensor, https://sagecontinuum.org): a [Publisher] sends figures to the message queue of a
-// node in the format of its plugins, and an [Importer] imports responses of the archive's data API.
+// Package waggle exchanges data with nodes and archives of Waggle and Sage (https://github.com/waggle-sensor, https://sagecontinuum.org):
+// a [Publisher] sends figures to the message queue of a node in the format of its plugins, and an [Importer] imports responses of the
+// archive's data API.
 //
-// A message is one line of JSON, in the format of Waggle's package wagglemsg: name, val, ts (nanoseconds since the Unix
-// epoch) and meta, a map of strings. The archive responds with name, value, timestamp (RFC 3339) and meta.
+// A message is one line of JSON, in the format of Waggle's package wagglemsg: name, val, ts (nanoseconds since the Unix epoch) and meta,
+// a map of strings. The archive responds with name, value, timestamp (RFC 3339) and meta.
 package waggle
 
 import (

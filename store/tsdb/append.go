@@ -16,9 +16,8 @@ import (
 	"reckon/store"
 )
 
-// Append stores a batch; see [store.Writer]. What was refused is in an
-// [*AppendError]. A steady batch, whose series were seen before, allocates nothing
-// here but for its histograms.
+// Append stores a batch; see [store.Writer]. What was refused is in an [*AppendError]. A steady batch, whose series were seen before,
+// allocates nothing here but for its histograms.
 func (s *Store) Append(ctx context.Context, external map[string]string, b *metric.Batch) error {
 	if len(b.Samples) == 0 {
 		return nil
@@ -85,8 +84,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.refused
 }
 
-// admit says whether a batch of time t can be taken at all, and opens the
-// out-of-order window when the store holds samples from the future.
+// admit says whether a batch of time t can be taken at all, and opens the out-of-order window when the store holds samples from the
+// future.
 func (s *Store) admit(t time.Time) error {
 	now := s.opts.Clock()
 	if s.opts.Ahead > 0 && t.Sub(now) > s.opts.Ahead {
@@ -163,9 +162,8 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 	return known
 }
 
-// begin writes the zero that a counter had when it was created, so that its first
-// sample counts as increase. A series that the head knows has had its zero: then only
-// one that is newer than all its samples is taken, which is a counter begun anew.
+// begin writes the zero that a counter had when it was created, so that its first sample counts as increase. A series that the head knows
+// has had its zero: then only one that is newer than all its samples is taken, which is a counter begun anew.
 func (w *writer) begin(r *ref, created int64) {
 	if created >= w.t || w.t-created > (blockRange/2).Milliseconds() || (w.headMax != math.MinInt64 && created < w.headMax-w.ooo) {
 		return

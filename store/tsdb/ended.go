@@ -18,25 +18,24 @@ import (
 	"reckon/store"
 )
 
-// Series that ended leave memory early, by blocks of their own. Such a block is small, and
-// there may be many in the two hours that one block of the head covers: they stay apart
-// until that time is over. Only where they become very many a dozen is joined before. So each
-// sample is written once to a block while its time lasts, and twice beside hundreds of thousands of
-// ended series; each is then written again with its two hours.
+// Series that ended leave memory early, by blocks of their own. Such a block is small, and there may be many in the two hours that one
+// block of the head covers: they stay apart until that time is over. Only where they become very many a dozen is joined before. So each
+// sample is written once to a block while its time lasts, and twice beside hundreds of thousands of ended series; each is then written
+// again with its two hours.
 const (
 	// evictEvery is the shortest time between two such blocks, unless memory asks for one.
 	evictEvery = 15 * time.Minute
 	// fewEnded is the number of ended series below which no block is worth its files.
 	fewEnded = 4096
-	// manyEnded is the number from which on memory asks for a block at once, about 16 MB of
-	// them; where more series are alive it is a quarter of these.
+	// manyEnded is the number from which on memory asks for a block at once, about 16 MB of them; where more series are alive it is a
+	// quarter of these.
 	manyEnded = 8192
-	// apartEnded is how many small blocks of the present time stay apart, each one or two megabytes; of
-	// more, the oldest joinEnded are joined to one.
+	// apartEnded is how many small blocks of the present time stay apart, each one or two megabytes; of more, the oldest joinEnded are
+	// joined to one.
 	apartEnded = 48
 	joinEnded  = 12
-	// holdQueries is for how long a query waits for an eviction at most, and holdAgain after what
-	// time it is tried again where queries under way took longer, until holdTries are over.
+	// holdQueries is for how long a query waits for an eviction at most, and holdAgain after what time it is tried again where queries
+	// under way took longer, until holdTries are over.
 	holdQueries = 2 * time.Second
 	holdAgain   = 5 * time.Second
 	holdTries   = 12
@@ -105,9 +104,8 @@ func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
 
-// hold keeps queries from beginning and waits until none is under way: one that begins while the
-// database drops series from memory looks for chunks that have gone. It holds until [Store.goOn].
-// Others wait for holdQueries at most, since a query under way may be a long one.
+// hold keeps queries from beginning and waits until none is under way: one that begins while the database drops series from memory looks
+// for chunks that have gone. It holds until [Store.goOn]. Others wait for holdQueries at most, since a query under way may be a long one.
 func (s *Store) hold() error {
 	if s.held {
 		return nil
@@ -158,8 +156,7 @@ func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *sl
 	return compactor{c, s}, err
 }
 
-// newest is the time of the newest sample in memory, milliseconds; the largest number before the
-// database is open.
+// newest is the time of the newest sample in memory, milliseconds; the largest number before the database is open.
 func (s *Store) newest() int64 {
 	if h := s.head.Load(); h != nil {
 		return h.MaxTime()
@@ -167,10 +164,9 @@ func (s *Store) newest() int64 {
 	return math.MaxInt64
 }
 
-// Write writes a block of the head. One of ended series ends with the newest sample there is, and not with its
-// two hours: who asks what has been since then, as every step of the catalogue does, passes it by, and
-// need not look through thousands of series that are over. A series that goes on meanwhile stays in
-// memory. After the last block the database drops the others from memory; see [Store.hold].
+// Write writes a block of the head. One of ended series ends with the newest sample there is, and not with its two hours: who asks what
+// has been since then, as every step of the catalogue does, passes it by, and need not look through thousands of series that are over. A
+// series that goes on meanwhile stays in memory. After the last block the database drops the others from memory; see [Store.hold].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
 	if c.s.stuck() { // the database would wait for its readers for ever when the block is written
 		return nil, errStuck
@@ -195,8 +191,7 @@ func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, 
 	return ids, nil
 }
 
-// recentlyEnded reports whether a block holds ended series of a time of which the head
-// still has samples: more such blocks may come.
+// recentlyEnded reports whether a block holds ended series of a time of which the head still has samples: more such blocks may come.
 func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 	if !m.Compaction.FromStaleSeries() {
 		return false
@@ -208,9 +203,8 @@ func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 	return m.MaxTime > headFrom
 }
 
-// Plan returns the blocks to be joined next. What the database plans comes first; it looks
-// at the blocks in the order in which they were written, up to the first recent one, so
-// that newer blocks wait for these, two or three hours.
+// Plan returns the blocks to be joined next. What the database plans comes first; it looks at the blocks in the order in which they were
+// written, up to the first recent one, so that newer blocks wait for these, two or three hours.
 func (c compactor) Plan(dir string) ([]string, error) {
 	if c.s.stuck() {
 		return nil, nil

@@ -9,9 +9,8 @@ import (
 // maxGap is the number of empty buckets that are cheaper to keep than a new span.
 const maxGap = 2
 
-// nativeHistogram converts h into the database's form: spans of adjacent buckets, and
-// counts as differences to the bucket before. The result is new, for the database
-// keeps it.
+// nativeHistogram converts h into the database's form: spans of adjacent buckets, and counts as differences to the bucket before. The
+// result is new, for the database keeps it.
 func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
 		Schema:        h.Schema(),

@@ -31,9 +31,8 @@ import (
 	"reckon/store"
 )
 
-// HistoryRange is the time that one block of imported samples covers, from a multiple of
-// it since the Unix epoch: a step of the ladder by which the database joins blocks, so that
-// it joins these too.
+// HistoryRange is the time that one block of imported samples covers, from a multiple of it since the Unix epoch: a step of the ladder by
+// which the database joins blocks, so that it joins these too.
 const HistoryRange = 9 * blockRange
 
 const historyRange = int64(HistoryRange / time.Millisecond)
@@ -41,9 +40,8 @@ const historyRange = int64(HistoryRange / time.Millisecond)
 // chunkSamples is how many samples a chunk holds, as in the database's own blocks.
 const chunkSamples = 120
 
-// History collects samples that are older than the store takes by Append, for
-// [Store.ImportBlocks]. It holds them packed, about two bytes a sample and 300 a series,
-// and is used from one goroutine.
+// History collects samples that are older than the store takes by Append, for [Store.ImportBlocks]. It holds them packed, about two bytes
+// a sample and 300 a series, and is used from one goroutine.
 type History struct{ series []*HistorySeries }
 
 // HistorySeries is one series of a [History].
@@ -83,8 +81,8 @@ func (s *HistorySeries) Add(t int64, v float64) error {
 	return nil
 }
 
-// AddHistogram appends a distribution, which is passed over when it is not newer than the
-// sample before it. A series holds either numbers or distributions.
+// AddHistogram appends a distribution, which is passed over when it is not newer than the sample before it. A series holds either numbers
+// or distributions.
 func (s *HistorySeries) AddHistogram(t int64, h *metric.Histogram) error {
 	n := len(s.chunks)
 	if n > 0 && t <= s.chunks[n-1].MaxTime {
@@ -158,11 +156,9 @@ func (h *History) hours() *dirty.Late {
 	return &out
 }
 
-// ImportBlocks writes what a history holds to blocks of their own, which may overlap with
-// what the store has: of samples of one series and time one is read. Retention by age
-// spares them, for somebody gave them on purpose; the bound on bytes does not. When it
-// returns, queries see them. An import that fails half way has written whole blocks; to
-// import again changes nothing.
+// ImportBlocks writes what a history holds to blocks of their own, which may overlap with what the store has: of samples of one series
+// and time one is read. Retention by age spares them, for somebody gave them on purpose; the bound on bytes does not. When it returns,
+// queries see them. An import that fails half way has written whole blocks; to import again changes nothing.
 func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	if len(h.series) == 0 {
 		return nil
@@ -199,8 +195,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		}
 		made = append(made, id)
 	}
-	// The database looks at its directory when it has written samples out of order, and
-	// once a minute.
+	// The database looks at its directory when it has written samples out of order, and once a minute.
 	if err := db.CompactOOOHead(ctx); err != nil {
 		return fmt.Errorf("load imported blocks: %w", err)
 	}
@@ -248,8 +243,7 @@ func (h *History) write(ctx context.Context, dir string, id ulid.ULID, at int64)
 	return os.Rename(tmp, final)
 }
 
-// nothingDeleted writes the file of what was deleted from a block, which a copy of it
-// expects, where there is none.
+// nothingDeleted writes the file of what was deleted from a block, which a copy of it expects, where there is none.
 func nothingDeleted(block string) error {
 	if _, err := os.Stat(filepath.Join(block, tombstones.TombstonesFilename)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -315,8 +309,8 @@ func (h *History) fill(ctx context.Context, cw *chunks.Writer, path string, at i
 
 const importedFile = "imported.json"
 
-// importedSet names the blocks that came by ImportBlocks, in the file imported.json. A
-// block that was made of them says so by its sources.
+// importedSet names the blocks that came by ImportBlocks, in the file imported.json. A block that was made of them says so by its
+// sources.
 type importedSet struct {
 	mu     sync.Mutex
 	loaded bool
@@ -368,8 +362,8 @@ func (i *importedSet) save(dir string) error {
 	return durable.WriteJSON(filepath.Join(dir, importedFile), list, 0o666)
 }
 
-// holds reports whether a block is made of imported ones, among others. While the list
-// cannot be read nothing is old enough to be deleted.
+// holds reports whether a block is made of imported ones, among others. While the list cannot be read nothing is old enough to be
+// deleted.
 func (i *importedSet) holds(dir string, m promtsdb.BlockMeta) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

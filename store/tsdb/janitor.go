@@ -21,8 +21,8 @@ const (
 	idleTenant = 30 * time.Minute
 )
 
-// janitor runs until Close. Series that ended leave memory, see [Store.evictEnded]; blocks
-// not checked at opening are checked one at a time; see [Store.unmapEnded].
+// janitor runs until Close. Series that ended leave memory, see [Store.evictEnded]; blocks not checked at opening are checked one at a
+// time; see [Store.unmapEnded].
 func (s *Store) janitor() {
 	defer s.done.Done()
 	tick, ended := time.NewTicker(janitorEvery), time.NewTicker(endedEvery)
@@ -102,8 +102,7 @@ func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
 	err := s.loseBlock(id, cause)
 	s.manifest.mu.Unlock()
 	if err == nil {
-		// The database looks at its directory when it has written samples out of order, and
-		// once a minute.
+		// The database looks at its directory when it has written samples out of order, and once a minute.
 		err = db.CompactOOOHead(context.Background())
 	}
 	if err != nil {
@@ -111,10 +110,9 @@ func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
 	}
 }
 
-// blocksToDelete applies retention by age and by size, and deletes what a larger
-// block has replaced. Age is measured against the newest sample or the clock,
-// whichever is older: neither a clock that jumped nor a sample from the future may
-// throw history away. What was imported is spared by age.
+// blocksToDelete applies retention by age and by size, and deletes what a larger block has replaced. Age is measured against the newest
+// sample or the clock, whichever is older: neither a clock that jumped nor a sample from the future may throw history away. What was
+// imported is spared by age.
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
 	s.born.see(blocks)
 	out := map[ulid.ULID]struct{}{}
@@ -163,9 +161,8 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	return out
 }
 
-// widen opens the out-of-order window by the time that the newest sample lies ahead,
-// after a clock jumped forward and back: samples of the right time are else refused
-// until it has caught up. The window is as configured again after the next start.
+// widen opens the out-of-order window by the time that the newest sample lies ahead, after a clock jumped forward and back: samples of
+// the right time are else refused until it has caught up. The window is as configured again after the next start.
 func (s *Store) widen(ahead time.Duration) {
 	// Round up, so that this happens once and not for every batch.
 	need := (s.opts.OutOfOrder + ahead).Round(time.Hour) + time.Hour

@@ -13,9 +13,8 @@ import (
 	"reckon/store"
 )
 
-// dirLock is an flock(2) on the file "lock" of the directory, the same file that
-// Prometheus locks; unlike its lock, it says who holds it. The kernel frees it when the
-// process ends, however it ends.
+// dirLock is an flock(2) on the file "lock" of the directory, the same file that Prometheus locks; unlike its lock, it says who holds it.
+// The kernel frees it when the process ends, however it ends.
 type dirLock struct {
 	f *os.File
 	// died says that the holder before did not release the lock.
@@ -56,8 +55,7 @@ func (l *dirLock) release() error {
 	return errors.Join(l.f.Truncate(0), l.f.Close())
 }
 
-// Unused returns an error that matches [store.ErrLocked] when a process has the store in
-// a directory open.
+// Unused returns an error that matches [store.ErrLocked] when a process has the store in a directory open.
 func Unused(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

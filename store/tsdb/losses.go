@@ -14,9 +14,8 @@ import (
 	"reckon/store"
 )
 
-// losses finds of which time samples were lost in the logs: between the last sample that can be
-// read before a damaged place and the first one behind it, and those of series whose
-// definition was lost.
+// losses finds of which time samples were lost in the logs: between the last sample that can be read before a damaged place and the first
+// one behind it, and those of series whose definition was lost.
 type losses struct {
 	dec    record.Decoder
 	known  map[chunks.HeadSeriesRef]bool
@@ -65,8 +64,8 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 	return l.list, nil
 }
 
-// widen extends the losses in the log of samples out of order to all times that such samples were of: what lies
-// before and behind a damaged place says nothing of the times in it.
+// widen extends the losses in the log of samples out of order to all times that such samples were of: what lies before and behind a
+// damaged place says nothing of the times in it.
 func (l *losses) widen(noted *notedLogs, newest int64) {
 	oldest := l.oldestOOO
 	if noted != nil && noted.OldestOOO != 0 {
@@ -79,8 +78,8 @@ func (l *losses) widen(noted *notedLogs, newest int64) {
 	}
 }
 
-// newestIn is the time of the newest sample that a log can have held: that of the store when it
-// was closed, else when its last segment was written to, or now where that is missing.
+// newestIn is the time of the newest sample that a log can have held: that of the store when it was closed, else when its last segment
+// was written to, or now where that is missing.
 func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
 	if noted != nil && !noted.Open {
 		return noted.Newest

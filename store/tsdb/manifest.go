@@ -17,9 +17,8 @@ import (
 	"reckon/internal/durable"
 )
 
-// manifestFile names the blocks that there should be, so that one that is missing, or whose
-// meta.json was changed, is noticed. It is written when the blocks change; where it cannot
-// be read the blocks are believed as they are.
+// manifestFile names the blocks that there should be, so that one that is missing, or whose meta.json was changed, is noticed. It is
+// written when the blocks change; where it cannot be read the blocks are believed as they are.
 const manifestFile = "blocks.json"
 
 type manifest struct {
@@ -64,8 +63,7 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 	return known
 }
 
-// update is called with all blocks after each change of them, and with those that are
-// deleted next.
+// update is called with all blocks after each change of them, and with those that are deleted next.
 func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{},
 	imported func(promtsdb.BlockMeta) bool) error {
 	m.mu.Lock()

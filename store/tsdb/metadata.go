@@ -15,8 +15,8 @@ import (
 	"reckon/metric"
 )
 
-// metadataTable keeps type, unit and help of every metric that was ever appended, in
-// a small file that is written only when a new metric appears.
+// metadataTable keeps type, unit and help of every metric that was ever appended, in a small file that is written only when a new metric
+// appears.
 type metadataTable struct {
 	mu     sync.RWMutex
 	path   string
@@ -24,8 +24,7 @@ type metadataTable struct {
 	byName map[string]metadata.Metadata
 }
 
-// Metadata returns type, unit and help of the metrics, by full name, for
-// /api/v1/metadata.
+// Metadata returns type, unit and help of the metrics, by full name, for /api/v1/metadata.
 func (s *Store) Metadata() map[string]metadata.Metadata {
 	s.meta.mu.RLock()
 	defer s.meta.mu.RUnlock()

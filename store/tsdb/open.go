@@ -16,12 +16,10 @@ import (
 
 // openDB opens the database. What cannot be repaired of its logs is set aside.
 //
-// Two traps of the database make this more than one call. Samples out of order have a
-// log of their own, and it is not read when the other one had to be repaired: then the
-// database is opened twice. And after a crash that log may refer to chunks that were
-// never written; it is believed that they are there once newer ones are, so that a
-// second crash loses samples: after a crash these chunk files, which only save time,
-// are dropped, and the samples out of order go to a block at once.
+// Two traps of the database make this more than one call. Samples out of order have a log of their own, and it is not read when the other
+// one had to be repaired: then the database is opened twice. And after a crash that log may refer to chunks that were never written; it
+// is believed that they are there once newer ones are, so that a second crash loses samples: after a crash these chunk files, which only
+// save time, are dropped, and the samples out of order go to a block at once.
 func (s *Store) openDB(crashed bool) error {
 	begin := time.Now()
 	s.generation.Add(1)
@@ -86,8 +84,7 @@ func (s *Store) logWasRepaired() bool {
 	return false
 }
 
-// Gather returns the database's own metrics (prometheus_tsdb_...), for /metrics: the
-// Store is a prometheus.Gatherer.
+// Gather returns the database's own metrics (prometheus_tsdb_...), for /metrics: the Store is a prometheus.Gatherer.
 func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 	if _, err := s.use(); err != nil {
 		return nil, err

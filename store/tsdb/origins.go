@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// born remembers over which time each block lay when it was written, since opening: later
-// it is a part of larger ones, which know its name alone.
+// born remembers over which time each block lay when it was written, since opening: later it is a part of larger ones, which know its
+// name alone.
 type born struct {
 	mu    sync.Mutex
 	spans map[ulid.ULID][2]int64
@@ -77,8 +77,7 @@ func (s *Store) Origins() ([]store.Origin, error) {
 	return out, nil
 }
 
-// Sealed returns the time before which all samples that came in order are in blocks, and
-// false when there is none.
+// Sealed returns the time before which all samples that came in order are in blocks, and false when there is none.
 func (s *Store) Sealed() (time.Time, bool) {
 	db, err := s.use()
 	if err != nil {
@@ -95,8 +94,8 @@ func (s *Store) Sealed() (time.Time, bool) {
 	return time.UnixMilli(newest), newest != math.MinInt64
 }
 
-// Since returns the time from which on the store holds what it was given to keep, and false
-// when it holds nothing. What was imported may be older.
+// Since returns the time from which on the store holds what it was given to keep, and false when it holds nothing. What was imported may
+// be older.
 func (s *Store) Since() (time.Time, bool) {
 	db, err := s.use()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"reckon/internal/series"
 )
 
-// The Store stands where Prometheus's HTTP API wants its storage, so that nobody
-// needs to hold the database itself, which a repair replaces.
+// The Store stands where Prometheus's HTTP API wants its storage, so that nobody needs to hold the database itself, which a repair
+// replaces.
 var (
 	_ storage.SampleAndChunkQueryable = (*Store)(nil)
 	_ storage.ExemplarQueryable       = (*Store)(nil)
@@ -111,8 +111,7 @@ func (q *gatedChunkQuerier) Close() error {
 	return q.ChunkQuerier.Close()
 }
 
-// ExemplarQuerier implements storage.ExemplarQueryable. The store keeps the newest
-// exemplars only ([maxExemplars]).
+// ExemplarQuerier implements storage.ExemplarQueryable. The store keeps the newest exemplars only ([maxExemplars]).
 func (s *Store) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
 	db, err := s.use()
 	if err != nil {
@@ -122,8 +121,7 @@ func (s *Store) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, e
 	return db.ExemplarQuerier(ctx)
 }
 
-// What follows are the administrative questions of Prometheus's HTTP API
-// (TSDBAdminStats of its web/api/v1).
+// What follows are the administrative questions of Prometheus's HTTP API (TSDBAdminStats of its web/api/v1).
 
 // CleanTombstones removes what Delete marked.
 func (s *Store) CleanTombstones() error {
@@ -154,9 +152,8 @@ func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matc
 	return db.Delete(ctx, mint, maxt, intersectingFirst(ms)...)
 }
 
-// intersectingFirst puts the matchers in the order in which the database sorts them: it
-// sorts one slice for all blocks at the same time, and while it moves something a matcher
-// may be missing, which deletes more than was asked for.
+// intersectingFirst puts the matchers in the order in which the database sorts them: it sorts one slice for all blocks at the same time,
+// and while it moves something a matcher may be missing, which deletes more than was asked for.
 func intersectingFirst(ms []*labels.Matcher) []*labels.Matcher {
 	set := map[string]bool{}
 	for _, m := range ms {

@@ -24,16 +24,14 @@ import (
 // corruptDir is where unreadable things are kept for a person to look at.
 const corruptDir = "corrupt"
 
-// scanAtOpen is how many bytes of blocks are checked before the store opens; the janitor
-// checks the rest.
+// scanAtOpen is how many bytes of blocks are checked before the store opens; the janitor checks the rest.
 const scanAtOpen = 64 << 20
 
-// notedLogsFile says what the logs are while the store is closed, and were at least while it is open: so a
-// segment that is missing or cut off after a crash is noticed, too, but for what was written in the last minute.
+// notedLogsFile says what the logs are while the store is closed, and were at least while it is open: so a segment that is missing or cut
+// off after a crash is noticed, too, but for what was written in the last minute.
 const notedLogsFile = "logs.json"
 
-// checkFiles looks at blocks and logs before the database does. What cannot be read is moved
-// aside, and of which time that was is noted.
+// checkFiles looks at blocks and logs before the database does. What cannot be read is moved aside, and of which time that was is noted.
 func (s *Store) checkFiles() error {
 	if err := s.gaps.load(s.opts.Dir); err != nil {
 		s.log.Warn(err.Error())
@@ -72,8 +70,7 @@ func (s *Store) checkImported() {
 	}
 }
 
-// checkBlocks returns the time up to which all samples are in blocks, math.MinInt64 where
-// there are none.
+// checkBlocks returns the time up to which all samples are in blocks, math.MinInt64 where there are none.
 func (s *Store) checkBlocks() (since int64, err error) {
 	entries, err := os.ReadDir(s.opts.Dir)
 	if err != nil {
@@ -170,8 +167,7 @@ func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info
 	return info, b.Close()
 }
 
-// checkDeleted reads the list of what was deleted from a block. One that cannot be read is
-// moved aside where nothing was deleted.
+// checkDeleted reads the list of what was deleted from a block. One that cannot be read is moved aside where nothing was deleted.
 func (s *Store) checkDeleted(id ulid.ULID, path string) error {
 	err := block.VerifyDeleted(path)
 	var d *block.Damage
@@ -293,8 +289,7 @@ func (s *Store) readNote() *notedLogs {
 }
 
 // noteLogs writes what the logs are when the store is closed, or what they are at least while it is open. The newest segments are on the
-// disk before that is noted, as
-// the full ones are: after a power failure the note claims nothing that the disk never got.
+// disk before that is noted, as the full ones are: after a power failure the note claims nothing that the disk never got.
 func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open, Series: s.size}
 	if oldestOOO != math.MaxInt64 {
@@ -328,8 +323,8 @@ func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	return nil
 }
 
-// segmentSizes returns the sizes of the segments of a log and its checkpoints, by their paths below the directory of
-// the store, and which of the log is the newest.
+// segmentSizes returns the sizes of the segments of a log and its checkpoints, by their paths below the directory of the store, and which
+// of the log is the newest.
 func (s *Store) segmentSizes(log string) (sizes map[string]int64, newest string, err error) {
 	sizes = map[string]int64{}
 	err = filepath.WalkDir(filepath.Join(s.opts.Dir, log), func(path string, e fs.DirEntry, err error) error {
@@ -360,8 +355,8 @@ func (s *Store) noteOpen(db *promtsdb.DB) {
 	}
 }
 
-// unreadable tells damage from trouble of the machine, such as a missing permission
-// or a full disk, that goes away without losing anything.
+// unreadable tells damage from trouble of the machine, such as a missing permission or a full disk, that goes away without losing
+// anything.
 func unreadable(err error) bool {
 	for _, e := range []error{fs.ErrPermission, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {
@@ -387,8 +382,7 @@ func (s *Store) setAside(name string) (kept string, err error) {
 	return to, os.Rename(filepath.Join(s.opts.Dir, name), to)
 }
 
-// setHeadAside moves what the head keeps on disk, and the logs where that is not enough:
-// blocks stay.
+// setHeadAside moves what the head keeps on disk, and the logs where that is not enough: blocks stay.
 func (s *Store) setHeadAside(cause error, names ...string) error {
 	for _, name := range names {
 		if !exists(filepath.Join(s.opts.Dir, name)) {

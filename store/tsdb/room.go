@@ -13,8 +13,8 @@ import (
 	"reckon/store"
 )
 
-// Reading the log again when the store is opened writes chunks, and the database ends the process
-// where it cannot. So a little of the disk is held back while there is room.
+// Reading the log again when the store is opened writes chunks, and the database ends the process where it cannot. So a little of the
+// disk is held back while there is room.
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 8 << 20
@@ -24,9 +24,8 @@ const (
 	leastSpace = 2 << 20
 )
 
-// makeRoom gives the database room to open on a disk that is full: the ballast, and the chunks
-// of the head, which are made again from the log and only save time. Samples are refused
-// afterwards (Options.Reserve), and queries answered.
+// makeRoom gives the database room to open on a disk that is full: the ballast, and the chunks of the head, which are made again from the
+// log and only save time. Samples are refused afterwards (Options.Reserve), and queries answered.
 func (s *Store) makeRoom() error {
 	free, err := freeBytes(s.opts.Dir)
 	if err != nil || free >= lowSpace || s.opts.Reserve <= 0 {

@@ -89,8 +89,7 @@ func (s *Store) Oldest() (time.Time, bool) {
 	return time.UnixMilli(oldest), newest != math.MinInt64
 }
 
-// extent returns the times of the oldest and newest sample; newest is math.MinInt64
-// when there is none.
+// extent returns the times of the oldest and newest sample; newest is math.MinInt64 when there is none.
 func extent(db *promtsdb.DB) (oldest, newest int64) {
 	h := db.Head()
 	oldest, newest = h.MinTime(), h.MaxTime()

@@ -1,19 +1,15 @@
-// Package tsdb keeps series in the embedded time-series database of Prometheus
-// (https://prometheus.io/docs/prometheus/latest/storage/): a write-ahead log, a
-// head in memory, and blocks on disk that Prometheus, promtool and Thanos read.
+// Package tsdb keeps series in the embedded time-series database of Prometheus (https://prometheus.io/docs/prometheus/latest/storage/): a
+// write-ahead log, a head in memory, and blocks on disk that Prometheus, promtool and Thanos read.
 //
-// What [Store.Append] has acknowledged is in the page cache of the kernel: killing
-// the process loses none of it, a power cut at most the last seconds. Samples of a
-// batch become visible to queries together.
+// What [Store.Append] has acknowledged is in the page cache of the kernel: killing the process loses none of it, a power cut at most the
+// last seconds. Samples of a batch become visible to queries together.
 //
-// On opening, leftovers of an interrupted compaction are removed and a torn end of the
-// write-ahead log is cut off. A block or a part of the log that fails a checksum, is cut off
-// or is missing is left out and kept in the folder corrupt/; of which time samples are
-// missing is logged, kept ([Store.Gaps]) and a warning of each query of that time. Nothing is
-// deleted that could be read. One process at a time may open a directory.
+// On opening, leftovers of an interrupted compaction are removed and a torn end of the write-ahead log is cut off. A block or a part of
+// the log that fails a checksum, is cut off or is missing is left out and kept in the folder corrupt/; of which time samples are missing
+// is logged, kept ([Store.Gaps]) and a warning of each query of that time. Nothing is deleted that could be read. One process at a time
+// may open a directory.
 //
-// A Store is safe for concurrent use. Times inside are milliseconds since the Unix
-// epoch; figures are stored as they come.
+// A Store is safe for concurrent use. Times inside are milliseconds since the Unix epoch; figures are stored as they come.
 package tsdb
 
 import (
@@ -37,8 +33,7 @@ import (
 	"reckon/store"
 )
 
-// Options says where and how to keep series. The zero value of each field but Dir
-// is a good choice for one node.
+// Options says where and how to keep series. The zero value of each field but Dir is a good choice for one node.
 type Options struct {
 	// Dir is the directory, made if it is not there.
 	Dir string
@@ -48,20 +43,18 @@ type Options struct {
 	MaxBytes int64
 	// Beside returns the bytes that something else takes of MaxBytes; nil is none.
 	Beside func() int64
-	// OutOfOrder is by how much a sample may be older than the newest one of the
-	// store; 0 is 24 h, below 0 nothing.
+	// OutOfOrder is by how much a sample may be older than the newest one of the store; 0 is 24 h, below 0 nothing.
 	OutOfOrder time.Duration
-	// Ahead is by how much a sample may be newer than the clock; 0 is 10 min, below 0
-	// any. One node with a wrong clock would else make the samples of all others too old.
+	// Ahead is by how much a sample may be newer than the clock; 0 is 10 min, below 0 any. One node with a wrong clock would else make
+	// the samples of all others too old.
 	Ahead time.Duration
-	// Reserve is the free space on the disk, in bytes, below which samples are refused
-	// before the write-ahead log is torn; 0 is 32 MiB, below 0 nothing.
+	// Reserve is the free space on the disk, in bytes, below which samples are refused before the write-ahead log is torn; 0 is 32 MiB,
+	// below 0 nothing.
 	Reserve int64
-	// Series is how many live series are expected; 0 is a few thousand. It sizes tables
-	// only and bounds nothing.
+	// Series is how many live series are expected; 0 is a few thousand. It sizes tables only and bounds nothing.
 	Series int
-	// Stuck returns the number of queries that compute on though nobody waits for them; nil is none. Nothing that they may read
-	// leaves memory or the disk meanwhile.
+	// Stuck returns the number of queries that compute on though nobody waits for them; nil is none. Nothing that they may read leaves
+	// memory or the disk meanwhile.
 	Stuck func() int
 	// Logger takes what happens besides; nil discards it.
 	Logger *slog.Logger
@@ -69,8 +62,7 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// blockRange is the time that one block of the head covers. Its half is how far back
-// a new series may begin without being out of order.
+// blockRange is the time that one block of the head covers. Its half is how far back a new series may begin without being out of order.
 const blockRange = 2 * time.Hour
 
 // segmentBytes bounds a file of chunks of a block.
@@ -194,8 +186,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// reportKill names the time of which samples are missing after a kill: whether the end of the log was cut off with it is not
-// to be seen.
+// reportKill names the time of which samples are missing after a kill: whether the end of the log was cut off with it is not to be seen.
 func (s *Store) reportKill() {
 	_, newest := extent(s.db)
 	now := s.opts.Clock()
@@ -206,8 +197,7 @@ func (s *Store) reportKill() {
 	}
 }
 
-// maxExemplars is how many exemplars are kept in memory, about 100 bytes each; the oldest
-// give way to new ones.
+// maxExemplars is how many exemplars are kept in memory, about 100 bytes each; the oldest give way to new ones.
 const maxExemplars = 20_000
 
 func (s *Store) dbOptions() *promtsdb.Options {
@@ -243,8 +233,8 @@ func (s *Store) dbOptions() *promtsdb.Options {
 // closeWait is how long Close waits for appends and queries under way: with the rest of a stop of the server it is less than 20 s.
 const closeWait = 8 * time.Second
 
-// Close waits for appends and queries under way, for 8 s at most, and closes the store. What is under way still reads what is mapped
-// into memory: then the logs are written out, and the database stays open until the process ends.
+// Close waits for appends and queries under way, for 8 s at most, and closes the store. What is under way still reads what is mapped into
+// memory: then the logs are written out, and the database stays open until the process ends.
 func (s *Store) Close() error {
 	first, inside := s.gate.close(closeWait)
 	if !first {
@@ -282,8 +272,8 @@ func (s *Store) InUse() bool {
 	return s.gate.closed && s.gate.users > 0
 }
 
-// repair opens the database again after a failed write to its log, if the disk has
-// room again. It waits for no query: while one runs the store stays as it is.
+// repair opens the database again after a failed write to its log, if the disk has room again. It waits for no query: while one runs the
+// store stays as it is.
 func (s *Store) repair() error {
 	if free, err := freeBytes(s.opts.Dir); err == nil && free < 1<<20 {
 		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, format.Bytes(float64(free)),

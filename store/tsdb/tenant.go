@@ -14,9 +14,8 @@ import (
 	"reckon/metric"
 )
 
-// tenant is the cache of one set of external labels, which is one node: it knows
-// the database's reference and the full label set of each series, so that a steady
-// batch builds no labels. It is a cache only; what it forgets is found again.
+// tenant is the cache of one set of external labels, which is one node: it knows the database's reference and the full label set of each
+// series, so that a steady batch builds no labels. It is a cache only; what it forgets is found again.
 type tenant struct {
 	mu       sync.Mutex
 	external map[string]string
@@ -31,8 +30,7 @@ type ref struct {
 	round  uint32 // last batch that held it
 }
 
-// sweepEvery is the number of batches after which series not seen in as many are
-// forgotten; a batch of an agent is one export.
+// sweepEvery is the number of batches after which series not seen in as many are forgotten; a batch of an agent is one export.
 const sweepEvery = 32
 
 var seed = maphash.MakeSeed()
@@ -78,8 +76,8 @@ func (s *Store) dropIdle(idle time.Duration) {
 	}
 }
 
-// add builds the label set of a series. Labels of the series win over external ones
-// of the same name, and bytes that are not UTF-8 are replaced.
+// add builds the label set of a series. Labels of the series win over external ones of the same name, and bytes that are not UTF-8 are
+// replaced.
 func (t *tenant) add(s *metric.Series) *ref {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for k, v := range t.external {
@@ -96,8 +94,7 @@ func (t *tenant) add(s *metric.Series) *ref {
 	return r
 }
 
-// forget drops series that ended with this batch and, now and then, those that were
-// not seen for long.
+// forget drops series that ended with this batch and, now and then, those that were not seen for long.
 func (t *tenant) forget(w *writer) {
 	for _, s := range w.ended {
 		delete(t.refs, s)

@@ -13,13 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapEnded takes the pages of blocks of ended series out of the resident set; they stay in the page cache and are
-// mapped again when a query reads them. Such blocks are written every few minutes where much ends, the
-// kernel maps 64 KiB around each page that is touched, and so all of them became resident, a megabyte for each dozen
-// thousand series.
+// unmapEnded takes the pages of blocks of ended series out of the resident set; they stay in the page cache and are mapped again when a
+// query reads them. Such blocks are written every few minutes where much ends, the kernel maps 64 KiB around each page that is touched,
+// and so all of them became resident, a megabyte for each dozen thousand series.
 //
-// A reader holds each block open meanwhile. Where a file is mapped once, that mapping is the block's and stays; where it
-// is mapped twice, another may be unmapped at any moment and its addresses given to other memory, so it is left alone.
+// A reader holds each block open meanwhile. Where a file is mapped once, that mapping is the block's and stays; where it is mapped twice,
+// another may be unmapped at any moment and its addresses given to other memory, so it is left alone.
 func (s *Store) unmapEnded(db *promtsdb.DB) {
 	var held []io.Closer
 	defer func() {

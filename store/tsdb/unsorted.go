@@ -12,10 +12,9 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// The database merges what is in memory with its blocks in the order of labels, and sorts all series in memory for
-// that, in every query that overlaps a block: a quarter of what a query over many series costs. PromQL asks for no order, and most
-// readers of many series do not either. Blocks are therefore kept out of the database's own querier while it is opened, and merged by the
-// hash of labels.
+// The database merges what is in memory with its blocks in the order of labels, and sorts all series in memory for that, in every query
+// that overlaps a block: a quarter of what a query over many series costs. PromQL asks for no order, and most readers of many series do
+// not either. Blocks are therefore kept out of the database's own querier while it is opened, and merged by the hash of labels.
 
 // aside collects the queriers of blocks while the database opens one of its own.
 type aside struct {
@@ -88,8 +87,8 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	return set
 }
 
-// mostHeld is how many series of blocks are held to be merged, about 400 bytes each, beside so many in memory; more are
-// sorted, which reads them one by one. A store that is small but for series that ended stays small.
+// mostHeld is how many series of blocks are held to be merged, about 400 bytes each, beside so many in memory; more are sorted, which
+// reads them one by one. A store that is small but for series that ended stays small.
 func mostHeld(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
 
 const (
@@ -97,8 +96,8 @@ const (
 	manyHeld = 250_000
 )
 
-// unsortedSet gives the series in memory, each with what blocks have of it, and then those that are in blocks only. It has read
-// all series of blocks, and none of their samples, when the first is asked for.
+// unsortedSet gives the series in memory, each with what blocks have of it, and then those that are in blocks only. It has read all
+// series of blocks, and none of their samples, when the first is asked for.
 type unsortedSet struct {
 	memory   storage.SeriesSet
 	blocks   map[uint64][][]storage.Series // by the hash of labels, the parts of each series

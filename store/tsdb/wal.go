@@ -20,11 +20,9 @@ import (
 	"github.com/prometheus/prometheus/util/compression"
 )
 
-// The write-ahead logs are directories of numbered segments of 32 KiB pages that hold
-// records, each with a checksum
-// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/wal.md). The database
-// ends at the first record that it cannot read and deletes all segments behind it. Here
-// what cannot be read is left out, before the database looks.
+// The write-ahead logs are directories of numbered segments of 32 KiB pages that hold records, each with a checksum
+// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/wal.md). The database ends at the first record that it cannot read
+// and deletes all segments behind it. Here what cannot be read is left out, before the database looks.
 
 const walPage = 32 << 10
 
@@ -43,8 +41,7 @@ type badRecord struct {
 	empty bool // it is the space between the last record of a page and its end
 }
 
-// notedLogs is what the logs were when the store was closed, or at least were while it was open. Nil:
-// nothing was noted.
+// notedLogs is what the logs were when the store was closed, or at least were while it was open. Nil: nothing was noted.
 type notedLogs struct {
 	Newest    int64            `json:"newest"`              // time of the newest sample, milliseconds
 	OldestOOO int64            `json:"oldestOOO,omitempty"` // of the oldest one out of order that is in no block; 0: not known
@@ -71,8 +68,8 @@ func (c *notedLogs) files() map[string]int64 {
 	return c.Files
 }
 
-// since returns the files that were noted. What a checkpoint has replaced since the store was opened is not
-// among them: first is the number of the first segment behind it.
+// since returns the files that were noted. What a checkpoint has replaced since the store was opened is not among them: first is the
+// number of the first segment behind it.
 func (c *notedLogs) since(first int) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
@@ -85,8 +82,8 @@ func (c *notedLogs) since(first int) map[string]int64 {
 	return left
 }
 
-// unlessReplaced returns the files that were noted. While the store is open, the database writes samples out of order
-// to blocks and removes the segments that held them: before it does, it begins another one.
+// unlessReplaced returns the files that were noted. While the store is open, the database writes samples out of order to blocks and
+// removes the segments that held them: before it does, it begins another one.
 func (c *notedLogs) unlessReplaced(dir, log string) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
@@ -116,8 +113,8 @@ func syncLogs(dir string) (err error) {
 	return err
 }
 
-// readLogs reads all logs and returns their segments in the order in which they are replayed,
-// those that are missing among them, and whether anything is wrong with one.
+// readLogs reads all logs and returns their segments in the order in which they are replayed, those that are missing among them, and
+// whether anything is wrong with one.
 func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err error) {
 	checkpoint, number, err := newestCheckpoint(dir, noted.files())
 	if err != nil {
@@ -149,8 +146,8 @@ func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err
 	return all, damaged, nil
 }
 
-// newestCheckpoint is the name and number of the checkpoint that is replayed before the log:
-// it holds what was still needed of the segments up to its number. Without one that is -1.
+// newestCheckpoint is the name and number of the checkpoint that is replayed before the log: it holds what was still needed of the
+// segments up to its number. Without one that is -1.
 func newestCheckpoint(dir string, sizes map[string]int64) (name string, number int, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "wal", "checkpoint.*"))
 	if err != nil {
@@ -172,8 +169,8 @@ func newestCheckpoint(dir string, sizes map[string]int64) (name string, number i
 	return name, number, nil
 }
 
-// segmentsOf lists the segments of a log that there are, and those that there should be: from
-// a number on, or anywhere where that is below 0, up to the last that there is or was.
+// segmentsOf lists the segments of a log that there are, and those that there should be: from a number on, or anywhere where that is
+// below 0, up to the last that there is or was.
 func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logSegment, err error) {
 	have := map[int]bool{}
 	entries, err := os.ReadDir(filepath.Join(dir, log))
@@ -235,9 +232,9 @@ func (s *logSegment) check(dir string, noted *notedLogs) error {
 	return nil
 }
 
-// eachRecord calls good for each record of a segment and bad for each place that cannot be
-// read, in order, and returns the size of the file. Behind such a place it goes on with the
-// first record that begins on a later page: records never reach from one segment into another.
+// eachRecord calls good for each record of a segment and bad for each place that cannot be read, in order, and returns the size of the
+// file. Behind such a place it goes on with the first record that begins on a later page: records never reach from one segment into
+// another.
 func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) error) (size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -274,8 +271,8 @@ func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) er
 	return size, nil
 }
 
-// recordsFrom calls good for each record from a page on, without the rest of a record at its begin. It returns
-// how far it came, and why it did not come further if something cannot be read.
+// recordsFrom calls good for each record from a page on, without the rest of a record at its begin. It returns how far it came, and why
+// it did not come further if something cannot be read.
 func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error) (done int64, why, err error) {
 	// The reader begins with a page: in the place of the rest it finds a record of the same size.
 	stand := make([]byte, rest)
@@ -310,8 +307,8 @@ func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error
 	return done, why, nil
 }
 
-// A record is written in fragments, none of which reaches over the end of a page. Each has a header: a byte with
-// its type, two with its length, four with its checksum.
+// A record is written in fragments, none of which reaches over the end of a page. Each has a header: a byte with its type, two with its
+// length, four with its checksum.
 const (
 	recordHeader = 7
 	recordType   = 7 // the bits of the first byte that hold the type
@@ -319,8 +316,8 @@ const (
 	recordFull, recordMiddle, recordLast = 1, 3, 4
 )
 
-// behindRest returns the first page from at on that does not lie within a record whose begin was lost, and how
-// many bytes at the begin of that page still belong to it.
+// behindRest returns the first page from at on that does not lie within a record whose begin was lost, and how many bytes at the begin of
+// that page still belong to it.
 func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	for ; at < size; at += walPage {
 		var head [recordHeader]byte
@@ -344,8 +341,8 @@ func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	return at, 0, nil
 }
 
-// isEmpty reports whether nothing but zeros lies between two bytes of a file, and one that a
-// flipped bit made: a record has a header of seven.
+// isEmpty reports whether nothing but zeros lies between two bytes of a file, and one that a flipped bit made: a record has a header of
+// seven.
 func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 	raw := make([]byte, to-from)
 	if _, err := f.ReadAt(raw, from); err != nil {
@@ -360,8 +357,8 @@ func isCorrupt(err error) bool {
 	return !errors.As(err, &pe)
 }
 
-// rewrite replaces a segment by one that holds what can be read of it, and moves the damaged
-// one aside; where it is missing it becomes empty.
+// rewrite replaces a segment by one that holds what can be read of it, and moves the damaged one aside; where it is missing it becomes
+// empty.
 func (s *logSegment) rewrite(dir string, aside func(name string) (kept string, err error)) (kept string, err error) {
 	path := filepath.Join(dir, s.file)
 	if s.bad[0].at < 0 {

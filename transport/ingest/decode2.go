@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// request2 is an io.prometheus.write.v2.Request decoded in place: nothing of the body is
-// copied, and it is valid as long as the body is. It can be reused.
+// request2 is an io.prometheus.write.v2.Request decoded in place: nothing of the body is copied, and it is valid as long as the body is.
+// It can be reused.
 type request2 struct {
 	body    []byte
 	symbols [][]byte
@@ -276,8 +276,7 @@ func (s *series2) parseDoc(b []byte) error {
 	})
 }
 
-// sum returns the hash of the labels in the order sent. It fails if a reference is not a
-// symbol of the request.
+// sum returns the hash of the labels in the order sent. It fails if a reference is not a symbol of the request.
 func (s *series2) sum(r *request2) (sum, error) {
 	if len(s.refs)%2 != 0 {
 		return sum{}, fmt.Errorf("%d references to symbols are no pairs of names and values", len(s.refs))

@@ -11,9 +11,8 @@ import (
 )
 
 // Metrics of delta temporality report the increase since the last export
-// (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality). They are
-// accumulated series by series, in memory: after a restart of the server a series starts again
-// at zero, which queries treat as a counter reset.
+// (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality). They are accumulated series by series, in memory: after a
+// restart of the server a series starts again at zero, which queries treat as a counter reset.
 
 const (
 	// maxDeltas limits the number of accumulated series, about 300 bytes each.
@@ -49,9 +48,8 @@ const (
 	deltaUnlike // a histogram that is incompatible with those before
 )
 
-// add adds a sample of the interval from start to t, and returns the sum and its start time.
-// A repeated sample, from a sender that missed the response, adds nothing and returns the
-// same result.
+// add adds a sample of the interval from start to t, and returns the sum and its start time. A repeated sample, from a sender that missed
+// the response, adds nothing and returns the same result.
 func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64, h *histogram.FloatHistogram) (begun int64, value float64,
 	fh *histogram.FloatHistogram, state deltaState) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -108,8 +106,7 @@ func (d *deltas) forget(now time.Time) bool {
 	return len(d.total) < before
 }
 
-// splitDeltas moves the metrics of delta temporality out of md, and marks them as cumulative,
-// since their accumulated sums are.
+// splitDeltas moves the metrics of delta temporality out of md, and marks them as cumulative, since their accumulated sums are.
 func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
 	delta = pmetric.NewMetrics()
 	for i := range md.ResourceMetrics().Len() {

@@ -1,13 +1,11 @@
-// Package ingest receives samples from other machines: it is a receiver of Prometheus
-// remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/) and 1.0
-// (https://prometheus.io/docs/specs/prw/remote_write_spec/), with native histograms,
-// out-of-order samples, descriptions of metrics, and start times of counters; and of
-// OpenTelemetry metrics over HTTP (see OTLP).
+// Package ingest receives samples from other machines: it is a receiver of Prometheus remote write 2.0
+// (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/) and 1.0 (https://prometheus.io/docs/specs/prw/remote_write_spec/), with
+// native histograms, out-of-order samples, descriptions of metrics, and start times of counters; and of OpenTelemetry metrics over HTTP
+// (see OTLP).
 //
-// With both versions of the protocol, every valid sample of a request is stored; invalid
-// ones are named in the response, which is then 400, so that the sender does not send
-// them again. If the store itself fails, nothing of the request is stored and the
-// response is 503 or 500: the sender retries. A repeated request is stored once.
+// With both versions of the protocol, every valid sample of a request is stored; invalid ones are named in the response, which is then
+// 400, so that the sender does not send them again. If the store itself fails, nothing of the request is stored and the response is 503
+// or 500: the sender retries. A repeated request is stored once.
 //
 // Times are milliseconds since the Unix epoch. The handler is safe for concurrent use.
 package ingest
@@ -42,37 +40,33 @@ type Options struct {
 	Store storage.AppendableV2
 	// Describe is called with type, unit and help of a metric when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
-	// Allow returns the check of which nodes the sender of a request may send samples
-	// for; nil is for all. An error refuses the request, so that the sender keeps it.
+	// Allow returns the check of which nodes the sender of a request may send samples for; nil is for all. An error refuses the request,
+	// so that the sender keeps it.
 	Allow func(ctx context.Context) (func(site, node string) bool, error)
 	// Own returns the labels of a sender who may send figures of its own only, and nil for others; nil is for none. Allow and Admit are
 	// not asked about it.
 	Own func(ctx context.Context) *Own
-	// Begin counts a request against the limits of its sender; an error, such as a
-	// [*limits.Slow], refuses it for now. nil means no limits.
+	// Begin counts a request against the limits of its sender; an error, such as a [*limits.Slow], refuses it for now. nil means no
+	// limits.
 	Begin func(ctx context.Context) (*limits.Request, error)
-	// Admit decides whether a sender that identifies its instance may use its name; an error refuses the request, so
-	// that the sender keeps it. If after is not zero, samples up to that time are refused for good. nil admits all.
+	// Admit decides whether a sender that identifies its instance may use its name; an error refuses the request, so that the sender
+	// keeps it. If after is not zero, samples up to that time are refused for good. nil admits all.
 	Admit func(s instance.Sender, address string) (after time.Time, err error)
 	// Stats counts requests and samples; may be nil. Sender returns the name of a sender in it.
 	Stats  *Stats
 	Sender func(ctx context.Context) string
-	// MaxBody and MaxDecoded limit a request in bytes before and after decompression; 16
-	// and 64 MiB by default.
+	// MaxBody and MaxDecoded limit a request in bytes before and after decompression; 16 and 64 MiB by default.
 	MaxBody, MaxDecoded int64
 	// Sizes returns both limits for each request; nil for MaxBody and MaxDecoded.
 	Sizes func() (body, decoded int64)
-	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others
-	// wait. Those larger than 128 KiB leave one place of several free, and those larger than a megabyte another one, so that
-	// ordinary senders do not wait for them. Twice the number of processors by default. A body that is still on its way takes no such slot,
-	// so that slow
-	// senders hold nobody up.
+	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others wait. Those larger than 128 KiB leave one place
+	// of several free, and those larger than a megabyte another one, so that ordinary senders do not wait for them. Twice the number of
+	// processors by default. A body that is still on its way takes no such slot, so that slow senders hold nobody up.
 	MaxConcurrent int
-	// MaxReceiving limits the total bytes of bodies that are received, or being received, and
-	// not stored yet; a request beyond it is answered 503. 4 times MaxBody by default.
+	// MaxReceiving limits the total bytes of bodies that are received, or being received, and not stored yet; a request beyond it is
+	// answered 503. 4 times MaxBody by default.
 	MaxReceiving int64
-	// Memory is the budget of bytes for decoding requests, which several receivers may share;
-	// one of its own by default.
+	// Memory is the budget of bytes for decoding requests, which several receivers may share; one of its own by default.
 	Memory *limits.Memory
 	// Ahead is how far in the future a sample may be, 10 minutes by default.
 	Ahead  time.Duration
@@ -161,8 +155,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, s.text, s.code)
 }
 
-// unstored logs that samples wait at their sender: once a minute, for a thousand senders
-// and however long a store is unavailable.
+// unstored logs that samples wait at their sender: once a minute, for a thousand senders and however long a store is unavailable.
 func (h *handler) unstored(r *http.Request, err error) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.unstoredAt.Load()
 	if now-last >= 60 && h.unstoredAt.CompareAndSwap(last, now) {
@@ -171,8 +164,8 @@ func (h *handler) unstored(r *http.Request, err error) {
 	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
 }
 
-// refused logs the error sent to a sender, once a minute as a warning: samples that are
-// refused for good are lost, and the logs of senders are rarely read.
+// refused logs the error sent to a sender, once a minute as a warning: samples that are refused for good are lost, and the logs of
+// senders are rarely read.
 func (h *handler) refused(r *http.Request, s *statusError) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.refusedAt.Load()
 	if now-last >= 60 && h.refusedAt.CompareAndSwap(last, now) {

@@ -29,22 +29,21 @@ import (
 	recseries "reckon/internal/series"
 )
 
-// otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp),
-// protobuf or JSON, plain or compressed by gzip, and translates them as Prometheus does.
+// otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp), protobuf or JSON, plain or compressed by
+// gzip, and translates them as Prometheus does.
 //
-// Sums and histograms of delta temporality are accumulated ([deltas]); those of unspecified
-// temporality are refused by name in a partial success, and the rest of the request is stored.
+// Sums and histograms of delta temporality are accumulated ([deltas]); those of unspecified temporality are refused by name in a partial
+// success, and the rest of the request is stored.
 type otlp struct {
 	*handler
 	converters sync.Pool
 	deltas     deltas
 }
 
-// OTLP returns the receiver of OpenTelemetry metrics, to be mounted at
-// /api/v1/otlp/v1/metrics and /v1/metrics.
+// OTLP returns the receiver of OpenTelemetry metrics, to be mounted at /api/v1/otlp/v1/metrics and /v1/metrics.
 //
-// The resource attributes site and node become labels of every series; node defaults to
-// host.name. A token's scope is checked against these two.
+// The resource attributes site and node become labels of every series; node defaults to host.name. A token's scope is checked against
+// these two.
 func OTLP(o Options) http.Handler {
 	h := &otlp{handler: newHandler(o, "otlp"), deltas: deltas{total: map[sum]*deltaSeries{}, most: maxDeltas}}
 	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
@@ -167,8 +166,8 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn,
 		return nil, status(http.StatusUnsupportedMediaType, "unsupported content encoding %q; send gzip or none", encoding)
 	}
 	_, most := h.Sizes()
-	// The trailer (RFC 1952) has the size of the last of possibly several members: if that
-	// is too small, decompression is repeated with the maximum size.
+	// The trailer (RFC 1952) has the size of the last of possibly several members: if that is too small, decompression is repeated with
+	// the maximum size.
 	size := int64(0)
 	if n := len(buf.body); n >= 4 {
 		size = int64(binary.LittleEndian.Uint32(buf.body[n-4:]))
@@ -267,8 +266,7 @@ func placeNode(attributes pcommon.Map) {
 	}
 }
 
-// refuseUnspecified reports whether a metric has an unspecified temporality, and records
-// it as refused.
+// refuseUnspecified reports whether a metric has an unspecified temporality, and records it as refused.
 func refuseUnspecified(in *writer, m pmetric.Metric) bool {
 	var kind pmetric.AggregationTemporality
 	var points int
@@ -301,8 +299,8 @@ var deltaReasons = map[deltaState]string{
 	deltaUnlike: "its buckets cannot be added to those before",
 }
 
-// translated adapts the writer to the translation: samples that will never be accepted
-// are recorded and skipped, so that only failures end a request.
+// translated adapts the writer to the translation: samples that will never be accepted are recorded and skipped, so that only failures
+// end a request.
 type translated struct {
 	*writer
 	deltas *deltas // accumulates samples; nil if they are cumulative already

@@ -22,8 +22,8 @@ type Own struct {
 	known map[string]bool // what Runs said in this request
 }
 
-// own labels a series of a sender with figures of its own. The error refuses the request, so that an agent keeps what it measured
-// until it has a token.
+// own labels a series of a sender with figures of its own. The error refuses the request, so that an agent keeps what it measured until
+// it has a token.
 func (w *writer) own(ctx context.Context, ls labels.Labels) (labels.Labels, error) {
 	o := w.who.own
 	if o == nil {
@@ -77,8 +77,8 @@ func (w *writer) learn(name string, m metadata.Metadata) {
 	}
 }
 
-// cached is what is known of a series by its labels as they were sent, nil for nothing. Other senders' series are not those of one
-// with figures of its own.
+// cached is what is known of a series by its labels as they were sent, nil for nothing. Other senders' series are not those of one with
+// figures of its own.
 func (w *writer) cached(key sum) *cachedSeries {
 	if w.who.own != nil {
 		return nil
@@ -96,8 +96,8 @@ func (w *writer) named(ls labels.Labels, samples int) (_ labels.Labels, ok bool,
 	return ls, err == nil, err
 }
 
-// within refuses the whole request if a series belongs to a node outside the sender's
-// scope: the sender then keeps it until the configuration is corrected.
+// within refuses the whole request if a series belongs to a node outside the sender's scope: the sender then keeps it until the
+// configuration is corrected.
 func (w *writer) within(ls labels.Labels) error {
 	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil

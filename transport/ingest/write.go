@@ -30,9 +30,8 @@ import (
 )
 
 const (
-	// oldStart is how long after its start a counter of a new series is still given its
-	// initial zero, and freshStart the same for a cached series: longer than any export
-	// interval, since it matters only to the first sample.
+	// oldStart is how long after its start a counter of a new series is still given its initial zero, and freshStart the same for a
+	// cached series: longer than any export interval, since it matters only to the first sample.
 	oldStart   = time.Hour
 	freshStart = 10 * time.Minute
 	// sayAtMost is the number of refusals that a response names.
@@ -237,8 +236,7 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	return nil
 }
 
-// take1 stores a request of remote write 1.0 that passed checkRequest1. Its series are
-// decoded one at a time into the same memory.
+// take1 stores a request of remote write 1.0 that passed checkRequest1. Its series are decoded one at a time into the same memory.
 func (w *writer) take1(plain []byte) (result, error) {
 	var ts prompb.TimeSeries
 	var parts parts1
@@ -314,9 +312,8 @@ type freshSeries struct {
 	as  knownSeries
 }
 
-// admit reports whether a series with a number of samples and valid labels is accepted.
-// The error refuses the whole request. cached reports whether the series is in the series
-// cache.
+// admit reports whether a series with a number of samples and valid labels is accepted. The error refuses the whole request. cached
+// reports whether the series is in the series cache.
 func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 	if err := w.within(k.ls); err != nil {
 		return false, err
@@ -436,9 +433,8 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	return w.judge(s, t, err)
 }
 
-// exemplar stores an exemplar of a series. Errors (a time before the last exemplar, labels of
-// more than 128 characters, no sample, a store without exemplars) do not refuse samples, as in
-// other receivers.
+// exemplar stores an exemplar of a series. Errors (a time before the last exemplar, labels of more than 128 characters, no sample, a
+// store without exemplars) do not refuse samples, as in other receivers.
 func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
 	if w.exemplars == nil || e.Ts > w.latest {
 		return
@@ -472,14 +468,13 @@ func (w *writer) another(s *series, t int64) bool {
 	return true
 }
 
-// mostAhead is the largest distance into the future at which a request is refused
-// temporarily: a larger one indicates a wrong unit rather than a wrong clock.
+// mostAhead is the largest distance into the future at which a request is refused temporarily: a larger one indicates a wrong unit rather
+// than a wrong clock.
 const mostAhead = 24 * time.Hour
 
-// fastClock refuses a request temporarily if all of its samples are in the future, as from a
-// board without a battery-backed clock: the sender keeps them until its clock is right or that
-// time has come. If some samples of a request can be stored, the rest is refused for good, so
-// that one bad series does not block a sender that collects for many.
+// fastClock refuses a request temporarily if all of its samples are in the future, as from a board without a battery-backed clock: the
+// sender keeps them until its clock is right or that time has come. If some samples of a request can be stored, the rest is refused for
+// good, so that one bad series does not block a sender that collects for many.
 func (w *writer) fastClock() error {
 	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > mostAhead {
 		return nil
@@ -514,9 +509,8 @@ func whyOf(err error) string {
 	return whyInvalid
 }
 
-// begin writes the initial zero of a counter, so that its first sample counts as an
-// increase. To a known series it is written only if it is newer than all its samples:
-// then the counter was reset.
+// begin writes the initial zero of a counter, so that its first sample counts as an increase. To a known series it is written only if it
+// is newer than all its samples: then the counter was reset.
 func (w *writer) begin(s *series, start, t int64) {
 	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
 		return
@@ -535,8 +529,7 @@ func (w *writer) begin(s *series, start, t int64) {
 	s.begun = start
 }
 
-// described caches the descriptions that were stored, so that those sent with every
-// request cost only a look-up.
+// described caches the descriptions that were stored, so that those sent with every request cost only a look-up.
 type described struct {
 	tell func(string, metadata.Metadata) error
 	mu   sync.RWMutex

@@ -1,8 +1,7 @@
-// Package instance names one running agent, so that a server tells two machines of one name
-// apart: by the machine (machine-id(5)), its boot (/proc/sys/kernel/random/boot_id, random(4))
-// and a random id in the agent's own state, since clones of an image share the first. The ids
-// travel as hashes. They are in the header Reckon-Sender of each request, with the name that the
-// agent goes by, how long it has run, and its clock.
+// Package instance names one running agent, so that a server tells two machines of one name apart: by the machine (machine-id(5)), its
+// boot (/proc/sys/kernel/random/boot_id, random(4)) and a random id in the agent's own state, since clones of an image share the first.
+// The ids travel as hashes. They are in the header Reckon-Sender of each request, with the name that the agent goes by, how long it has
+// run, and its clock.
 //
 // Values are plain data; Load reads and writes one small file.
 package instance
@@ -44,9 +43,8 @@ type Sender struct {
 	Sent       time.Time     // by the sender's clock
 }
 
-// Load returns the ID of the agent whose state is in dir, and makes one at the first start.
-// root is the root of the file system of the machine, empty for /. An ID that cannot be kept
-// is good for this process.
+// Load returns the ID of the agent whose state is in dir, and makes one at the first start. root is the root of the file system of the
+// machine, empty for /. An ID that cannot be kept is good for this process.
 func Load(root, dir string) (ID, error) {
 	if root == "" {
 		root = "/"

@@ -1,12 +1,9 @@
-// Package limits bounds what one sender, one site and one viewer take of a server, so
-// that a mistake of one is not an outage for all: series, samples per second, bytes of
-// a request, lengths of labels, time and memory of queries.
+// Package limits bounds what one sender, one site and one viewer take of a server, so that a mistake of one is not an outage for all:
+// series, samples per second, bytes of a request, lengths of labels, time and memory of queries.
 //
-// A sender is a token or a signed-in name; a site, which is the tenant of a server that
-// many share, is the label site of the series, whoever sends them. What comes too fast
-// is answered with 429 and a time to wait, so that the sender keeps it; what is too
-// much (a new series over the bound, a label that is too long) is refused by name and
-// everything else of the request is stored.
+// A sender is a token or a signed-in name; a site, which is the tenant of a server that many share, is the label site of the series,
+// whoever sends them. What comes too fast is answered with 429 and a time to wait, so that the sender keeps it; what is too much (a new
+// series over the bound, a label that is too long) is refused by name and everything else of the request is stored.
 //
 // A [Limiter] is safe for concurrent use.
 package limits
@@ -24,8 +21,7 @@ import (
 	"reckon/access"
 )
 
-// Config is a file of limits. A bound of 0, or one that is left out, is the default;
-// -1 is no bound where the default is one.
+// Config is a file of limits. A bound of 0, or one that is left out, is the default; -1 is no bound where the default is one.
 type Config struct {
 	// Requests bounds every request that brings samples, in bytes.
 	Requests struct {
@@ -35,8 +31,8 @@ type Config struct {
 	Labels Labels `yaml:"labels"`
 	// Senders bounds each sender by itself; a token may have bounds of its own.
 	Senders Bound `yaml:"senders"`
-	// Nodes bounds the series that may begin on each node of a sender in half an hour; 60,000 by
-	// default, and more where more was sent before there was a bound.
+	// Nodes bounds the series that may begin on each node of a sender in half an hour; 60,000 by default, and more where more was sent
+	// before there was a bound.
 	Nodes struct {
 		Series int `yaml:"series"`
 	} `yaml:"nodes"`
@@ -44,8 +40,7 @@ type Config struct {
 	Series int `yaml:"series"`
 	// Sites bounds all that is sent for one site; "*" is for those that are not named.
 	Sites map[string]Bound `yaml:"sites"`
-	// Queries bounds those of a role: admin, support, user, public; "*" is for roles that
-	// are not named.
+	// Queries bounds those of a role: admin, support, user, public; "*" is for roles that are not named.
 	Queries map[string]Query `yaml:"queries"`
 }
 

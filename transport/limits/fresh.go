@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// DefaultNodeSeries is how many series may begin on one node of one sender in half an hour to an
-// hour. An agent has some hundreds, and 1,000 process groups an hour make 30,000; labels that change with every sample make more.
+// DefaultNodeSeries is how many series may begin on one node of one sender in half an hour to an hour. An agent has some hundreds, and
+// 1,000 process groups an hour make 30,000; labels that change with every sample make more.
 const DefaultNodeSeries = 60_000
 
-// ownerSeries may begin of each owner on a node, and of the node itself, also where those of others have used up the bound of the
-// node: it falls on who causes it. Owners come from the sender; all together have twice the bound.
+// ownerSeries may begin of each owner on a node, and of the node itself, also where those of others have used up the bound of the node:
+// it falls on who causes it. Owners come from the sender; all together have twice the bound.
 const ownerSeries = 5_000
 
 // Begun says what new series are held against where the file of limits says nothing.

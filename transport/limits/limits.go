@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Burst is over how long samples per second are counted: an agent that was cut off
-	// sends what it kept as fast as it may, and one export a minute is no burst.
+	// Burst is over how long samples per second are counted: an agent that was cut off sends what it kept as fast as it may, and one
+	// export a minute is no burst.
 	Burst = 2 * time.Minute
 	// generation is how long a series without samples is counted at least.
 	generation = 30 * time.Minute
@@ -79,8 +79,8 @@ type Request struct {
 	fresh  map[string]int // series that begin, by sender and node
 }
 
-// Begin starts a request of a sender. own are the bounds of its token; what they leave
-// out is that of all senders. The error is a [*Slow].
+// Begin starts a request of a sender. own are the bounds of its token; what they leave out is that of all senders. The error is a
+// [*Slow].
 func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	c := l.Config()
 	b := c.Senders
@@ -99,8 +99,8 @@ func (r *Request) Config() *Config { return r.c }
 // Labels reports why labels may not be stored, or nil.
 func (r *Request) Labels(ls labels.Labels) error { return r.c.Labels.check(ls) }
 
-// Series reports why a series, whose labels may be stored, may not be; or nil. A [*Slow] is about the whole
-// request, any other error about this series. samples is how many of it come.
+// Series reports why a series, whose labels may be stored, may not be; or nil. A [*Slow] is about the whole request, any other error
+// about this series. samples is how many of it come.
 func (r *Request) Series(ls labels.Labels, samples int) error {
 	site, err := r.site(ls.Get("site"))
 	if err != nil {
@@ -198,8 +198,8 @@ type meter struct {
 	logged      time.Time
 }
 
-// admit lets a request in while there is room: how much it brings is known only when it
-// is unpacked, and a request larger than the burst has to pass some day.
+// admit lets a request in while there is room: how much it brings is known only when it is unpacked, and a request larger than the burst
+// has to pass some day.
 func (m *meter) admit(l *Limiter) error {
 	m.mu.Lock()
 	if m.bound.SamplesPerSecond <= 0 {

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// smallRequest is the size up to which a request never waits for larger ones: those leave a
-	// quarter of the budget free.
+	// smallRequest is the size up to which a request never waits for larger ones: those leave a quarter of the budget free.
 	smallRequest = 1 << 20
 	// memoryWait is how long a request waits for memory before it is refused for now.
 	memoryWait = 20 * time.Second
@@ -28,9 +27,8 @@ const (
 // ErrMemory is what errors.Is finds when a request waited in vain for memory to be decoded in.
 var ErrMemory = errors.New("too much is being decoded at once")
 
-// Memory is a budget of bytes that all requests share while they are decoded. What is received
-// and not decoded yet is counted apart, so that slow senders take nothing from those that are
-// decoded. It is safe for concurrent use.
+// Memory is a budget of bytes that all requests share while they are decoded. What is received and not decoded yet is counted apart, so
+// that slow senders take nothing from those that are decoded. It is safe for concurrent use.
 type Memory struct {
 	total      int64
 	large, all *semaphore.Weighted
@@ -43,8 +41,7 @@ type Memory struct {
 	tight bool // it is lower now
 }
 
-// NewMemory returns a budget of total bytes; 0 is the default, a part of the memory that the
-// program may use.
+// NewMemory returns a budget of total bytes; 0 is the default, a part of the memory that the program may use.
 func NewMemory(total int64) *Memory {
 	if total <= 0 {
 		total = min(max(ProgramMemory()/memoryPart, leastMemory), mostMemory)
@@ -53,9 +50,8 @@ func NewMemory(total int64) *Memory {
 		objects: semaphore.NewWeighted(1)}
 }
 
-// Reserve takes n bytes of the budget, and waits until they are free. A request larger than three
-// quarters of the budget takes these and is alone among large ones. free gives them back and may be called twice.
-// The error is [ErrMemory] after 20 s, or that of ctx.
+// Reserve takes n bytes of the budget, and waits until they are free. A request larger than three quarters of the budget takes these and
+// is alone among large ones. free gives them back and may be called twice. The error is [ErrMemory] after 20 s, or that of ctx.
 func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -81,9 +77,8 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) 
 	}), nil
 }
 
-// ReserveObjects waits until no other request decodes into objects that take much more than its
-// bytes do: one does so at a time. It is called after [Memory.Reserve]; who holds it waits for
-// nothing else. The errors and free are as there.
+// ReserveObjects waits until no other request decodes into objects that take much more than its bytes do: one does so at a time. It is
+// called after [Memory.Reserve]; who holds it waits for nothing else. The errors and free are as there.
 func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -98,16 +93,16 @@ func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 }
 
 const (
-	// smallHeap is the size in bytes up to which the heap is kept small while something large is done: in a larger one
-	// that makes no difference.
+	// smallHeap is the size in bytes up to which the heap is kept small while something large is done: in a larger one that makes no
+	// difference.
 	smallHeap = 1 << 30
 	// leastGarbage is how much garbage may gather meanwhile, in percent of what is in use (GOGC).
 	leastGarbage = 20
 )
 
 // Large begins something that takes much memory, a request or a query; done, which is called once, ends it. Where the heap is small,
-// little garbage is let gather until then and all of it is collected in the end: else that of several large things grows
-// to several times what is in use.
+// little garbage is let gather until then and all of it is collected in the end: else that of several large things grows to several times
+// what is in use.
 func (m *Memory) Large() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,12 +140,12 @@ func busy(ctx context.Context) error {
 	return ErrMemory
 }
 
-// Receive counts n bytes more (fewer where n is negative) of bodies that have come and are not
-// dealt with, and returns how many there are now.
+// Receive counts n bytes more (fewer where n is negative) of bodies that have come and are not dealt with, and returns how many there are
+// now.
 func (m *Memory) Receive(n int64) int64 { return m.received.Add(n) }
 
-// ProgramMemory is how many bytes this program may use: its soft limit (GOMEMLIMIT), or the
-// machine's memory where it has none; 0 where neither is known.
+// ProgramMemory is how many bytes this program may use: its soft limit (GOMEMLIMIT), or the machine's memory where it has none; 0 where
+// neither is known.
 func ProgramMemory() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit

@@ -14,15 +14,13 @@ import (
 	"reckon/internal/durable"
 )
 
-// Clock is the clock of a machine, corrected by that of the receiver. Samples are stamped by the
-// machine's own clock, and each request carries the offset of that clock from the time since boot.
-// The Date header of a response gives the correct offset, to within half the time between request and response: of the last answers the
-// fastest decides, and if none was fast the clock is unknown and nothing is corrected. The difference is added to all times
-// when the request is sent, the same for a whole boot. A machine without a battery-backed clock
-// thus needs none, and samples from before the first connection are corrected too.
+// Clock is the clock of a machine, corrected by that of the receiver. Samples are stamped by the machine's own clock, and each request
+// carries the offset of that clock from the time since boot. The Date header of a response gives the correct offset, to within half the
+// time between request and response: of the last answers the fastest decides, and if none was fast the clock is unknown and nothing is
+// corrected. The difference is added to all times when the request is sent, the same for a whole boot. A machine without a battery-backed
+// clock thus needs none, and samples from before the first connection are corrected too.
 type Clock struct {
-	// Boot is the id of this boot of the machine, and Since the time since it began, which includes
-	// sleep.
+	// Boot is the id of this boot of the machine, and Since the time since it began, which includes sleep.
 	Boot  string
 	Since func() time.Duration
 	// Now is time.Now unless a test says otherwise.
@@ -108,8 +106,8 @@ func (k *corrector) ask() bool {
 	return true
 }
 
-// learn takes the Date of a response to a request that was sent and answered at the given
-// times since boot, and the present time by the machine's own clock.
+// learn takes the Date of a response to a request that was sent and answered at the given times since boot, and the present time by the
+// machine's own clock.
 func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

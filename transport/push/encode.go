@@ -10,12 +10,11 @@ import (
 	"reckon/metric"
 )
 
-// maxSeries is the maximum number of series in a request. A request of a busy node then
-// has about 100 KB, well below the limit of any receiver.
+// maxSeries is the maximum number of series in a request. A request of a busy node then has about 100 KB, well below the limit of any
+// receiver.
 const maxSeries = 2000
 
-// Encoder writes batches as remote write 2.0 requests. After warm-up it does not
-// allocate.
+// Encoder writes batches as remote write 2.0 requests. After warm-up it does not allocate.
 type Encoder struct {
 	external []pair
 	filter   Filter
@@ -33,8 +32,8 @@ type Encoder struct {
 	samples int // and samples
 }
 
-// recentSymbols is the number of label values that are found again by their place in memory: those of a workload are shared by its series,
-// which follow each other.
+// recentSymbols is the number of label values that are found again by their place in memory: those of a workload are shared by its
+// series, which follow each other.
 const recentSymbols = 256
 
 type recentSymbol struct {
@@ -63,8 +62,7 @@ type slot struct {
 	ref      uint32 // of the name
 }
 
-// NewEncoder returns an encoder that adds labels to every series; a label that a
-// series has itself wins.
+// NewEncoder returns an encoder that adds labels to every series; a label that a series has itself wins.
 func NewEncoder(labels map[string]string, f Filter) *Encoder {
 	e := &Encoder{filter: f, plans: make(map[*metric.Desc]*plan), refs: make(map[string]uint32)}
 	for name, value := range labels {
@@ -76,8 +74,8 @@ func NewEncoder(labels map[string]string, f Filter) *Encoder {
 	return e
 }
 
-// Encode calls emit for each request of the batch, with the number of samples in it. The
-// request is valid until emit returns. An error of emit is returned.
+// Encode calls emit for each request of the batch, with the number of samples in it. The request is valid until emit returns. An error of
+// emit is returned.
 func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int) error) error {
 	e.begin()
 	t := b.Time.UnixMilli()
@@ -241,8 +239,7 @@ func appendSample(dst []byte, bits uint64, t, start int64) []byte {
 	return dst
 }
 
-// appendHistogram writes one span from the first to the last non-empty bucket: an empty
-// bucket in between costs a byte or two.
+// appendHistogram writes one span from the first to the last non-empty bucket: an empty bucket in between costs a byte or two.
 func appendHistogram(dst []byte, h *metric.Histogram, t, start int64) []byte {
 	dst = appendUint(dst, histCount, h.Count)
 	dst = appendFixed(dst, histSum, math.Float64bits(h.Sum))

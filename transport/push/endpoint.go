@@ -15,17 +15,13 @@ import (
 	"time"
 )
 
-// Endpoint is a receiver of samples. The names of the fields are those of the
-// configuration file.
+// Endpoint is a receiver of samples. The names of the fields are those of the configuration file.
 type Endpoint struct {
-	// Name is the name of the folder of the queue and of the endpoint in series; the host
-	// and path by default.
+	// Name is the name of the folder of the queue and of the endpoint in series; the host and path by default.
 	Name string `yaml:"name"`
-	// URL is the full address. The default path is /api/v1/write, which is that of
-	// reckon, Prometheus and VictoriaMetrics.
+	// URL is the full address. The default path is /api/v1/write, which is that of reckon, Prometheus and VictoriaMetrics.
 	URL string `yaml:"url"`
-	// TokenFile holds a bearer token; it is read for every request, so that it can be
-	// replaced.
+	// TokenFile holds a bearer token; it is read for every request, so that it can be replaced.
 	TokenFile string `yaml:"token_file"`
 	// Username and PasswordFile are basic authentication.
 	Username     string `yaml:"username"`
@@ -120,8 +116,7 @@ func folderName(s string) string {
 	}, s)
 }
 
-// newClient returns the HTTP client of an endpoint. It follows no redirect: a POST would
-// become a GET and its samples be lost silently.
+// newClient returns the HTTP client of an endpoint. It follows no redirect: a POST would become a GET and its samples be lost silently.
 func newClient(e *Endpoint, host string) (*http.Client, error) {
 	conf := &tls.Config{ServerName: e.TLS.ServerName, InsecureSkipVerify: e.TLS.SkipVerify, MinVersion: tls.VersionTLS12}
 	if e.TLS.CAFile != "" {
@@ -199,8 +194,8 @@ func secret(file string) (string, error) {
 	return s, nil
 }
 
-// notWritable refuses a file with a secret that others than its owner may replace: who writes it decides to whom this program
-// sends. A link, as in a Secret of Kubernetes, counts as the file that it leads to.
+// notWritable refuses a file with a secret that others than its owner may replace: who writes it decides to whom this program sends. A
+// link, as in a Secret of Kubernetes, counts as the file that it leads to.
 func notWritable(file string) error {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {

@@ -9,12 +9,10 @@ import (
 	"reckon/metric/expose"
 )
 
-// legacy converts requests of remote write 2.0, as the [Encoder] writes them, into
-// requests of 1.0. It drops what 1.0 has no fields for: start times of counters and
-// descriptions.
+// legacy converts requests of remote write 2.0, as the [Encoder] writes them, into requests of 1.0. It drops what 1.0 has no fields for:
+// start times of counters and descriptions.
 type legacy struct {
-	// native keeps native histograms. Otherwise they become classic ones, with buckets at
-	// the powers of two.
+	// native keeps native histograms. Otherwise they become classic ones, with buckets at the powers of two.
 	native bool
 
 	symbols [][]byte
@@ -239,8 +237,7 @@ func labelParts(label []byte) (name, value []byte) {
 	return name, value
 }
 
-// decodeHistogram decodes a histogram with at most one span of positive buckets, which is
-// all that the encoder writes.
+// decodeHistogram decodes a histogram with at most one span of positive buckets, which is all that the encoder writes.
 func decodeHistogram(data []byte) (h metric.Histogram, t int64, stale bool, err error) {
 	f := fields{rest: data}
 	spans := 0

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Fields as tags (number << 3 | wire type). Wire types: 0 varint, 1 eight bytes, 2
-// length and bytes, 5 four bytes.
+// Fields as tags (number << 3 | wire type). Wire types: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes.
 const (
 	// io.prometheus.write.v2.Request and its parts.
 	reqSymbol, reqSeries                                    = 4<<3 | 2, 5<<3 | 2
@@ -21,8 +20,7 @@ const (
 	histSpan, histDelta, histReset, histTime, histStartTail = 11<<3 | 2, 12<<3 | 2, 14 << 3, 15 << 3, 17 << 3
 	spanOffset, spanLength                                  = 1 << 3, 2 << 3
 
-	// prometheus.WriteRequest, where it differs. Samples and histograms are the same
-	// except for the start time.
+	// prometheus.WriteRequest, where it differs. Samples and histograms are the same except for the start time.
 	req1Series, series1Label, series1Sample, series1Histogram = 1<<3 | 2, 1<<3 | 2, 2<<3 | 2, 4<<3 | 2
 	labelName, labelValue                                     = 1<<3 | 2, 2<<3 | 2
 )

@@ -1,20 +1,15 @@
 // Package push sends the samples of an agent to Prometheus remote write endpoints.
 //
-// It uses remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/),
-// with native histograms, the start time of each counter, and a description of each metric,
-// and falls back to 1.0 (https://prometheus.io/docs/specs/prw/remote_write_spec/) if the
-// receiver supports only that; native histograms are then sent as classic ones unless the
-// endpoint is configured to accept them.
+// It uses remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/), with native histograms, the start time of each
+// counter, and a description of each metric, and falls back to 1.0 (https://prometheus.io/docs/specs/prw/remote_write_spec/) if the
+// receiver supports only that; native histograms are then sent as classic ones unless the endpoint is configured to accept them.
 //
-// Each [Endpoint] has a queue on disk (package internal/queue), labels and a filter of its
-// own, so that an unreachable one does not delay the others. Requests are sent in order.
-// Only requests that the receiver rejects as invalid (400, 413, 422) are dropped, and
-// counted; everything else is retried: soon at first, then at increasing intervals up to a
-// minute, and not before the time in Retry-After.
+// Each [Endpoint] has a queue on disk (package internal/queue), labels and a filter of its own, so that an unreachable one does not delay
+// the others. Requests are sent in order. Only requests that the receiver rejects as invalid (400, 413, 422) are dropped, and counted;
+// everything else is retried: soon at first, then at increasing intervals up to a minute, and not before the time in Retry-After.
 //
-// Times on the wire are milliseconds since the Unix epoch. The package imports nothing of
-// Prometheus: both messages are encoded by hand, so that the agent stays small. An
-// [Encoder] is used from one goroutine; a [Pusher] is safe for concurrent use.
+// Times on the wire are milliseconds since the Unix epoch. The package imports nothing of Prometheus: both messages are encoded by hand,
+// so that the agent stays small. An [Encoder] is used from one goroutine; a [Pusher] is safe for concurrent use.
 package push
 
 import (
@@ -38,14 +33,12 @@ type Config struct {
 	Labels map[string]string
 	// QueueDir holds a folder for each endpoint.
 	QueueDir string
-	// SyncEvery is the minimum interval between two syncs of the queue to disk while an
-	// endpoint is unreachable; 0 syncs with every batch. A power cut loses at most the
-	// samples of that interval.
+	// SyncEvery is the minimum interval between two syncs of the queue to disk while an endpoint is unreachable; 0 syncs with every
+	// batch. A power cut loses at most the samples of that interval.
 	SyncEvery time.Duration
 	// Instance distinguishes this agent from another one of its name; the zero value sends none.
 	Instance instance.ID
-	// Clock corrects the times of samples by the clock of the receiver; the zero value does
-	// not.
+	// Clock corrects the times of samples by the clock of the receiver; the zero value does not.
 	Clock Clock
 	// UserAgent is sent with each request.
 	UserAgent string
@@ -113,8 +106,7 @@ func (p *Pusher) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Flush tries once to send everything that is queued. It is for the end of a process,
-// after Run.
+// Flush tries once to send everything that is queued. It is for the end of a process, after Run.
 func (p *Pusher) Flush(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, t := range p.targets {
@@ -134,8 +126,7 @@ func (p *Pusher) Check(ctx context.Context) []Finding {
 	return out
 }
 
-// Check tests every endpoint without its queue, so that it can run beside a running
-// agent. The error is one of the configuration.
+// Check tests every endpoint without its queue, so that it can run beside a running agent. The error is one of the configuration.
 func Check(ctx context.Context, c Config) ([]Finding, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -164,8 +155,8 @@ type Status struct {
 	Bytes     uint64 // sent, compressed
 	LastSent  time.Time
 	LastError string // why sending fails at present; empty if all is well
-	// Behind is how far the clock of this machine was behind that of the receiver when the last
-	// request was stamped, if that was corrected.
+	// Behind is how far the clock of this machine was behind that of the receiver when the last request was stamped, if that was
+	// corrected.
 	Behind time.Duration
 }
 

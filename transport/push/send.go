@@ -145,8 +145,7 @@ func (t *target) timed(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// corrected returns the request with its times corrected. Before the first request of a boot it
-// asks the receiver for the time.
+// corrected returns the request with its times corrected. Before the first request of a boot it asks the receiver for the time.
 func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	if t.corrector == nil {
 		return packed, nil
@@ -186,8 +185,7 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	return t.shiftBuf, nil
 }
 
-// send sends one request, by the protocol that the receiver supports, and returns the
-// number of samples accepted.
+// send sends one request, by the protocol that the receiver supports, and returns the number of samples accepted.
 func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken uint64, err error) {
 	if t.protocol != "1.0" {
 		a, err := t.post(ctx, packed, true)
@@ -258,8 +256,7 @@ type answer struct {
 	location string
 }
 
-// post sends a request. Its errors are those of the network, or of a token file: they are
-// always worth a retry.
+// post sends a request. Its errors are those of the network, or of a token file: they are always worth a retry.
 func (t *target) post(ctx context.Context, body []byte, v2 bool) (*answer, error) {
 	return t.postTo(ctx, t.url, body, v2)
 }
@@ -299,8 +296,7 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 	return &answer{status: resp.StatusCode, header: resp.Header, text: oneLine(raw), location: resp.Header.Get("Location")}, nil
 }
 
-// oneLine returns the beginning of a third-party body for the log: at most 300 bytes on one
-// line, without control characters.
+// oneLine returns the beginning of a third-party body for the log: at most 300 bytes on one line, without control characters.
 func oneLine(raw []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\ufffd' {
@@ -317,10 +313,8 @@ func oneLine(raw []byte) string {
 
 const written = "X-Prometheus-Remote-Write-Samples-Written"
 
-// speaks1 reports whether the response to a request of 2.0 comes from a receiver with
-// support for 1.0 only: it returns an error, it ignored the kind of message (and found
-// nothing in it), or it could not decode it. settled means that it has supported 2.0
-// before.
+// speaks1 reports whether the response to a request of 2.0 comes from a receiver with support for 1.0 only: it returns an error, it
+// ignored the kind of message (and found nothing in it), or it could not decode it. settled means that it has supported 2.0 before.
 func (a *answer) speaks1(settled bool) bool {
 	none := a.header.Get(written) == ""
 	switch {
@@ -386,8 +380,8 @@ func (a *answer) retryAfter(now time.Time) time.Duration {
 	return 0
 }
 
-// noNative reports whether the response comes from a Prometheus without native histograms
-// enabled, which it reports with the status of a server error.
+// noNative reports whether the response comes from a Prometheus without native histograms enabled, which it reports with the status of a
+// server error.
 func (a *answer) noNative() bool {
 	return a.status/100 != 2 && strings.Contains(a.text, "native histograms are disabled")
 }

@@ -67,8 +67,8 @@ func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 	return 0, ls
 }
 
-// Append implements storage.AppenderV2. A series that is refused has no reference, and
-// the scrape goes on; who scrapes too fast has the whole scrape fail, which its up tells.
+// Append implements storage.AppenderV2. A series that is refused has no reference, and the scrape goes on; who scrapes too fast has the
+// whole scrape fail, which its up tells.
 func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	name := ls.Get(model.MetricNameLabel)
@@ -129,8 +129,7 @@ func (c *counting) tell(up labels.Labels, t int64) error {
 	return err
 }
 
-// report reports whether a series is Prometheus's own about the scrape. A target may use
-// the names too, which gains it a few series.
+// report reports whether a series is Prometheus's own about the scrape. A target may use the names too, which gains it a few series.
 func (c *counting) report(name string) bool {
 	switch name {
 	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",

@@ -1,15 +1,13 @@
-// Package scraping asks targets for their metrics, so that what any exporter says stands
-// beside what reckon measures: Prometheus's own scrape manager over its own discovery of
-// static lists, files and HTTP, configured by a file in the form of Prometheus
+// Package scraping asks targets for their metrics, so that what any exporter says stands beside what reckon measures: Prometheus's own
+// scrape manager over its own discovery of static lists, files and HTTP, configured by a file in the form of Prometheus
 // (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config).
 //
-// Of that file global and scrape_configs are taken; what reckon does another way (rules,
-// alerting, remote write) and the discovery of clouds and clusters is refused by name.
-// The file is read again when it changes; one that is wrong then is logged, and the old
-// one stays in force.
+// Of that file global and scrape_configs are taken; what reckon does another way (rules, alerting, remote write) and the discovery of
+// clouds and clusters is refused by name. The file is read again when it changes; one that is wrong then is logged, and the old one stays
+// in force.
 //
-// Where bounds are set (package limits), what goes beyond them is refused series by series, or,
-// of what comes too fast, scrape by scrape; [Refused] counts the former beside up.
+// Where bounds are set (package limits), what goes beyond them is refused series by series, or, of what comes too fast, scrape by scrape;
+// [Refused] counts the former beside up.
 //
 // Times are those of the targets where they give any. The methods are safe for concurrent use.
 package scraping
@@ -48,12 +46,10 @@ type Options struct {
 	Store storage.AppendableV2
 	// Describe takes type, unit and help of a metric, when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
-	// Begin counts what one target says against what may be scraped; an error refuses all of
-	// it for now. nil bounds nothing.
+	// Begin counts what one target says against what may be scraped; an error refuses all of it for now. nil bounds nothing.
 	Begin  func() (*limits.Request, error)
 	Logger *slog.Logger
-	// Reread is how often the file is looked at, 15 s by default; Settle how long changes of
-	// targets are gathered, 5 s by default.
+	// Reread is how often the file is looked at, 15 s by default; Settle how long changes of targets are gathered, 5 s by default.
 	Reread, Settle time.Duration
 }
 

@@ -1,11 +1,9 @@
-// Package senders knows which agent sends for which node. A second machine that goes by the name
-// of another is refused, in a way that it keeps what it has, and shown; its figures are not added
-// to those of the first.
+// Package senders knows which agent sends for which node. A second machine that goes by the name of another is refused, in a way that it
+// keeps what it has, and shown; its figures are not added to those of the first.
 //
-// A name belongs to the agent that sent for it last. Another one takes its place when the first
-// has been silent for [Silence]; or for [Pause], if it was started after the last request of the
-// first: that is a reboot, a machine that was set up again, or an agent that lost its state. A
-// person gives a name away by [Registry.Release]. Agents that do not show themselves pass.
+// A name belongs to the agent that sent for it last. Another one takes its place when the first has been silent for [Silence]; or for
+// [Pause], if it was started after the last request of the first: that is a reboot, a machine that was set up again, or an agent that
+// lost its state. A person gives a name away by [Registry.Release]. Agents that do not show themselves pass.
 //
 // A [Registry] is safe for concurrent use.
 package senders
@@ -83,8 +81,7 @@ type Sender struct {
 	Address    string
 	Since      time.Time // it holds the name
 	Seen       time.Time // its last request
-	// Skew is by how much the clock of the sender is ahead of the clock here, the way of the
-	// request included.
+	// Skew is by how much the clock of the sender is ahead of the clock here, the way of the request included.
 	Skew time.Duration
 	// Other is a second machine of the name that was refused within [Silence]; nil for none.
 	Other *Other
@@ -112,9 +109,9 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Admit notes a request of a sender at an address. The error is a [*TakenError] where the name
-// belongs to another machine. What the sender measured until the time after is that of the machine that had
-// the name then, or would be added to it; zero where there is no such time.
+// Admit notes a request of a sender at an address. The error is a [*TakenError] where the name belongs to another machine. What the
+// sender measured until the time after is that of the machine that had the name then, or would be added to it; zero where there is no
+// such time.
 func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, err error) {
 	now := r.o.Clock()
 	r.mu.Lock()
@@ -154,8 +151,8 @@ func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, er
 	return h.after, nil
 }
 
-// ranBeside reports whether an agent that was started at the time begun measured while the holder did: it then has a queue of that time. An
-// agent that was refused may have been started again since.
+// ranBeside reports whether an agent that was started at the time begun measured while the holder did: it then has a queue of that time.
+// An agent that was refused may have been started again since.
 func (h *holder) ranBeside(id instance.ID, begun time.Time) bool {
 	return begun.Before(h.seen) || h.other != nil && h.other.ID.Agent == id.Agent && h.other.ID.Machine == id.Machine
 }

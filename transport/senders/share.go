@@ -6,8 +6,7 @@ import (
 	"reckon/transport/instance"
 )
 
-// Claim is who holds a name, as several servers tell each other. Since and Seen are how long ago:
-// their clocks may differ.
+// Claim is who holds a name, as several servers tell each other. Since and Seen are how long ago: their clocks may differ.
 type Claim struct {
 	Site, Node  string
 	ID          instance.ID
@@ -16,8 +15,8 @@ type Claim struct {
 	Skew        time.Duration
 }
 
-// retell is the interval at which an active claim is renewed. With what an agent may pause between
-// two requests (a minute) it is less than [Pause].
+// retell is the interval at which an active claim is renewed. With what an agent may pause between two requests (a minute) it is less
+// than [Pause].
 const retell = 20 * time.Second
 
 // Claims are the holders that sent here and of which nothing was reported for a while.
@@ -36,8 +35,8 @@ func (r *Registry) Claims() []Claim {
 	return out
 }
 
-// Learn takes what all servers together hold for right. A machine that this one let in while
-// another server had let in a different one by the same name is refused from now on.
+// Learn takes what all servers together hold for right. A machine that this one let in while another server had let in a different one by
+// the same name is refused from now on.
 func (r *Registry) Learn(all []Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,9 +4,9 @@
 //	jobs that ended          flux jobs -A --json --filter=inactive --since=TIME
 //	nodes and queues         flux resource list, with a format of its own
 //
-// Times are seconds since the Unix epoch, with fractions (RFC 21); a duration of 0 is no limit. States and results are written
-// in Slurm's words, as package scheduler wants them. Flux has no steps that its accounting keeps, no accounts (banks are of
-// flux-accounting) and no request of memory: they are absent. A job of a nested instance belongs to the job that started the instance.
+// Times are seconds since the Unix epoch, with fractions (RFC 21); a duration of 0 is no limit. States and results are written in Slurm's
+// words, as package scheduler wants them. Flux has no steps that its accounting keeps, no accounts (banks are of flux-accounting) and no
+// request of memory: they are absent. A job of a nested instance belongs to the job that started the instance.
 //
 // A [Source] is used from one goroutine.
 package flux
@@ -236,8 +236,8 @@ func moment(seconds float64) time.Time {
 // nodeFormat is a line for each state and queue of flux resource list.
 const nodeFormat = "{state}\t{queue}\t{nnodes}\t{ncores}\t{ngpus}\t{nodelist}"
 
-// Nodes implements [scheduler.Source]. A node is named once for each of its states, such as free and allocated, with the
-// cores that are in it.
+// Nodes implements [scheduler.Source]. A node is named once for each of its states, such as free and allocated, with the cores that are
+// in it.
 func (s *Source) Nodes(ctx context.Context) ([]scheduler.Node, []scheduler.Partition, scheduler.Read, error) {
 	text, err := s.run(ctx, "resource", "list", "--states=free,allocated,down", "--no-header", "--format="+nodeFormat)
 	if err != nil {

@@ -26,8 +26,7 @@ type nodeRecord struct {
 	Reason          text
 }
 
-// readNodes parses nodes as in sinfo --json (up to 23.02), scontrol show nodes --json and
-// GET /slurm/*/nodes.
+// readNodes parses nodes as in sinfo --json (up to 23.02), scontrol show nodes --json and GET /slurm/*/nodes.
 func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err error) {
 	err = list(r, "nodes", func(raw json.RawMessage) {
 		got.Records++
@@ -64,8 +63,7 @@ type partitionRecord struct {
 	OldLimit  number `json:"max_time_limit"`
 }
 
-// readPartitions parses partitions as in scontrol show partitions --json and GET
-// /slurm/*/partitions.
+// readPartitions parses partitions as in scontrol show partitions --json and GET /slurm/*/partitions.
 func readPartitions(r io.Reader) (parts []scheduler.Partition, got scheduler.Read, err error) {
 	err = list(r, "partitions", func(raw json.RawMessage) {
 		got.Records++

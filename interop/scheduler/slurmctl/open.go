@@ -25,8 +25,7 @@ func Open(a scheduler.Access) (scheduler.Source, error) {
 	return commands, commands.Check()
 }
 
-// The final states, and the state of the part of a run before a change of its allocation, as named by sacct(1)
-// and the REST service.
+// The final states, and the state of the part of a run before a change of its allocation, as named by sacct(1) and the REST service.
 const (
 	finalStatesShort = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,RS,TO"
 	finalStatesLong  = "BOOT_FAIL,CANCELLED,COMPLETED,DEADLINE,FAILED,NODE_FAIL,OUT_OF_MEMORY,PREEMPTED,REQUEUED,RESIZING,TIMEOUT"

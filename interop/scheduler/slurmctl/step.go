@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// stepID parses "4711.batch", "batch", 0, -5 or {"job_id":4711,"step_id":"batch"} to the
-// agents' name of a step.
+// stepID parses "4711.batch", "batch", 0, -5 or {"job_id":4711,"step_id":"batch"} to the agents' name of a step.
 func stepID(raw json.RawMessage) string {
 	var o struct {
 		Step json.RawMessage `json:"step_id"`

@@ -9,15 +9,13 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Text output is read with a separator that is random in each call, and with
-// the free text, the name of the job, as the last field: no name can then end a field or
-// start a record, whatever it contains, line feeds included.
+// Text output is read with a separator that is random in each call, and with the free text, the name of the job, as the last field: no
+// name can then end a field or start a record, whatever it contains, line feeds included.
 
 // mark separates fields.
 type mark string
 
-// split splits output into records of n fields. Lines after a record that have no mark
-// belong to its last field.
+// split splits output into records of n fields. Lines after a record that have no mark belong to its last field.
 func (m mark) split(r io.Reader, n int, f func([]string)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var record []string
