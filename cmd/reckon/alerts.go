@@ -34,13 +34,15 @@ func newAlerts(g *globals) *cobra.Command {
 		Long: `Show the alerts that are pending or fire, the rules behind them, and send a test
 through the whole path. Rules are evaluated by the server (setting rules); messages
 go out by an Alertmanager (alertmanager) or by the one inside (alertmanager-config).`,
-		Example: `  reckon alerts list
+		Example: `  reckon alerts                                those that are pending or fire
   reckon alerts rules
   reckon alerts test`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAlertsList(g), newAlertsRules(g), newAlertsTest(g))
+	list := newAlertsList(g)
+	cmd.RunE = list.RunE
+	cmd.Flags().AddFlagSet(list.Flags())
+	cmd.AddCommand(list, newAlertsRules(g), newAlertsTest(g))
 	return cmd
 }
 
@@ -64,7 +66,7 @@ func newAlertsList(g *globals) *cobra.Command {
 				fmt.Fprintln(g.stdout, "No alert is pending or fires.")
 				return nil
 			}
-			t := term.TableOf("STATE|SEVERITY|ALERT|FOR:r|WHAT:s20")
+			t := term.TableOf("STATE|SEVERITY|ALERT|FOR:r|WHAT:s20w")
 			for _, a := range list {
 				age := g.now().Sub(a.ActiveAt).Seconds()
 				t.Add(a.State, a.Labels["severity"], a.Labels["alertname"], term.Seconds(&age), a.Annotations["summary"])

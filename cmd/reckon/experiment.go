@@ -198,7 +198,7 @@ func mapKeys(m map[string]string) func(yield func(string) bool) {
 
 func printPlan(g *globals, p *experiment.Plan, programs map[string]load) error {
 	order := p.Order()
-	t := term.TableOf("#:r|RUN:s10|REPETITION:r|AT MOST:r|WHAT:s20")
+	t := term.TableOf("#:r|RUN:s10|REPETITION:r|AT MOST:r|WHAT:s20w")
 	total := time.Duration(p.Pause) * time.Duration(len(order)+1)
 	for i, turn := range order {
 		length, what := time.Duration(turn.Run.Timeout), strings.Join(turn.Run.Command, " ")

@@ -222,7 +222,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 }
 
 func findingsTable(g *globals, list []client.Finding) error {
-	t := term.TableOf("ID|SEVERITY|RULE|OWNER:s8|ABOUT|WHAT:s24|SINCE:o2|STATE:o1")
+	t := term.TableOf("ID|SEVERITY:o1|RULE:o3|OWNER:s8|ABOUT:s12|WHAT:s32w|SINCE:o2|STATE:o4")
 	for _, f := range list {
 		state := f.State
 		if f.MutedUntil != nil && f.MutedUntil.After(g.now()) {

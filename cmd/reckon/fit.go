@@ -108,8 +108,8 @@ func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) e
 }
 
 func fitTable(places []client.Place) *term.Table {
-	t := term.TableOf("FITS|SITE:s6o1|PARTITIONS:s8|NODES UP:r|ROOM NOW:r|CORES:r|MEMORY:r|GPUS:r|COMPARABLE:r|WAIT P50:r|P90:r" +
-		"|WHY:s12")
+	t := term.TableOf("FITS|SITE:s6o1|PARTITIONS:s8|NODES UP:r|ROOM NOW:r|CORES:ro2|MEMORY:ro3|GPUS:ro4|COMPARABLE:ro6|WAIT P50:r" +
+		"|P90:ro5|WHY:s24w")
 	for i := range places {
 		p := &places[i]
 		fits := "unknown"
@@ -130,7 +130,7 @@ func printSharing(g *globals, list []client.GPUShare) error {
 		return nil
 	}
 	fmt.Fprintln(g.stdout)
-	t := term.TableOf("SHARES|NODE:s8|GPU|MODEL:s10o1|WITH:s12|MEMORY LEFT:r|TIME LEFT:r|SLOWDOWN:r|PROFILE|WHY:s12")
+	t := term.TableOf("SHARES|NODE:s8|GPU|MODEL:s10o1|WITH:s12|MEMORY LEFT:r|TIME LEFT:r|SLOWDOWN:r|PROFILE:o2|WHY:s24w")
 	for i := range list {
 		s := &list[i]
 		fits := "unknown"

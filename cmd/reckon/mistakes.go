@@ -38,6 +38,22 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 	return errors.New(text)
 }
 
+// argsError names the arguments that a command takes, where the library only counts them.
+func argsError(cmd *cobra.Command, args []string, err error) error {
+	_, takes, _ := strings.Cut(cmd.Use, " ")
+	if takes == "" || !strings.Contains(err.Error(), "arg(s)") {
+		return err
+	}
+	text := "give " + takes
+	if _, most, ok := strings.Cut(err.Error(), "at most "); ok {
+		text = "give at most " + strings.Fields(most)[0] + ": " + takes
+	}
+	if len(args) > 0 {
+		text += "; these were given: " + strings.Join(args, " ")
+	}
+	return errors.New(text)
+}
+
 // slurmFlag returns what stands for an option of Slurm's commands; empty for other words.
 func slurmFlag(name string) string {
 	return map[string]string{

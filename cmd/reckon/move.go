@@ -103,7 +103,7 @@ func runMove(ctx context.Context, g *globals, q client.MoveQuery, form string, c
 }
 
 func moveTable(rows []client.Move) *term.Table {
-	t := term.TableOf("OWNER|NAME:s8|SITE:s6o1|FROM:s6|TO:s6|RULE|RUNS:r|CORE-HOURS:r|FREED A MONTH:r|WAIT HERE:r|THERE:r|OF:r|WHY:s16")
+	t := term.TableOf("OWNER|NAME:s8|SITE:s6o1|FROM:s6|TO:s6|RULE|RUNS:r|CORE-HOURS:r|FREED A MONTH:r|WAIT HERE:r|THERE:r|OF:r|WHY:s16w")
 	for i := range rows {
 		m := &rows[i]
 		freed, to, of := term.Unknown, cmp.Or(m.To, "stays"), term.Unknown

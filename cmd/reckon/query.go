@@ -179,6 +179,9 @@ func resultTable(g *globals, res client.Result) error {
 				cells = append(cells, p.Time.Local().Format("2006-01-02 15:04:05"))
 			}
 			value := p.Value
+			if v, err := strconv.ParseFloat(value, 64); err == nil && g.screen().Width > 0 && len(value) > 8 {
+				value = strconv.FormatFloat(v, 'g', 7, 64) // in a pipe, CSV and JSON it is exact
+			}
 			if p.Histogram != nil {
 				value = "histogram of " + value
 			}

@@ -44,6 +44,9 @@ at /report, and mails it (setting digest) weekly.`,
 			if cmd.Flags().Changed("table") && format.value != "csv" {
 				return &usageError{fmt.Errorf("--table %s is for --format csv; html and json hold all tables", table.value)}
 			}
+			if format.value == "html" && output == "" && g.screen().Width > 0 {
+				return &usageError{errors.New("a page is not for a terminal: give -o FILE.html, or --format csv or, with --owner, text")}
+			}
 			if owner != "" {
 				if cmd.Flags().Changed("period") || public || format.value == "csv" {
 					return &usageError{errors.New("--owner takes --since and --until, in html, text or json")}

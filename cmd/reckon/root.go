@@ -185,7 +185,7 @@ func prepare(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usage(c, err)
+				return usage(c, argsError(c, args, err))
 			}
 			return nil
 		}

@@ -450,7 +450,7 @@ func printAudit(g *globals, entries []auth.Entry, format string) error {
 		fmt.Fprintln(g.stdout, "Nobody looked at the work of others in that time.")
 		return nil
 	}
-	t := term.TableOf("TIME|WHO:s8|ROLE:o2|DID|WHAT:s16|OF:s6|FROM:o1")
+	t := term.TableOf("TIME|WHO:s8|ROLE:o2|DID|WHAT:s16w|OF:s6|FROM:o1")
 	for _, e := range entries {
 		t.Add(term.Clock(e.Time, g.now()), e.Viewer, e.Role, e.Action, e.Object, e.Owner, e.Source)
 	}

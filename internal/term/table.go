@@ -17,6 +17,8 @@ type Column struct {
 	// Shrink is the minimum width of the column on a narrow screen; 0 keeps the column
 	// whole.
 	Shrink int
+	// Wrap continues the cell in the next line where it is narrowed, so that no reason is cut.
+	Wrap bool
 	// Optional columns are left out, the highest first, when nothing else makes the table
 	// fit the screen; 0 is never left out.
 	Optional int
@@ -54,7 +56,7 @@ func (t *Table) Len() int { return len(t.rows) }
 const gutter = 2 // columns between two cells
 
 // Print writes the table. On a screen with a width, optional columns are dropped, then
-// cells that may shrink are cut with "…"; in a pipe nothing is ever cut.
+// cells that may shrink are cut with "…" or continue in the next line; in a pipe nothing is ever cut.
 func (t *Table) Print(s Screen) error {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -80,6 +82,9 @@ func (t *Table) Print(s Screen) error {
 		shown++
 		cfg := table.ColumnConfig{Number: shown, WidthMin: widths[i], WidthMax: widths[i],
 			WidthMaxEnforcer: func(cell string, width int) string { return Cut(cell, width, s.ASCII) }}
+		if c.Wrap {
+			cfg.WidthMaxEnforcer = text.WrapSoft
+		}
 		if c.Right {
 			cfg.Align, cfg.AlignHeader = text.AlignRight, text.AlignRight
 		}
@@ -200,8 +205,8 @@ func Pad(s string, width int, right, ascii bool) string {
 func TableOf(heads string) *Table { return NewTable(Columns(heads)...) }
 
 // Columns reads columns from one line: titles between "|", each with attributes behind ":" where it has some. They are r for
-// Right, s and a number for Shrink, o and a number for Optional, and x for Rare: "NAME:s8|WALL:r|ENERGY:ro3". It panics on any
-// other, a bug of the program.
+// Right, s and a number for Shrink, w for Wrap, o and a number for Optional, and x for Rare: "NAME:s8|WALL:r|ENERGY:ro3". It
+// panics on any other, a bug of the program.
 func Columns(heads string) (out []Column) {
 	for head := range strings.SplitSeq(heads, "|") {
 		title, attributes, _ := strings.Cut(head, ":")
@@ -216,6 +221,8 @@ func Columns(heads string) (out []Column) {
 				c.Shrink = n
 			case 'o':
 				c.Optional = n
+			case 'w':
+				c.Wrap = true
 			case 'x':
 				c.Rare = true
 			default:

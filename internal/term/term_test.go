@@ -159,6 +159,25 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
+// TestWrappedColumns: what may be wrapped is never cut, and optional columns go before it is narrow.
+func TestWrappedColumns(t *testing.T) {
+	table := TableOf("ID|RULE:o1|WHAT:s16w")
+	table.Add("1", "over-requested", "was allocated 64 cores and used 12")
+	for width, want := range map[int]string{
+		0:  "ID  RULE            WHAT\n1   over-requested  was allocated 64 cores and used 12\n",
+		38: "ID  RULE            WHAT\n1   over-requested  was allocated 64\n                    cores and used 12\n",
+		24: "ID  WHAT\n1   was allocated 64\n    cores and used 12\n",
+	} {
+		var b strings.Builder
+		if err := table.Print(Screen{Writer: &b, Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != want {
+			t.Errorf("width %d gives\n%s\nwant\n%s", width, b.String(), want)
+		}
+	}
+}
+
 // TestRareColumns: a column in which nothing is known is left out, and only if it may be.
 func TestRareColumns(t *testing.T) {
 	for _, c := range []struct {

@@ -270,7 +270,16 @@ export function App() {
           <>
             <h1>Not found</h1>
             <p>
-              There is no page here. <a href="/">The first page</a> is a good place to start.
+              There is no page at <code>{page.value.slice(0, 80)}</code>. Pages:{" "}
+              {shownTo()
+                .filter((p) => p.key)
+                .map((p, i) => (
+                  <>
+                    {i > 0 && ", "}
+                    <a href={p.path}>{p.title}</a>
+                  </>
+                ))}
+              .
             </p>
           </>
         )}

@@ -6,7 +6,7 @@ import { cell, csv } from "../src/lib/csv";
 import { alike, describe as described, titleOf } from "../src/lib/names";
 import { groupsOf } from "../src/lib/findings";
 import { rangeOf, seconds, shifted } from "../src/lib/span";
-import { readable, todos, type Alert, byGravity, fired } from "../src/lib/todo";
+import { readable, todos, type Alert, byGravity, causes, fired } from "../src/lib/todo";
 import type { Finding, Node } from "../src/lib/types";
 
 const of = (p: Record<string, string>) => (k: string) => p[k] ?? "";
@@ -272,6 +272,31 @@ describe("alerts that fired", () => {
         .sort(byGravity)
         .map((x) => x.labels.alertname),
     ).toEqual(["NodeDown", "AgentSilent"]));
+  test("one card for a node that is gone, others by themselves, the gravest first", () => {
+    const of = (alertname: string, severity: string, node?: string, site = "a") =>
+      alert({ alertname, severity, site, ...(node ? { node } : {}) }, "2026-11-22T02:00:00Z");
+    const got = causes([
+      of("AgentSilent", "warning", "n1"),
+      of("DiskFull", "warning", "n1"),
+      of("NodeDown", "critical", "n1"),
+      of("NodeDownInSlurm", "critical", "n1"),
+      of("AgentSilent", "warning", "n1", "b"),
+      of("AgentSilent", "warning", "n2"),
+      of("TooManySilent", "info"),
+    ]);
+    expect(
+      got.map((c) => [
+        c.first.labels.alertname + " " + c.first.labels.site + "/" + c.first.labels.node,
+        c.also.map((x) => x.labels.alertname).join(" "),
+      ]),
+    ).toEqual([
+      ["NodeDown a/n1", "NodeDownInSlurm AgentSilent"],
+      ["DiskFull a/n1", ""],
+      ["AgentSilent b/n1", ""],
+      ["AgentSilent a/n2", ""],
+      ["TooManySilent a/undefined", ""],
+    ]);
+  });
 });
 
 describe("runs of one name", () => {

@@ -7,6 +7,7 @@ import type { Rank } from "../src/lib/ranked";
 import { largest, unitAsked } from "../src/lib/series";
 import { rangeBetween } from "../src/lib/span";
 import type { PromSeries } from "../src/lib/types";
+import { clock, hereTimes } from "../src/lib/units";
 import type { Use } from "../src/lib/users";
 
 describe("colours", () => {
@@ -143,4 +144,13 @@ describe("Explore", () => {
     ["count(node_memory_MemTotal_bytes)", "count"],
     ["up", "count"],
   ])("%s is in %s", (expr, unit) => expect(unitAsked(expr)).toBe(unit));
+});
+
+test("moments in texts of the server are in the zone of who looks", () => {
+  const now = new Date("2026-11-27T00:25:00Z"),
+    at = "2026-11-27T00:21:42Z";
+  expect(hereTimes(`what happened after ${at}: down`, now)).toBe(
+    `what happened after ${clock(at, now)}: down`,
+  );
+  expect(hereTimes("n1: no answer", now)).toBe("n1: no answer");
 });

@@ -42,7 +42,7 @@ export function ownOf(rows: Rank[], name: string, what: What) {
 }
 
 /** What was in use of a machine or site: what it measured itself, where it did not what workloads used. */
-const inUse = (u: Use): Row => u.machine.map((m, i) => m ?? u.all[i]);
+export const inUse = (u: Use): Row => u.machine.map((m, i) => m ?? u.all[i]);
 /** The mean of the time that was measured; null where none was. */
 export function meanOf(u: Use): number | null {
   const have = inUse(u).filter(known);

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Asked, Failure } from "./api";
-import { ago, clock, exact, human, known, unknown, utc, type Unit } from "./units";
+import { ago, clock, exact, hereTimes, human, known, unknown, utc, type Unit } from "./units";
 import { me, nodeLink, ownerLink, workloadLink } from "./state";
 import { titleOf } from "./names";
 import type { Num } from "./types";
@@ -238,7 +238,7 @@ export function Show<T>({
       )}
       {lost && lost.length > 0 && (
         <div class="note warning" role="status">
-          <strong>Partial answer.</strong> Could not be asked: {lost.join("; ")}
+          <strong>Partial answer.</strong> Missing: {lost.map((t) => hereTimes(t)).join("; ")}
         </div>
       )}
       {children(a.data)}

@@ -156,7 +156,12 @@ export const columns: Column[] = [
   { key: "end", title: "End", sort: true },
   { key: "wall_seconds", title: "Wall", unit: "seconds" },
   { key: "spark", title: "Cores, 6 h" },
-  ...figures.map((f) => ({ ...f, sort: true })),
+  // A workload may have begun before the time that is searched: its figures are of all its time.
+  ...figures.map((f) => ({
+    ...f,
+    title: f.key === "cpu_seconds" ? "CPU time, whole run" : f.title,
+    sort: true,
+  })),
 ];
 export const shown = [
   "name",

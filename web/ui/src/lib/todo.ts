@@ -42,6 +42,30 @@ export const byGravity = (a: Alert, b: Alert) =>
   (gravity[a.labels.severity] ?? 1) - (gravity[b.labels.severity] ?? 1) ||
   a.activeAt.localeCompare(b.activeAt);
 
+/** Alerts of one cause: the gravest, and those that say the same of its node. */
+export interface Cause {
+  first: Alert;
+  also: Alert[];
+}
+const gone = (a: Alert) => !!a.labels.node && /Down|Silent|Unreachable/.test(a.labels.alertname);
+/** Each cause once, the gravest first: a node that is gone fires as silent and as down. */
+export function causes(alerts: Alert[]): Cause[] {
+  const out: Cause[] = [],
+    nodes = new Map<string, Cause>();
+  for (const a of [...alerts].sort(byGravity)) {
+    const key = (a.labels.site ?? "") + "/" + a.labels.node,
+      had = gone(a) ? nodes.get(key) : undefined;
+    if (had) {
+      had.also.push(a);
+      continue;
+    }
+    const c = { first: a, also: [] };
+    out.push(c);
+    if (gone(a)) nodes.set(key, c);
+  }
+  return out;
+}
+
 /** Once that an alert fired, in Unix seconds; of one that is over they are exact to a step. */
 export interface Fired {
   labels: Record<string, string>;

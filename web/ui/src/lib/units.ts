@@ -157,6 +157,9 @@ export function clock(t: string | number | Date, now = new Date()): string {
   );
   return `${day}, ${hm}`;
 }
+/** A text of the server with its moments in the zone of who looks. */
+export const hereTimes = (text: string, now = new Date()) =>
+  text.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\b/g, (t) => clock(t, now));
 /** A moment in full, with seconds, by the 24-hour clock. */
 export const stamp = (t: string | number | Date) =>
   new Date(t).toLocaleString(undefined, { hourCycle: "h23" });

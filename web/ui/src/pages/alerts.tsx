@@ -15,7 +15,7 @@ import {
   When,
 } from "../lib/parts";
 import { has, me, workloadLink } from "../lib/state";
-import { byGravity, fired, readable, type Alert } from "../lib/todo";
+import { causes, fired, readable, type Alert } from "../lib/todo";
 import { duration } from "../lib/units";
 import { useAlerts } from "./site";
 
@@ -91,9 +91,7 @@ export function Alerts() {
     active = silences.data ?? [];
   const ruleOf = (x: Alert) => list.find((r) => r.name === x.labels.alertname);
   const rows = (state: string) =>
-    (a.data ?? [])
-      .filter((x) => x.state === state && !silencedBy(x.labels, active))
-      .sort(byGravity);
+    causes((a.data ?? []).filter((x) => x.state === state && !silencedBy(x.labels, active)));
   const silenced = (a.data ?? []).filter((x) => silencedBy(x.labels, active));
   return (
     <>
@@ -106,9 +104,10 @@ export function Alerts() {
                 {rows("firing").length === 0 ? (
                   <Empty>No alert is firing. {list.length} rules are evaluated all the time.</Empty>
                 ) : (
-                  rows("firing").map((x) => (
+                  rows("firing").map(({ first: x, also }) => (
                     <One
                       a={x}
+                      also={also}
                       r={ruleOf(x)}
                       silence={has("silences") && admin() ? () => setQuiet(x) : undefined}
                     />
@@ -117,8 +116,8 @@ export function Alerts() {
               </Section>
               {rows("pending").length > 0 && (
                 <Section title={`About to fire (${rows("pending").length})`}>
-                  {rows("pending").map((x) => (
-                    <One a={x} r={ruleOf(x)} />
+                  {rows("pending").map(({ first: x, also }) => (
+                    <One a={x} also={also} r={ruleOf(x)} />
                   ))}
                 </Section>
               )}
@@ -205,7 +204,17 @@ export function Alerts() {
   );
 }
 
-function One({ a, r, silence }: { a: Alert; r?: Rule; silence?: () => void }) {
+function One({
+  a,
+  also = [],
+  r,
+  silence,
+}: {
+  a: Alert;
+  /** Other alerts of the same cause. */ also?: Alert[];
+  r?: Rule;
+  silence?: () => void;
+}) {
   const at = Date.parse(a.activeAt) / 1000,
     l = a.labels;
   return (
@@ -225,6 +234,17 @@ function One({ a, r, silence }: { a: Alert; r?: Rule; silence?: () => void }) {
       </div>
       {a.annotations.description && (
         <p class="wrap">{clean(readable(a.annotations.description))}</p>
+      )}
+      {also.length > 0 && (
+        <p class="quiet">
+          Of the same cause:{" "}
+          {also.map((x, i) => (
+            <>
+              {i > 0 && ", "}
+              {clean(x.labels.alertname)} since <When t={x.activeAt} />
+            </>
+          ))}
+        </p>
       )}
       {a.annotations.runbook && <p class="wrap">What to do: {clean(a.annotations.runbook)}</p>}
       <p class="quiet">

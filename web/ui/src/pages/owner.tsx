@@ -20,7 +20,7 @@ import {
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { axis } from "../lib/stack";
 import { stateOf } from "../lib/search";
-import { has, introduced, me, ownersWork, param, workloadLink } from "../lib/state";
+import { has, introduced, me, ownersWork, param, set, workloadLink } from "../lib/state";
 import { wordsOf } from "../lib/todo";
 import type {
   Advice,
@@ -96,6 +96,21 @@ function One({ name, r }: { name: string; r: Range }) {
   const moves = useAsk<MoveList>(
     ready && me.value && has("move") ? "/api/reckon/v1/move?" + q(asked(r)) : null,
   );
+  if (usage.data?.rows.length === 0 && works.data?.workloads.length === 0)
+    return (
+      <>
+        <h1>
+          <bdi>{clean(name).slice(0, 80)}</bdi>
+        </h1>
+        <p class="sub">{named(r)}</p>
+        <Empty>
+          Nothing of this name was measured in this time. <a href="/owners">All people</a>{" "}
+          <button onClick={() => set({ last: String(365 * 86400), from: "", to: "" })}>
+            Look at the last year
+          </button>
+        </Empty>
+      </>
+    );
   return (
     <>
       <h1>

@@ -139,7 +139,7 @@ function Known({ nodes }: { nodes: Node[] }) {
         {ranks.data?.proof && (
           <>
             {" "}
-            · <span class="wrap">{clean(ranks.data.proof)}</span>
+            · <span class="wrap">usage against the counters: {clean(ranks.data.proof)}</span>
           </>
         )}
         <EnergyToday />
@@ -299,13 +299,20 @@ function before_(
   length: number,
 ) {
   if (!u || (you && !d)) return null;
+  const since = measuredFrom(u);
   const own = you && d ? ownOf(d.rows, you, what).used : undefined,
     v = own === undefined || meanOf(u) === null ? meanOf(u) : own === null ? null : own / length;
   return v === null ? (
     "Nothing was measured in the time before."
   ) : (
     <>
-      In the time before: <Q v={v} unit={what === "energy" ? "watts" : "cores"} />.
+      In the time before
+      {since !== undefined && (
+        <>
+          , measured since <When t={new Date(since * 1000).toISOString()} />
+        </>
+      )}
+      : <Q v={v} unit={what === "energy" ? "watts" : "cores"} />.
     </>
   );
 }

@@ -160,7 +160,11 @@ export function UsagePage() {
       {(!weekly || there(heat)) && there(hist) && (
         <Section
           title="Total"
-          aside={whole.data?.proof && <span class="quiet wrap">{clean(whole.data.proof)}</span>}
+          aside={
+            whole.data?.proof && (
+              <span class="quiet wrap">usage against the counters: {clean(whole.data.proof)}</span>
+            )
+          }
         >
           <Show a={whole}>
             {(d) => {

@@ -456,7 +456,8 @@ function Rows({
 const times: Record<string, string> = { cpu_seconds: "core-cell", gpu_seconds: "gpu-cell" };
 const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
 /** On a phone the usual columns give way to those that say most; chosen ones stay. */
-const givesWay = (c: Column) => ["id", "start", "spark"].includes(c.key) && !param("cols");
+const givesWay = (c: Column) =>
+  ["id", "state", "start", "wall_seconds", "spark"].includes(c.key) && !param("cols");
 const cell = (c: Column) =>
   (givesWay(c) ? "wide_ " : "") +
   (c.key === "spark"

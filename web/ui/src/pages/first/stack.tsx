@@ -5,6 +5,7 @@ import { TimeChart, type Line, type Mark } from "../../lib/chart";
 import { Empty, Show } from "../../lib/parts";
 import { zoomTo, type Range } from "../../lib/range";
 import { inksOf } from "../../lib/ink";
+import { inUse } from "../../lib/measure";
 import { rest, type Row } from "../../lib/stack";
 import { ownerLink, workloadLink, me } from "../../lib/state";
 import type { Unit } from "../../lib/units";
@@ -85,8 +86,12 @@ export function UseStack({
         label: `${Math.round(most(d.size))} ${what === "gpu" ? "GPUs" : "cores"}`,
         row: d.size,
       });
-    if (before && any(before.all))
-      over.push({ label: "used before", row: d.times.map((_, i) => before.all[i] ?? null) });
+    const past = before ? inUse(before) : []; // the same that the headline compares
+    if (any(past))
+      over.push({
+        label: what === "energy" ? "drawn before" : "used before",
+        row: d.times.map((_, i) => past[i] ?? null),
+      });
     const now = Date.now() / 1000,
       last = d.times[d.times.length - 1];
     return {
