@@ -114,7 +114,7 @@ type place struct{ site, node string }
 
 const (
 	softRows = 100_000
-	jobBatch = 20_000
+	jobBatch = 8_000
 )
 
 // New returns an importer.
