@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Line } from "../src/lib/chart";
 import { inks, inksOf } from "../src/lib/ink";
 import { figuresOf, meanOf, measuredFrom, ownOf } from "../src/lib/measure";
@@ -8,7 +8,20 @@ import { largest, unitAsked } from "../src/lib/series";
 import { rangeBetween } from "../src/lib/span";
 import type { PromSeries } from "../src/lib/types";
 import { clock, hereTimes } from "../src/lib/units";
-import type { Use } from "../src/lib/users";
+import { usersOf, type Use } from "../src/lib/users";
+
+const asked: { expr: string; steps: number }[] = [];
+vi.mock("../src/lib/api", () => ({
+  ask: async () => ({ rows: [] }),
+  promInstant: async (expr: string) =>
+    expr.startsWith("topk") ? [{ metric: { owner: "amir" }, value: [0, "2"] }] : [],
+  promRange: async (expr: string, from: number, to: number, step: number) => {
+    asked.push({ expr, steps: (to - from) / step });
+    const values: [number, string][] = [];
+    for (let t = from; t <= to; t += step) values.push([t, expr.startsWith("count") ? "128" : "2"]);
+    return [{ metric: { owner: "amir" }, values }];
+  },
+}));
 
 describe("colours", () => {
   const people = ["amir", "lena", "zoe", "bob", "carol", "dmitri", "nora", "alice"];
@@ -153,4 +166,24 @@ test("moments in texts of the server are in the zone of who looks", () => {
     `what happened after ${clock(at, now)}: down`,
   );
   expect(hereTimes("n1: no answer", now)).toBe("n1: no answer");
+});
+
+describe("the first page of a large site", () => {
+  afterEach(() => void asked.splice(0));
+  const r = { from: 7200, to: 7200 + 6 * 3600, step: 60, fixed: false, length: 6 * 3600 },
+    never = new AbortController().signal,
+    cores = () => asked.filter((a) => a.expr.includes("node_cpu_seconds_total"));
+  test("asks for no core of each node at each step, and shows the same", async () => {
+    const many = await usersOf(r, 1000, "owner", "cpu", never);
+    expect(cores().every((a) => a.steps <= 6)).toBe(true);
+    expect(cores()).toHaveLength(1);
+    expect(many.size.every((v) => v === 128)).toBe(true);
+    expect(meanOf(many)).toBe(2);
+    expect(many.users.map((u) => u.name)).toEqual(["amir"]);
+  });
+  test("a small one draws what its machines count", async () => {
+    const few = await usersOf(r, 4, "owner", "cpu", never);
+    expect(cores().map((a) => a.steps)).toEqual([360, 360]);
+    expect(few.machine.every((v) => v === 2)).toBe(true);
+  });
 });

@@ -68,9 +68,11 @@ const series: Record<
   },
 };
 
+/** Beyond so many nodes what each of their cores counts is not added up for a page. */
+const few = 64;
 /** Whether the range is drawn from series: fine, and dear on a large site. */
 export const fine = (r: Range, nodes: number, by: By) =>
-  by === "workload" || r.length <= 6 * 3600 || (r.length <= 2 * 86400 && nodes <= 64);
+  by === "workload" || r.length <= 6 * 3600 || (r.length <= 2 * 86400 && nodes <= few);
 
 /** The length that rates are taken over: from the coarsest step in the range, so that what was sampled more slowly is not lost. */
 export async function rateOver(r: Range, signal: AbortSignal, sel = ""): Promise<number> {
@@ -91,24 +93,37 @@ export function usersOf(
   what: What,
   signal: AbortSignal,
 ): Promise<Use> {
-  return fine(r, nodes, by) ? fromSeries(r, by, what, signal) : fromHours(r, by, what, signal);
+  return fine(r, nodes, by)
+    ? fromSeries(r, by, what, nodes > few, signal)
+    : fromHours(r, by, what, signal);
 }
 
-async function fromSeries(r: Range, by: By, what: What, signal: AbortSignal): Promise<Use> {
+/**
+ * Of many nodes the machines' own sum is left out, as workloads and what is left of each node ("other") add up to it, and the
+ * size is asked for once an hour and holds until the next.
+ */
+async function fromSeries(
+  r: Range,
+  by: By,
+  what: What,
+  many: boolean,
+  signal: AbortSignal,
+): Promise<Use> {
   const s = series[what],
     over = `[${await rateOver(r, signal)}s]`,
     times = axis(r.from, r.to, r.step),
     none: Row = times.map(() => null);
-  const ask = (q: string) =>
+  const ask = (q: string, step = r.step) =>
     q
-      ? promRange(q.replace("RANGE", over), r.from, r.to, r.step, signal)
+      ? promRange(q.replace("RANGE", over), r.from, r.to, step, signal)
       : Promise.resolve([] as PromSeries[]);
+  const rare = many ? Math.max(3600, r.step) : r.step;
   const one = (l: PromSeries[]): Row => (l[0] ? onto(times, l[0]) : none);
   const rest = Promise.all([
     ask(`sum(rate(${s.used}${over}))`),
     ask(s.held && `sum(${s.held})`),
-    ask(s.size),
-    ask(s.machine),
+    ask(s.size, rare),
+    ask(many && what === "cpu" ? "" : s.machine),
   ]);
   rest.catch(() => undefined); // shown below, with the first that fails
   const top = await promInstant(
@@ -150,7 +165,7 @@ async function fromSeries(r: Range, by: By, what: What, signal: AbortSignal): Pr
     step: r.step,
     all: one(all),
     held: one(held),
-    size: one(size),
+    size: held_(one(size), rare / r.step),
     machine: one(machine),
     users: groups.map((g) => {
       const mine = lines
@@ -167,6 +182,10 @@ async function fromSeries(r: Range, by: By, what: What, signal: AbortSignal): Pr
     }),
   };
 }
+
+/** A row of which every n-th value was asked for: each holds until the next. */
+const held_ = (row: Row, n: number): Row =>
+  n <= 1 ? row : row.map((_, i) => row[Math.floor(i / n) * n] ?? null);
 
 async function fromHours(r: Range, by: By, what: What, signal: AbortSignal): Promise<Use> {
   const s = series[what],

@@ -91,7 +91,9 @@ export function Power() {
                   <Q v={watts} unit="watts" />
                 </b>
                 <small>
-                  {up.filter((n) => known(n.power_watts)).length} of {up.length} nodes report power
+                  {up.length === 0
+                    ? "no node reports now; the chart ends with their last reports"
+                    : `${up.filter((n) => known(n.power_watts)).length} of ${up.length} nodes that report now measure power`}
                 </small>
               </li>
               <li>
