@@ -101,11 +101,13 @@ type Importer struct {
 	file string
 	bads map[string]int // places in res.Bad by text
 	rows int            // records in the buffer
-	buf  map[place]map[int64]*reading
-	jobs []sacct.Job // to be written
-	last *sacct.Job  // waits for its steps
-	out  *sink
-	seen map[string]bool // workloads
+	// hollow are bad records that were read, and have nothing to take: errors that sonar reports, steps without their job.
+	hollow int
+	buf    map[place]map[int64]*reading
+	jobs   []sacct.Job // to be written
+	last   *sacct.Job  // waits for its steps
+	out    *sink
+	seen   map[string]bool // workloads
 
 	touched map[int64]bool // ranges, in units of touchedRange
 }
@@ -143,6 +145,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 		Job: func(j *sacct.Job) error {
 			if j.Step != "" {
 				if im.last == nil || im.last.Raw != j.Raw || im.last.Cluster != j.Cluster {
+					im.hollow++
 					im.bad(0, fmt.Errorf("step %s.%s without its job before it", j.ID, j.Step))
 					return nil
 				}
@@ -233,9 +236,9 @@ func (im *Importer) damaged(err error) error {
 func (im *Importer) begin(name string) func() {
 	im.file = name
 	im.res.Files++
-	records, bad := im.res.Records, im.res.BadCount
+	records, bad := im.res.Records, im.res.BadCount-im.hollow
 	return func() {
-		if im.res.Records == records && im.res.BadCount > bad {
+		if im.res.Records == records && im.res.BadCount-im.hollow > bad {
 			im.res.Unread++
 		}
 	}
@@ -243,6 +246,9 @@ func (im *Importer) begin(name string) func() {
 
 func (im *Importer) bad(line int, err error) {
 	im.res.BadCount++
+	if errors.Is(err, sonar.ErrReported) {
+		im.hollow++
+	}
 	im.list(line, err)
 }
 

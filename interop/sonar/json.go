@@ -122,6 +122,9 @@ type envelope struct {
 	Error     string          `json:"error"`
 }
 
+// ErrReported marks, by errors.Is, a record in which sonar reports an error of its own: it was read, and has nothing to take.
+var ErrReported = errors.New("reported an error and nothing else")
+
 func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	var e envelope
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -131,10 +134,9 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	case e.Data != nil:
 		return r.data(e.Data.Type, e.Data.Attributes, h)
 	case len(e.Errors) > 0:
-		return fmt.Errorf("sonar on node %q reported an error and nothing else: %s", e.Errors[0].Node, clip([]byte(e.Errors[0].Detail))),
-			nil
+		return fmt.Errorf("sonar on node %q %w: %s", e.Errors[0].Node, ErrReported, clip([]byte(e.Errors[0].Detail))), nil
 	case e.Error != "":
-		return fmt.Errorf("sonar reported an error and nothing else: %s", clip([]byte(e.Error))), nil
+		return fmt.Errorf("sonar %w: %s", ErrReported, clip([]byte(e.Error))), nil
 	case e.Hostname != "":
 		at, err := r.when([]byte(e.Timestamp))
 		if err != nil || h.Sysinfo == nil {
