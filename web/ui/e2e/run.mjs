@@ -228,7 +228,7 @@ await check("the measure rules the columns, and a colour stays with a name", asy
   const ink = () =>
     page
       .locator("table.ranks tbody tr", { hasText: "alice" })
-      .locator("i.dot")
+      .locator('i.dot[style*="background"]')
       .first()
       .getAttribute("style");
   const first = await ink();
