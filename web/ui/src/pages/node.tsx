@@ -7,6 +7,7 @@ import { delays } from "../lib/inside";
 import { DevicesPanel } from "../lib/devices";
 import { Outlook } from "../lib/outlook";
 import { Bar, Choice, Empty, Q, Section, Show, When, Words, clean } from "../lib/parts";
+import { inksOf } from "../lib/ink";
 import { pressure, stateOfNode } from "../lib/nodes";
 import { fitUsual, range as ranged, zoomTo, type Range } from "../lib/range";
 import { has, nodeLink, param, set, workloadLink } from "../lib/state";
@@ -714,6 +715,9 @@ function Stack({
     const times = axis(d.w.from, d.w.to, d.w.step),
       one = (s: PromSeries[]): Row =>
         s[0] ? onto(times, s[0]) : new Array(times.length).fill(null);
+    const key = (g: { title: string; owner: string }) =>
+        g.owner ? `${g.title} of ${g.owner}` : g.title, // as the first page names it, so that it has the same colour
+      ink = inksOf(d.groups.map(key));
     const lines: Line[] = d.groups.flatMap((g) => {
       const mine = d.lines
         .filter((x) => g.ids.includes(x.metric.workload))
@@ -723,6 +727,7 @@ function Stack({
             {
               label: `${g.title}${g.ids.length > 1 ? ` × ${g.ids.length}` : ""}${g.owner ? ` (${g.owner})` : ""}`,
               row: added(mine, times.length),
+              ink: ink.get(key(g)),
               href:
                 g.ids.length === 1
                   ? workloadLink(g.ids[0])

@@ -5,6 +5,7 @@ import { TimeChart, type Line } from "../lib/chart";
 import { clean, Empty, NodeName, Q, Section, Show, Table, there } from "../lib/parts";
 import { range } from "../lib/range";
 import { nodeLink, param, set } from "../lib/state";
+import { inksOf } from "../lib/ink";
 import { axis, marks, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { NodeList } from "../lib/types";
 import { human, known, stamp } from "../lib/units";
@@ -50,8 +51,10 @@ export function Power() {
   const times = useMemo(() => axis(w.from, w.to, w.step), [w]);
   const stack = useMemo(() => {
     if (!byNode.data) return [];
-    const lines: Line[] = byNode.data.each.map((x) => ({
+    const ink = inksOf(byNode.data.each.map((x) => x.metric.node ?? "")),
+      lines: Line[] = byNode.data.each.map((x) => ({
         label: x.metric.node ?? "",
+        ink: ink.get(x.metric.node ?? ""),
         row: onto(times, x),
         href: nodeLink(x.metric.node ?? ""),
       })),
