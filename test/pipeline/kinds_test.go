@@ -64,7 +64,7 @@ func TestKinds(t *testing.T) {
 		"idle-allocation allocation dora never", "idle-allocation gpu bob gpu-held", "imbalance nodes erik uneven",
 		"imbalance tasks erik one-task", "imbalance tasks erik tasks-uneven", "imbalance tasks erik two-tasks", "memory-thrashing faults erik thrash",
 	}
-	if got := s.Short(s.Findings("")); !slices.Equal(got, want) {
+	if got := s.Short(s.Findings(single)); !slices.Equal(got, want) {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

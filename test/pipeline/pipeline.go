@@ -297,10 +297,10 @@ func (s *Site) Imported(policy string, since time.Time) []misuse.Finding {
 	return found
 }
 
-// Owners are what is answered about findings by owner, after they were kept.
-func (s *Site) Owners() []client.FindingOwner {
+// Owners are what is answered about findings by owner, after they were kept by a policy, empty for the default.
+func (s *Site) Owners(policy string) []client.FindingOwner {
 	s.tb.Helper()
-	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue,
+	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue, Policy: []byte(policy),
 		Clock: func() time.Time { return s.Now }}
 	must(s.tb, k.Look(s.tb.Context()))
 	list, err := (&answer.Findings{Keeper: k}).Findings(s.tb.Context(), client.FindingFilter{Limit: 3})
