@@ -31,10 +31,10 @@ func TestFrom(t *testing.T) {
 // The version is stated in one file; what cannot read it says the same.
 func TestVersionEverywhere(t *testing.T) {
 	for file, pattern := range map[string]string{
-		"deploy/helm/reckon/Chart.yaml":    `(?m)^(?:appVersion|version): "?([^"\n]+)"?$`,
-		"deploy/ansible/galaxy.yml":        `(?m)^version: (.*)$`,
-		"deploy/kustomize/reckon.yaml":     `app.kubernetes.io/version: "?([^"\n]+)"?`,
-		"doc/guides/kubernetes.md":         `reckon(?:-agent|-operator)?[-:](\d+\.\d+\.\d+)`,
+		"deploy/helm/reckon/Chart.yaml": `(?m)^(?:appVersion|version): "?([^"\n]+)"?$`,
+		"deploy/ansible/galaxy.yml":     `(?m)^version: (.*)$`,
+		"deploy/kustomize/reckon.yaml":  `app.kubernetes.io/version: "?([^"\n]+)"?`,
+		"doc/guides/kubernetes.md":      `reckon(?:-agent|-operator)?[-:](\d+\.\d+\.\d+)`,
 	} {
 		text, err := os.ReadFile("../../" + file)
 		if err != nil {
