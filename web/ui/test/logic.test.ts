@@ -24,8 +24,16 @@ import { pressure, sorted, stateOfNode } from "../src/lib/nodes";
 import { stepLines } from "../src/lib/steps";
 import { overlaid, together, untilEnd } from "../src/lib/profile";
 import type { Node, Profile, WorkloadDetail } from "../src/lib/types";
+import { othersOf } from "../src/lib/names";
 import { connections, nameOf, relationOf } from "../src/lib/links";
 import { parseSeries, selector, shortNames, unitOf } from "../src/lib/series";
+
+test("a process group of several users names the others, and a share of it", () => {
+  expect(othersOf({})).toBe("");
+  expect(othersOf({ users: ["root"] })).toBe("");
+  expect(othersOf({ users: ["root", "alice", "bob"] })).toBe("+2");
+  expect(othersOf({ users: ["alice"], partial: true })).toBe("share");
+});
 
 describe("units", () => {
   test.each([

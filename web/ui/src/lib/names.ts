@@ -76,3 +76,13 @@ export function deaths(runs: { state?: unknown }[]): string {
     .map((s) => `${of(s)} of ${runs.length} ${s.replaceAll("_", " ")}`)
     .join(", ");
 }
+
+/**
+ * What stands behind the owner of a process group of several users (su, sudo, sshd): how many others used it, or that the
+ * totals of the row are a share of it. Empty for any other workload.
+ */
+export function othersOf(w: { users?: string[]; partial?: boolean }): string {
+  const n = w.users?.length ?? 0;
+  if (w.partial && n < 2) return "share";
+  return n > 1 ? `+${n - 1}` : "";
+}

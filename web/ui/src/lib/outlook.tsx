@@ -121,7 +121,7 @@ const runWords: Record<string, string> = {
   wall_seconds: "Length",
   cores_mean: "Cores, mean",
   memory_needed_peak_bytes: "Memory needed, peak",
-  memory_peak_bytes: "Memory peak, with page cache",
+  memory_peak_bytes: "Memory peak",
   energy_joules: "Energy",
 };
 

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Asked, Failure } from "./api";
 import { ago, clock, exact, hereTimes, human, known, unknown, utc, type Unit } from "./units";
 import { me, nodeLink, ownerLink, workloadLink } from "./state";
-import { titleOf } from "./names";
+import { othersOf, titleOf } from "./names";
 import type { Num } from "./types";
 
 /** A figure: short, exact on hover. */
@@ -128,6 +128,28 @@ export const Owner = ({ o }: { o?: string }) =>
   ) : (
     <span title="not shown, or unknown">{unknown}</span>
   );
+/** The owner of a workload; of a process group of several users with what they are. */
+export const OwnerOf = ({ w }: { w: { owner: string; users?: string[]; partial?: boolean } }) => {
+  const others = othersOf(w);
+  return (
+    <>
+      <Owner o={w.owner} />
+      {others && (
+        <small
+          class="quiet"
+          title={
+            w.partial
+              ? "The totals are the share of these users in a process group of several; peaks and what is now are of the whole group."
+              : "Users of this process group: " + (w.users ?? []).map((u) => clean(u)).join(", ")
+          }
+        >
+          {" "}
+          {others}
+        </small>
+      )}
+    </>
+  );
+};
 export const NodeName = ({ n, site }: { n: string; site?: string }) => (
   <Name href={nodeLink(n, site)} max={40}>
     {n}

@@ -27,6 +27,8 @@ export interface Workload extends Row {
   ended_by_user?: string;
   qos?: string;
   lost?: boolean;
+  users?: string[];
+  partial?: boolean;
   [figure: string]: unknown;
 }
 export interface WorkloadList {

@@ -13,7 +13,7 @@ import {
   Empty,
   Name,
   NodeName,
-  Owner,
+  OwnerOf,
   Q,
   Section,
   Show,
@@ -218,7 +218,7 @@ function Several({ id }: { id: string }) {
                 cell: (w) => <Name href={workloadLink(w.id, w.start, w.site)}>{w.site ?? ""}</Name>,
               },
               { title: "Name", cell: (w) => <Name>{w.name}</Name> },
-              { title: "Owner", cell: (w) => <Owner o={w.owner} /> },
+              { title: "Owner", cell: (w) => <OwnerOf w={w} /> },
               { title: "Start", cell: (w) => <When t={w.start} /> },
             ]}
           />
@@ -253,7 +253,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
         </p>
       )}
       <p>
-        of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>
+        of <OwnerOf w={d} /> · <b>{stateOf(d)}</b>
         {d.reason && (
           <>
             {" "}

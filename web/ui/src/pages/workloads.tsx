@@ -1,7 +1,7 @@
 // Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, Failure, promRange } from "../lib/api";
-import { clean, Columns, Empty, Name, Owner, Problem, Q, Spark, When } from "../lib/parts";
+import { clean, Columns, Empty, Name, OwnerOf, Problem, Q, Spark, When } from "../lib/parts";
 import { titleOf } from "../lib/names";
 import { asked, range } from "../lib/range";
 import { beat, has, introduced, me, param, searching, set, workloadLink } from "../lib/state";
@@ -484,7 +484,7 @@ function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
     case "id":
       return <Name max={60}>{w.id}</Name>;
     case "owner":
-      return <Owner o={w.owner} />;
+      return <OwnerOf w={w} />;
     case "state":
       return <span title={w.reason ?? undefined}>{stateOf(w)}</span>;
     case "nodes":
