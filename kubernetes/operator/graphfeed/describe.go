@@ -15,6 +15,7 @@ import (
 	"reckon/graph/object"
 	"reckon/graph/own"
 	"reckon/graph/telemetry"
+	"reckon/workload"
 	workloads "reckon/workload/kubernetes"
 )
 
@@ -153,6 +154,9 @@ func (v *vocabulary) subgraph(t *thing) subgraph {
 		begin = ""
 	}
 	w.Telemetry = v.telemetry(w.ID, begin, logs)
+	if kind, _, _ := strings.Cut(w.ID, "/"); begin == "" && workload.Kind(kind).Service() {
+		telemetry.Forecast(w.Telemetry, "workload", telemetry.Selector("workload", w.ID, "site", v.site))
+	}
 	return subgraph{id: v.id(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
 }
 

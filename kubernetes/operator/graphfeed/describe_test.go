@@ -64,6 +64,22 @@ func TestPod(t *testing.T) {
 	}
 }
 
+// A service has the query of its forecast; a Job, and the pods of a service, have none.
+func TestForecastOfServices(t *testing.T) {
+	v := vocabulary{Vocabulary: own.Vocabulary{Site: "edge"}, links: telemetry.Links{URL: "http://reckon:9870"}, site: "edge"}
+	at := metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "u"}
+	for kind, has := range map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "Job": false, "CronJob": false} {
+		text := string(document(v.subgraph(bare(kind, &at)).quads))
+		want := `ns#forecastQuery> "reckon_forecast{subject=\"workload\",figure=\"cores\",quantile=\"0.5\",horizon=\"24h\",workload=\"` + strings.ToLower(kind) + `/shop/cart\",site=\"edge\"}"`
+		if strings.Contains(text, want) != has || strings.Contains(text, "forecastQuery") != has {
+			t.Errorf("%s: a forecast %v, want %v\n%s", kind, !has, has, text)
+		}
+	}
+	if thing, err := read("Pod", aPod(7)); err != nil || strings.Contains(string(document(v.subgraph(thing).quads)), "forecastQuery") {
+		t.Error("a forecast of a pod", err)
+	}
+}
+
 // An object that cannot be read is described by its name, so that the rest goes on.
 func TestOddObject(t *testing.T) {
 	n := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Annotations: map[string]string{"glaciation-project.eu/node-energy-index": "low"}}}
