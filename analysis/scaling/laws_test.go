@@ -38,7 +38,7 @@ func TestLaws(t *testing.T) {
 		"usl":         {work(Fit{OneCore: 1000, Serial: 0.05, Crosstalk: 0.01}, 1, 2, 4, 8, 16), Cores, "it is fastest with 10 cores: 4.3 times as fast as with one, and slower with more; 5 % of the work does not run in parallel, and the rest is communication and coherency overhead", "talk"},
 		"perfect":     {work(amdahl(0), 1, 2, 4), Cores, "no part that does not run in parallel shows: it is about 4 times as fast with 4 cores", "as many"},
 		"GPUs":        {work(amdahl(0.1), 1, 2, 4, 8), GPUs, "no number of GPUs makes it more than 10 times as fast as one; with 8 GPUs it is 4.7 times (4 runs at 4 sizes, 1 to 8 GPUs", "core"},
-		"no law":      {[]Run{{Size: 1, Seconds: 100, Used: at(90)}, {Size: 2, Seconds: 500, Used: at(90)}, {Size: 4, Seconds: 20, Used: at(90)}, {Size: 8, Seconds: 900, Used: at(90)}}, Cores, "off any law of scaling", "twice the"},
+		"no law":      {[]Run{{Size: 1, Seconds: 100, Used: at(90)}, {Size: 2, Seconds: 500, Used: at(90)}, {Size: 4, Seconds: 20, Used: at(90)}, {Size: 8, Seconds: 900, Used: at(90)}}, Cores, "off any scaling curve", "twice the"},
 		"none used":   {[]Run{{Size: 1, Seconds: 100}, {Size: 2, Seconds: 60}, {Size: 4, Seconds: 40}}, Cores, "what the runs used was not measured", "law:"},
 		// Regressions of earlier faults, with their figures.
 		"97 times as fast on 1.1 cores": {[]Run{{Size: 8, Seconds: 1500, Used: at(1650)}, {Size: 12, Seconds: 1050, Used: at(1300)}, {Size: 16, Seconds: 790, Used: at(1200)}}, Cores,
@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 		"CPU time above 1.5 times":     {scaled(work(f, 1, 4, 8), 1, 1, 1.51), false, "the CPU time of the runs differs 1.5 times"},
 		"one run not measured":         {append(work(f, 1, 4, 8), Run{Size: 16, Seconds: 5}), true, ""},
 		"near to the law":              {off(0.09), true, ""},
-		"off the law":                  {off(0.22), false, "off any law"},
+		"off the law":                  {off(0.22), false, "off any scaling curve"},
 		"claims what was busy":         {scaled(slower, 1/1.0), true, ""},
 		"claims a tenth more at most":  {scaled(work(Fit{OneCore: 1000}, 2, 4, 8), 1/1.099), true, ""},
 		"claims more than a tenth":     {scaled(work(Fit{OneCore: 1000}, 2, 4, 8), 1/1.101), false, "kept only"},
