@@ -122,6 +122,9 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 			continue // the last record of the run has its end
 		}
 		for k := range b.parts[j.ID] {
+			b.parts[j.ID][k].follow(j)
+		}
+		for k := range b.parts[j.ID] {
 			b.parts[j.ID][k].join(j)
 		}
 		b.resized(j)
@@ -152,6 +155,17 @@ func (b *JobTracker) resized(j *Job) {
 		}
 	}
 	j.Submit = j.Start // the run before the change was not observed
+}
+
+// follow gives the record that begins where this part ends the start of the run: accounting may write the time of the change there, and
+// where the run began in that second its submit time then equals its start (observed with 22.05).
+func (j *Job) follow(next *Job) {
+	if !j.End.IsZero() && j.End.Equal(next.Submit) && next.Start.Equal(next.Submit) {
+		next.Start = j.Start
+		if !next.Submit.After(next.Start) {
+			next.Allocated.Since, next.Submit = next.Submit, j.Submit
+		}
+	}
 }
 
 // keepPart keeps the record of a run up to a change of its allocation, with the steps of the earlier records: the record after the change

@@ -354,6 +354,29 @@ func BenchmarkBook(b *testing.B) {
 	}
 }
 
+// TestResizedAtOnce: a run whose size was changed within a second of its start, and whose second record has the time of the change as its
+// start, is one run.
+func TestResizedAtOnce(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(1795322000+s, 0).UTC() }
+	for began, what := range map[int64]string{0: "a second before", 1: "in the second of the change"} {
+		first := Job{ID: "7", Number: 7, Submit: at(0), Start: at(began), End: at(1), State: "resizing"}
+		last := Job{ID: "7", Number: 7, Submit: at(1), Start: at(1), End: at(26), State: "completed", Ended: true}
+		running := first
+		running.State, running.End = "running", time.Time{}
+		tracker := NewJobTracker(workload.Slurm)
+		tracker.UpdateQueue(at(1), []Job{running}, true)
+		tracker.UpdateAccounting([]Job{first, last})
+		if len(tracker.runs) != 1 {
+			t.Errorf("%s: %d runs", what, len(tracker.runs))
+		}
+		for _, l := range tracker.runs {
+			if !l.job.Start.Equal(at(began)) || !l.job.Submit.Equal(at(0)) || !l.job.End.Equal(at(26)) || len(l.job.Earlier) != 1 {
+				t.Errorf("%s: %+v", what, l.job)
+			}
+		}
+	}
+}
+
 // TestStepsOfEachSize: a resized run has the steps of every size once, in order; those
 // of another run of its id are not among them.
 func TestStepsOfEachSize(t *testing.T) {
