@@ -30,10 +30,15 @@ func Topics() (out []Topic) {
 	}
 	for _, name := range append(names, "figures", "metrics", "rules") {
 		text, _ := Text(name)
-		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
-		out = append(out, Topic{name, strings.ReplaceAll(title, "`", "")})
+		out = append(out, Topic{name, Title(text)})
 	}
 	return out
+}
+
+// Title returns the first heading of a document.
+func Title(text string) string {
+	title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+	return strings.ReplaceAll(title, "`", "")
 }
 
 // Text returns a document in Markdown from its first heading on, false where there is none of the name.

@@ -18,7 +18,7 @@ import (
 
 // archive writes reckon-VERSION-linux-ARCH.tar.gz with both static binaries, which run
 // on any Linux, and a bill of materials beside it for each.
-func (r *release) archive(ctx context.Context, arch string) (err error) {
+func (r *release) archive(ctx context.Context, arch string) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
@@ -37,7 +37,19 @@ func (r *release) archive(ctx context.Context, arch string) (err error) {
 		}
 	}
 	files["LICENSE"], files["README.md"] = filepath.Join(r.root, "LICENSE"), filepath.Join(r.root, "README.md")
-	f, err := os.Create(filepath.Join(r.out, name+".tar.gz"))
+	return r.compressed(name+".tar.gz", func(t *tar.Writer) error {
+		for _, file := range []string{"LICENSE", "README.md", "reckon", "reckon-agent"} {
+			if err := r.pack(t, name+"/"+file, files[file]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// compressed writes a compressed archive of what fill packs.
+func (r *release) compressed(name string, fill func(*tar.Writer) error) (err error) {
+	f, err := os.Create(filepath.Join(r.out, name))
 	if err != nil {
 		return err
 	}
@@ -47,13 +59,7 @@ func (r *release) archive(ctx context.Context, arch string) (err error) {
 		return err
 	}
 	t := tar.NewWriter(z)
-	order := []string{"LICENSE", "README.md", "reckon", "reckon-agent"}
-	for _, file := range order {
-		if err := r.pack(t, name+"/"+file, files[file]); err != nil {
-			return err
-		}
-	}
-	return errors.Join(t.Close(), z.Close())
+	return errors.Join(fill(t), t.Close(), z.Close())
 }
 
 func (r *release) pack(t *tar.Writer, name, file string) error {
@@ -126,31 +132,22 @@ func (r *release) copy(from, name string, mode os.FileMode) error {
 }
 
 // chart writes the chart as helm packs it: reckon-VERSION.tgz, with the files that its links lead to.
-func (r *release) chart() (err error) {
+func (r *release) chart() error {
 	root := filepath.Join(r.root, "deploy", "helm", "reckon")
-	stated, err := os.ReadFile(filepath.Join(r.root, "internal", "buildinfo", "VERSION"))
+	stated, err := r.stated()
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(filepath.Join(r.out, "reckon-"+strings.TrimSpace(string(stated))+".tgz"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	t := tar.NewWriter(z)
-	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(root, file)
-		if err != nil {
-			return err
-		}
-		return r.pack(t, "reckon/"+filepath.ToSlash(name), file)
+	return r.compressed("reckon-"+stated+".tgz", func(t *tar.Writer) error {
+		return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			name, err := filepath.Rel(root, file)
+			if err != nil {
+				return err
+			}
+			return r.pack(t, "reckon/"+filepath.ToSlash(name), file)
+		})
 	})
-	return errors.Join(err, t.Close(), z.Close())
 }

@@ -115,15 +115,21 @@ func (r *release) describe(ctx context.Context) error {
 	if r.version != "" {
 		return nil
 	}
-	stated, err := os.ReadFile(filepath.Join(r.root, "internal", "buildinfo", "VERSION"))
+	stated, err := r.stated()
 	if err != nil {
 		return err
 	}
 	if text, err = r.git(ctx, "describe", "--tags", "--always", "--dirty", "--match", "v*"); err != nil {
 		return fmt.Errorf("the commit is not known: %w; give the version with -version", err)
 	}
-	r.version, err = version(strings.TrimSpace(string(stated)), text, r.time)
+	r.version, err = version(stated, text, r.time)
 	return err
+}
+
+// stated returns the version of the file VERSION, the only place that states it.
+func (r *release) stated() (string, error) {
+	text, err := os.ReadFile(filepath.Join(r.root, "internal", "buildinfo", "VERSION"))
+	return strings.TrimSpace(string(text)), err
 }
 
 // version returns the stated version where the commit has its tag, and else with the commit: 0.1.0+20261121.083000.gabc. A commit

@@ -165,6 +165,14 @@ func put(row []ID, v int, id ID) bool {
 	return true
 }
 
+// active are the graphs that a pattern is matched in; 0 is the union of all.
+func (e *eval) active() []ID {
+	if e.graph == 0 && e.from != nil {
+		return e.from
+	}
+	return []ID{e.graph}
+}
+
 // match collects the matching triples of the active graph, or of the union of all graphs, without duplicates.
 func (e *eval) match(found []Quad, s, p, o ID) ([]Quad, error) {
 	if s >= local || p >= local || o >= local {
@@ -181,11 +189,7 @@ func (e *eval) match(found []Quad, s, p, o ID) ([]Quad, error) {
 		}
 		return failed == nil
 	}
-	graphs := []ID{e.graph}
-	if e.graph == 0 && e.from != nil {
-		graphs = e.from
-	}
-	for _, g := range graphs {
+	for _, g := range e.active() {
 		err := e.data.Match(e.ctx, Pattern{s, p, o, g}, yield)
 		if err := cmp.Or(err, failed); err != nil {
 			return nil, err

@@ -448,34 +448,17 @@ func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	var shared, keys []int
-	for v := range left.may {
-		if left.may[v] && right.may[v] {
-			shared = append(shared, v)
-		}
-	}
-	if err := cmp.Or(e.unify(left, shared), e.unify(right, shared)); err != nil {
+	x, err := e.matches(left, right)
+	if err != nil {
 		return nil, err
-	}
-	for _, v := range shared {
-		if !left.leaves(v) && !right.leaves(v) {
-			keys = append(keys, v)
-		}
-	}
-	index := map[string][]int{}
-	for i := range right.len() {
-		key := string(appendKey(nil, right.row(i), keys))
-		index[key] = append(index[key], i)
 	}
 	out := newTable(e.width)
 	out.merge(left.may)
-	var key []byte
 	for i := range left.len() {
 		row := left.row(i)
-		key = appendKey(key[:0], row, keys)
 		isGone := false
-		for _, j := range index[string(key)] {
-			if isGone = excludes(right.row(j), row, shared); isGone {
+		for _, j := range x.of(row) {
+			if isGone = excludes(right.row(int(j)), row, x.shared); isGone {
 				break
 			}
 			if err := e.tick(); err != nil {

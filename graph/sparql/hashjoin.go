@@ -7,33 +7,17 @@ import (
 
 // hashJoin returns the pairs of rows that agree where both are bound.
 func (e *eval) hashJoin(left, right *table) (*table, error) {
+	x, err := e.matches(left, right)
+	if err != nil {
+		return nil, err
+	}
 	out := newTable(e.width)
 	out.merge(left.may)
 	out.merge(right.may)
-	var shared []int
-	for v := range left.may {
-		if left.may[v] && right.may[v] {
-			shared = append(shared, v)
-		}
-	}
-	if err := e.unify(left, shared); err != nil {
-		return nil, err
-	}
-	if err := e.unify(right, shared); err != nil {
-		return nil, err
-	}
-	keys := slices.DeleteFunc(slices.Clone(shared), func(v int) bool { return left.leaves(v) || right.leaves(v) })
-	index := map[string][]int32{}
-	var key []byte
-	for i := range right.len() {
-		key = appendKey(key[:0], right.row(i), keys)
-		index[string(key)] = append(index[string(key)], int32(i))
-	}
 	row := make([]ID, e.width)
 	for i := range left.len() {
 		l := left.row(i)
-		key = appendKey(key[:0], l, keys)
-		for _, j := range index[string(key)] {
+		for _, j := range x.of(l) {
 			if err := e.tick(); err != nil {
 				return nil, err
 			}
@@ -46,6 +30,40 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 		}
 	}
 	return out, nil
+}
+
+// matches finds the rows of a table that may agree with a row of another one: those that are equal in the variables that all rows of
+// both bind.
+type matches struct {
+	shared []int // variables that some rows of both bind
+	keys   []int // those of them that all rows bind
+	rows   map[string][]int32
+	key    []byte
+}
+
+// matches indexes right for the rows of left. Equal terms of both then have equal ids.
+func (e *eval) matches(left, right *table) (*matches, error) {
+	x := &matches{rows: map[string][]int32{}}
+	for v := range left.may {
+		if left.may[v] && right.may[v] {
+			x.shared = append(x.shared, v)
+		}
+	}
+	if err := cmp.Or(e.unify(left, x.shared), e.unify(right, x.shared)); err != nil {
+		return nil, err
+	}
+	x.keys = slices.DeleteFunc(slices.Clone(x.shared), func(v int) bool { return left.leaves(v) || right.leaves(v) })
+	for i := range right.len() {
+		x.key = appendKey(x.key[:0], right.row(i), x.keys)
+		x.rows[string(x.key)] = append(x.rows[string(x.key)], int32(i))
+	}
+	return x, nil
+}
+
+// of returns the rows that may agree with a row of the other table.
+func (x *matches) of(row []ID) []int32 {
+	x.key = appendKey(x.key[:0], row, x.keys)
+	return x.rows[string(x.key)]
 }
 
 // leaves reports whether a column is unbound in some row.

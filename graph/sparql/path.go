@@ -216,21 +216,33 @@ func (p *path) reach(e *eval, start ID, isBack bool) (out []ID, err error) {
 func (e *eval) inGraph(found []Quad) ([]Quad, error) {
 	kept := found[:0]
 	for _, q := range found {
-		if q.S == q.O {
-			from, err := e.match(nil, q.S, 0, 0)
-			if err == nil && len(from) == 0 {
-				from, err = e.match(nil, 0, 0, q.S)
-			}
-			if err != nil {
+		isThere := q.S != q.O
+		if !isThere {
+			var err error
+			if isThere, err = e.occurs(q.S); err != nil {
 				return nil, err
 			}
-			if len(from) == 0 {
-				continue
-			}
 		}
-		kept = append(kept, q)
+		if isThere {
+			kept = append(kept, q)
+		}
 	}
 	return kept, nil
+}
+
+// occurs reports whether a term is a subject or object of the active graph; it looks at one statement.
+func (e *eval) occurs(id ID) (found bool, err error) {
+	if id >= local {
+		return false, nil
+	}
+	for _, g := range e.active() {
+		for _, p := range []Pattern{{S: id, G: g}, {O: id, G: g}} {
+			if err = e.data.Match(e.ctx, p, func(Quad) bool { found = true; return false }); err != nil || found {
+				return found, err
+			}
+		}
+	}
+	return false, nil
 }
 
 // nodes returns all subjects and objects of the active graph.

@@ -70,14 +70,8 @@ func measureCode(t *testing.T, root string) (measured map[string]int, examples m
 			examples[name] = append(examples[name], fmt.Sprintf(format, args...))
 		}
 	}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		name := d.Name()
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "bin" || name == "dist"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+	goFiles(t, root, func(path string) error {
+		if strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -120,10 +114,27 @@ func measureCode(t *testing.T, root string) (measured map[string]int, examples m
 		})
 		return nil
 	})
+	return measured, examples
+}
+
+// goFiles calls do for each Go file of the repository, without test data and what is built.
+func goFiles(t *testing.T, root string, do func(path string) error) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "bin" || name == "dist"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		return do(path)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return measured, examples
 }
 
 // TestDecisionsAreListed holds that the index names every decision.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -98,17 +97,7 @@ func (p *phrase) in(text string) (found []string) {
 
 func commentsOfTree(t *testing.T, do func(where, text string)) {
 	t.Helper()
-	root := filepath.Join("..", "..")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		name := d.Name()
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || name == "bin" || name == "dist"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go"):
-			return nil
-		}
+	goFiles(t, filepath.Join("..", ".."), func(path string) error {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -123,9 +112,6 @@ func commentsOfTree(t *testing.T, do func(where, text string)) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 var (

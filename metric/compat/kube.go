@@ -54,9 +54,10 @@ type kubeContainers struct {
 	info, restarts, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
 }
 
-func kubeContainersOf(prefix, what string) kubeContainers {
+func kubeContainersOf(prefix, article, what string) kubeContainers {
 	desc := func(name, help string, more ...string) *metric.Desc {
-		return kubePodDesc(prefix+name, strings.ReplaceAll(help, "container", what), append([]string{"container"}, more...)...)
+		return kubePodDesc(prefix+name, strings.NewReplacer("a container", article, "container", what).Replace(help),
+			append([]string{"container"}, more...)...)
 	}
 	return kubeContainers{
 		info:          desc("info", "Information about a container in a pod.", "image", "container_id"),
@@ -77,13 +78,12 @@ func kubeContainersOf(prefix, what string) kubeContainers {
 
 func (c *kubeContainers) descs() []*metric.Desc {
 	return []*metric.Desc{c.info, c.restarts, c.waiting, c.waitingReason, c.running, c.terminated, c.termReason, c.lastTermReason,
-		c.lastExit,
-		c.requests, c.limits}
+		c.lastExit, c.requests, c.limits}
 }
 
 var (
-	kubeMain = kubeContainersOf("container_", "container")
-	kubeInit = kubeContainersOf("init_container_", "init container")
+	kubeMain = kubeContainersOf("container_", "a container", "container")
+	kubeInit = kubeContainersOf("init_container_", "an init container", "init container")
 )
 
 // phases are the phases of a pod (core/v1 PodPhase).

@@ -82,7 +82,7 @@ var page = template.Must(template.New("").Parse(`<!doctype html>
 <body class="docs"><header><a href="/">reckon</a> · <a href="` + Path + `">Guides</a>
 <form action="` + Path + `" role="search"><input type="search" name="q" value="{{.Query}}" aria-label="Search the guides"> <button>Search</button></form></header>
 <main>{{if .Body}}{{.Body}}{{else}}<h1>{{.Title}}</h1>
-{{if .Query}}<p>{{len .Found}} lines have all of these words{{if eq (len .Found) ` + "200" + `}}, at least{{end}}.</p>
+{{if .Query}}<p>{{len .Found}} lines have all of these words{{if .Cut}}, at least{{end}}.</p>
 <ul>{{range .Found}}<li><a href="` + Path + `/{{.Topic.Name}}">{{.Topic.Title}}</a>{{if ne .Heading .Topic.Title}}, {{.Heading}}{{end}}: {{.Line}}</li>{{end}}</ul>
 {{else}}<ul>{{range .Topics}}<li><a href="` + Path + `/{{.Name}}">{{.Title}}</a></li>{{end}}</ul>{{end}}{{end}}</main></body></html>
 `))
@@ -92,6 +92,7 @@ type content struct {
 	Body         template.HTML
 	Topics       []doc.Topic
 	Found        []doc.Match
+	Cut          bool // there may be more
 }
 
 // Handler serves Path and what is below it.
@@ -101,6 +102,7 @@ func Handler() http.Handler {
 		c := content{Title: "Guides", Topics: doc.Topics(), Query: r.FormValue("q")}
 		if c.Query != "" {
 			c.Title, c.Found = "Search", doc.Find(c.Query, mostFound)
+			c.Cut = len(c.Found) == mostFound
 		}
 		send(w, http.StatusOK, c)
 	})
@@ -116,8 +118,7 @@ func Handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		title, _, _ := strings.Cut(strings.TrimPrefix(markup, "# "), "\n")
-		send(w, http.StatusOK, content{Title: title, Body: template.HTML(b.String())}) // ours, and without raw HTML
+		send(w, http.StatusOK, content{Title: doc.Title(markup), Body: template.HTML(b.String())}) // ours, and without raw HTML
 	})
 	mux.HandleFunc("GET "+Path+"/images/{name}", func(w http.ResponseWriter, r *http.Request) {
 		raw, ok := doc.Image(r.PathValue("name"))
