@@ -135,7 +135,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 func (g *moving) readRuns(ctx context.Context) error {
 	batch := workload.Words(workload.Of(workload.Kind.Batch))
 	for at := g.from; at.Before(g.until); at = at.AddDate(0, 0, 1) {
-		to := minTime(at.AddDate(0, 0, 1), g.until)
+		to := sooner(at.AddDate(0, 0, 1), g.until)
 		for _, f := range []store.Filter{{Kinds: batch, Since: at, Until: to},
 			{Kinds: []string{string(workload.Group)}, MinCPU: leastGroup, Since: at, Until: to}} {
 			rows, _, err := g.Catalogue.Workloads(ctx, f)
@@ -152,13 +152,6 @@ func (g *moving) readRuns(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // add adds a run to its work, and to what its shape was taken by.
@@ -241,7 +234,7 @@ func orZeroInt(v *int) int {
 
 // inside is for how long a run was in the period.
 func (g *moving) inside(r *store.Workload) time.Duration {
-	end := minTime(cmp.Or(r.End, r.Seen), g.until)
+	end := sooner(cmp.Or(r.End, r.Seen), g.until)
 	if r.Start.Before(g.from) {
 		return end.Sub(g.from)
 	}
