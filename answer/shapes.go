@@ -15,7 +15,7 @@ import (
 	"reckon/internal/hostlist"
 )
 
-// fileShape is a partition in a file of shapes, and the names of its nodes where the file lists them. See doc/guides/move.md.
+// fileShape is a partition in a file of shapes, and the names of its nodes where the file lists them. See doc/guides/usage.md.
 type fileShape struct {
 	move.Shape
 	names []string

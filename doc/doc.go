@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-//go:embed guides/*.md metrics.md rules.md figures.md images
+//go:embed guides/*.md metrics.md rules.md figures.md settings.md images
 var files embed.FS
 
 // Topic is a document.
@@ -28,7 +28,7 @@ func Topics() (out []Topic) {
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".md"))
 	}
-	for _, name := range append(names, "figures", "metrics", "rules") {
+	for _, name := range append(names, "figures", "metrics", "rules", "settings") {
 		text, _ := Text(name)
 		out = append(out, Topic{name, Title(text)})
 	}

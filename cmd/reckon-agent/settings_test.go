@@ -11,7 +11,7 @@ var update = flag.Bool("update", false, "write the page of settings")
 
 // TestSettingsPage holds the list of settings to the settings that exist.
 func TestSettingsPage(t *testing.T) {
-	commandtest.Settings(t, "../../doc/guides/settings.md", "reckon-agent", newOptions().set.Keys, *update)
+	commandtest.Settings(t, "../../doc/settings.md", "reckon-agent", newOptions().set.Keys, *update)
 }
 
 // TestFlags counts the flags.

@@ -66,7 +66,7 @@ func awaitReady(t *testing.T, address string) {
 
 // TestMoveWalk runs the commands of the walk in the guide, in their order.
 func TestMoveWalk(t *testing.T) {
-	page, err := os.ReadFile("../../doc/guides/move.md")
+	page, err := os.ReadFile("../../doc/guides/usage.md")
 	if err != nil {
 		t.Fatal(err)
 	}

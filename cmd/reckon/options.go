@@ -48,7 +48,7 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 		"file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
 	k.StringVar(&o.projects, "projects", "",
 		"file with a line USER: PROJECT for each owner without accounts: usage by account takes it from there")
-	k.StringVar(&o.shapes, "shapes", "", "file that describes partitions and clusters, for reckon move; see doc/guides/move.md")
+	k.StringVar(&o.shapes, "shapes", "", "file that describes partitions and clusters, for reckon move; see doc/guides/usage.md")
 	o.footprint.register(k)
 	o.scheduler.register(s)
 	registerGraph(s, &o.Graph)

@@ -14,7 +14,7 @@ func TestSettingsPage(t *testing.T) {
 	set := settings.New()
 	set.Add(g.serving)
 	new(siteOptions).register(set)
-	commandtest.Settings(t, "../../doc/guides/settings.md", "reckon", set.Keys, *update)
+	commandtest.Settings(t, "../../doc/settings.md", "reckon", set.Keys, *update)
 }
 
 // TestFlags counts the flags, those of `kubectl reckon` included.

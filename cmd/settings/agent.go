@@ -42,9 +42,9 @@ func (o *Agent) Register(s *Set, nodeIP string) {
 		"where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+
 			agent.SystemSocket+" as root) or none")
 	k.StringVar(&o.Files, "files", "network",
-		"file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see doc/guides/storage.md")
+		"file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see doc/guides/network.md")
 	k.BoolVar(&o.Counters, "counters", false,
-		"read the performance counters of the processors for each workload, see doc/guides/counters.md")
+		"read the performance counters of the processors for each workload, see doc/guides/network.md")
 	o.Kubelet.NodeIP = nodeIP
 	k.StringVar(&o.Kubelet.Address, "kubelet", "auto", "kubelet to read pod names from: https://NODE:10250, none, or auto: "+
 		"in a pod with a service account that of NODE_IP, else of this machine")

@@ -35,7 +35,7 @@ import (
 )
 
 // gaps are what dashboards of others ask for and reckon does not give, with the reason, as
-// doc/guides/grafana.md tells it. A name ends in * for all that begin so.
+// doc/guides/alerts.md tells it. A name ends in * for all that begin so.
 var gaps = map[string]string{
 	"node_processes_*":                     "off in node_exporter unless asked for; reckon counts processes by workload",
 	"node_interrupts_total":                "off in node_exporter unless asked for",
@@ -78,7 +78,7 @@ type community struct {
 // with the setting compat. What they do not show is a known gap.
 func TestCommunityDashboards(t *testing.T) {
 	p := agentsScraped(t)
-	guide, err := os.ReadFile("../../doc/guides/grafana.md")
+	guide, err := os.ReadFile("../../doc/guides/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestCommunityDashboards(t *testing.T) {
 			t.Errorf("%s: %d of %d queries show something, %d did", c.file, have, len(exprs), c.full)
 		}
 		if !strings.Contains(string(guide), fmt.Sprintf("%d of %d", have, len(exprs))) {
-			t.Errorf("doc/guides/grafana.md does not say %d of %d for %s", have, len(exprs), c.file)
+			t.Errorf("doc/guides/alerts.md does not say %d of %d for %s", have, len(exprs), c.file)
 		}
 		for _, q := range choices {
 			m := regexp.MustCompile(`^label_values\((.*),\s*(\w+)\)$`).FindStringSubmatch(filled(q, c.vars))
@@ -130,7 +130,7 @@ func TestCommunityDashboards(t *testing.T) {
 			t.Errorf("%s is no gap", g)
 		}
 		if !strings.Contains(string(guide), strings.TrimSuffix(g, "*")) {
-			t.Errorf("doc/guides/grafana.md does not say why there is no %s", g)
+			t.Errorf("doc/guides/alerts.md does not say why there is no %s", g)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestContainersByName(t *testing.T) {
 	p := agentsScraped(t)
 	for metric, want := range map[string]int{
 		"container_cpu_usage_seconds_total": 1, "container_memory_rss": 1, "container_memory_cache": 1, "container_start_time_seconds": 1,
-		"container_network_receive_bytes_total": 0, "container_network_transmit_bytes_total": 0, // doc/guides/grafana.md says why
+		"container_network_receive_bytes_total": 0, "container_network_transmit_bytes_total": 0, // doc/guides/alerts.md says why
 	} {
 		if n, err := p.ask(fmt.Sprintf(`count by (name) (%s{instance=~".+",name="web"})`, metric), false); err != nil || n != want {
 			t.Errorf("%s by name: %d containers, %v; want %d", metric, n, err, want)

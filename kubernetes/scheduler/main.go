@@ -1,5 +1,5 @@
 // Command reckon-scheduler is kube-scheduler of Kubernetes 1.34 with the plugin ReckonRank. It takes the flags and the configuration of
-// kube-scheduler; doc/guides/scheduler.md has a configuration.
+// kube-scheduler; doc/guides/kubernetes.md has a configuration.
 package main
 
 import (

@@ -33,7 +33,7 @@ func TestEveryDocument(t *testing.T) {
 		}
 		pages[Path+"/"+topic.Name] = page
 	}
-	if len(pages) < 30 {
+	if len(pages) < 20 {
 		t.Fatal(len(pages), "documents")
 	}
 	images := 0
