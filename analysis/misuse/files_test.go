@@ -81,7 +81,7 @@ func wrapped(list string) string { return strings.ReplaceAll(list, ", ", ",\n") 
 func docRules(names []string) []byte {
 	var b strings.Builder
 	b.WriteString("<!-- " + byTexts + " -->\n\n# Rules of misuse\n\n")
-	b.WriteString("What [findings](guides/usage.md#findings-who-holds-what-they-do-not-use) are made of. `reckon findings policy` prints the thresholds with a comment for each.\n\n| rule | finds | meaning |\n|---|---|---|\n")
+	b.WriteString("What [findings](guides/usage.md#findings) are made of. `reckon findings policy` prints the thresholds with a comment for each.\n\n| rule | finds | meaning |\n|---|---|---|\n")
 	for _, r := range names {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r, Help(r), Meaning(r))
 	}
