@@ -110,3 +110,25 @@ func TestHoursAllocatedOfASite(t *testing.T) {
 		t.Errorf("%.6f core seconds were held, want %.6f", got, want)
 	}
 }
+
+// TestResizedJSON: the records of a resized job of sacct --json are one run, too.
+func TestResizedJSON(t *testing.T) {
+	at := func(minute int) int64 { return time.Date(2025, 3, 1, 9, minute, 0, 0, time.UTC).Unix() }
+	record := func(state string, submit, end, cores int) string {
+		return fmt.Sprintf(`{"job_id":1,"user":"a","name":"x","nodes":"n1","allocation_nodes":1,"state":{"current":[%q]},
+			"time":{"submission":%d,"start":%d,"end":%d},"tres":{"allocated":[{"type":"cpu","count":%d}],"requested":[]},"steps":[]}`,
+			state, at(submit), at(0), at(end), cores)
+	}
+	l := newLab(t)
+	l.take("a.sacct", `{"jobs":[`+record("RESIZING", 0, 40, 8)+","+record("RESIZING", 40, 45, 2)+","+record("COMPLETED", 45, 70, 4)+"]}")
+	if rows := l.rows(); strings.Count(rows, "slurm/1 ") != 1 {
+		t.Errorf("the runs are %s", rows)
+	}
+	held := 0.0
+	for _, u := range l.held(store.SpanWhole) {
+		held += figureOf(u.HeldCoreSeconds)
+	}
+	if held != 60*(8*40+2*5+4*25) {
+		t.Errorf("%g core seconds", held)
+	}
+}

@@ -14,11 +14,15 @@ import (
 // sacctJSON reads what sacct --json writes.
 func (im *Importer) sacctJSON(ctx context.Context, in io.Reader) error {
 	var broken error
+	joiner := sacct.Joiner{Job: func(j *sacct.Job) error { return im.job(ctx, j) }}
 	got, err := slurmctl.ReadAccounts(in, func(a *slurmctl.Accounted) {
 		if broken == nil {
-			broken = im.job(ctx, fromJSON(a))
+			broken = joiner.Add(fromJSON(a))
 		}
 	})
+	if broken == nil {
+		broken = joiner.End()
+	}
 	for range got.Bad {
 		im.bad(0, errors.New(got.FirstBad))
 	}
@@ -53,6 +57,5 @@ func fromJSON(a *slurmctl.Accounted) *sacct.Job {
 			j.PeakMemory = p
 		}
 	}
-	j.Complete()
 	return j
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err 
 	if o.MaxLine <= 0 {
 		o.MaxLine = 1 << 20
 	}
-	p := parser{o: o, job: job, bad: bad, resized: map[string]*Job{}}
+	p := parser{o: o, joiner: Joiner{Job: job}, bad: bad}
 	sc := bufio.NewScanner(in)
 	sc.Buffer(make([]byte, 64<<10), o.MaxLine)
 	for sc.Scan() {
@@ -66,7 +65,7 @@ func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err 
 
 type parser struct {
 	o      Options
-	job    func(*Job) error
+	joiner Joiner
 	bad    func(int, error)
 	line   int
 	sep    string
@@ -76,8 +75,6 @@ type parser struct {
 	held  []string // cells of a record that continues on the next line: names may contain line breaks
 	began int
 	last  *Job // waits for its steps
-	// resized are the parts of jobs before a change of their allocation, by number: the record of the next part follows later.
-	resized map[string]*Job
 }
 
 // maxLines is the maximum number of lines of a record.
@@ -200,9 +197,6 @@ func (p *parser) record(cells []string) error {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	if before := p.resized[j.Raw]; before != nil && before.resizedTo(&j) {
-		delete(p.resized, j.Raw)
-	}
 	p.last = &j
 	return nil
 }
@@ -247,12 +241,7 @@ func (p *parser) flush() error {
 	}
 	j := p.last
 	p.last = nil
-	j.Complete()
-	if j.State == resized { // the next part has its end
-		p.resized[j.Raw] = j
-		return nil
-	}
-	return p.job(j)
+	return p.joiner.Add(j)
 }
 
 func (p *parser) end() error {
@@ -262,10 +251,5 @@ func (p *parser) end() error {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	for _, raw := range slices.Sorted(maps.Keys(p.resized)) { // their next part is not in this export
-		if err := p.job(p.resized[raw]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.joiner.End()
 }

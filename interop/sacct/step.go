@@ -1,6 +1,11 @@
 package sacct
 
-import "reckon/interop/slurmtext"
+import (
+	"maps"
+	"slices"
+
+	"reckon/interop/slurmtext"
+)
 
 // AddStep adds a step of the job: the highest memory of any step is the job's, and so are bytes read and written if the job itself has
 // none.
@@ -47,6 +52,38 @@ func (j *Job) step() Step {
 // resized is the state of the part of a run before a change of its allocation. Accounting has the next part as a separate record, with
 // the time of the change as submit time; its start is that of the job (observed with 22.05) or of the change.
 const resized = "resizing"
+
+// Joiner calls Job for each run of a series of records, the parts of a run between changes of its allocation joined.
+type Joiner struct {
+	Job    func(*Job) error
+	before map[string]*Job // the parts of which the next one follows, by number
+}
+
+// Add adds a record with all its steps.
+func (r *Joiner) Add(j *Job) error {
+	j.Complete()
+	if before := r.before[j.Raw]; before != nil && before.resizedTo(j) {
+		delete(r.before, j.Raw)
+	}
+	if j.State != resized {
+		return r.Job(j)
+	}
+	if r.before == nil {
+		r.before = map[string]*Job{}
+	}
+	r.before[j.Raw] = j
+	return nil
+}
+
+// End calls Job for the parts of which no next one came.
+func (r *Joiner) End() error {
+	for _, raw := range slices.Sorted(maps.Keys(r.before)) {
+		if err := r.Job(r.before[raw]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // resizedTo joins the record after a change of the allocation to those before, and reports whether it belongs to them: then next is the
 // whole job.

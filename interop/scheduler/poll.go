@@ -101,7 +101,7 @@ const (
 
 // Run polls until ctx ends.
 func (p *Poller) Run(ctx context.Context) error {
-	p.load()
+	p.Load()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -307,7 +307,8 @@ type saved struct {
 	Accounting time.Time `json:"accounting"` // up to when it was read
 }
 
-func (p *Poller) load() {
+// Load reads up to when accounting was read, for callers of [Poller.Step].
+func (p *Poller) Load() {
 	if p.o.State == "" {
 		return
 	}
@@ -322,15 +323,14 @@ func (p *Poller) load() {
 	p.mark = s.Accounting
 }
 
-// save stores the mark, or the time when the first job without a known end left the queue, because after a restart that job is not
-// queried by number.
+// save stores the mark, or from when on accounting is to be read again after a restart.
 func (p *Poller) save() {
 	if p.o.State == "" {
 		return
 	}
 	mark := p.mark
-	if left := p.tracker.LeftSince(); !left.IsZero() && left.Before(mark) {
-		mark = left
+	if again := p.tracker.RereadSince(); !again.IsZero() && again.Before(mark) {
+		mark = again
 	}
 	raw, err := json.Marshal(saved{mark})
 	if err == nil {

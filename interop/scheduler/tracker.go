@@ -116,16 +116,14 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 // UpdateAccounting updates the runs from records of accounting.
 func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	for i := range jobs {
+		if jobs[i].State == "resizing" {
+			b.keepPart(&jobs[i])
+		}
+	}
+	for i := range jobs {
 		j := &jobs[i]
 		if j.State == "resizing" {
-			b.keepPart(j)
 			continue // the last record of the run has its end
-		}
-		for k := range b.parts[j.ID] {
-			b.parts[j.ID][k].follow(j)
-		}
-		for k := range b.parts[j.ID] {
-			b.parts[j.ID][k].join(j)
 		}
 		b.resized(j)
 		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
@@ -141,10 +139,30 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// resized gives the record after a change of the allocation the submit time of its run: accounting replaces it by the time of the change,
-// and keeps the start (observed with 22.05).
+// continued returns the part of a run before a change of its allocation that a record continues, and gives the record the submit time and
+// the start of the run. Accounting has the time of the change as submit time, and the start of the run (observed with 22.05) or the time
+// of the change as start.
+func (b *JobTracker) continued(j *Job) *Job {
+	for k := range b.parts[j.ID] {
+		p := &b.parts[j.ID][k]
+		if sameSecond(p.Start.Sub(j.Start)) && !j.Submit.Before(p.End) || j.Submit.Equal(p.End) && j.Start.Equal(p.End) {
+			j.Allocated.Since, j.Submit, j.Start = j.Submit, p.Submit, p.Start
+			return p
+		}
+	}
+	return nil
+}
+
+// resized gives the last record of a run whose allocation changed the submit time of the run, and what is known of the time before.
 func (b *JobTracker) resized(j *Job) {
-	if j.Start.IsZero() || !j.Submit.After(j.Start) {
+	if p := b.continued(j); p != nil {
+		p.join(j)
+		return
+	}
+	if _, own := b.runs[key{j.ID, j.Submit.Unix()}]; j.Start.IsZero() || !j.Submit.After(j.Start) {
+		return
+	} else if own {
+		j.Start = j.Submit // a clock was set between the two
 		return
 	}
 	j.Allocated.Since = j.Submit
@@ -157,41 +175,26 @@ func (b *JobTracker) resized(j *Job) {
 	j.Submit = j.Start // the run before the change was not observed
 }
 
-// follow gives the record that begins where this part ends the start of the run: accounting may write the time of the change there, and
-// where the run began in that second its submit time then equals its start (observed with 22.05).
-func (j *Job) follow(next *Job) {
-	if !j.End.IsZero() && j.End.Equal(next.Submit) && next.Start.Equal(next.Submit) {
-		next.Start = j.Start
-		if !next.Submit.After(next.Start) {
-			next.Allocated.Since, next.Submit = next.Submit, j.Submit
-		}
-	}
-}
-
 // keepPart keeps the record of a run up to a change of its allocation, with the steps of the earlier records: the record after the change
 // may come with a later query.
 func (b *JobTracker) keepPart(j *Job) {
-	if j.Submit.After(j.Start) { // not the first change
-		j.Allocated.Since = j.Submit
-	}
 	list := b.parts[j.ID]
-	i := slices.IndexFunc(list, func(had Job) bool { return sameSecond(had.Start.Sub(j.Start)) })
-	switch {
-	case i < 0:
+	switch p := b.continued(j); {
+	case p != nil && j.End.After(p.End):
+		p.join(j)
+		*p = *j
+	case p == nil && !slices.ContainsFunc(list, func(had Job) bool { return sameSecond(had.Start.Sub(j.Start)) }):
+		if j.Submit.After(j.Start) { // those before were not observed
+			j.Allocated.Since = j.Submit
+		}
 		b.parts[j.ID] = append(list, *j)
-	case j.Submit.After(list[i].Submit): // otherwise it was read before
-		list[i].join(j)
-		list[i] = *j
 	}
 }
 
-// join adds the allocation and the steps of the part of a run before a change of its allocation to the record of the next part, if both
-// belong to one run. A step that continued through the change is in both, or, like the batch script and extern (observed with 22.05),
-// only in the first, as if the change had ended it.
+// join adds the allocation and the steps of the part of a run before a change of its allocation to the record of the next part. A step that
+// continued through the change is in both, or, like the batch script and extern (observed with 22.05), only in the first, as if the change
+// had ended it.
 func (j *Job) join(next *Job) {
-	if !sameSecond(j.Start.Sub(next.Start)) {
-		return
-	}
 	next.Earlier = append(slices.Clone(j.Earlier), j.Allocated)
 	steps, more := slices.Clone(j.Steps), 0
 	for i := range steps {
@@ -315,11 +318,16 @@ func (b *JobTracker) Unresolved() (n int) {
 	return n
 }
 
-// LeftSince returns when the first of the jobs without a known end left the queue; zero if there is none.
-func (b *JobTracker) LeftSince() (t time.Time) {
-	for _, l := range b.runs {
-		if !l.job.Ended && !l.left.IsZero() && (t.IsZero() || l.left.Before(t)) {
-			t = l.left
+// RereadSince returns from when on accounting is to be read again after a restart; zero if nothing is. A job that left the queue without a
+// known end is then not queried by number, and the allocations of a run before the last one are sent with its end.
+func (b *JobTracker) RereadSince() (t time.Time) {
+	for k, l := range b.runs {
+		since := l.left
+		if len(b.parts[k.id]) > 0 {
+			since = l.job.Start
+		}
+		if !l.job.Ended && !since.IsZero() && (t.IsZero() || since.Before(t)) {
+			t = since
 		}
 	}
 	return t

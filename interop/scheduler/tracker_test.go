@@ -205,7 +205,7 @@ func TestJobThatLeftTheQueue(t *testing.T) {
 	expect(t, "nothing is known", b.Collect(at(202)))
 	b.UpdateAccounting([]Job{job("7", "timeout", 5, 6, 65)})
 	expect(t, "an hour later", b.Collect(at(3600)), "58m30s: slurm/7 from 6 to 65 -running timeout.")
-	if !b.LeftSince().IsZero() {
+	if !b.RereadSince().IsZero() {
 		t.Error("it still counts as one without an end")
 	}
 }

@@ -40,17 +40,19 @@ func nameJob(j *scheduler.Job, array, task, hetero, offset number, rest string) 
 	}
 }
 
-// past is times for accounting, where a requeued run has ended.
+// past is times for accounting, where a requeued run and a part of a run before a change of its allocation have ended. The record after a
+// change has the time of the change as submit time: see JobTracker.
 func past(j *scheduler.Job) {
-	if started := j.Start; !started.IsZero() && j.Submit.Sub(started) > time.Second {
-		defer func() { j.Start = started }() // the record after a change of the allocation: see JobTracker
-	}
-	if j.State == "requeued" {
-		defer func(start, end time.Time, a scheduler.Allocation) {
-			j.State, j.Ended, j.Start, j.End, j.Allocated = "requeued", true, start, end, a
-		}(j.Start, j.End, j.Allocated)
-	}
+	state, start, end, a := j.State, j.Start, j.End, j.Allocated
 	times(j)
+	switch {
+	case state == "requeued":
+		j.State, j.Ended, j.Start, j.End, j.Allocated = state, true, start, end, a
+	case state == "resizing":
+		j.Start, j.End = start, end
+	case !j.Start.IsZero() && start.Before(j.Start):
+		j.Start = start
+	}
 }
 
 // times removes times that have not come yet.
