@@ -98,9 +98,8 @@ var (
 		"Process groups that were short work: they ended within one export interval with less than one CPU second, or within a minute "+
 			"after having done next to nothing. Their usage is in short/OWNER/NODE.")
 	shortLive = metric.NewDesc("reckon_short_live_groups", metric.Gauge, metric.None, []string{"owner"},
-		"Process groups that run and have no series of their own, since their owner has 200 others and they did little yet: less than a "+
-			"CPU "+
-			"second, 16 MiB of I/O and 64 MiB of memory. What they use is in short/OWNER/NODE.")
+		"Process groups, scopes and containers that run and have no series of their own, since their login has 200 others and they did "+
+			"little yet: less than a CPU second, 16 MiB of I/O or traffic, and 64 MiB of memory. What they use is in short/OWNER/NODE.")
 )
 
 func with(labels ...string) []string { return sensor.Charged(labels...) }

@@ -338,10 +338,13 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 
 // judgeHanded records which figures lack what was handed over before the part got all series.
 func (p *Part) judgeHanded(books *tally.Books, note func(judged, certainty)) {
+	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handed()
+	if p.set != nil && lacksHanded(p.set.heldCPU, p.CPU()+p.set.heldCPU) {
+		note(figCPU, lack)
+	}
 	if !p.full {
 		return
 	}
-	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handed()
 	if lacksHanded(handed.wait, p.total.wait) {
 		note(figWait, lack)
 	}

@@ -1,15 +1,20 @@
 package account
 
 import (
+	"cmp"
+	"maps"
+	"strings"
+
+	"reckon/account/tally"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
 )
 
-// A user can start any number of process groups, or jobs that nothing but a variable names, and each would have series of its own.
-// Beyond mostLive live ones of an owner a new one has none until it does something: it is charged to the short work of the owner, and
-// begins its own account at zero then. Of those that do something mostBusy have one. What batch systems, pods and units run in control
-// groups is not bounded, and nor is root.
+// A user can start any number of process groups, scopes, containers, or jobs that nothing but a variable names, and each would have
+// series of its own. Beyond mostLive live ones of a login a new one has none until it does something: it is charged to the short work of
+// its owner, and begins its own account at zero then. Of those that do something mostBusy have one. What batch systems and pods run in
+// control groups and units of the system are not bounded, and nor is root.
 const (
 	mostLive = 200
 	mostBusy = 1000
@@ -18,19 +23,21 @@ const (
 
 // excess holds the groups that have no account of their own.
 type excess struct {
-	live   map[string]int            // bounded parts by owner, at the last count, and those since
+	live   map[string]int            // bounded parts by login, at the last count, and those since
 	at     map[string]uint64         // tick of that count
 	groups map[workload.ID]*held     // without an account
 	of     map[*process]*held        // their processes
 	rows   map[string]*metric.Series // by owner, for shortLive
 }
 
-// held is what a group did without an account of its own.
+// held is what a workload did without an account of its own.
 type held struct {
-	owner           string
-	cpu, io, memory uint64
-	tick            uint64 // of memory
-	busy            bool
+	owner, login string
+	used         usage
+	tally        tally.Account // handed over to the short work of the owner at each export
+	memory       uint64        // present
+	tick         uint64        // of memory
+	busy         bool
 }
 
 func newExcess() excess {
@@ -38,49 +45,76 @@ func newExcess() excess {
 		rows: map[string]*metric.Series{}}
 }
 
-// numbered reports whether there may be so many of a kind only.
-func numbered(kind workload.Kind, cgroup string, owner string) bool {
-	return (kind.Group() || kind.Batch() && cgroup == "") && owner != "root" && owner != ""
+// numbered reports whether there may be so many of a kind only. A unit of a user has the user in its name.
+func numbered(id workload.ID, inCgroup bool, owner string) bool {
+	kind := id.Kind()
+	return owner != "root" && owner != "" && (kind.Group() || kind.Session() || kind.Container() || kind.Batch() && !inCgroup ||
+		kind.Unit() && strings.Contains(id.Name(), "/"))
 }
 
-// bound has a process belong to the short work of its owner instead of a group that gets no account. late says that the account it is
-// charged to knows nothing of what the process did before.
-func (tab *table) bound(e *process, found *Identified) (late bool) {
+// login is the user in whose bound a part counts.
+func (p *Part) login() string {
+	if p.set == nil {
+		return p.owner
+	}
+	return cmp.Or(p.set.login, p.owner)
+}
+
+// count counts the bounded parts of a login that run.
+func (x *excess) count(login string, tick uint64, parts []*Part) {
+	x.at[login], x.live[login] = tick, 0
+	for _, p := range parts {
+		if p.end == 0 && p.phase != absorbed && p.login() == login && numbered(p.id, p.cgroup != nil, p.owner) {
+			x.live[login]++
+		}
+	}
+}
+
+// bound has a process belong to the short work of its owner instead of a workload that gets no account. was is what the workload did
+// without one, if it has one from now on, and late says that the account is charged from now on.
+func (tab *table) bound(e *process, found *Identified) (was *held, login string, late bool) {
 	x := &tab.excess
 	delete(x.of, e)
-	owner := found.Owner
-	if !numbered(found.Workload.Kind(), found.Cgroup, owner) {
-		return false
+	if !numbered(found.Workload, found.Cgroup != "", found.Owner) {
+		return nil, "", false
 	}
-	if p := tab.parts.byKey[key{found.Workload, found.Part, owner}]; p != nil && !p.closed() {
-		return false
+	if p := tab.parts.byKey[key{found.Workload, found.Part, found.Owner}]; p != nil && !p.closed() {
+		return nil, p.login(), false
+	}
+	login = found.Owner
+	if tab.config.Login != nil {
+		login = cmp.Or(tab.config.Login(e.pid), login)
 	}
 	h := x.groups[found.Workload]
 	most := mostLive
 	if h != nil && h.busy {
 		most = mostBusy
 	}
-	if at, counted := x.at[owner]; !counted || x.live[owner] >= most && at != tab.tick { // after a restart accounts are there
-		x.at[owner], x.live[owner] = tab.tick, 0
-		for _, p := range tab.parts.order {
-			if p.owner == owner && p.end == 0 && p.phase != absorbed && p.cgroup == nil && numbered(p.kind, "", owner) {
-				x.live[owner]++
-			}
-		}
+	if at, counted := x.at[login]; !counted || x.live[login] >= most && at != tab.tick { // after a restart accounts are there
+		x.count(login, tab.tick, tab.parts.order)
 	}
-	if x.live[owner] < most {
-		x.live[owner]++
+	if x.live[login] < most {
+		x.live[login]++
 		delete(x.groups, found.Workload)
-		return h != nil
+		if h != nil {
+			maps.DeleteFunc(x.of, func(q *process, of *held) bool {
+				q.retry = q.retry || of == h // its other processes follow
+				return of == h
+			})
+		}
+		return h, login, h != nil
 	}
 	if h == nil {
-		h = &held{owner: owner}
+		h = &held{owner: found.Owner, login: login}
 		x.groups[found.Workload] = h
 	}
 	x.of[e], h.tick = h, tab.tick
-	found.Identity = workload.Identity{Workload: workload.MakeID(workload.Short, owner+"/"+tab.config.Node), Owner: owner}
+	found.Identity = workload.Identity{Workload: workload.MakeID(workload.Short, found.Owner+"/"+tab.config.Node), Owner: found.Owner}
+	if found.Handle != nil {
+		_ = found.Handle.Close() // it was only read
+	}
 	found.Handle, found.Whole = nil, nil
-	return true
+	return nil, "", true
 }
 
 // take adds what a process of a held group did. A group that is busy is identified again at the next tick.
@@ -92,11 +126,32 @@ func (x *excess) take(e *process, p *sensor.Process, d usage, tick uint64) {
 	if h.tick != tick {
 		h.tick, h.memory = tick, 0
 	}
-	h.cpu += d.user + d.system
-	h.io += d.read + d.write
+	h.used.add(d)
 	h.memory += p.Anon + p.File + p.Shmem
-	h.busy = h.busy || h.cpu >= reducedCPU || h.io >= reducedIO || h.memory >= quietMemory
-	e.retry = e.retry || h.busy && x.live[h.owner] < mostBusy
+	h.busy = h.busy || h.used.user+h.used.system >= reducedCPU || h.used.read+h.used.write >= reducedIO || h.memory >= quietMemory ||
+		active(&h.tally, sensor.WeightActive)
+	e.retry = e.retry || h.busy && x.live[h.login] < mostBusy
+}
+
+// begin begins the account of a workload that was held. Its counters lack what short work has, as those of reduced parts do.
+func (p *Part) begin(h *held) {
+	p.total.add(h.used.counters())
+	p.apart().handed.add(h.used.counters())
+	p.set.heldCPU = h.used.user + h.used.system
+	p.tally = h.tally
+	p.cgBase += int64(p.cg.UsageNanos)
+	for i, v := range countersOf(&p.cg) {
+		p.past[i] -= int64(v)
+	}
+}
+
+// handOverHeld moves what sources counted of held workloads to the short work of their owners.
+func (tab *table) handOverHeld() {
+	for _, h := range tab.excess.groups {
+		if !h.tally.Empty() {
+			tab.parts.tallies.HandOver(&h.tally, &tab.parts.shortWork(h.owner).tally)
+		}
+	}
 }
 
 // Excess calls f with each owner who has process groups without an account of their own.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,19 +111,84 @@ func TestGroupsBeyondTheBound(t *testing.T) {
 	}
 }
 
-// Who is bounded: groups, and jobs that only a variable names; not root, and nothing that has a control group of a batch system.
+// Who is bounded: groups, what a user starts in scopes, sessions and containers, and jobs that only a variable names; not root, and
+// nothing that has a control group of a batch system.
 func TestWhoIsBounded(t *testing.T) {
 	for _, tt := range []struct {
-		kind          workload.Kind
-		cgroup, owner string
-		want          bool
+		id       workload.ID
+		inCgroup bool
+		owner    string
+		want     bool
 	}{
-		{workload.Group, "", "alice", true}, {workload.Group, "", "root", false}, {workload.LSF, "", "alice", true},
-		{workload.PBS, "/pbs_jobs.service/jobid/1.srv", "alice", false}, {workload.Pod, "/kubepods/x", "shop", false},
-		{workload.Unit, "/system.slice/a.service", "www-data", false}, {workload.Short, "", "alice", false},
+		{"group/n1/1-2", false, "alice", true}, {"group/n1/1-2", false, "root", false}, {"lsf/1", false, "alice", true},
+		{"pbs/1.srv", true, "alice", false}, {"pod/shop/x", true, "shop", false}, {"unit/a.service", true, "www-data", false},
+		{"unit/alice/run-r1.scope", true, "alice", true}, {"unit/user@1000.service", false, "alice", false},
+		{"session/alice/3", true, "alice", true}, {"container/9ec39b91f3d7", true, "alice", true},
+		{"container/9ec39b91f3d7", true, "root", false}, {"short/alice/n1", false, "alice", false},
 	} {
-		if got := numbered(tt.kind, tt.cgroup, tt.owner); got != tt.want {
-			t.Errorf("%s of %s in %q: %v", tt.kind, tt.owner, tt.cgroup, got)
+		if got := numbered(tt.id, tt.inCgroup, tt.owner); got != tt.want {
+			t.Errorf("%s of %s: %v", tt.id, tt.owner, got)
 		}
+	}
+}
+
+// A user starts 1,000 scopes, and as many processes of the ids that the user may take in containers: 200 of all have rows. A scope that
+// has moved 16 MiB over the network gets one too, with what its control group counts from then on.
+func TestScopesAndContainersOfOneLogin(t *testing.T) {
+	groups := map[int32]*fakeCgroup{}
+	r := newRig(t, Config{Export: time.Second,
+		Login: func(int32) string { return "alice" },
+		Identify: func(p *sensor.Process, parent *Part, ended bool) Identified {
+			if p.PID >= 2000 {
+				found := byGroup(p, parent, ended)
+				found.Owner = fmt.Sprint(100_000 + p.PID)
+				return found
+			}
+			id := fmt.Sprintf("alice/run-r%d.scope", p.PID)
+			if groups[p.PID] == nil {
+				groups[p.PID] = &fakeCgroup{}
+				groups[p.PID].c.Have, groups[p.PID].c.UsageNanos = sensor.CgroupCPU, p.UserNanos
+			}
+			return Identified{Handle: groups[p.PID], Identity: workload.Identity{Workload: workload.MakeID(workload.Unit, id), Owner: "alice",
+				Cgroup: "/user.slice/" + id}}
+		}})
+	r.tick(0, nil)
+	var live []sensor.Process
+	for pid := int32(1000); pid < 3000; pid++ {
+		live = append(live, proc(pid, pid, r.boot+uint64(pid), 2e6))
+	}
+	for range 70 {
+		r.tick(0, live)
+		rowsOf(r)
+	}
+	check := func(what string, want float64) map[string]float64 {
+		t.Helper()
+		rows, own, sum := rowsOf(r), 0, 0.0
+		for id, v := range rows {
+			if workload.ID(id).Kind().System() {
+				continue
+			}
+			if sum += v; !workload.ID(id).Kind().Folded() {
+				own++
+			}
+		}
+		if own < mostLive || own > mostLive+1 {
+			t.Errorf("%s: %d have rows of their own", what, own)
+		}
+		if sum < want-1e-6 || sum > want+1e-6 {
+			t.Errorf("%s: %v CPU s in all, want %v", what, sum, want)
+		}
+		return rows
+	}
+	check("quiet", 4)
+	busy := &live[900]
+	r.traffic(sent(busy.PID, busy.Start, 17<<20))
+	r.tick(0, live)
+	busy.UserNanos += 5e8
+	groups[busy.PID].c.UsageNanos += 5e8
+	r.tick(0, live)
+	rows := check("one moved much", 4.5)
+	if got := rows[fmt.Sprintf("unit/alice/run-r%d.scope", busy.PID)]; got != 0.5 {
+		t.Errorf("the busy scope has %v CPU s, want those since it was busy", got)
 	}
 }

@@ -67,6 +67,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		}
 	}
 	l.parts.handOver()
+	l.table.handOverHeld()
 	for _, p := range l.parts.order {
 		if p.phase == absorbed || p.phase == heldBack {
 			continue

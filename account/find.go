@@ -29,6 +29,20 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	return Pending
 }
 
+// Keep has a part shown under its own name, though it may turn out to be short work. If it is not shown yet, may is asked. known is false
+// if no reading has seen it, and own if it is short work, as one beyond the bound of its owner.
+func (l *Ledger) Keep(id workload.ID, part, owner string, may func() bool) (known, own bool) {
+	p := l.parts.byKey[key{id, part, owner}]
+	switch {
+	case p == nil || p.closed():
+		return l.table.excess.groups[id] != nil, false
+	case !p.pushed && p.phase < exported && !may():
+		return true, false
+	}
+	p.pushed = true
+	return true, true
+}
+
 // Holds reports whether there is an account of the part, even one that the last export included for the last time.
 func (l *Ledger) Holds(id *workload.Identity) bool {
 	return l.parts.byKey[key{id.Workload, id.Part, id.Owner}] != nil

@@ -40,6 +40,9 @@ type Config struct {
 	// seen and when it moved. parent is the part of its parent, or nil; ended means that
 	// the process is gone, so that nothing more can be read of it.
 	Identify func(p *sensor.Process, parent *Part, ended bool) Identified
+	// Login returns the user who logged in and of whom a process is, empty where that is not known; nil for nobody. Many owners may be
+	// of one login: those of the containers that a user runs without being root.
+	Login func(pid int32) string
 	// Rename returns the current names of a place (workload.Identity.Place), without control groups. program is the
 	// program that used most CPU time there, empty if none has been identified. It is called at each tick for parts
 	// with provisional names; nil means that all names are final.

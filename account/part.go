@@ -38,6 +38,7 @@ type Part struct {
 	container *container // as its supervisor reports it, nil while it reports nothing
 	phase     phase
 	full      bool // exports all series, see reduced
+	pushed    bool // it sent a figure of its own: it is no short work
 	// lost are the figures that lack for good what some threads or processes did.
 	lost lacks
 	have sensor.Fields

@@ -336,7 +336,8 @@ func (tab *table) inherited(p *sensor.Process) (*Part, int16) {
 func (tab *table) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int16) {
 	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
 	part, start := parent, p.Start
-	if tab.bound(e, &found) {
+	held, login, late := tab.bound(e, &found)
+	if late {
 		start = max(start, tab.now)
 	}
 	if was := e.part; was != nil && was.id == found.Workload && was.owner != found.Owner {
@@ -344,6 +345,12 @@ func (tab *table) place(e *process, p *sensor.Process, found Identified, parent 
 	}
 	if !found.isOf(parent) {
 		part = tab.parts.part(found, start)
+		if login != "" && login != part.owner {
+			part.apart().login = login
+		}
+		if held != nil {
+			part.begin(held)
+		}
 	}
 	if e.task = part.task(found.Task); e.task == 0 && part == parent {
 		e.task = inherited

@@ -41,6 +41,10 @@ func (u usage) counters() usage {
 type apart struct {
 	before usage // counted before the ledger began
 	handed usage // handed over to the short work of the owner, with before
+	// heldCPU is CPU time that is short work, from before the part was busy, and login is in whose bound it counts, empty for the owner;
+	// see excess.
+	heldCPU uint64
+	login   string
 }
 
 func (p *Part) apart() *apart {

@@ -41,7 +41,8 @@ func (p *Part) quiet(life uint64) bool {
 // pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.
 func (r *registry) pending(p *Part, boot uint64) bool {
 	life := grown(p.start, boot)
-	return p.kind.Group() && p.phase < exported && p.created != 0 && p.end == 0 && life < uint64(r.config.quietUntil()) && p.quiet(life)
+	return p.kind.Group() && !p.pushed && p.phase < exported && p.created != 0 && p.end == 0 && life < uint64(r.config.quietUntil()) &&
+		p.quiet(life)
 }
 
 // short reports whether an ended part is short work.
@@ -62,7 +63,7 @@ func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
 func (r *registry) fold() {
 	for i := 0; i < len(r.order); i++ { // part appends to order
 		p := r.order[i]
-		if p.end == 0 || p.place != "" || p.phase >= exported || !r.short(p) {
+		if p.end == 0 || p.place != "" || p.pushed || p.phase >= exported || !r.short(p) {
 			continue
 		}
 		switch {

@@ -139,3 +139,29 @@ func (r *rig) shows(workload string) bool {
 	}
 	return false
 }
+
+// A process group that sent a figure has a row of its own, however short it is; one that nobody allows is short work.
+func TestKeptGroups(t *testing.T) {
+	r := newRig(t, Config{Export: 10 * time.Second})
+	r.tick(0, nil)
+	yes, no := func() bool { return true }, func() bool { return false }
+	if known, _ := r.l.Keep("group/n1/50", "", "alice", yes); known {
+		t.Error("a group that no reading has seen is known")
+	}
+	kept, short := proc(50, 50, r.boot, 2e6), proc(60, 60, r.boot, 2e6)
+	r.tick(0, []sensor.Process{kept, short})
+	if known, own := r.l.Keep("group/n1/50", "", "alice", yes); !known || !own {
+		t.Errorf("known %v, own %v", known, own)
+	}
+	if known, own := r.l.Keep("group/n1/60", "", "alice", no); !known || own {
+		t.Errorf("known %v, own %v", known, own)
+	}
+	r.tick(0, nil, kept, short)
+	for range 2 * lateTicks {
+		r.tick(0, nil)
+	}
+	rows := rowsOf(r)
+	if rows["group/n1/50"] != 0.002 || rows["short/alice/n1"] != 0.002 {
+		t.Errorf("CPU seconds by row: %v", rows)
+	}
+}

@@ -37,6 +37,8 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 		switch young := e.start > l.at.before && !e.gone; {
 		case young && !late:
 			return nil
+		case l.table.excess.of[e] != nil:
+			return &l.table.excess.of[e].tally
 		case !e.part.closed():
 			return &e.part.tally
 		case e.part.phase == absorbed:
@@ -51,6 +53,8 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 
 // active reports whether sources count so much of the part, at least of the given weight, that it is no process group with hardly any
 // activity.
-func (p *Part) active(weight sensor.TallyWeight) bool {
-	return p.tally.Exceeds(tally.Limits{Bytes: float64(reducedIO), Nanos: float64(reducedCPU), Calls: float64(reducedCalls)}, weight)
+func (p *Part) active(weight sensor.TallyWeight) bool { return active(&p.tally, weight) }
+
+func active(a *tally.Account, weight sensor.TallyWeight) bool {
+	return a.Exceeds(tally.Limits{Bytes: float64(reducedIO), Nanos: float64(reducedCPU), Calls: float64(reducedCalls)}, weight)
 }

@@ -60,6 +60,18 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 	return found
 }
 
+// login is the user who logged in and of whom a process is, empty where that is not known or root.
+func (a *Agent) login(pid int32) string {
+	if look, ok := a.look.(interface {
+		LoginUser(pid int32) (uint32, bool, error)
+	}); ok { // recordings have none
+		if uid, ok, err := look.LoginUser(pid); ok && err == nil && uid != 0 {
+			return a.user(uid)
+		}
+	}
+	return ""
+}
+
 // inJob reports whether a process may belong to a job that its environment names: one of its own user, as root its wrapper, or of
 // another user who became that within the job, as its parent shows.
 func (a *Agent) inJob(h *workload.Hint, parent *account.Part, job workload.ID) (owner string, ok bool) {

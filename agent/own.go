@@ -49,7 +49,8 @@ type owning struct {
 	said    map[string]string // last reason of an input
 	round   uint64
 	pushed  map[pushKey]*pushed
-	pushes  [2]uint64 // taken, refused
+	pushes  [2]uint64        // taken, refused
+	kept    map[string]*rate // of process groups that sent figures, by user
 }
 
 // subject is what figures belong to: a part of a workload, an owner, or, when it is
@@ -106,7 +107,7 @@ func (a *Agent) openOwn(limit int) {
 	*o = owning{
 		names: map[string]bool{}, limit: limit, rows: map[*metric.Series]*ownRow{}, descs: map[string]*metric.Desc{},
 		seen: map[*metric.Series]struct{}{}, counts: map[subject]int{}, origins: map[*sensor.Origin]resolution{},
-		said: map[string]string{}, pushed: map[pushKey]*pushed{},
+		said: map[string]string{}, pushed: map[pushKey]*pushed{}, kept: map[string]*rate{},
 	}
 	if o.limit <= 0 {
 		o.limit = ownPerWorkload

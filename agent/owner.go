@@ -60,8 +60,8 @@ func (a *Agent) resolveOwner(o *sensor.Origin) resolution {
 const passing = 2 // seconds
 
 // senderOwner is processOwner for who sends figures. A process that leads a group of its
-// own and began a moment ago, as a command typed at a prompt does, belongs where its parent
-// belongs: its group is gone in a moment.
+// own in the session of its parent and began a moment ago, as a command typed at a prompt does,
+// belongs where its parent belongs: its group is gone in a moment.
 func (a *Agent) senderOwner(pid int32, uid uint32) (subject, error) {
 	found, err := a.processOwner(pid, uid, true)
 	if err != nil || !found.id.Kind().Group() {
@@ -69,7 +69,7 @@ func (a *Agent) senderOwner(pid int32, uid uint32) (subject, error) {
 	}
 	look := a.look.(processLooker) // processOwner has used it
 	p, err := look.Process(pid)
-	if err != nil || p.PGID != p.PID || p.PPID <= 1 || a.now().Unix()-a.btime-int64(p.Start/1e9) > passing {
+	if err != nil || p.PGID != p.PID || p.SID == p.PID || p.PPID <= 1 || a.now().Unix()-a.btime-int64(p.Start/1e9) > passing {
 		return found, nil
 	}
 	parent, err := look.Process(p.PPID)

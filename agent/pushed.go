@@ -38,6 +38,7 @@ type pushRequest struct {
 	uid uint32
 	// elsewhere is a root of another network or process namespace.
 	elsewhere bool
+	tried     int // how often, since no reading had seen the process
 	figures   []promtext.Figure
 	add       bool          // to what was sent before
 	keep      time.Duration // for how long it stands
@@ -46,30 +47,63 @@ type pushRequest struct {
 // refusal is an answer that the sender can do something about.
 type refusal struct{ error }
 
-// Push takes figures in the name of a process. It waits for the loop to run.
+// errUnseen says that no reading has seen the process group of a sender yet.
+var errUnseen = errors.New("the process that sends has just started; try again")
+
+// push takes figures in the name of a process. It waits for the loop to run, and until a reading has seen who sends.
 func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error) {
-	done := make(chan struct{})
-	ask := func() {
-		defer close(done)
-		if w, err = a.takePush(r); err != nil {
-			a.own.pushes[1]++
-		} else {
-			a.own.pushes[0]++
+	for r.tried = 0; ; r.tried++ {
+		done := make(chan struct{})
+		ask := func() {
+			defer close(done)
+			if w, err = a.takePush(r); err == nil {
+				a.own.pushes[0]++
+			} else if !errors.Is(err, errUnseen) {
+				a.own.pushes[1]++
+			}
+		}
+		select {
+		case a.asks <- ask:
+			<-done
+		case <-ctx.Done():
+			return subject{}, errors.New("the agent is busy or stops; try again")
+		}
+		if !errors.Is(err, errUnseen) {
+			return w, err
+		}
+		select {
+		case <-time.After(a.config.Tick):
+		case <-ctx.Done(): // as above
 		}
 	}
-	select {
-	case a.asks <- ask:
-		<-done
-		return w, err
-	case <-ctx.Done():
-		return subject{}, errors.New("the agent is busy or stops; try again")
+}
+
+// Process groups of a user that have sent figures have a row of their own, however short they are: so many at once and in an hour.
+const pushRows = 200.0
+
+// filed returns what figures of a process group are filed under: the group, which is then no short work, or the short work of its user.
+func (a *Agent) filed(w subject, tried int) (subject, error) {
+	if !w.id.Kind().Group() {
+		return w, nil
 	}
+	switch known, own := a.ledger.Keep(w.id, w.part, w.owner, func() bool {
+		return take(a.own.kept, w.owner, a.now(), pushRows, pushRows/3600)
+	}); {
+	case !known && tried < 2:
+		return w, errUnseen
+	case !own:
+		return subject{id: workload.MakeID(workload.Short, w.owner+"/"+a.config.Node), owner: w.owner}, nil
+	}
+	return w, nil
 }
 
 // takePush is run by the loop.
 func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	o := &a.own
 	w, err := a.senderOwner(r.pid, r.uid)
+	if err == nil {
+		w, err = a.filed(w, r.tried)
+	}
 	if err != nil {
 		return w, err
 	}
@@ -136,7 +170,6 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 		return
 	}
 	from, now := len(b.Samples), a.now()
-	a.foldPushed()
 	for k, p := range o.pushed {
 		switch a.stands(k.subject) {
 		case account.Pending:
@@ -184,27 +217,4 @@ func (a *Agent) addPushed(b *metric.Batch, k pushKey, p *pushed) {
 		a.log.Debug("a pushed figure is not exported", "err", err)
 	}
 	p.shown = true
-}
-
-// foldPushed moves what came from process groups that turned out to be short work to
-// the short work of their owners, as the accounts do with their use.
-func (a *Agent) foldPushed() {
-	o := &a.own
-	var folded []pushKey
-	for k, p := range o.pushed {
-		if k.subject.id.Kind().Group() && !p.shown && a.stands(k.subject) == account.Unknown {
-			folded = append(folded, k)
-		}
-	}
-	for _, k := range folded {
-		p := o.pushed[k]
-		delete(o.pushed, k)
-		k.subject = subject{id: workload.MakeID(workload.Short, k.subject.owner+"/"+a.config.Node), owner: k.subject.owner}
-		if into := o.pushed[k]; into != nil {
-			into.put(p.value, p.add, p.until)
-			continue
-		}
-		p.waited = 0
-		o.pushed[k] = p
-	}
 }

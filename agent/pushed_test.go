@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -175,23 +177,26 @@ func TestSocketLeftBehind(t *testing.T) {
 	}
 }
 
-// pushHelper makes this binary send one figure and end, see TestPushFromOthers.
-const pushHelper = "RECKON_TEST_PUSH_SOCKET"
+// pushHelper makes this binary send one figure, of the value pushValue, and end; see TestPushFromOthers.
+const (
+	pushHelper = "RECKON_TEST_PUSH_SOCKET"
+	pushValue  = "RECKON_TEST_PUSH_VALUE"
+)
 
 func TestPushHelper(t *testing.T) {
 	socket := os.Getenv(pushHelper)
 	if socket == "" {
 		t.Skip("it is run by TestPushFromOthers")
 	}
-	answer, err := client.PushOwn(t.Context(), client.Pushing{Socket: socket}, []byte("my_short 1\n"))
+	answer, err := client.PushOwn(t.Context(), client.Pushing{Socket: socket}, []byte("my_short "+os.Getenv(pushValue)+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	fmt.Println("answer: " + answer)
 }
 
-// A process of another user and group, which ends at once, is reported as short work of
-// its user: the agent learns who it is while it waits for the answer.
+// Processes of another user in sessions of their own, which end at once, have what they sent where the answer says: one does not
+// overwrite another's, and the agent learns who they are while they wait for the answer.
 func TestPushFromOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a process as another user")
@@ -238,39 +243,40 @@ func TestPushFromOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(exe, "-test.run=^TestPushHelper$", "-test.v")
-	cmd.Env = []string{pushHelper + "=" + s.Path}
-	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}, Setsid: true}
 	type result struct {
-		out []byte
-		err error
+		value string
+		out   []byte
+		err   error
 	}
-	ended := make(chan result, 1)
-	go func() {
-		out, err := cmd.CombinedOutput()
-		ended <- result{out, err}
-	}()
-	got := until(t, exports, func(m map[string]float64) bool { return len(m) > 0 })
-	want := "my_short workload=short/54321/n1 kind=short owner=54321"
-	for k := range got {
-		if k != want && !strings.HasPrefix(k, "my_short workload=group/n1/") {
-			t.Errorf("got %s, want %s", k, want)
-		}
-		if !strings.HasSuffix(k, " owner=54321") {
-			t.Errorf("got %s", k)
-		}
+	ended := make(chan result, 3)
+	for _, value := range []string{"1", "2", "3"} { // short scripts of one user, which send the same figure
+		cmd := exec.Command(exe, "-test.run=^TestPushHelper$", "-test.v")
+		cmd.Env = []string{pushHelper + "=" + s.Path, pushValue + "=" + value}
+		cmd.Dir = dir
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}, Setsid: true}
+		go func() {
+			out, err := cmd.CombinedOutput()
+			ended <- result{value, out, err}
+		}()
 	}
-	for {
+	filed, got := map[string]float64{}, map[string]float64{}
+	for limit := time.After(2 * time.Minute); len(filed) < 3 || len(got) < 3; {
 		select {
-		case <-exports:
-			continue
+		case export := <-exports:
+			maps.Copy(got, export)
 		case r := <-ended:
-			if r.err != nil || !strings.Contains(string(r.out), "answer: 1 for group/n1/") {
-				t.Errorf("%v: %s", r.err, r.out)
+			_, answer, ok := strings.Cut(string(r.out), "answer: 1 for ")
+			answer, _, _ = strings.Cut(answer, "\n")
+			if r.err != nil || !ok || !strings.HasPrefix(answer, "group/n1/") {
+				t.Fatalf("%v: %s", r.err, r.out)
 			}
+			filed["my_short workload="+answer+" kind=group owner=54321"], _ = strconv.ParseFloat(r.value, 64)
+		case <-limit:
+			t.Fatalf("filed %v, exported %v", filed, got)
 		}
-		break
+	}
+	if !maps.Equal(filed, got) {
+		t.Errorf("filed %v, exported %v", filed, got)
 	}
 }
 
@@ -314,7 +320,7 @@ func TestSenderOwner(t *testing.T) {
 }
 
 // What was sent stands as long as its workload, also where who sent it was never seen; it
-// ends with the workload, and what came from short work is reported as short work.
+// ends with the workload, and what is of short work stays.
 func TestPushedStands(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1"})
 	a.openOwn(0)
@@ -334,7 +340,7 @@ func TestPushedStands(t *testing.T) {
 	put("my_own", mine, time.Hour)
 	put("my_other", other, time.Hour)
 	put("my_moment", mine, time.Millisecond)
-	put("my_short", subject{id: "group/n1/1073741824-1", owner: "carol"}, time.Hour)
+	put("my_short", subject{id: "short/carol/n1", owner: "carol"}, time.Hour)
 	put("my_ended", subject{id: "slurm/1", part: "step_0", owner: "carol"}, time.Hour)
 	names := func() (out []string) {
 		clock = clock.Add(10 * time.Second)

@@ -279,13 +279,17 @@ func (s *Socket) may(uid uint32) bool {
 	if len(s.rates) > 1000 {
 		clear(s.rates)
 	}
-	now := time.Now()
-	b := s.rates[uid]
+	return take(s.rates, uid, time.Now(), pushBurst, pushRate)
+}
+
+// take takes one from a bucket of so many that is filled again at a rate per second.
+func take[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond float64) bool {
+	b := rates[of]
 	if b == nil {
-		b = &rate{left: pushBurst, at: now}
-		s.rates[uid] = b
+		b = &rate{left: most, at: now}
+		rates[of] = b
 	}
-	b.left = min(pushBurst, b.left+pushRate*now.Sub(b.at).Seconds())
+	b.left = min(most, b.left+perSecond*now.Sub(b.at).Seconds())
 	b.at = now
 	if b.left < 1 {
 		return false

@@ -246,20 +246,7 @@ func (l *login) own() map[string]func(t *testing.T) {
 			}
 		},
 		"2,600 process groups that sleep": func(t *testing.T) {
-			sleepers := l.start(hostile, 75, "/usr/bin/python3", "-c", `
-import os, time
-pids = []
-for i in range(2600):
-    p = os.fork()
-    if p == 0:
-        os.setpgid(0, 0)
-        time.sleep(70)
-        os._exit(0)
-    pids.append(p)
-time.sleep(65)
-for p in pids:
-    os.kill(p, 9)
-`)
+			sleepers := l.start(hostile, 75, "/usr/bin/python3", "-c", sleepersScript)
 			pause(20 * time.Second) // all are there before the other begins
 			job := l.start(innocent, 30, "sh", "-c", "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.1; done")
 			pause(20 * time.Second)
@@ -296,6 +283,22 @@ for p in pids:
 		},
 	}
 }
+
+// sleepersScript starts 2,600 process groups that sleep for 70 s.
+const sleepersScript = `
+import os, time
+pids = []
+for i in range(2600):
+    p = os.fork()
+    if p == 0:
+        os.setpgid(0, 0)
+        time.sleep(70)
+        os._exit(0)
+    pids.append(p)
+time.sleep(65)
+for p in pids:
+    os.kill(p, 9)
+`
 
 // start runs a command as a user for so many seconds at most.
 func (l *login) start(name string, seconds int, args ...string) *exec.Cmd {

@@ -133,7 +133,14 @@ const noSession = 1<<32 - 1
 // LoginSession returns the audit session of a process, or false when it belongs to none
 // or the kernel keeps none (CONFIG_AUDIT).
 func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
-	b, err := p.read(pid, "sessionid", 32)
+	return p.audit(pid, "sessionid")
+}
+
+// LoginUser returns the user who logged in, whatever a process became since (pam_loginuid(8)), or false as LoginSession does.
+func (p Proc) LoginUser(pid int32) (uint32, bool, error) { return p.audit(pid, "loginuid") }
+
+func (p Proc) audit(pid int32, file string) (uint32, bool, error) {
+	b, err := p.read(pid, file, 32)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, gone := p.read(pid, "stat", 16); gone == nil {
 			return 0, false, nil
