@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Role is what a viewer may see. The zero value may see nothing.
+// Role decides the rights of a viewer. The zero value may see nothing.
 type Role uint8
 
 // The roles, each seeing what the one before it sees, and more.
@@ -78,7 +78,7 @@ type Bound struct {
 	SamplesPerSecond float64 `yaml:"samples_per_second" json:"samples_per_second,omitempty"`
 }
 
-// OwnSeries is how many series of their own a user of this machine may send without a token.
+// OwnSeries is the number of series of their own that a user of this machine may send without a token.
 const OwnSeries = 1_000
 
 // Scope is the part of a fleet that an agent's token may write for.

@@ -286,7 +286,7 @@ func (tab *table) heir(e *process) *process {
 // maxLineage bounds a walk through ancestors.
 const maxLineage = 64
 
-// settle closes the tick for parents and children. reading is how long the pass took, in nanoseconds; m may be nil.
+// settle closes the tick for parents and children. reading is the time that the pass took, in nanoseconds; m may be nil.
 func (tab *table) settle(elapsed, reading uint64, m *sensor.Machine) {
 	tab.countForks(m)
 	tab.reconcile(elapsed, reading, capacity(elapsed+tab.line.elapsed, tab.now, m)) // some of it was held in the tick before
@@ -358,7 +358,8 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 }
 
 // payer returns the process whose child times include those of a gone process: its parent, or the nearest living ancestor if the
-// parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. usual is how many cores
+// parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. usual is the number of
+// cores
 // unseen children of these ancestors used of late, 0 if they had none.
 func (tab *table) payer(e *process) (q *process, usual float64) {
 	for range maxLineage {

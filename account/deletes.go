@@ -19,7 +19,7 @@ type deletes struct {
 	recent map[*Part]*writes
 }
 
-// writes is what a part wrote and deleted of late: what is written is in memory for half a minute at most.
+// writes counts the recent writes and deletions of a part: what is written is in memory for half a minute at most.
 type writes struct {
 	written, deleted uint64 // at the last export
 	recent           uint64 // written before that may not have reached storage yet

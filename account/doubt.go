@@ -17,16 +17,16 @@ type uncertain struct{ over, lack uint64 }
 
 func (u *uncertain) add(o uncertain) { u.over, u.lack = u.over+o.over, u.lack+o.lack }
 
-// doubts are what is unclear.
+// doubts collects unclear amounts.
 type doubts struct {
 	noted map[pair]uncertain // void if both parts are folded into one
 	about map[*Part]doubt
-	// guessed is what was charged to parts for children of processes that are gone and of which no child was ever seen, nanoseconds.
+	// guessed is the time charged to parts for children of gone processes without a child that was ever seen, nanoseconds.
 	guessed map[*Part]uint64
 	guesses bool // living processes have such, too
 }
 
-// doubt is what is unclear about one part: for good, and at the last export what may be void later.
+// doubt is the unclear amount of one part: for good, and at the last export what may be void later.
 type doubt struct{ known, open uncertain }
 
 // note notes that rest may have used some of what was charged to part, or part some of what was charged to rest.

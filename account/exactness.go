@@ -39,7 +39,7 @@ const (
 	figures // those of tallies follow
 )
 
-// maxFigures is how many figures there are at most, those of tallies included.
+// maxFigures is the largest number of figures, those of tallies included.
 const maxFigures = 40
 
 // figureNames are the names of the figures in the API.
@@ -88,9 +88,9 @@ type evidence struct {
 	lost      int64
 	busy      uint64
 	time      uint64 // of all processors
-	// span is how long that was, and carried the part of it that is from before the last export.
+	// span is its length, and carried the part of it that is from before the last export.
 	span, carried uint64
-	// late is what may be charged in the next tick only, at most: what the child times of parents show and a living child
+	// late is the upper bound of charges for the next tick only: what the child times of parents show and a living child
 	// may explain (see children.go), and what processes used between their reading and that of the machine. before is
 	// the same before all of this.
 	late, before uint64
@@ -170,7 +170,7 @@ type exactRow struct {
 	series *metric.Series
 }
 
-// exactness is what an export states about the figures of one kind of workload, or of one
+// exactness is the statement of an export about the figures of one kind of workload, or of one
 // workload.
 type exactness struct {
 	kind  workload.Kind

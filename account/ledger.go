@@ -31,7 +31,7 @@ type Config struct {
 	// Export is the time between two exports. Process groups that end within one and
 	// use less than a CPU second are folded, and those that do next to nothing for somewhat longer.
 	Export time.Duration
-	// Linger is how long an ended workload stays in the exports, for consumers that
+	// Linger is the time that an ended workload stays in the exports, for consumers that
 	// scrape; 0 exports it once.
 	Linger time.Duration
 	// Idle selects the owners of idle energy; empty means none.
@@ -47,7 +47,7 @@ type Config struct {
 	// program that used most CPU time there, empty if none has been identified. It is called at each tick for parts
 	// with provisional names; nil means that all names are final.
 	Rename func(place, program string) workload.Identity
-	// NameGrace is how long a part with a provisional name is held back from exports, at least two seconds; it is
+	// NameGrace is the time that a part with a provisional name is held back from exports, at least two seconds; it is
 	// called at each export. nil means two seconds.
 	NameGrace func() time.Duration
 	// Container returns the supervisor's report of a place, nil while there is none; ended means that the part has no

@@ -14,7 +14,7 @@ var interconnectBytes = &metric.Desc{
 	Labels: sensor.Charged("device", "direction"),
 }
 
-// maxAdapters is how many adapters of a workload have series of their own.
+// maxAdapters is the number of adapters of a workload that have series of their own.
 const maxAdapters = 64
 
 // adapters describes what is charged of RDMA adapters, with a set of series for each.

@@ -84,7 +84,7 @@ type act struct {
 	uid     uint32
 }
 
-// routine is what a process runs.
+// routine is the work of a process.
 type routine struct {
 	kind            string
 	acts            []act
@@ -114,7 +114,7 @@ func newSimulated(seed uint64, log func(string, ...any)) *simulated {
 	return w
 }
 
-// whole is what a process and the children that it waited for used.
+// whole is the use of a process and the children that it waited for.
 func (a *actor) whole() uint64 { return a.cpu + a.childUser + a.childSys }
 
 func (a *actor) job() job { return job{owner(a.uid), a.pgid} }

@@ -107,7 +107,7 @@ func (p *Part) doubtMapped(before, now uint64) {
 	}
 }
 
-// unclaimedSlack is how much shared memory of the machine comes and goes between the readings of processes and of the machine, bytes.
+// unclaimedSlack is the shared memory of the machine that comes and goes between the readings of processes and of the machine, bytes.
 const unclaimedSlack = 4 << 20
 
 // unclaimedShared returns how much of the shared memory that is held on the machine belongs to no part: files of tmpfs and memfd that no

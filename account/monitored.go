@@ -11,7 +11,7 @@ import (
 var cacheBytes = metric.NewDesc("reckon_workload_cache_bytes", metric.Gauge, metric.Bytes, with(),
 	"Bytes of the last-level caches that the workload occupies, where a monitoring group of the kernel (resctrl) holds it.")
 
-// monitored is what monitoring groups of the kernel (resctrl) counted for a part.
+// monitored is the count of the kernel's monitoring groups (resctrl) for a part.
 type monitored struct {
 	Bytes uint64 `json:"b"`
 	Late  bool   `json:"l,omitempty"` // some of its time, or of its threads, was not in a group
@@ -136,7 +136,7 @@ func (p *Part) exportMonitored(b *metric.Batch) {
 	}
 }
 
-// certainty is how exact the memory traffic of a part is that groups counted.
+// certainty is the exactness of a part's memory traffic as counted by groups.
 func (m *monitored) certainty() certainty {
 	if m.Late {
 		return lacking(sensor.LackUnread, fromMonitors)

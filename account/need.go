@@ -18,7 +18,7 @@ type needBounds struct {
 	limit uint64 // its own, bytes; 0 for none
 }
 
-// groupMemory is what a reading of a control group says of its memory.
+// groupMemory is the memory of a control group at a reading.
 type groupMemory struct {
 	Filled, Needed, Shmem, Kernel, Current, CPU, Kills, Failures uint64
 }
@@ -27,7 +27,7 @@ func groupMemoryOf(c *sensor.Cgroup) groupMemory {
 	return groupMemory{c.Filled, c.Needed(), c.Shmem, c.Kernel, c.Current, c.UsageNanos, c.OOMKills, c.OOMEvents}
 }
 
-// span is what processes of a control group say of the time since its last reading.
+// span is the time that the processes of a control group report since its last reading.
 type span struct {
 	high   uint64 // the sum of their high-water marks, the highest of the ticks, bytes
 	vague  bool   // some have none, or may not have been seen

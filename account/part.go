@@ -105,7 +105,7 @@ type group struct {
 	sum podSum
 }
 
-// phase is how far exports of a part have come.
+// phase is the progress of a part's exports.
 type phase uint8
 
 const (

@@ -60,7 +60,7 @@ type table struct {
 	doubts   doubts
 	excess   excess
 	crowds   bool // a part has processes that share much memory; see shared.go
-	// counted is what the source counted of all processes since the ledger began; see node.go.
+	// counted is the source's count of all processes since the ledger began; see node.go.
 	counted usage
 	have    sensor.Fields
 	rows    [3]*metric.Series

@@ -37,7 +37,7 @@ func (u usage) counters() usage {
 	return u
 }
 
-// apart is what of the counters of a part is not in its series, or not in those of the node.
+// apart is the part of the counters that is not in its series, or not in those of the node.
 type apart struct {
 	before usage // counted before the ledger began
 	handed usage // handed over to the short work of the owner, with before

@@ -20,7 +20,7 @@ import (
 // the part continues under the new name from zero: names in data that others have stored cannot be changed, and so
 // nothing counts twice.
 
-// nameGrace is how long a part with a provisional name is held back from exports, and how long an ended part waits
+// nameGrace is the time that a part with a provisional name is held back from exports, and how long an ended part waits
 // for the report of its supervisor, nanoseconds.
 const nameGrace = uint64(2 * time.Second)
 
@@ -36,7 +36,7 @@ func (p *Part) starting() bool {
 	return ok && p.end == 0 && workload.RuntimeStage(program.String())
 }
 
-// nameGrace is how long an export holds back a part without its final name, nanoseconds.
+// nameGrace is the time that an export holds back a part without its final name, nanoseconds.
 func (r *registry) nameGrace() uint64 {
 	if r.config.NameGrace == nil {
 		return nameGrace

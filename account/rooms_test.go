@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// maxReturns is how often one pass may come back to a room that it has left.
+// maxReturns is the most times that one pass may come back to a room that it has left.
 const maxReturns = 20
 
 // rooms are the files of each room of the account besides its own; those of a folder below this one are a room, too. Files of the room ""

@@ -80,7 +80,7 @@ type saver struct {
 	err      error // the first one
 }
 
-// savedAtOnce is how many bytes are collected before they are written.
+// savedAtOnce is the number of bytes that are collected before they are written.
 const savedAtOnce = 32 << 10
 
 // list ends a list or an object and begins the next.

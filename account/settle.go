@@ -8,7 +8,7 @@ import (
 	"reckon/workload"
 )
 
-// endGrace is how long a part with an existing control group may be without a process
+// endGrace is the time that a part with an existing control group may be without a process
 // before it counts as ended, so that the pause between two job steps or the restart of a
 // service does not end it.
 const endGrace = uint64(10 * time.Second)

@@ -19,7 +19,7 @@ import (
 // read, the sum is kept as an upper bound ("at most"), limited to what the machine uses less
 // what other parts hold for themselves, and to the control group of the whole workload.
 
-// crowdFloor is how many bytes may be counted more than once before it matters.
+// crowdFloor is the number of bytes that may be counted more than once before it matters.
 const crowdFloor = 16 << 20
 
 // Proportions are valid until the number of processes or their resident size has grown by more than an eighth or fallen by

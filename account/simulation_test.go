@@ -38,12 +38,12 @@ func simulations(t *testing.T, few uint64) (first, end uint64) {
 	return first, end + 1
 }
 
-// conditions are what a machine is measured under.
+// conditions are the circumstances of a measurement.
 type conditions struct {
 	records  bool // taskstats: records of ends that name no group
 	busy     bool // readings come late and take long
 	restarts bool
-	// wrong is how many of 1,000 accounts may be wrong without a mark: so many still are. It is lowered with each cause that is mended.
+	// wrong is the number of accounts in 1,000 that may be wrong without a mark. It is lowered with each cause that is mended.
 	wrong int
 }
 
@@ -94,7 +94,7 @@ func TestSimulatedMachines(t *testing.T) {
 
 type marks struct{ accounts, atLeast, estimated int }
 
-// reportedUse is what the exports said of an account.
+// reportedUse is the use of an account by the exports.
 type reportedUse struct {
 	cpu   float64
 	worst figure.Exactness

@@ -28,7 +28,7 @@ type state struct {
 	Wholes    map[string]wholeState       `json:"wholes,omitempty"` // by workload
 }
 
-// stateHead is what is neither of a part nor of a process.
+// stateHead is the state that belongs neither to a part nor to a process.
 type stateHead struct {
 	Version   int                  `json:"version"`
 	BootID    string               `json:"boot_id"`
@@ -65,7 +65,7 @@ type partState struct {
 	Most    unmeasured `json:"most,omitzero"`
 	Usage   [8]uint64  `json:"usage"`
 	Reduced bool       `json:"reduced,omitempty"` // the exports had the reduced series set
-	// Apart is what the part counted before the ledger began, and what it handed over.
+	// Apart is the use of the part before the ledger began, and the use that it handed over.
 	Apart   *[2][8]uint64 `json:"apart,omitempty"`
 	Tasks   uint64        `json:"tasks"`
 	Unseen  uint64        `json:"unseen,omitempty"`

@@ -4,17 +4,17 @@ import "reckon/sensor"
 
 // Children that no reading saw are charged where those belong that were seen: the parent's part, or process groups of their own.
 
-// whereabouts are where the children of a process were seen.
+// whereabouts are the places where the children of a process were seen.
 type whereabouts struct {
 	same, away uint32 // in its own part, and in others
 	awayPart   *Part  // part of the last child that was seen in another part
 	otherPart  *Part  // of another owner's: the last one before that
 	merged     uint64 // charged to its part for children that no reading saw, before one was seen
-	// dealt is what records of children without a process group owe to those that are groups of their own, nanoseconds.
+	// dealt is the time that records of children without a process group owe to those with groups of their own, nanoseconds.
 	dealt float64
 }
 
-// sighting is how many children of a process are new in a reading, in its own process group and elsewhere.
+// sighting is the number of children of a process that are new in a reading, in its own process group and elsewhere.
 type sighting struct {
 	pgid       int32
 	same, away uint32

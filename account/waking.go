@@ -6,7 +6,7 @@ import "reckon/sensor"
 // several that ended at the same time. It has not started another one since, waited for it and gone on, but for what fits into its own
 // turn.
 
-// waking is how often a parent of one thread got a processor.
+// waking is the number of times that a parent of one thread got a processor.
 type waking struct {
 	turns  uint64 // as last reported; 0 if unknown
 	asleep bool   // at that reading

@@ -314,7 +314,7 @@ func (a *Agent) tick() error {
 	return nil
 }
 
-// passed is when the current pass began, by the clock on the wall: the time that its figures are of. On a machine that is
+// passed is the time when the current pass began, by the clock on the wall: the time that its figures are of. On a machine that is
 // overloaded an export is made up to seconds later, and CPU time dated then would not fit the time that passed between two.
 func (a *Agent) passed() time.Time {
 	now := a.now()

@@ -218,7 +218,7 @@ func scarce(err error) error {
 // maxReason bounds a reason, in bytes: it is a label.
 const maxReason = 240
 
-// reasonOf is what a label can hold of an error: what is missing, and what to do.
+// reasonOf shortens an error for a label: what is missing, and what to do.
 func reasonOf(err error) string {
 	var u *sensor.UnavailableError
 	s := strings.ReplaceAll(err.Error(), "\n", "; ")

@@ -99,7 +99,7 @@ func (g *gpuing) live(l *client.Live) {
 	}
 }
 
-// computing is how many devices computed in this tick, as a mean over it, and false where
+// computing is the number of devices that computed in this tick, as a mean over it, and false where
 // no device tells. A partition counts where its device does not tell.
 func (g *gpuing) computing() (float64, bool) {
 	sum, known := 0.0, false

@@ -19,13 +19,13 @@ type looker interface {
 	LoginSession(pid int32) (uint32, bool, error)
 }
 
-// membership is what is known of one set of control groups.
+// membership describes one set of control groups.
 type membership struct {
 	paths []workload.Path
 	seen  uint64
 }
 
-// leader is what is known of a process group: its name is made of the leader's start,
+// leader describes a process group: its name is made of the leader's start,
 // which must stay the same after the leader has gone.
 type leader struct {
 	start int64 // seconds since the Unix epoch

@@ -53,7 +53,7 @@ type owning struct {
 	kept    map[string]*rate // of process groups that sent figures, by user
 }
 
-// subject is what figures belong to: a part of a workload, an owner, or, when it is
+// subject is the owner of figures: a part of a workload, an owner, or, when it is
 // empty, the machine.
 type subject struct {
 	id          workload.ID
@@ -81,13 +81,13 @@ type ownReader struct {
 	bad    []refusals // by input
 }
 
-// refusals are what was not taken of an input.
+// refusals are the rejected lines of an input.
 type refusals struct {
 	n     int
 	first error
 }
 
-// ownRow is what became of a series of somebody.
+// ownRow is the fate of a series of a user.
 type ownRow struct {
 	subject subject
 	final   *metric.Series
@@ -294,7 +294,7 @@ func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value flo
 	return nil
 }
 
-// name is what people call it.
+// name is the popular name.
 func (w subject) name() string {
 	if w.id != "" {
 		return string(w.id)

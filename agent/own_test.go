@@ -18,7 +18,7 @@ import (
 	"reckon/web/client"
 )
 
-// own is what an export has of metrics whose names begin so, with their labels.
+// own holds the metrics of an export with names in this prefix, with their labels.
 func own(b *metric.Batch, prefix string) map[string]float64 {
 	got := map[string]float64{}
 	for _, s := range b.Samples {

@@ -14,7 +14,7 @@ type placing struct {
 	seen   uint64 // boot time of the last look
 }
 
-// placed is what the processes of a part say together.
+// placed combines the statements of the processes of a part.
 type placed struct {
 	tick      uint64
 	packages  uint64

@@ -35,7 +35,7 @@ type podRate struct {
 	seen  bool
 }
 
-// rateOf is how often a pod asks to be exported; 0 for as often as the others, or for a wish that cannot be read.
+// rateOf is the interval of exports that a pod asks for; 0 for the common one, or for a wish that cannot be read.
 func rateOf(p *kubelet.Pod, export time.Duration) time.Duration {
 	text := p.Annotations[rateAnnotation]
 	if text == "" {

@@ -32,7 +32,7 @@ type pushed struct {
 	row    ownRow
 }
 
-// pushRequest is what came with one request.
+// pushRequest is the content of one request.
 type pushRequest struct {
 	pid int32
 	uid uint32

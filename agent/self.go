@@ -43,7 +43,7 @@ var (
 		"Processes that the agent knows.")
 )
 
-// self is what the agent knows of itself.
+// self is the agent's knowledge of itself.
 type self struct {
 	ticks, late, failed, exportErrors uint64
 	strangers                         uint64          // processes that named a job of others

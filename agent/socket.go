@@ -37,7 +37,7 @@ const (
 	pushBurst     = 500.0
 )
 
-// Socket is where figures are sent. It is served until Close.
+// Socket is the place where figures are sent. It is served until Close.
 type Socket struct {
 	Path string
 
@@ -55,7 +55,7 @@ type rate struct {
 	at   time.Time
 }
 
-// ErrSocketTaken is what errors.Is finds when another agent listens at the path.
+// ErrSocketTaken matches, by errors.Is, another agent that listens at the path.
 var ErrSocketTaken = errors.New("another agent listens there")
 
 // Listen takes figures at a unix socket that everybody on this machine may send to. A
@@ -113,7 +113,7 @@ type limited struct {
 	all   int
 }
 
-// sender is who is at the other end. root of a container, whom the kernel names as it does ours, is elsewhere: it files under its
+// sender is the other end. root of a container, whom the kernel names as it does ours, is elsewhere: it files under its
 // container.
 type sender struct {
 	unix.Ucred
@@ -298,7 +298,7 @@ func take[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond 
 	return true
 }
 
-// DefaultSocket is where an agent listens, and where senders look: one for the machine if
+// DefaultSocket is the place where an agent listens, and where senders look: one for the machine if
 // root runs it, else one of the user, empty where the system has no place for it.
 func DefaultSocket(getenv func(string) string) string {
 	if os.Geteuid() == 0 {

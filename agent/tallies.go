@@ -6,7 +6,7 @@ import (
 	"reckon/sensor/task"
 )
 
-// counting is what programs in the kernel count by process: traffic, waits, delays and calls.
+// counting are the counts of programs in the kernel by process: traffic, waits, delays and calls.
 //
 // A reading walks tables with room for all processes, however few have an entry: for five sources about a millisecond
 // on a small machine and three on one with 64 processors. So they are read every countEvery ticks, before each export

@@ -80,7 +80,7 @@ func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay
 }
 
-// accountingDelay is how long after the end of a job its batch system is waited for.
+// accountingDelay is the time after the end of a job in which its batch system is waited for.
 const accountingDelay = time.Minute
 
 // runOf returns a run with the exactness of its figures.

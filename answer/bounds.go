@@ -29,7 +29,7 @@ type Bounds struct {
 type machineSize struct{ cores, memory float64 }
 
 const (
-	// sizesFor is how long the sizes of machines are cached.
+	// sizesFor is the time that the sizes of machines are cached.
 	sizesFor = 5 * time.Minute
 	// schedulerSecond is the error of a start or end time that a batch system reports in whole
 	// seconds.

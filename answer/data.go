@@ -37,7 +37,7 @@ const (
 	maxDataSeries  = 200
 	maxDataSamples = 5_000_000
 	maxCorrelated  = 60
-	// before is how far before the start samples are read, for the first step.
+	// before is the time before the start from which samples are read, for the first step.
 	before = 5 * time.Minute
 )
 

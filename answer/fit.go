@@ -30,7 +30,7 @@ type NodeUse interface {
 	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
 }
 
-// recentNodes is how far back nodes are listed from the roll-ups alone.
+// recentNodes is the time over which nodes are listed from the roll-ups alone.
 const recentNodes = 7 * 24 * time.Hour
 
 // recent lists the nodes of the last days, with unknown current state.

@@ -19,7 +19,7 @@ type GPUViews interface {
 	GPUSpaces(ctx context.Context, from, at time.Time) ([]query.GPUSpace, error)
 }
 
-// shareBack is how far back the peaks of running jobs are computed.
+// shareBack is the time over which the peaks of running jobs are computed.
 const shareBack = 24 * time.Hour
 
 // sharing judges every GPU for a job that needs a part of one.

@@ -248,7 +248,7 @@ func prompt(name string) bool {
 		strings.HasPrefix(name, "sys/dashboard") || strings.HasPrefix(name, "jupyter") || strings.HasPrefix(name, "rstudio")
 }
 
-// gpuBusy is how many GPUs computed on average; 0 where GPU use on all its nodes was measured and none was its own.
+// gpuBusy is the number of GPUs that computed on average; 0 where GPU use on all its nodes was measured and none was its own.
 func (g *moving) gpuBusy(r *store.Workload, ran float64) *float64 {
 	if r.GPUSeconds != nil {
 		return new(*r.GPUSeconds / max(ran, 1))

@@ -34,7 +34,7 @@ type moveShapes struct {
 	sites  map[string][2]int // first and last hour with a run
 }
 
-// movePlace is what runs tell of a shape.
+// movePlace is the evidence of runs about a shape.
 type movePlace struct {
 	names         []string // of its nodes
 	in            map[string]bool
@@ -44,7 +44,7 @@ type movePlace struct {
 	joules, hours float64
 }
 
-// moveNode is what is known of a node.
+// moveNode describes a node.
 type moveNode struct {
 	cores, memory, gpus, gpuMemory *float64
 	vendor                         string
@@ -349,7 +349,7 @@ func (g *moving) placeName(i int, home string) string {
 	return name
 }
 
-// answer is what is said of a work.
+// answer is the judgement of a work.
 func (g *moving) answer(w *move.Work, r *move.Result) wire.Move {
 	out := wire.Move{Owner: w.Owner, Name: w.Name, Rule: r.Rule, Runs: len(w.Runs), Hours: r.Hours, GPUHours: r.GPUHours,
 		Jobs: append([]string{}, r.Top...), Unknown: []string{}}

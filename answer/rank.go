@@ -48,7 +48,7 @@ type rankedLook struct {
 	// listed is the time of the list of nodes: read, or earlier where a kept one was read.
 	listed time.Time
 	data   []DataPlace
-	// dataRead is when data was read; zero while no query named any.
+	// dataRead is the time when data was read; zero while no query named any.
 	dataRead time.Time
 }
 
@@ -80,9 +80,9 @@ type rankedNodes struct {
 }
 
 const (
-	// rankFresh is how long a reading of the nodes is used.
+	// rankFresh is the time that a reading of the nodes is used.
 	rankFresh = 10 * time.Second
-	// rankOld is how long it is used while nodes are read again, which may take up to rankRefresh.
+	// rankOld is the time that it is used while nodes are read again, which may take up to rankRefresh.
 	rankOld, rankRefresh = time.Minute, 30 * time.Second
 	// Curves are refitted every refit, over fitDays days, fitAtOnce nodes at a time.
 	refit         = 12 * time.Hour
@@ -350,7 +350,7 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 	}
 }
 
-// dataWithin is how long a query waits for the location of its data; a scheduler waits 20 ms in all.
+// dataWithin is the time that a query waits for the location of its data; a scheduler waits 20 ms in all.
 const dataWithin = 10 * time.Millisecond
 
 // readData reads the locations of data when a query first names some; later they are read with the nodes. If that takes too long, it

@@ -49,7 +49,7 @@ func classOf(list []runClass, v float64) string {
 	return list[len(list)-1].name
 }
 
-// ownersOfNode is how many owners of a node are distinguished; the others together are "other".
+// ownersOfNode is the number of owners of a node that are distinguished; the others together are "other".
 const ownersOfNode = 200
 
 // byRunsOnly reports whether hours alone do not tell apart what the query wants told apart.
@@ -64,7 +64,7 @@ func byRunsOnly(q wire.UsageQuery) bool {
 	return (node || len(q.Nodes) > 0) && (others || !node)
 }
 
-// runSum is what the runs of one group hold and use in one stretch of time.
+// runSum adds up the allocations and use of the runs of one group in one stretch of time.
 type runSum struct {
 	usageKey
 	v       [figure.UsedLen]float64
@@ -168,7 +168,7 @@ func (r *runSums) add(w *store.Workload) {
 	}
 }
 
-// keyOf is what a run is of the dimensions, the node apart.
+// keyOf returns the values of a run in the dimensions, the node apart.
 func (r *runSums) keyOf(w *store.Workload) usageKey {
 	var all usageKey
 	all.of = [...]string{dimOwner: w.Owner, dimAccount: cmp.Or(w.Account, r.projects[w.Owner]), dimPartition: w.Partition,

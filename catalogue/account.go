@@ -54,11 +54,12 @@ type account struct {
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// place is where a part of a workload runs, and its owner: what a script runs as another user is a part of its own. It is empty for what a
+// place is the place where a part of a workload runs, and its owner: what a script runs as another user is a part of its own. It is empty
+// for what a
 // batch system wrote.
 type place struct{ Node, Part, Owner string }
 
-// wrote is what of the last row decides about all hours of the run.
+// wrote is the part of the last row that decides about all hours of the run.
 type wrote struct {
 	Owner    string
 	Reported bool // by the batch system
@@ -99,13 +100,13 @@ func placeOf(n *series.Labels) place {
 	return place{n.Node, n.Part, n.Owner}
 }
 
-// program is what a part ran last, by its info series.
+// program is the last program of a part, by its info series.
 type program struct {
 	Name string
 	T    int64
 }
 
-// ending is when a part ended, and the time of the sample that reported it. Until is the time of the last sample that
+// ending is the time when a part ended, and the time of the sample that reported it. Until is the time of the last sample that
 // was known before: later than T where the clock had been set back. The fields are exported for gob.
 type ending struct{ End, T, Until int64 }
 
@@ -383,7 +384,7 @@ func (a *account) meanMemory(row *figure.Row, until int64) {
 	}
 }
 
-// lastEnd is when the last part ended as its node observed it; 0 where none did.
+// lastEnd is the time when the last part ended as its node observed it; 0 where none did.
 func lastEnd(ends map[place]ending) (last int64) {
 	for _, e := range ends {
 		last = max(last, e.End)

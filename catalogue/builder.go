@@ -31,15 +31,15 @@ import (
 type BuilderOptions struct {
 	// Gone is for how long a workload may be silent before it counts as ended; 0 is 5 min.
 	Gone time.Duration
-	// Overlap is how far each round looks back for samples that came late; 0 is 2 min. Of a store
+	// Overlap is the time by which each round looks back for late samples; 0 is 2 min. Of a store
 	// that knows what was appended since the last round, only that is read.
 	Overlap time.Duration
-	// Slice is how much history is read at a time when rebuilding; 0 is 6 h.
+	// Slice is the length of history that is read at a time when rebuilding; 0 is 6 h.
 	Slice time.Duration
 	// History is how far a rebuild goes back where the store does not know its oldest
 	// sample; 0 is [store.DefaultRetention].
 	History time.Duration
-	// SaveEvery is how often the builder's own state is saved; 0 is 5 min. After a kill
+	// SaveEvery is the interval at which the builder saves its own state; 0 is 5 min. After a kill
 	// that much is read again.
 	SaveEvery time.Duration
 	// Progress hears now and then how far history is taken in, for people; nil if nobody does.
@@ -62,7 +62,7 @@ type Builder struct {
 	fold  *fold
 	at    time.Time // up to when series were taken in; zero before the first round
 	saved time.Time
-	// forgot is when workloads were last dropped from memory.
+	// forgot is the time when workloads were last dropped from memory.
 	forgot time.Time
 	wrote  bool    // the watermark was set
 	roll   *roller // nil for a catalogue that keeps no roll-ups

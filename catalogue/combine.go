@@ -10,7 +10,7 @@ import (
 	"reckon/workload"
 )
 
-// amount is what one series, part or node says of a figure.
+// amount is the value of a figure from one series, part or node.
 type amount struct {
 	place
 	v float64

@@ -17,7 +17,7 @@ import (
 // The kubelet reports how containers of pods end, that they wait to be started and how often they were. Its reports go on for as long
 // as it lists the pod, long after the run: they are facts of the run and no samples of its life.
 
-// containerState is what the kubelet reported last of a container. Fields are exported to be encoded.
+// containerState is the kubelet's last report of a container. Fields are exported to be encoded.
 type containerState struct {
 	Restarts, Exit stepValue
 	Reason         string // of the exit

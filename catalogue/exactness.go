@@ -23,7 +23,7 @@ type inexact struct {
 	from, to               int64
 }
 
-// nodesAtOnce is how many nodes are named in one query; of more, all are read.
+// nodesAtOnce is the number of nodes that are named in one query; of more, all are read.
 const nodesAtOnce = 200
 
 // judge takes in how exact the figures of the accounts were that have samples in an interval.

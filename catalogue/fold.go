@@ -49,7 +49,7 @@ func newFold(q storage.Queryable) *fold {
 // sameStart is by how much two starts may differ and still be one: sources round.
 const sameStart = 1500
 
-// nextPart is how long after the last sample of a workload another part of it may
+// nextPart is the time after the last sample of a workload in which another part of it may
 // begin: the steps of a batch job follow each other.
 const nextPart = 5 * 60 * 1000
 
@@ -80,7 +80,7 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 	return f.judge(ctx, from, to)
 }
 
-// unread is what samples are taken from.
+// unread is the source of samples.
 func (f *fold) unread() storage.Queryable {
 	if f.newer != nil {
 		return f.newer
@@ -167,12 +167,12 @@ func valueSpans(p place, it chunkenc.Iterator) []startSpan {
 	return out
 }
 
-// going is when the places of a run had samples, so far as is known.
+// going is the time when the places of a run had samples, so far as is known.
 type going struct {
 	places map[place]seenSpan
 }
 
-// seenSpan is when a place began, or had its first sample, and when it had its last one.
+// seenSpan is the time when a place began, or had its first sample, and when it had its last one.
 type seenSpan struct{ since, until int64 }
 
 func (g *going) at(p place, since, until int64) {

@@ -65,7 +65,7 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 	return nil
 }
 
-// heldGPUs is how many GPUs a run was given, 0 where that is not known.
+// heldGPUs is the number of GPUs that a run was given, 0 where that is not known.
 func heldGPUs(w *store.Workload) float64 {
 	for _, key := range gpuTime.Zero.Held {
 		if v := *w.At(figure.Index(figure.Runs, key)); v != nil {
@@ -75,10 +75,10 @@ func heldGPUs(w *store.Workload) float64 {
 	return 0
 }
 
-// gpuTime is what the table says of GPU time: when its absence is a known zero.
+// gpuTime is the statement of the table about GPU time: when its absence is a known zero.
 var gpuTime = figure.Of(figure.Runs)[figure.Index(figure.Runs, "gpu_seconds")]
 
-// gpuWatch is when a node measured its GPUs, and what of their time nobody was charged.
+// gpuWatch is the time when a node measured its GPUs, and what of their time nobody was charged.
 type gpuWatch struct {
 	from, to time.Time
 	at       []int64 // milliseconds, sorted

@@ -47,7 +47,7 @@ func jointCores(ctx context.Context, q storage.Queryable, rows []store.Workload)
 	return nil
 }
 
-// together is what a run used in each step of its time.
+// together is the use of a run in each step of its time.
 type together struct {
 	*store.Workload
 	step  int64 // milliseconds

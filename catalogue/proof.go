@@ -40,7 +40,7 @@ type Difference struct {
 	Rolled, Raw *float64 // nil is nothing
 }
 
-// maxDifferences is how many are named.
+// maxDifferences is the number of differences that are named.
 const maxDifferences = 50
 
 // agree is by how much a sum may differ from the same sum in another order, by their size.

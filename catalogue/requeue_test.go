@@ -72,7 +72,7 @@ func (h *jobHistory) arrives(at float64, what string, labels map[string]string, 
 	h.arrivals = append(h.arrivals, arrival{later(seconds(at), b.Time), len(h.arrivals), labels, b, what})
 }
 
-// scheduler is what the batch system writes of a life at a time.
+// scheduler writes the batch system's lines about a life at a time.
 func (h *jobHistory) scheduler(b *metric.Batch, i int, state string, last bool) {
 	x := &h.lives[i]
 	l := []string{h.id, "slurm", "", "alice"}
@@ -105,7 +105,7 @@ func (h *jobHistory) scheduler(b *metric.Batch, i int, state string, last bool) 
 	}
 }
 
-// poll is what the queue says at a time: nothing of a life that is over.
+// poll is the queue's answer at a time: nothing of a life that is over.
 func (h *jobHistory) poll(at int) {
 	cur := -1
 	for i := range h.lives {
@@ -149,7 +149,7 @@ func (h *jobHistory) accounting(i, at int) {
 	h.arrives(float64(at), fmt.Sprintf("accounting %d at %g", i, t), map[string]string{"site": "x"}, b)
 }
 
-// polled is when the queue last had a life.
+// polled is the time when the queue last had a life.
 func (h *jobHistory) polled(i int) (last float64) {
 	for _, a := range h.arrivals {
 		if strings.HasPrefix(a.what, fmt.Sprintf("poll %d ", i)) {
@@ -159,7 +159,7 @@ func (h *jobHistory) polled(i int) (last float64) {
 	return last
 }
 
-// measured is what the node of a life exports, each 15 s, and up to that much after its end. It comes late by some seconds.
+// measured is the export of the node of a life, each 15 s, and up to that much after its end. It comes late by some seconds.
 func (h *jobHistory) measured(i, until, late int) {
 	x := &h.lives[i]
 	if x.start == 0 {
@@ -201,7 +201,7 @@ func (h *jobHistory) measured(i, until, late int) {
 	}
 }
 
-// want is what the catalogue holds of the job when all has arrived.
+// want is the catalogue's row of the job when all has arrived.
 func (h *jobHistory) want() (out []string) {
 	for i := range h.lives {
 		x := &h.lives[i]

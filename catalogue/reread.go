@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// rereadTogether is how many workloads are asked for in one query.
+// rereadTogether is the number of workloads that are asked for in one query.
 const rereadTogether = 200
 
 // wanted is an id of which all runs are to be read that began from a time on.

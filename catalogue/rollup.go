@@ -21,9 +21,9 @@ const (
 	// lookAround is how far beyond an hour samples are read, so that what was counted between two samples on both sides of its end is
 	// split between the two hours.
 	lookAround = 5 * time.Minute
-	// settled is how long after its end an hour is made a last time.
+	// settled is the time after its end in which an hour is made a last time.
 	settled = 2 * lookAround
-	// lookBack is how far back the sample before a gap is looked for.
+	// lookBack is the time over which the sample before a gap is looked for.
 	lookBack = 7 * 24 * time.Hour
 	// beforeWatch is how much older than its first sample a workload may be for what it had used by then to be spread over that time; of
 	// an older one, history begins with the first sample, since nobody knows when it used what.
@@ -329,7 +329,7 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reac
 	return nil
 }
 
-// since is what the sample of a gap has counted and from when on; 0 where nobody knows.
+// since is the count of the sample of a gap, with its start; 0 where that is unknown.
 func (g *gap) since(o *origin, s slot) (from int64, amount float64) {
 	begin := o.begin(g.t)
 	switch last := g.before; {

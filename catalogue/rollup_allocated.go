@@ -124,7 +124,7 @@ func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Work
 	return out, err
 }
 
-// runBegin is when the scheduler begins to report a run.
+// runBegin is the time when the scheduler begins to report a run.
 func runBegin(w *store.Workload) time.Time {
 	if !w.Submit.IsZero() {
 		return earlier(w.Submit, w.Start)
@@ -132,7 +132,7 @@ func runBegin(w *store.Workload) time.Time {
 	return w.Start
 }
 
-// size is what a run had from one time to another.
+// size is the allocation of a run from one time to another.
 type size struct {
 	from, to            int64
 	cores, memory, gpus float64
@@ -221,7 +221,7 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 	}
 }
 
-// beforeReadings is how long a run may be without a reading of its CPU time, as its node is read and sends from time to time.
+// beforeReadings is the time that a run may be without a reading of its CPU time, as its node is read and sends from time to time.
 const beforeReadings = 2 * time.Minute
 
 // lacks marks the CPU time of hours in which a run had cores and nothing measured it: the sum is a lower bound.

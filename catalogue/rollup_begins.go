@@ -76,7 +76,7 @@ func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	}
 }
 
-// replaced is when another machine took the name of a node, at the latest before t: its first sample; 0 where
+// replaced is the time when another machine took the name of a node, at the latest before t: its first sample; 0 where
 // none did. It is a machine that booted while the one before still reported another boot.
 func (b nodeBoots) replaced(t int64) (at int64) {
 	for i := 1; i < len(b.runs); i++ {

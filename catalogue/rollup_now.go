@@ -9,7 +9,7 @@ import (
 	"reckon/store"
 )
 
-// underWay is what the hours that are not settled hold of the time before until, so that a round reads only
+// underWay is the part of the unsettled hours that lies before until, so that a round reads only
 // the last minutes and not thousands of workloads that ended since the hour began. It is taken as it was found: what
 // becomes known of that time later (a name, the largest program of the hour) counts when the hour is settled, for
 // which everything is read.

@@ -67,7 +67,7 @@ type partKey struct {
 	place
 }
 
-// fact is what is known of a workload in the hours of the pass.
+// fact describes a workload in the hours of the pass.
 type fact struct{ owner, kind, account, partition, command string }
 
 type cell struct {
@@ -126,7 +126,7 @@ type nodeFigures struct {
 	was                struct{ total, free float64 } // of the parts that were read before
 }
 
-// holding is what a request held on one node, by hour: cores by seconds.
+// holding is the allocation of a request on one node, by hour: cores by seconds.
 type holding struct {
 	cores float64
 	hours []float64
@@ -333,7 +333,7 @@ func (p *pass) learnRun(k key, w *store.Workload) {
 	}
 }
 
-// begins is when what is read begins.
+// begins is the time when what is read begins.
 func (p *pass) begins() time.Time { return time.UnixMilli(p.from - p.reach) }
 
 // said are the facts of a series and the time of its last sample.

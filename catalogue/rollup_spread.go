@@ -2,7 +2,7 @@ package catalogue
 
 import "time"
 
-// spreadSums is what one series counted, by stretch.
+// spreadSums is the count of one series, by stretch.
 type spreadSums struct {
 	sum   []float64
 	guess []float64 // of the sum, what a gap of more than [longGap] divides among hours

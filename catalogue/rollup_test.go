@@ -101,7 +101,7 @@ func TestUseIsSpreadOverGaps(t *testing.T) {
 	}
 }
 
-// machineBatch is what a node of two processors says of itself.
+// machineBatch is the report of a node of two processors about itself.
 func (x *site) machine(node string, up, used, idle, boot float64) {
 	d := func(name string, kind metric.Kind, l ...string) *metric.Desc {
 		return &metric.Desc{Name: name, Help: "Simulated.", Kind: kind, Labels: l}

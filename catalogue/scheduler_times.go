@@ -69,7 +69,7 @@ func (r *schedulerSeries) runs() []schedulerRun {
 	return out
 }
 
-// from is when a run begins to be reported.
+// from is the time when a run begins to be reported.
 func (t *SchedulerTimes) from() int64 {
 	if t.Submit != 0 && (t.Start == 0 || t.Submit < t.Start) {
 		return t.Submit

@@ -36,7 +36,7 @@ type site struct {
 	cut   map[string]bool
 }
 
-// truth is what really happened in one life of a workload.
+// truth is the true course of one life of a workload.
 type truth struct {
 	id           string
 	run          string // as its source calls it
@@ -79,7 +79,7 @@ var (
 	simInfo    = desc("reckon_workload_info", metric.Gauge, "name", "account", "partition", "command")
 )
 
-// failer is what *testing.T and *rapid.T have in common here.
+// failer is the common part of *testing.T and *rapid.T.
 type failer interface {
 	Helper()
 	Error(...any)

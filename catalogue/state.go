@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// state is what a builder saves: the accounts of all workloads that live. It names the
+// state is the saved state of a builder: the accounts of all workloads that live. It names the
 // series of its tracks, so that a program with more figures, or fewer, reads it: a track of
 // a series that no figure needs any more is dropped.
 type state struct {
@@ -26,7 +26,7 @@ const stateVersion = 6
 
 var errNoState = errors.New("no state")
 
-// stateBlock is how much of a state is compressed at once.
+// stateBlock is the amount of state that is compressed at once.
 const stateBlock = 64 << 10
 
 // encodeState packs a state, to two fifths of its size: it repeats the places of each series. Beside groups that come and go it was a

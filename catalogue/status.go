@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status is how far a builder has come.
+// Status is the progress of a builder.
 type Status struct {
 	Through time.Time // up to when rows were made; zero before the first round
 	Rolled  time.Time // hours before are settled; zero before the first round
@@ -37,7 +37,8 @@ func (b *Builder) noteStatus() {
 	b.status.Store(st)
 }
 
-// countedKey is where the time is kept up to which usage was counted: other members of a site ask for it, and a server that begins.
+// countedKey is the place where the time is kept up to which usage was counted: other members of a site ask for it, and a server that
+// begins.
 const countedKey = "counted"
 
 // Counted returns up to when usage was counted, hours that are not settled included, by whichever builder works on

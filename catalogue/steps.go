@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// jobStep is what is known of a step of a run. Fields are exported to be encoded.
+// jobStep describes a step of a run. Fields are exported to be encoded.
 type jobStep struct {
 	Name, State, Nodes                    string
 	T                                     int64 // of the sample that reported these
@@ -25,7 +25,7 @@ type stepValue struct {
 	V float64
 }
 
-// maxSteps is how many steps of a run are kept. Whatever reads a batch system writes no more
+// maxSteps is the number of steps of a run that are kept. Whatever reads a batch system writes no more
 // than a few hundred; this bounds what others may send.
 const maxSteps = 2000
 

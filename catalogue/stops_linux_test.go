@@ -126,7 +126,7 @@ func (r *roller) reset() {
 	}
 }
 
-// acked is what all workloads have used whose nodes could send.
+// acked is the use of all workloads on nodes that could send.
 func (x *site) acked() (sum float64) {
 	for _, p := range x.live {
 		if !x.cut[p.Node] {

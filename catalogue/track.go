@@ -11,7 +11,7 @@ import (
 	"reckon/metric"
 )
 
-// track is what is known of one series of a workload: enough to go on from its last
+// track describes one series of a workload: enough to go on from its last
 // sample without reading an earlier one again. Fields are exported to be encoded.
 type track struct {
 	Slot              slot
@@ -31,7 +31,7 @@ func (k *track) place() place { return place{k.Node, k.Part, k.Owner} }
 // byBatch reports whether a batch system wrote the series.
 func (k *track) byBatch() bool { return k.Node == "" && k.Part == "" }
 
-// total is what a counter counted since the workload began.
+// total is the count of a counter since the workload began.
 func (k *track) total() float64 { return k.Base + k.V }
 
 func (k *track) number(t int64, v float64) {

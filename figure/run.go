@@ -21,7 +21,7 @@ type Run struct {
 	// failed, cancelled, timeout, out_of_memory, node_fail, preempted and the like; empty
 	// when unreported. Reason is why it waits, or why it is in that state.
 	State, Reason string
-	// EndedBy is who or what ended it, if not itself: user, time_limit, deadline, out_of_memory,
+	// EndedBy is the user or thing that ended it, if not itself: user, time_limit, deadline, out_of_memory,
 	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it. QOS is the
 	// quality of service. Empty when unreported.
 	EndedBy, EndedByUser, QOS string
@@ -44,7 +44,7 @@ type Run struct {
 	// Steps are the steps that the batch system accounts for; an upsert with any replaces all
 	// stored steps of the run. They are not read back.
 	Steps []Step
-	// Shares are what each user's processes used of a process group of several users, by user; nil for all other runs.
+	// Shares are the use of each user's processes in a process group of several users, by user; nil for all other runs.
 	// After [Run.Of] they are those that the row holds, and Partial reports that it leaves others out.
 	Shares  map[string]Share
 	Partial bool
@@ -52,7 +52,7 @@ type Run struct {
 	Row
 }
 
-// Share is what the processes of one user used of a process group of several: its totals by the keys of figures, and the
+// Share is the use of one user's processes in a process group of several: its totals by the keys of figures, and the
 // program that used most CPU time.
 type Share struct {
 	Command string             `json:"command,omitempty"`

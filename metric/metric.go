@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Kind is how the value of a series behaves over time.
+// Kind is the behaviour of a series' value over time.
 type Kind uint8
 
 // Kinds of series.
@@ -92,7 +92,7 @@ type Series struct {
 	// Values are the label values, one per label in Desc.Labels. An empty value is
 	// the same as an absent label.
 	Values []string
-	// Created is when a counter was zero, in milliseconds since the Unix epoch, or
+	// Created is the time when a counter was zero, in milliseconds since the Unix epoch, or
 	// 0 if unknown. If it is set, consumers count the whole first sample as increase.
 	Created int64
 }

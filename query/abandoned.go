@@ -18,10 +18,10 @@ import (
 var ErrAbandoned = errors.New("a query does not end")
 
 const (
-	// patience is how long a query may take to notice that its time is over or that nobody waits for it: the engine looks
+	// patience is the time that a query may take to notice that its time is over or that nobody waits for it: the engine looks
 	// between steps and series.
 	patience = 5 * time.Second
-	// mostAbandoned is how many queries may compute on, a core each, before others are refused.
+	// mostAbandoned is the number of queries that may compute on, a core each, before others are refused.
 	mostAbandoned = 2
 )
 

@@ -24,7 +24,7 @@ const (
 	gpusHeld      = "reckon_slurm_node_allocated_gpus"
 )
 
-// batchGone is how long a batch system may be silent about its nodes.
+// batchGone is the time that a batch system may be silent about its nodes.
 const batchGone = 15 * time.Minute
 
 // batchFigures maps the series that a batch system reports for a node to their figures.

@@ -29,7 +29,7 @@ type EngineOptions struct {
 	Memory int64
 	// Large is called when a query turns out to be large, and its result when that query ends; may be nil.
 	Large func() (done func())
-	// Patience is how long a query may take to notice that its time is over before it is abandoned; 0 is 5 s.
+	// Patience is the time that a query may take to notice that its time is over before it is abandoned; 0 is 5 s.
 	Patience time.Duration
 	// Lookback is the maximum age of the last sample of a series; 0 is 5 min.
 	Lookback time.Duration

@@ -17,7 +17,7 @@ import (
 	"reckon/internal/series"
 )
 
-// remembered is how long a node that went silent is listed as down.
+// remembered is the time that a node that went silent is listed as down.
 const remembered = 24 * time.Hour
 
 // rateWindow is the window for the rates of nodes.

@@ -148,7 +148,7 @@ func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
 	return nil, now, nil
 }
 
-// rest is how long to wait before the list is read in the background, and whether there is none yet.
+// rest is the time to wait before the list is read in the background, and whether there is none yet.
 func (k *keptNodes) rest(now time.Time) (rest time.Duration, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,7 +16,7 @@ const (
 	// numberMetric carries, in a label, the job number that a batch system gave to a task of an array or to a component of a
 	// heterogeneous job.
 	numberMetric = "reckon_slurm_number_info"
-	// numberDelay is how long after the end of a run its number may be reported.
+	// numberDelay is the time after the end of a run in which its number may be reported.
 	numberDelay = 24 * time.Hour
 )
 

@@ -24,10 +24,10 @@ const (
 	memoryMetric        = "reckon_workload_memory_bytes"
 )
 
-// lateExport is how long after the end of a pod its agent may still export its last use.
+// lateExport is the time after the end of in which a pod its agent may still export its last use.
 const lateExport = 2 * time.Minute
 
-// before is how far back the counters of a restarted container are read.
+// before is the time over which the counters of a restarted container are read.
 const before = 5 * time.Minute
 
 // use selects one figure of a sample; nil for a series that contributes to none.

@@ -27,7 +27,7 @@ type Strain struct {
 	Threads *float64
 	// Tasks are the parts on each node that the batch system started as several tasks, in no order.
 	Tasks []TaskUse
-	// Resent is how many TCP segments were sent again, Sent the bytes and SentCalls the calls by which payload was sent over TCP.
+	// Resent is the number of TCP segments that were sent again, Sent the bytes and SentCalls the calls by which payload was sent over TCP.
 	Resent, Sent, SentCalls *float64
 	// LastProcess is the last time a process of the workload was observed; zero if none was.
 	LastProcess time.Time

@@ -44,10 +44,10 @@ const (
 	CgroupFilled                                // Filled
 )
 
-// MaxNodes is how many NUMA nodes are distinguished; of a machine with more, memory by node is not read.
+// MaxNodes is the number of NUMA nodes that are distinguished; of a machine with more, memory by node is not read.
 const MaxNodes = 16
 
-// IOLimit is what a control group may read from and write to a block device; 0 is no limit. The array is indexed by [Receive] for
+// IOLimit is the limit of a control group for reads from and writes to a block device; 0 is no limit. The array is indexed by [Receive] for
 // reading and [Transmit] for writing.
 type IOLimit struct {
 	Device     string    // as in /sys/block

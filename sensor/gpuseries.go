@@ -206,7 +206,8 @@ func NewGPUSeries(g *GPU) *GPUSeries {
 // Info appends the facts of the device.
 func (s *GPUSeries) Info(b *metric.Batch) { b.Add(s.info, 1) }
 
-// gpuBounds are what a gauge of a running device may be, by unit. No die is at 0 degrees Celsius, which is what a dead sensor shows.
+// gpuBounds are the possible values of a gauge of a running device, by unit. No die is at 0 degrees Celsius, which is what a dead sensor
+// shows.
 var gpuBounds = map[metric.Unit][2]float64{
 	metric.Celsius: {math.SmallestNonzeroFloat64, 200}, metric.Hertz: {0, 100e9}, metric.Ratio: {0, 10}, metric.Watts: {0, MaxWatts},
 }

@@ -2,7 +2,7 @@ package sensor
 
 // Machine holds the totals of the node that workloads are compared with.
 type Machine struct {
-	// Boot is when the reading was taken, in nanoseconds since boot (CLOCK_BOOTTIME).
+	// Boot is the time when the reading was taken, in nanoseconds since boot (CLOCK_BOOTTIME).
 	Boot uint64
 	// Cores is the number of processors online.
 	Cores int
@@ -10,7 +10,8 @@ type Machine struct {
 	// included in User and Nice, as the kernel counts it.
 	User, Nice, System, Idle, IOWait, IRQ, SoftIRQ, Steal uint64
 
-	// Forks is how many processes and threads were begun since boot, from /proc/stat; 0 where that is not known. It is not kept at rest.
+	// Forks is the number of processes and threads that were begun since boot, from /proc/stat; 0 where that is not known. It is not kept
+	// at rest.
 	Forks uint64 `json:"-"`
 
 	MemoryTotal, MemoryAvailable uint64 // bytes, from /proc/meminfo
@@ -18,7 +19,7 @@ type Machine struct {
 	// MemoryMapped is the page cache that processes map, shared memory included, bytes; 0 where that is not known. It is not kept at rest.
 	MemoryMapped uint64 `json:"-"`
 
-	// MemoryShared is what memfd, tmpfs and shared memory hold, mapped by processes or not, bytes; 0 where that is not known. It is not
+	// MemoryShared is the size of memfd, tmpfs and shared memory, mapped by processes or not, bytes; 0 where that is not known. It is not
 	// kept at rest.
 	MemoryShared uint64 `json:"-"`
 }

@@ -12,7 +12,7 @@ var MemoryTraffic = &metric.Desc{
 	Labels: Charged("method"),
 }
 
-// Monitored is what one monitoring group of the kernel (resctrl) holds and counted.
+// Monitored is the content and the count of one monitoring group of the kernel (resctrl).
 type Monitored struct {
 	// Tasks are the ids of the threads in it, those of leaders are ids of processes; 0 is one that is not in our pid namespace.
 	Tasks []int32
@@ -21,7 +21,7 @@ type Monitored struct {
 	Counted bool
 	Fresh   bool // it was made since the reading before, and counts from zero
 	Gap     bool // its counter fell: something was not counted
-	// Cache is how many bytes of the last-level caches it occupies now, where Occupies is true.
+	// Cache is the number of bytes of the last-level caches it occupies now, where Occupies is true.
 	Cache    uint64
 	Occupies bool
 }

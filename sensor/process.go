@@ -33,7 +33,7 @@ type Process struct {
 	// Sources differ in resolution: 1 ns with eBPF, one clock tick (10 ms) with procfs,
 	// up to 1 s in taskstats. See [SameStart].
 	Start uint64
-	// Life is how long a process lived that ended, in nanoseconds: what a source knows of it more exactly than when it
+	// Life is the time that a process lived that ended, in nanoseconds: what a source knows of it more exactly than when it
 	// began. It is 0 for one that lives, and where that is not known.
 	Life uint64
 	// Cgroup is an opaque number that is equal for processes in the same set of
@@ -70,7 +70,7 @@ type Process struct {
 	PeakBytes uint64 // highest resident size so far (VmHWM), bytes
 
 	ReadBytes, WriteBytes uint64 // storage I/O, bytes
-	// CancelledBytes is what it deleted or cut off before it had reached storage, written by itself or by others.
+	// CancelledBytes is the size of data that it deleted or cut off before they reached storage, written by itself or by others.
 	CancelledBytes uint64
 }
 
@@ -118,7 +118,7 @@ type Pass struct {
 	Joined bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
 	Lost uint64
-	// Lacks is what the sources of the records cannot count, the same in every pass; see reckon/sensor/task.Lacks.
+	// Lacks lists the figures that the sources of the records cannot count, the same in every pass; see reckon/sensor/task.Lacks.
 	Lacks []Lack
 }
 
@@ -139,7 +139,7 @@ type Open struct {
 	Node uint32 // number of the device, see [Node]
 }
 
-// Node is the number of a device file as the kernel has it, 0 if there is none.
+// Node is the number of a device file as the kernel that has it, 0 if there is none.
 func Node(major, minor uint32) uint32 { return major<<20 | minor&(1<<20-1) }
 
 // TaskSource reads the task table.

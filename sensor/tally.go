@@ -36,7 +36,7 @@ type TallySpec struct {
 type TallySet struct {
 	// Labels is the number of label values that the name has; 0 for the first set.
 	Labels int
-	// Most is how many named sets of the source a workload has. All others are together in one named "other".
+	// Most is the number of named sets of the source a workload that has. All others are together in one named "other".
 	Most   int
 	Series []TallySeries
 }
@@ -137,7 +137,7 @@ type TallyPass struct {
 	Gaps    bool
 	Lost    uint64
 	Unowned bool
-	// Lacks is what the source cannot count on this machine, of all its figures, besides what these lack everywhere.
+	// Lacks lists the figures that the source cannot count on this machine, besides those that it lacks everywhere.
 	Lacks []Lack
 
 	names   []TallyName // by number-1
@@ -187,5 +187,5 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-// spareElements is the number of elements up to which memory is always kept.
+// spareElements is the number of elements up to which memory that is always kept.
 const spareElements = 256

@@ -19,7 +19,7 @@ import (
 const (
 	// begunFile holds the bounds of nodes that had more than the default before there was one.
 	begunFile = "series-bounds.json"
-	// seriesBytes is what a series takes of memory, what is made of it included.
+	// seriesBytes is the memory of a series, derived data included.
 	seriesBytes = 4 << 10
 	// learnFrom is how far back is looked for what nodes have sent.
 	learnFrom = 24 * time.Hour

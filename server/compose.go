@@ -46,7 +46,7 @@ func (c *Config) gone() time.Duration {
 	return max(4*export, time.Minute)
 }
 
-// forecastHour is when the daily forecast is made, by the clock of this machine: the day before is complete, and few ask.
+// forecastHour is the time when the daily forecast is made, by the clock of this machine: the day before is complete, and few ask.
 const forecastHour = 2
 
 func (s *Server) openCatalogue(ctx context.Context) error {
@@ -127,14 +127,14 @@ func (s *Server) counted(ctx context.Context) time.Time {
 	return at
 }
 
-// pause is how long the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
+// pause is the time that the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
 // is new: those of a large site come less often, so that they take one percent of a core, but once a minute at least.
 func pause(every, round time.Duration) time.Duration {
 	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))
 }
 
-// rest is how long the builder rests at least after a round that wrote some rows, although the agent of this node has exported since.
+// rest is the time that the builder rests at least after a round that wrote some rows, although the agent of this node has exported since.
 // Each workload that runs is a row of each round. Where there are more than 200, beside groups that come and go by the dozen a second,
 // one of several exports has to do.
 func rest(rows int) time.Duration {

@@ -110,14 +110,14 @@ func randomDamageOfAServer(t *testing.T, killed bool) {
 	t.Logf("%d noticed, %d without a consequence", noticed, harmless)
 }
 
-// answers is what a server says of the time before.
+// answers are the answers of a server about the time before.
 type answers struct {
 	samples   map[string]string // by series and time
 	workloads map[string]bool
 	warned    bool // PromQL said that something is missing
 }
 
-// lack is how many workloads are in want and not in a.
+// lack is the number of workloads that are in want and not in a.
 func (a answers) lack(want answers) (n int) {
 	for id := range want.workloads {
 		if !a.workloads[id] {

@@ -22,7 +22,7 @@ const (
 	digestHour = 7
 	// digestLate is for how long after it a server that was away still sends it.
 	digestLate = 24 * time.Hour
-	// digestLasts is how long its alert lasts: longer than group_wait of any sensible route.
+	// digestLasts is the time that its alert lasts: longer than group_wait of any sensible route.
 	digestLasts = 2 * time.Hour
 )
 

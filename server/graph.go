@@ -96,7 +96,7 @@ func (s *Server) openGraph(ctx context.Context) error {
 	return nil
 }
 
-// subgraphs is where the graph is.
+// subgraphs is the place where the graph is.
 func (k *knowledge) subgraphs() graph.Store {
 	if k.away != nil {
 		return k.away

@@ -13,7 +13,7 @@ import (
 	vocabulary "reckon/graph/own"
 )
 
-// Data is where the graph says that it is stored, and where a running pod has a volume mounted; a pod that ended holds nothing.
+// Data is the place where the graph has it stored, and where a running pod has a volume mounted; a pod that ended holds nothing.
 func TestDataPlaces(t *testing.T) {
 	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {

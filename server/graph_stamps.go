@@ -19,7 +19,7 @@ type stamps struct {
 	last    time.Time
 }
 
-// stampOrigin is who wrote them. They hold the work of everybody, so only administrators read them.
+// stampOrigin is the origin of the stamps. They hold the work of everybody, so only administrators read them.
 const stampOrigin = "reckon/timestamps"
 
 // write writes the graph of now, if something changed since the last one.

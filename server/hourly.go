@@ -38,7 +38,7 @@ func (l layered) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	return l.hourly.ChunkQuerier(mint, maxt)
 }
 
-// Gaps are what was lost to damage of samples and of hours.
+// Gaps are the samples and hours that were lost to damage.
 func (l layered) Gaps(from, to time.Time) []store.Gap {
 	return append(l.Store.Gaps(from, to), l.hourly.Gaps(from, to)...)
 }

@@ -20,7 +20,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answered(t.s.http.Handler, r.Clone(ctx)), nil
 }
 
-// answered is what a handler answers within the process.
+// answered is the answer of a handler within the process.
 func answered(h http.Handler, r *http.Request) *http.Response {
 	w := &recorded{header: http.Header{}, code: http.StatusOK}
 	h.ServeHTTP(w, r)

@@ -44,7 +44,7 @@ func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
 	return s.limits.Begin(v.Name, v.Bound)
 }
 
-// senderName is how the sender of a request is called in the server's own metrics.
+// senderName is the name of a request's sender in the server's own metrics.
 func senderName(ctx context.Context) string { return cmp.Or(access.From(ctx).Name, "local") }
 
 // own is the sender of a request who may send figures of its own only, nil for others.
@@ -79,7 +79,7 @@ func (s *Server) sizes() (body, unpacked int64) {
 	return c.Body(), c.Unpacked()
 }
 
-// atOnce is how many queries of one viewer are answered at a time.
+// atOnce is the number of queries of one viewer that are answered at a time.
 func (s *Server) atOnce(v access.Viewer) int {
 	return s.limits.Config().Of(v.Role.String()).AtOnce
 }
@@ -106,7 +106,7 @@ func (s *Server) bounded() func(access.Role) *query.Engine {
 	}
 }
 
-// limitsEvery is how often the file of limits is looked at; a change is taken when it is seen twice.
+// limitsEvery is the interval at which the file of limits is looked at; a change is taken when it is seen twice.
 const limitsEvery = 15 * time.Second
 
 // limitsFile is the file of limits as it was seen. It is for one goroutine.
@@ -175,7 +175,7 @@ func (s *Server) runLimits(ctx context.Context) error {
 type engines struct {
 	own   *query.Engine // for rules and other questions of our own
 	roles func(access.Role) *query.Engine
-	// lookback is how far back a query has to look; nil for as usual.
+	// lookback is the time that a query has to look back; nil for as usual.
 	lookback func(start time.Time, step time.Duration) time.Duration
 }
 

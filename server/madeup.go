@@ -13,7 +13,7 @@ import (
 // madeUpFile is in a data directory that was begun with a site that is made up.
 const madeUpFile = "made-up.json"
 
-// MadeUp is what [MarkMadeUp] writes into a data directory.
+// MadeUp is the content that [MarkMadeUp] writes into a data directory.
 type MadeUp struct {
 	Warning string    `json:"warning"`
 	By      string    `json:"by"` // the command that made it

@@ -25,7 +25,7 @@ import (
 	"reckon/web/client"
 )
 
-// membership is what a server that is one of several knows of the others. A server is opened to
+// membership is the knowledge of one of several servers about the others. A server is opened to
 // lead or to follow, and opened again when that changes.
 type membership struct {
 	lease  *cluster.Lease
@@ -179,7 +179,7 @@ type own struct {
 	leads func() error
 }
 
-// ownSeries is where the leader writes.
+// ownSeries is the place where the leader writes.
 func (s *Server) ownSeries() storage.AppendableV2 {
 	if s.config.member == nil {
 		return s.series
@@ -281,7 +281,7 @@ func (s *Server) adoptUsers(ctx context.Context, into *auth.Users) error {
 	return errors.Join(err, before.Close())
 }
 
-// sharedAlerts is what the leader hands over of alerts.
+// sharedAlerts is the part about alerts that the leader hands over.
 type sharedAlerts struct {
 	*cluster.Files
 	m *membership

@@ -34,7 +34,7 @@ func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer.Peer{UID: uid})
 }
 
-// of is who sends a request.
+// of is the sender of a request.
 func (p *peers) of(r *http.Request) (peer.Peer, bool) {
 	who, ok := r.Context().Value(peerKey{}).(peer.Peer)
 	if ok && !who.Foreign {

@@ -9,7 +9,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Play is what measures in the place of this machine: a site that is made up. It calls put
+// Play measures in the place of this machine: a site that is made up. It calls put
 // for each export, also from several goroutines for different nodes, until ctx ends; node
 // is empty for what is not of a node.
 type Play func(ctx context.Context, put func(ctx context.Context, node string, b *metric.Batch) error) error

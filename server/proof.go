@@ -17,9 +17,9 @@ const (
 	proofKey = "proof"
 	// proofHour is the hour of the night, local time, at which usage is proven.
 	proofHour = 3
-	// firstProof is how long after the start one is made where none is younger than a day.
+	// firstProof is the time after the start in which one is made where none is younger than a day.
 	firstProof = 10 * time.Minute
-	// proofRest is how long a nightly proof rests after each slice, by the time that it took.
+	// proofRest is the time that a nightly proof rests after each slice, by the time that it took.
 	proofRest = 2
 )
 
@@ -59,7 +59,7 @@ func (p *proofs) Last(ctx context.Context) (client.Proof, error) {
 	return *p.last, nil
 }
 
-// differences is how many figures were found to differ since the start.
+// differences is the number of figures that were found to differ since the start.
 func (p *proofs) differences() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

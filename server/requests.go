@@ -57,7 +57,7 @@ func (q *requests) done(what string, status int, took time.Duration) {
 	}
 }
 
-// questionOf is what a path asks, one of few words.
+// questionOf names the question of a path, one of few words.
 func questionOf(path string) string {
 	if rest, ok := strings.CutPrefix(path, "/api/reckon/v1/"); ok {
 		word, _, _ := strings.Cut(rest, "/")

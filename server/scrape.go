@@ -17,7 +17,7 @@ func (s *Server) openScraper() error {
 	return err
 }
 
-// targets are what is scraped, for the HTTP API.
+// targets are the scraped targets, for the HTTP API.
 func (s *Server) targets() promapi.Targets {
 	if s.scraper == nil {
 		return nil

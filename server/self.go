@@ -18,7 +18,7 @@ import (
 	"reckon/transport/ingest"
 )
 
-// selfEvery is how often the server writes what it measures of itself into its store.
+// selfEvery is the interval at which the server writes its own measurements into its store.
 const selfEvery = time.Minute
 
 var (
@@ -84,7 +84,7 @@ func Descs() []*metric.Desc {
 	}, append(ingest.Descs(), invariant.Descs()...)...)
 }
 
-// self is what the server measures of itself.
+// self are the server's measurements of itself.
 type self struct {
 	started  time.Time
 	stats    ingest.Stats

@@ -7,7 +7,7 @@ import (
 	"reckon/web/client"
 )
 
-// shareEvery is how often the members of a cluster tell each other who sends.
+// shareEvery is the interval at which the members of a cluster exchange their senders.
 const shareEvery = 5 * time.Second
 
 // shareSenders tells the other servers who sends here, and learns who sends there. While their
@@ -42,7 +42,7 @@ func (s *Server) replaceNode(site, node string) bool {
 	return had
 }
 
-// sender is who sends for a node; nil where nobody shows itself.
+// sender is the sender for a node; nil where it is unknown.
 func (s *Server) sender(site, node string) *client.NodeSender {
 	got, ok := s.senders.Sender(site, node)
 	if !ok {

@@ -77,7 +77,7 @@ type Config struct {
 	Agent *agent.Config
 	// Play measures in the place of an agent: a site that is made up. Nil for none.
 	Play Play
-	// Socket is where `reckon push` of this machine sends to; empty for nowhere. Unless
+	// Socket is the place where `reckon push` of this machine sends to; empty for nowhere. Unless
 	// SocketWanted, it is no error when it cannot be used.
 	Socket       string
 	SocketWanted bool
@@ -101,7 +101,7 @@ type Config struct {
 	Logs Logs
 	// Scheduler asks the controller of a batch system; nil for none.
 	Scheduler *Scheduler
-	// Series is how many live series are expected; see [tsdb.Options].
+	// Series is the number of live series that are expected; see [tsdb.Options].
 	Series int
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
@@ -290,7 +290,7 @@ func (s *Server) openStores(ctx context.Context) error {
 	return s.openCatalogue(ctx)
 }
 
-// lookEvery is how often the server looks for misuse, if that costs little.
+// lookEvery is the interval at which the server looks for misuse, if that costs little.
 const lookEvery = 5 * time.Minute
 
 // refitEvery is how often it looks whether the curves of power of the nodes are old.
@@ -299,7 +299,7 @@ const refitEvery = 10 * time.Minute
 // Addr is the address that the server listens on.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
-// URL is where others reach the server; where it listens on all addresses that is the name of this machine.
+// URL is the place where others reach the server; where it listens on all addresses that is the name of this machine.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.tls {

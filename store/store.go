@@ -144,7 +144,7 @@ type Passed struct {
 	First, Last time.Time // the first start and the last end
 }
 
-// Least is what a process group must have been or done to be listed.
+// Least is the least age or use for which a process group is listed.
 type Least struct {
 	// Ran is for how long it ran until it ended or, if it runs, until now.
 	Ran time.Duration

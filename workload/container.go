@@ -2,7 +2,7 @@ package workload
 
 import "strings"
 
-// ContainerFacts are what the supervisor of a part reports of it, by its own clock: the kubelet of a container. Unknown is
+// ContainerFacts are the report of the supervisor of a part, by its own clock: the kubelet of a container. Unknown is
 // empty, or 0 for amounts, and then there is none.
 type ContainerFacts struct {
 	Namespace, Pod, UID, QoS string
@@ -39,7 +39,7 @@ type ContainerFacts struct {
 // by the name of the device, such as its UUID.
 type Device struct{ Resource, ID string }
 
-// Amounts are what is requested, or a limit.
+// Amounts are a request, or a limit.
 type Amounts struct{ Cores, MemoryBytes, GPUs float64 }
 
 // PartOfPod is the part that stands for the whole pod of which part is a container: the name of the pod, and of a

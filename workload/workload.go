@@ -30,7 +30,7 @@ func (id ID) Name() string {
 	return n
 }
 
-// Identity is what a resolver found out about a process.
+// Identity is the result of a resolver about a process.
 type Identity struct {
 	Workload ID
 	// Part is the piece of the workload on this node: a job step, or pod and
@@ -71,7 +71,7 @@ const (
 	Unnamed          // the names are provisional, until those who know better answer
 )
 
-// Facts are what is known of a workload besides its usage. Unknown is empty or 0.
+// Facts describe a workload besides its usage. Unknown is empty or 0.
 type Facts struct {
 	Name      string // what its owner calls it: job name, command of the group leader
 	Account   string // project or account it is charged to
@@ -86,7 +86,7 @@ type Facts struct {
 	RequestSeconds     float64
 }
 
-// Hint is what a resolver may look at.
+// Hint is the part that a resolver may look at.
 type Hint struct {
 	Node string // name of this node
 
@@ -95,9 +95,9 @@ type Hint struct {
 	User                 string // name of UID, or the number when it has none
 	Comm                 string
 	Kernel               bool // a kernel thread
-	// Start is when the process began, in seconds since the Unix epoch.
+	// Start is the time when the process began, in seconds since the Unix epoch.
 	Start int64
-	// GroupStart is when the leader of its process group began, in seconds since the
+	// GroupStart is the time when the leader of its process group began, in seconds since the
 	// Unix epoch; Start when that is not known.
 	GroupStart int64
 	// GroupComm is the name of the group's leader, or Comm.

@@ -140,7 +140,7 @@ type checked struct {
 	until  time.Time
 }
 
-// remembered is how long a verified password is accepted without checking it again: a client
+// remembered is the time that a verified password is accepted without checking it again: a client
 // that sends it with every request would keep the server busy. Changes by another server are
 // not signalled: with a shared database the time is shorter.
 const (

@@ -49,7 +49,7 @@ type ClusterConfig struct {
 	Runs []string `yaml:"runs"`
 }
 
-// accountFolder is where Kubernetes mounts the credentials of a pod for the API server.
+// accountFolder is the place where Kubernetes mounts the credentials of a pod for the API server.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 // Cluster checks tokens of service accounts. It is safe for concurrent use.

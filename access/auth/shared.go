@@ -32,7 +32,7 @@ func OpenShared(ctx context.Context, db *sql.DB, o Options) (*Users, error) {
 	return newUsers(db, "", o), nil
 }
 
-// tables are what [Users.Adopt] copies, with their columns.
+// tables are the tables that [Users.Adopt] copies, with their columns.
 var tables = map[string]string{
 	"users":  "name, role, owners, password, created_ms",
 	"tokens": tokenColumns,

@@ -42,7 +42,7 @@ type joules struct {
 	rows         [2]*metric.Series
 }
 
-// Account is what one part was charged. The zero value is empty.
+// Account holds the charges of one part. The zero value is empty.
 type Account struct {
 	// marks holds, for each stream, the CPU time of the part at the stream's last
 	// reading: meters may be slower than ticks.

@@ -34,7 +34,7 @@ type holder struct {
 	memory             float64 // bytes, at the last reading that told them
 }
 
-// owed is what was put off.
+// owed is the postponed amount.
 type owed struct {
 	busy, span float64 // seconds
 	joules     float64

@@ -7,7 +7,7 @@ import (
 	"reckon/sensor"
 )
 
-// Account is what one part of a workload was charged. The zero value is empty.
+// Account holds the charges of one part of a workload. The zero value is empty.
 type Account struct {
 	// Monitored: a monitoring group of the kernel counts its memory traffic now.
 	Monitored bool
@@ -28,7 +28,7 @@ type held struct {
 // Pending is the count of an event in a time in which it was never scheduled.
 type Pending struct{ Part, Enabled, Running uint64 }
 
-// moved is what was moved since the reading before.
+// moved is the amount moved since the reading before.
 type moved struct {
 	tick    uint64
 	amounts [sensor.TallyRates]float64

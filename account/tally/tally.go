@@ -64,7 +64,7 @@ type noted struct {
 	series []int
 }
 
-// total is what a source counted of a series, of processes that have an account and of others.
+// total is the source's total of a series, of processes with an account and of others.
 type total struct {
 	amount float64
 	row    *metric.Series

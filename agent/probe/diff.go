@@ -37,7 +37,7 @@ func (t *table) totals() counters {
 // what its parent is told of it counts ticks. More is a process that ended without anybody waiting.
 const lost = 50 * int64(time.Millisecond)
 
-// sample is what was used between two readings, where high is the processor time that was counted up to
+// sample is the use between two readings, where high is the processor time that was counted up to
 // the first, and next up to the second.
 func sample(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
 	s = client.ProbeSample{From: before.at, To: after.at}

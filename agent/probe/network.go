@@ -43,7 +43,7 @@ const peerPatience = 30 * time.Second
 type NetworkOptions struct {
 	// Hosts are all pods, this one first.
 	Hosts []string
-	// Port is where each of them serves.
+	// Port is the place where each of them serves.
 	Port string
 	// Trials is the number of round trips of Message bytes.
 	Trials, Message int
@@ -244,7 +244,7 @@ func roundTrips(ctx context.Context, p *client.ProbePair, q question, port strin
 	return nil
 }
 
-// throughput is what the other side received, over the time until it said so.
+// throughput is the received amount of the other side, over the time until its report.
 func throughput(ctx context.Context, p *client.ProbePair, q question, port string) error {
 	c, err := dial(ctx, q.Host, port, question{Kind: "sink"})
 	if err != nil {

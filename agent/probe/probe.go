@@ -20,7 +20,7 @@ type Options struct {
 	Proc string
 	// Rate is the time between two readings.
 	Rate time.Duration
-	// Completions is how many samples are wanted; 0: until the application has ended.
+	// Completions is the number of samples that are wanted; 0: until the application has ended.
 	Completions int64
 	// Processes and Threads ask for these tables.
 	Processes, Threads bool

@@ -28,7 +28,7 @@ type key struct {
 	start uint64 // ticks after boot
 }
 
-// counters are what a process or thread has used, in nanoseconds, bytes and counts. A figure that could
+// counters are the use of a process or thread, in nanoseconds, bytes and counts. A figure that could
 // not be read is -1.
 type counters struct {
 	user, system, cpu, guest, wait, ioWait int64

@@ -127,7 +127,7 @@ func (p *Probe) fail(err error) {
 	p.wake()
 }
 
-// maxSummary is what the kubelet keeps of a termination message.
+// maxSummary is the length of a termination message that the kubelet keeps.
 const maxSummary = 4096
 
 // summary is the page without samples, with what all of them used.

@@ -212,7 +212,7 @@ func (g *group) cpu() (total, user, system uint64, ok bool) {
 	return total, 0, 0, ok
 }
 
-// groupMemory is what the group is charged, bytes.
+// groupMemory is the memory charged to the group, bytes.
 type groupMemory struct {
 	anon, shared uint64 // shared: mapped files and shared memory
 	shmem        uint64 // shared memory and files of tmpfs, mapped or not

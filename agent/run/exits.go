@@ -2,7 +2,7 @@ package run
 
 import "reckon/sensor"
 
-// exitDelay is how long a dead process waits for its exit record, seconds.
+// exitDelay is the time that a dead process waits for its exit record, seconds.
 const exitDelay = 3
 
 // exitFeed filters the exit records of the machine for those of the tree.

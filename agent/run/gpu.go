@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// GPU is what the tree used of GPUs. It is null where the machine has none, or none of the tree had one open.
+// GPU is the GPU use of the tree. It is null where the machine has none, or none of the tree had one open.
 type GPU struct {
 	// Seconds is the time for which devices computed for the tree; Estimated reports that others had them open at the same time and
 	// that it is split by the driver's samples or by memory.

@@ -142,7 +142,7 @@ func child(load string, attr *syscall.SysProcAttr) {
 	}
 }
 
-// depth is how many loads are above this process.
+// depth is the number of loads that are above this process.
 func depth() int {
 	n, err := strconv.Atoi(os.Getenv("RECKON_DEPTH"))
 	if err != nil {

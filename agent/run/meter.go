@@ -334,7 +334,7 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	return status, nil
 }
 
-// pause is how long to wait for the next look. Watching takes about 1 % of one core at
+// pause is the time to wait for the next look. Watching takes about 1 % of one core at
 // most. The first looks follow soon, for commands that are over in no time; then there
 // are 50 in a second, and as the run goes on 10, unless the tree is changing.
 func (m *meter) pause(at float64) time.Duration {

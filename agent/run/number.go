@@ -2,7 +2,7 @@ package run
 
 import "errors"
 
-// errMalformed is what a parser returns for text that is not what the kernel writes.
+// errMalformed is the error of a parser for text that the kernel does not write.
 var errMalformed = errors.New("malformed")
 
 // number parses an unsigned decimal number of up to 64 bits.

@@ -2,7 +2,7 @@ package run
 
 import "time"
 
-// MemoryBounds are what memory keeps to.
+// MemoryBounds are the bounds of memory.
 type MemoryBounds struct {
 	// MemoryCgroupPeakBytes holds page cache and kernel memory as well, as a limit would count.
 	MemoryCgroupPeakBytes *uint64 `json:"memory_cgroup_peak_bytes,omitempty"`
@@ -12,7 +12,7 @@ type MemoryBounds struct {
 	MemoryAtLeast bool `json:"memory_at_least,omitempty"`
 }
 
-// Report is what a command used, from its start until it ended. It is what
+// Report is the use of a command, from its start until its end. It is what
 // `reckon run --json` prints. Pointers are nil where nothing could measure the figure.
 type Report struct {
 	Command     []string  `json:"command"`
@@ -38,13 +38,13 @@ type Report struct {
 	// IOCalls counts bytes passed by read and write calls: caches, pipes and terminals too.
 	IOCalls *IO `json:"io_call_bytes,omitempty"`
 
-	// GPU is what the tree used of GPUs; null where it had none open.
+	// GPU is the GPU use of the tree; null where it had none open.
 	GPU *GPU `json:"gpu,omitempty"`
 
 	Switches Switches `json:"context_switches"`
 	Faults   Faults   `json:"page_faults"`
 
-	// Processes is how many were started, the command itself included.
+	// Processes is the number of processes that were started, the command itself included.
 	// ProcessesExact is false when short ones may have been missed: then it is a minimum.
 	Processes      uint64 `json:"processes"`
 	ProcessesExact bool   `json:"processes_exact"`
@@ -65,7 +65,7 @@ type Report struct {
 	Sources map[string]string `json:"sources"`
 	// Notes say what could not be measured, why, and what to do about it.
 	Notes []string `json:"notes,omitempty"`
-	// OverheadCPUSeconds is what watching cost: CPU time of the watcher itself.
+	// OverheadCPUSeconds is the cost of watching: CPU time of the watcher itself.
 	OverheadCPUSeconds float64 `json:"overhead_cpu_seconds"`
 
 	// Rows is the profile for a plot: at most a few thousand windows, 1 s each until the
@@ -128,7 +128,7 @@ type Survivor struct {
 	MemoryBytes uint64  `json:"memory_bytes"`
 }
 
-// Machine is what the command had to itself.
+// Machine is the machine that the command had to itself.
 type Machine struct {
 	Cores       float64 `json:"cores"`        // by affinity and cgroup quota
 	MemoryBytes uint64  `json:"memory_bytes"` // by cgroup limits, else of the machine

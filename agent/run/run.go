@@ -13,7 +13,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options is what to run and how to watch it.
+// Options are the command and the way to watch it.
 type Options struct {
 	Args                  []string // the program and its arguments
 	Stdin, Stdout, Stderr *os.File // of the command; nil is ours

@@ -43,7 +43,7 @@ func lookUp(name string) (string, error) {
 	}
 }
 
-// forked is what came of a fork.
+// forked is the result of a fork.
 type forked struct {
 	pid   int
 	err   error

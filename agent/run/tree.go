@@ -46,7 +46,7 @@ type proc struct {
 	exit              *sensor.Process // its exit record
 }
 
-// threadRun is what schedstat said of a thread: nanoseconds running and waiting.
+// threadRun is the schedstat of a thread: nanoseconds running and waiting.
 type threadRun struct{ run, wait uint64 }
 
 // cpu is the best known CPU time of the process itself, ns.

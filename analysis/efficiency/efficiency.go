@@ -90,7 +90,7 @@ type Usage struct {
 	JobSteps    []Step
 	Before      *Earlier // the run after which it was queued again; nil if there is none
 	MostThreads *float64 // maximum at a time
-	// EmptySeconds is how long no process of it has been observed although the batch system reports it as running
+	// EmptySeconds is the time that no process of it has been observed although the batch system reports it as running
 	// and its nodes are monitored; nil if there is a process, or if that is unknown.
 	EmptySeconds *float64
 
@@ -104,7 +104,8 @@ type Usage struct {
 	DiskLimit *DiskLimit // nil if it reached no limit of a control group on a disk
 
 	Congestion *Congestion // nil if no network device of its nodes was full
-	// Resent is how many TCP segments were sent again; Sent the bytes, and SentCalls the calls, by which payload was sent over TCP.
+	// Resent is the number of TCP segments that were sent again; Sent the bytes, and SentCalls the calls, by which payload was sent over
+	// TCP.
 	Resent, Sent, SentCalls *float64
 
 	GPUEngines *GPUEngines // nil if no GPU counts its engines

@@ -76,7 +76,7 @@ type Score struct {
 	Owner string
 	// Seconds is the score: seconds of the whole machine.
 	Seconds float64
-	// Contended is how long the resource was contended while this owner used more than a
+	// Contended is the time that the resource was contended while this owner used more than a
 	// fair share, First and Last the first and last step of that.
 	Contended   float64
 	First, Last int

@@ -51,7 +51,7 @@ func backtest(h *history, horizon int) *trial {
 // all stands for no origin: nothing is left out.
 const all = -1
 
-// sharpness is how fast the weight of a method falls with its error: at twice the error of the best method it is an eighth.
+// sharpness is the rate at which the weight of a method falls with its error: at twice the error of the best method it is an eighth.
 const sharpness = 3
 
 // weigh gives each method a weight by the mean of the logarithms of its errors at the origins, so that a single unusual day, which every

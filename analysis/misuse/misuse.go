@@ -19,7 +19,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Severity is how urgently a finding needs attention.
+// Severity is the urgency of a finding.
 type Severity string
 
 // Severities in descending order.
@@ -72,7 +72,7 @@ type Workload struct {
 	Running bool
 	// Stuck is a sentence that explains why it can never start or, of pods that run, why one of their containers does not; empty for
 	// other work that runs, ended or will start.
-	// Waited is how long it has waited, in seconds.
+	// Waited is the time that it has waited, in seconds.
 	Stuck  string
 	Waited float64
 
@@ -85,10 +85,10 @@ type Workload struct {
 	// nodes with GPUs whose use is measured.
 	NodeCores *float64
 	GPUNodes  int
-	// IdleGPU is how long it has held memory of a GPU without using the GPU, in seconds, up to Last.
+	// IdleGPU is the time that it has held memory of a GPU without using the GPU, in seconds, up to Last.
 	IdleGPU *float64
 	// Reports is true if all its nodes reported during the run: only then does the absence of samples prove
-	// that there was no process. Empty is how long it has had no process, in seconds, up to Last; nil
+	// that there was no process. Empty is the time that it has had no process, in seconds, up to Last; nil
 	// if it has one, or if that is unknown.
 	Reports bool
 	Empty   *float64

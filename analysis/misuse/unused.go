@@ -201,7 +201,7 @@ func days(p *Period) string {
 	return fmt.Sprintf("in %s", counted(math.Round(p.To.Sub(p.From).Hours()/24), "day"))
 }
 
-// mostNames is how many names of runs a finding lists.
+// mostNames is the number of names of runs that a finding lists.
 const mostNames = 5
 
 // byName lists the names of runs of an owner that did not use most of a resource, those with running ones first, and the first of all.

@@ -65,7 +65,7 @@ type Run struct {
 	JoulesPerCoreHour *float64
 }
 
-// Work is what an owner ran under a name.
+// Work is the work of an owner under a name.
 type Work struct {
 	Owner, Name, Account string
 	Runs                 []Run
@@ -101,7 +101,7 @@ const (
 	nearlyAll = 0.9
 	fewOf     = 0.25
 	cutShare  = 0.1 // of the runs
-	// waitedLong is what counts as having waited, and what a shorter queue has to save.
+	// waitedLong is the least wait that counts, and the least that a shorter queue has to save.
 	waitedLong = 300.0
 	// LeastCoreHours and LeastGPUHours are what has to be freed in a month.
 	LeastCoreHours, LeastGPUHours = 100.0, 5.0
@@ -110,7 +110,7 @@ const (
 	burstDays                     = 3
 )
 
-// Result is what is said of a work.
+// Result is the judgement of a work.
 type Result struct {
 	Rule     string // that holds; empty for none
 	From, To int    // shapes; To is -1 where it stays
@@ -128,7 +128,7 @@ type Result struct {
 	Top                   []string // the runs with most core-hours
 }
 
-// Need is what 95 of 100 core-hours of a work need at most, on one node unless it says otherwise.
+// Need is the need of 95 of 100 core-hours of a work at most, on one node unless stated otherwise.
 type Need struct {
 	Cores, Memory, GPUs, Seconds *float64
 	Nodes                        float64
@@ -185,7 +185,7 @@ func needOf(runs []Run) Need {
 	}
 }
 
-// waitHere is what the runs of the work waited: the median, or nothing where no batch system queues them.
+// waitHere is the wait of the runs of the work: the median, or nothing where no batch system queues them.
 func waitHere(s *Shape, runs []Run) *Wait {
 	if s.Bare {
 		return &Wait{Source: NoQueue, Jobs: len(runs)}

@@ -64,7 +64,7 @@ func (c *Curve) At(share float64) float64 {
 	return c[i] + (x-float64(i))*(c[i+1]-c[i])
 }
 
-// Tier is how reliable a place is; the lowest is the best.
+// Tier is the reliability of a place; the lowest is the best.
 type Tier uint8
 
 // Tiers in descending order of preference.

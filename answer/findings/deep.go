@@ -185,7 +185,7 @@ func gauge(key string) bool {
 	return figure.Of(figure.Runs)[figure.Index(figure.Runs, key)].How.Value != figure.Total
 }
 
-// longest is how far back the last process of an allocation is searched.
+// longest is the time over which the last process of an allocation is searched.
 const longest = 6 * time.Hour
 
 // empty finds allocations that are reported as running but had no process recently.

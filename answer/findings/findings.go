@@ -43,7 +43,7 @@ var ErrUnknown = errors.New("no such finding")
 
 func (k *Keeper) window() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
 
-// back is how long a finding may be gone and still be the same one when it recurs.
+// back is the time that a finding may be gone and still be the same one when it recurs.
 const back = 24 * time.Hour
 
 // Look evaluates the window up to now and stores the findings.

@@ -72,7 +72,7 @@ func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Poli
 	return e.unused(e.held, policies), nil
 }
 
-// heldFor is how long the sums of days are taken for those of now.
+// heldFor is the time that the sums of days are taken for those of now.
 const heldFor = 15 * time.Minute
 
 // Imported finds who held what they did not use in the part of a time in which nobody measured the nodes: what accounting tells of it.
@@ -135,7 +135,7 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 	return h, nil
 }
 
-// power is what machines drew for each of their cores, watts; 0 where that was not measured.
+// power is the power that machines drew for each of their cores, watts; 0 where that was not measured.
 func power(nodes []store.NodeUse) float64 {
 	joules, seconds := 0.0, 0.0
 	for i := range nodes {
@@ -277,7 +277,7 @@ var replaced = map[[2]string]bool{
 	{misuse.OverRequested, "memory"}: true, {misuse.GPUUnused, "gpu"}: true, {misuse.IdleAllocation, "gpu"}: true,
 }
 
-// mostSingles is how many findings about single runs one over days lists.
+// mostSingles is the number of findings about single runs that one over days lists.
 const mostSingles = 10
 
 // absorb makes findings about single runs the evidence of those over days, running ones first and each part by cost, and returns all.

@@ -49,7 +49,7 @@ const (
 	before = 5 * time.Minute
 	// gap is the maximum distance of samples across which a gauge holds and an increase is spread.
 	gap = 10 * time.Minute
-	// silent is how long a node may be silent and still count as up.
+	// silent is the time that a node may be silent and still count as up.
 	silent = 5 * time.Minute
 	// idleGPU is the share of a device below which it counts as idle.
 	idleGPU = 0.002
@@ -129,7 +129,7 @@ func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where
 	return names, nil
 }
 
-// workers is the number of nodes read at once.
+// workers is the number of nodes that read at once.
 const workers = 2
 
 // machines reads the nodes one by one, so that an evaluation holds the data of two

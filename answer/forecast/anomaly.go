@@ -18,7 +18,7 @@ import (
 const (
 	// odd is the minimum score of an event in hourly means for a finding: work on shared machines varies more than that of servers.
 	odd = 1.5
-	// oddFor is how long after its last hour an event is a finding.
+	// oddFor is the time after its last hour in which an event is a finding.
 	oddFor = 24 * time.Hour
 	// together is the longest time between events of two figures of a subject that are one event.
 	together = 3 * time.Hour
@@ -59,7 +59,7 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	return k.odd, nil
 }
 
-// subject is what an anomaly is about.
+// subject is the subject of an anomaly.
 type subject struct{ subject, site, owner, name string }
 
 // happened is an event of one figure.

@@ -24,7 +24,7 @@ type gpuSet struct {
 	models string
 }
 
-// limits are what the machines have at the end of the hours of a forecast.
+// limits are the capacities of the machines at the end of the hours of a forecast.
 type limits struct {
 	at   time.Time
 	gpus map[machine]gpuSet

@@ -51,10 +51,10 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	return c
 }
 
-// spareMemory is what may be idle in the heap, bytes.
+// spareMemory is the memory that may be idle in the heap, bytes.
 const spareMemory = 4 << 20
 
-// connections is how many files are needed beside those of the sensors: for scrapes, senders and queues.
+// connections is the number of files that are needed beside those of the sensors: for scrapes, senders and queues.
 const connections = 96
 
 func runAgent(ctx context.Context, stderr io.Writer, o *options) error {

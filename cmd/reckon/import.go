@@ -171,7 +171,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	return err
 }
 
-// progressEvery is how often an import says how far it is.
+// progressEvery is the interval at which an import reports its progress.
 const progressEvery = 10 * time.Second
 
 // showProgress prints how far the import is now and then, until the function that it returns is called.

@@ -250,7 +250,7 @@ func (p *page) advice(a *client.Advice) {
 	}
 }
 
-// fewDisks is how many disks a line names.
+// fewDisks is the number of disks that a line names.
 const fewDisks = 3
 
 // disksText names the disks that a workload waited for, most first, from a tenth of a second on, and what is

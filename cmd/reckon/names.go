@@ -17,7 +17,7 @@ import (
 // named holds values of filters, by type of name: owner, account, partition, node, site, or id of a workload.
 type named map[string][]string
 
-// longAgo is how far back names are searched: a name that ever occurred is not an error.
+// longAgo is the time over which names are searched: a name that ever occurred is not an error.
 const longAgo = 400 * 24 * time.Hour
 
 // strangeNames returns an error for the first name that the server does not know, with the nearest

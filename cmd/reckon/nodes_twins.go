@@ -7,7 +7,7 @@ import (
 	"reckon/web/client"
 )
 
-// sharedJobs is how many jobs two nodes must share for them to be taken for one.
+// sharedJobs is the number of jobs that two nodes must share for them to be taken for one.
 const sharedJobs = 3
 
 // twins names nodes without an agent that may be another one under a second name: each of their jobs, three at least, was allocated as

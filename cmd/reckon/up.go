@@ -61,7 +61,7 @@ on where it stopped.`,
 	return cmd
 }
 
-// spareMemory is what may be idle in the heap, bytes: half of what a block of ended series takes to write.
+// spareMemory is the memory that may be idle in the heap, bytes: half of what a block of ended series takes to write.
 const spareMemory = 10 << 20
 
 func runUp(ctx context.Context, g *globals, demo bool) error {

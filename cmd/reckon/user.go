@@ -20,7 +20,7 @@ import (
 	"reckon/web/client"
 )
 
-// usersAt is where the users and tokens of a server are stored: in its directory, or in a shared
+// usersAt is the place where the users and tokens of a server are stored: in its directory, or in a shared
 // database.
 type usersAt struct{ *globals }
 

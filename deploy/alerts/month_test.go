@@ -22,7 +22,7 @@ type held struct {
 	planted int // which incident it is of; -1: none
 }
 
-// message is what a receiver gets.
+// message is a message to a receiver.
 type message struct {
 	receiver string
 	at       time.Duration

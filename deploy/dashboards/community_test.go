@@ -34,7 +34,7 @@ import (
 	"reckon/web/promapi"
 )
 
-// gaps are what dashboards of others ask for and reckon does not give, with the reason, as
+// gaps are the series that dashboards of others ask for and reckon lacks, with the reason, as
 // doc/guides/alerts.md tells it. A name ends in * for all that begin so.
 var gaps = map[string]string{
 	"node_processes_*":                     "off in node_exporter unless asked for; reckon counts processes by workload",
@@ -227,7 +227,7 @@ const (
 	instance = "n1:9871"
 )
 
-// agentsScraped is what a Prometheus has of one agent: the recorded machine of sensor/node,
+// agentsScraped is the Prometheus that scrapes one agent: the recorded machine of sensor/node,
 // boards with one of each sensor, and workloads and a GPU through every view. Figures of
 // workloads are made up.
 func agentsScraped(t *testing.T) prometheus {

@@ -180,7 +180,7 @@ func (r *release) build(ctx context.Context, arch, tags, name, dir string) (stri
 	return file, nil
 }
 
-// commands are what is built.
+// commands are the commands to build.
 var commands = []string{"reckon", "reckon-agent"}
 
 // operator is a program of a module of its own, which runs in clusters only: there is an image of it, and no package.

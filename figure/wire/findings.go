@@ -34,7 +34,7 @@ type FindingStep struct {
 	Seconds  float64   `json:"seconds"`  // Contribution to the score.
 }
 
-// FindingSteps is how the score of over-share adds up: the response of GET /api/reckon/v1/findings/ID/steps.
+// FindingSteps explains the score of over-share: the response of GET /api/reckon/v1/findings/ID/steps.
 type FindingSteps struct {
 	Total float64   `json:"total"` // Of all steps: the score in this time, seconds of the whole machine.
 	Unit  string    `json:"unit"`  // Of use, fair share and capacity.

@@ -91,7 +91,7 @@ type GPUShare struct {
 	Profile         string   `json:"profile,omitempty"` // MIG profile or time slices to use.
 }
 
-// FitList is where a job would fit, the best place first: the response of GET /api/reckon/v1/fit.
+// FitList lists the places where a job would fit, the best place first: the response of GET /api/reckon/v1/fit.
 type FitList struct {
 	Places  []Place    `json:"places"`            // The best first.
 	Sharing []GPUShare `json:"sharing,omitempty"` // GPUs that the job could share, the best first, if it needs a part of one.

@@ -90,7 +90,7 @@ type NextFigure struct {
 	Error *float64 `json:"error"`
 }
 
-// ForecastList is what will be needed: the response of GET /api/reckon/v1/forecast.
+// ForecastList is the forecast: the response of GET /api/reckon/v1/forecast.
 type ForecastList struct {
 	// One for each figure and file system; empty where too little was measured, and for batch work.
 	Forecasts     []Forecast   `json:"forecasts"`

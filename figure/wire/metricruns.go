@@ -92,7 +92,7 @@ type MetricRunUpdate struct {
 	Samples []ProbeSample `json:"samples,omitempty"`
 }
 
-// MetricRunKept is what a server has stored of the pod of an update.
+// MetricRunKept is the stored part of an update about a pod.
 type MetricRunKept struct {
 	Samples int64     `json:"samples"`        // Number of the last sample.
 	Offset  int64     `json:"offset"`         // How many of them are of an earlier probe of the pod.

@@ -57,7 +57,7 @@ type Move struct {
 	Text            string   `json:"text,omitempty"`                       // Paragraph for the owner; it names nobody else.
 }
 
-// MoveList is who should move, the most hours freed first: the response of GET /api/reckon/v1/move.
+// MoveList lists the owners who should move, the most hours freed first: the response of GET /api/reckon/v1/move.
 type MoveList struct {
 	Since   time.Time `json:"since"`             // Start of the period.
 	Until   time.Time `json:"until"`             // End of the period.

@@ -11,7 +11,7 @@ import (
 	"reckon/graph/sparql"
 )
 
-// idle is how long the index stays in memory without a query.
+// idle is the time that the index stays in memory without a query.
 const idle = 10 * time.Minute
 
 // mirror is an in-memory copy of the statements by term ids: base as of some change, and delta, with the graphs that

@@ -43,7 +43,7 @@ type Options struct {
 	Links     Links
 	// Forecast reports which kinds of workloads are forecast; nil: none.
 	Forecast func(kind string) bool
-	// Keep is how long ended things stay in the graph; 0 is a week.
+	// Keep is the time that ended things stay in the graph; 0 is a week.
 	Keep  time.Duration
 	Clock func() time.Time
 }
@@ -54,7 +54,7 @@ type Feed struct {
 	// known holds the facts last written of each subgraph, and when it ended.
 	known  map[string]written
 	looked time.Time // up to when the catalogue was read
-	// lookedLate is when rows were last read again for backfill.
+	// lookedLate is the time when rows were last read again for backfill.
 	lookedLate time.Time
 	nodes      time.Time // when the nodes were read
 	// repaired reports that the stored subgraphs were compared with the catalogue.
@@ -70,7 +70,7 @@ type written struct {
 // everyone is the owner of subgraphs of nodes and sites, which everyone may read.
 const everyone = "*"
 
-// nodesEvery is how often nodes are read: their series are many.
+// nodesEvery is the interval at which nodes are read: their series are many.
 const nodesEvery = time.Minute
 
 // overlap is the time range of the catalogue that is read again: rows of ends arrive late.
@@ -254,10 +254,10 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 	return changed, nil
 }
 
-// passed is how long a process group must run before it is described.
+// passed is the time that a process group must run before it is described.
 const passed = time.Minute
 
-// did is what one must have done to be described: one that does next to nothing has nothing to be found.
+// did is the least activity for a description: one that does next to nothing has nothing to be found.
 var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
 // passing reports whether a workload is a process group, which has no name of its own, that was not seen to run

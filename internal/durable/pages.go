@@ -139,7 +139,7 @@ func (n *closedNote) differ(was closedNote) map[int64]bool {
 			}
 		}
 	}
-	if len(pages) == 0 { // it is what lies behind the last whole page
+	if len(pages) == 0 { // it is the data behind the last whole page
 		pages[whole] = true
 	}
 	return pages

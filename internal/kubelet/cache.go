@@ -85,7 +85,7 @@ func (s *Cache) Close() error {
 	return nil
 }
 
-// URL is what is asked for.
+// URL is the address to ask.
 func (s *Cache) URL() string { return s.client.URL() }
 
 // Pod returns the pod with a UID as control groups have it. It answers at once, from memory; nil while the pod is not

@@ -30,7 +30,7 @@ import (
 // DefaultAddress is the kubelet of the machine whose network the agent shares.
 const DefaultAddress = "https://127.0.0.1:10250"
 
-// accountFolder is where Kubernetes puts what a pod needs to speak to the cluster.
+// accountFolder is the place where Kubernetes puts what a pod needs to speak to the cluster.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Bounds of an answer. The API server refuses objects above 1.5 MiB.
@@ -54,7 +54,7 @@ type Config struct {
 	Insecure bool
 	// Node is the name of the node, which a kubelet's certificate may have instead of its address.
 	Node string
-	// Root is where the file tree of the machine is mounted, "/" if empty. A kubelet that signed its own certificate is
+	// Root is the place where the file tree of the machine is mounted, "/" if empty. A kubelet that signed its own certificate is
 	// trusted if that lies in var/lib/kubelet/pki there.
 	Root string
 	// Timeout is for one whole answer, 10 s if 0.
@@ -107,7 +107,7 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
-// URL is what is asked for.
+// URL is the address to ask.
 func (c *Client) URL() string { return c.url }
 
 // Close ends idle connections.

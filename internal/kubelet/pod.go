@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Pod is what is kept of a pod.
+// Pod is the record of a pod.
 type Pod struct {
 	Namespace, Name string
-	// UID is what the control groups of the pod are named by: of a static pod the hash of its file.
+	// UID is the id that names the control groups of the pod: of a static pod the hash of its file.
 	UID string
 	// ReportedUID is the UID that the API server has; of a static pod that of its mirror differs.
 	ReportedUID string
@@ -49,7 +49,7 @@ const (
 	Sandbox   Type = "sandbox"   // holds the namespaces of the pod (pause); in no list of containers
 )
 
-// Container is what is kept of one container of a pod.
+// Container is the record of one container of a pod.
 type Container struct {
 	Name, Image string
 	Type        Type
@@ -59,9 +59,9 @@ type Container struct {
 	Restarts     int
 	Running      bool
 	Waiting      string // reason: CrashLoopBackOff, ImagePullBackOff; empty while it does not wait
-	// Ended is how the container ended, or the one before it while it runs again; nil while none has.
+	// Ended describes the end of the container, or of the one before it while it runs again; nil while none has ended.
 	Ended *End
-	// Before is how the container before it ended, once it has ended itself; nil else.
+	// Before describes the end of the container before it, once it has ended itself; nil else.
 	Before         *End
 	Request, Limit Resources
 	Ports          []Port
@@ -69,7 +69,7 @@ type Container struct {
 	Devices []Device
 }
 
-// End is how a container ended.
+// End describes the end of a container.
 type End struct {
 	ID       string // of the container
 	ExitCode int
@@ -118,14 +118,14 @@ func (p *Pod) Started() bool {
 	return true
 }
 
-// Request is what the pod asks for as a whole, as the scheduler counts: the main containers and sidecars together, or the
+// Request is the request of the pod as a whole, as the scheduler counts: the main containers and sidecars together, or the
 // largest init container with the sidecars that were begun before it, whichever is more
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers).
 func (p *Pod) Request() Resources {
 	return p.whole(func(c *Container) Resources { return c.Request }).or(p.Own.Request).add(p.Overhead)
 }
 
-// Limit is what the pod is limited to as a whole; 0 where a container has no limit.
+// Limit is the limit of the pod as a whole; 0 where a container has no limit.
 func (p *Pod) Limit() Resources {
 	l := p.whole(func(c *Container) Resources { return c.Limit })
 	for i := range p.Containers {

@@ -54,7 +54,7 @@ func (u *unlisted) leave(before, now map[string]*Pod, version uint64) {
 	}
 }
 
-// pod returns a pod that is not listed. after is how many whole answers did not have it; synced that the last one had pods of the API
+// pod returns a pod that is not listed. after is the number of whole answers without it; synced that the last one had pods of the API
 // server, which a kubelet that has just begun lacks.
 func (u *unlisted) pod(uid string, after int, synced bool) *Pod {
 	if g, ok := u.was[uid]; ok {
@@ -123,7 +123,7 @@ func (p *Pod) withContainers(folder string, links *links) *Pod {
 	return &out
 }
 
-// randomSuffix is how many characters the API server appends to the name of a pod (k8s.io/apiserver/pkg/storage/names).
+// randomSuffix is the number of characters that the API server appends to the name of a pod (k8s.io/apiserver/pkg/storage/names).
 const randomSuffix = 5
 
 // inherit takes the owner from a listed pod of the same one: of the same ReplicaSet, Job or other owner, by its name, or of

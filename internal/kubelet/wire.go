@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wirePod is what is read of a v1.Pod
+// wirePod is the part that is read of a v1.Pod
 // (https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/).
 type wirePod struct {
 	Metadata struct {

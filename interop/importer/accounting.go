@@ -181,7 +181,7 @@ func (im *Importer) close(b *book) {
 	*b = (*b)[:0]
 }
 
-// every is how often a total that is spread over time is written: views look back a week.
+// every is the interval at which a total that is spread over time is written: views look back a week.
 const every = 24 * time.Hour
 
 // account writes the series of one job.

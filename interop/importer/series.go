@@ -96,7 +96,8 @@ func makeLabels(name string, lists ...[]string) labels.Labels {
 	return b.Labels()
 }
 
-// beside is how many milliseconds after its start the counters of a job begin if it is older than its first reading: readings have whole
+// beside is the number of milliseconds after its start at which the counters of a job begin if it is older than its first reading: readings
+// have whole
 // seconds, so no other sample has that time.
 const beside = 1
 

@@ -151,5 +151,5 @@ func (n *nodeState) forget(t int64) {
 	}
 }
 
-// keepJob is how long a job may be silent, in seconds.
+// keepJob is the time that a job may be silent, in seconds.
 const keepJob = 7 * 86400

@@ -20,7 +20,7 @@ type task struct {
 	ID         string
 }
 
-// longestTask is how long a task without a reported end counts as running, in seconds.
+// longestTask is the time that a task without a reported end counts as running, in seconds.
 const longestTask = 31 * 86400
 
 func (t *task) at(when int64) bool {

@@ -32,7 +32,7 @@ const (
 	maxLine       = 256 << 10
 )
 
-// AccountFolder is where Kubernetes mounts the credentials of a pod's service account.
+// AccountFolder is the place where Kubernetes mounts the credentials of a pod's service account.
 const AccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Client queries one API server.

@@ -33,7 +33,7 @@ type Job struct {
 	Allocated Allocation
 	// Earlier are its allocations before changes, the first one first.
 	Earlier []Allocation
-	// Suspended is how long it was suspended, in seconds, without the current suspension, which started at SuspendedSince.
+	// Suspended is the time that it was suspended, in seconds, without the current suspension, which started at SuspendedSince.
 	Suspended      float64
 	SuspendedSince time.Time
 

@@ -22,7 +22,7 @@ type Options struct {
 	Timeout time.Duration
 	// Overlap is how far queries of accounting reach back into the previous window.
 	Overlap time.Duration
-	// First is how far back the first query of accounting reaches.
+	// First is the time that the first query of accounting reaches back.
 	First time.Duration
 	// State is the file that stores how far accounting was read; empty for none.
 	State string

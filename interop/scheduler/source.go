@@ -24,7 +24,7 @@ type Source interface {
 	Name() string
 }
 
-// Access is how a controller is reached.
+// Access is the way to a controller.
 type Access struct {
 	URL   string // of its service; empty asks by its commands
 	Token string // file of the token for the service, or empty

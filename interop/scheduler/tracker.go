@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// resendInterval is how often the samples of an unchanged job are sent again, so that its series do not go stale.
+	// resendInterval is the interval at which the samples of an unchanged job are sent again, so that its series do not go stale.
 	resendInterval = 2 * time.Minute
 	// maxSampleAge is the maximum age of the last sample of a run: a sample that is not older is read by the next round of the catalogue,
 	// without a backfill.
 	maxSampleAge = 90 * time.Second
-	// retention is how long a job is kept after its end: longer than any query looks back, so that it is not mistaken for a new one.
+	// retention is the time that a job is kept after its end: longer than any query looks back, so that it is not mistaken for a new one.
 	retention = 3 * time.Hour
 	// minSampleSpacing is the minimum time between two samples of a run. Its last sample is followed by a staleness marker, and a sample
 	// before the start of a run is attributed to that run.
 	minSampleSpacing = time.Millisecond
-	// acctTimeout is how long accounting is queried for a job that left the queue.
+	// acctTimeout is the time that accounting is queried for a job that left the queue.
 	acctTimeout = 24 * time.Hour
 )
 
@@ -53,7 +53,7 @@ type run struct {
 	sent    string    // fingerprint of the last samples
 	sentAt  time.Time // time of the last sample
 	endSent bool
-	// suspendedSince is when the last suspension began that the queue reported, suspendedBefore the time suspended until then, in
+	// suspendedSince is the time when the last suspension began that the queue reported, suspendedBefore the time suspended until then, in
 	// seconds.
 	suspendedSince  time.Time
 	suspendedBefore float64

@@ -18,10 +18,10 @@ import (
 	"reckon/store/tsdb"
 )
 
-// batch is the number of measurements buffered before they are written.
+// batch is the number of measurements that are buffered before they are written.
 const batch = 1_000_000
 
-// ahead is how far in the future a measurement may be, because clocks differ.
+// ahead is the time that a measurement may lie in the future, because clocks differ.
 const ahead = 10 * time.Minute
 
 // Importer imports saved responses of Waggle's data API. Text values are skipped; existing samples are counted as known. It is not safe

@@ -26,7 +26,7 @@ type Mark struct {
 type Runner struct {
 	// Stress runs a load program; its error fails the run, not the experiment.
 	Stress func(ctx context.Context, t Turn) error
-	// Output is where commands write; nil throws it away.
+	// Output is the destination of commands; nil throws it away.
 	Output func(t Turn) (io.WriteCloser, error)
 	// Before is called before each run, with its number from 1 and the number of runs.
 	Before func(t Turn, n, of int)
@@ -82,7 +82,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// patience is how long a command may take to end after SIGTERM.
+// patience is the time that a command may take to end after SIGTERM.
 const patience = 5 * time.Second
 
 // command runs a program in a process group of its own, so that its children end with it.

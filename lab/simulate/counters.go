@@ -5,13 +5,13 @@ import (
 	"reckon/sensor/task/counters"
 )
 
-// clockRate is how many cycles a core executes in a second.
+// clockRate is the number of cycles that a core executes in a second.
 const clockRate = 3e9
 
-// cacheLine is how many bytes a cache miss moves.
+// cacheLine is the number of bytes that a cache miss moves.
 const cacheLine = 64
 
-// counted is what the processors counted for the process of a group that works.
+// counted is the count of the processors for the process of a group that works.
 type counted struct {
 	pid   int32
 	start uint64

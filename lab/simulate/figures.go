@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// gpuMemory is what a device has, bytes.
+// gpuMemory is the memory of a device, bytes.
 const gpuMemory = 80 << 30
 
 // gpu is a device of the machine.

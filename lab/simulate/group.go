@@ -47,7 +47,7 @@ type proc struct {
 	dead  bool    // a zombie
 }
 
-// systemShare is how much of CPU time is the kernel's.
+// systemShare is the kernel's share of CPU time.
 const systemShare = 0.04
 
 const (

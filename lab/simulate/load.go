@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// demand is what a group would use at a moment.
+// demand is the use of a group at a moment, without limits.
 type demand struct {
 	cores             float64
 	most              float64 // cores that it can use of them, 0 for all
@@ -49,7 +49,7 @@ func units(r role) []unit {
 	return append(list, unit{"slurmd", "slurmd", 0, 3, 0.001, 22 << 20, 0})
 }
 
-// load is what the group wants around a moment; seconds is how long the step takes.
+// load is what the group wants around a moment; seconds is the time that the step takes.
 func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 	switch {
 	case g == n.kernel:
@@ -69,7 +69,7 @@ func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 	return d
 }
 
-// jobLoad is what a job wants on one node.
+// jobLoad is the demand of a job on one node.
 func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	j := g.place.job
 	if !g.works {
@@ -115,7 +115,7 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	return d
 }
 
-// phase is where in its life a program is: the phase, the memory at the end of the one
+// phase is the stage of a program in its life: the phase, the memory at the end of the one
 // before it, and how much of it is done.
 func (k *kind) phase(done float64) (p *phase, before, inside float64) {
 	before = 0.05

@@ -56,7 +56,7 @@ func (n *Node) Env(pid int32, keys ...string) (map[string]string, error) {
 	return out, nil
 }
 
-// variable is what slurmstepd sets; empty if nothing.
+// variable is the variable that slurmstepd sets; empty if none.
 func variable(p *place, step, key string) string {
 	j := p.job
 	number := func(v int) string { return strconv.Itoa(v) }

@@ -70,7 +70,7 @@ func (s *Site) Node(i int) *Node {
 // Hostname is the name of the machine.
 func (n *Node) Hostname() string { return n.spec.name }
 
-// Booted is when the machine was started last.
+// Booted is the time when the machine was started last.
 func (n *Node) Booted() time.Time { return n.boot }
 
 // Time is the moment to which the machine was brought.

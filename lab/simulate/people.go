@@ -11,9 +11,9 @@ type User struct {
 	Name, Account string
 	UID           uint32
 
-	// kinds are what this user hands in, the first most often.
+	// kinds are the kinds of jobs of this user, the first most often.
 	kinds []*kind
-	// weight is how much of all work is theirs; a few do most.
+	// weight is the share of all work that is theirs; a few do most.
 	weight float64
 	// nightly says that it is handed in by a program, at any hour.
 	nightly bool

@@ -39,7 +39,7 @@ type PlannedStep struct {
 	Exit    int
 }
 
-// Does is what a planned job does on each of its nodes while it runs.
+// Does is the behaviour of a planned job on each of its nodes while it runs.
 type Does struct {
 	Cores   float64 // in use
 	Wants   float64 // cores that its threads are ready for, where more than it gets
@@ -139,7 +139,7 @@ func (s *Site) plannedSessions(after int) (out []*session) {
 	return out
 }
 
-// load is what a planned session wants.
+// load is the demand of a planned session.
 func (p *PlannedSession) load() demand {
 	return demand{cores: max(p.Wants, p.Cores), most: p.Cores, anon: p.MemoryBytes}
 }
@@ -218,7 +218,7 @@ func (g *group) busy(at time.Time) bool {
 	return (!d.FirstNodeOnly || g.place.first) && (d.Ends == 0 || at.Sub(j.Start) < d.Ends)
 }
 
-// plannedLoad is what a planned job wants on one node.
+// plannedLoad is the demand of a planned job on one node.
 func (g *group) plannedLoad(at time.Time) demand {
 	j := g.place.job
 	d := &j.plan.Does

@@ -11,7 +11,7 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// podsEach is how many replicas a Deployment has.
+// podsEach is the number of replicas of a Deployment.
 const podsEach = 10
 
 // pod is one pod of a Deployment: its control groups, its processes and what the kubelet lists of it. Each roll-out replaces it by
@@ -26,7 +26,7 @@ type pod struct {
 	memory     uint64
 }
 
-// podPrograms are what Deployments run: the program, and what it uses at noon.
+// podPrograms are the programs of Deployments, with their use at noon: the program, and what it uses at noon.
 var podPrograms = []struct {
 	name   string
 	cores  float64
@@ -71,7 +71,7 @@ func (s *Site) takesPods(i int) (place, of int) {
 	return place, of
 }
 
-// rolledOut is when the pod in a place was made for a roll-out: they follow each other evenly, and replace a tenth of a
+// rolledOut is the time when the pod in a place was made for a roll-out: they follow each other evenly, and replace a tenth of a
 // Deployment at a time.
 func (s *Site) rolledOut(slot, roll int) time.Time {
 	if roll == 0 {
@@ -147,7 +147,7 @@ func (n *Node) restartPods() {
 	}
 }
 
-// podLoad is what the container of a pod uses, or its sandbox.
+// podLoad is the use of the container of a pod, or of its sandbox.
 func (g *group) podLoad(at time.Time) demand {
 	if !g.works {
 		return demand{anon: 300 << 10, file: 200 << 10}

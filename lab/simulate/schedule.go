@@ -31,7 +31,7 @@ func (e *ends) Pop() any {
 	return j
 }
 
-// free is what is left of a node.
+// free is the free part of a node.
 type free struct {
 	cores  int
 	memory uint64

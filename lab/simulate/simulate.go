@@ -11,7 +11,7 @@
 //
 // Everything follows from [Config]: the same one gives the same site, and a node that is read
 // at the same moments gives the same readings to the bit. No clock, file or socket is touched;
-// time is what the caller says ([Node.Advance]) and only moves forward.
+// time is the time that the caller passes ([Node.Advance]) and only moves forward.
 //
 // Units are SI base units; times of processes are nanoseconds since boot. A [Site] does not
 // change once it is made and may be read from several goroutines; a Node is used from one.
@@ -28,12 +28,12 @@ type Config struct {
 	Nodes int // machines, those for logins and services included: 20
 	Jobs  int // jobs handed in over the time: 20 a node and day
 	Cores int // processors of a node: 32
-	// GPUNodes is how many of the nodes have GPUs, four each: one in eight. Below zero: none.
+	// GPUNodes is the number of the nodes that have GPUs, four each: one in eight. Below zero: none.
 	GPUNodes int
-	// Users is how many people there are: one for 60 jobs, between 6 and 400.
+	// Users is the number of people: one for 60 jobs, between 6 and 400.
 	Users int
 	Seed  uint64
-	// Pods is how many pods run at a time beside the jobs, ten to a Deployment, spread over the nodes for jobs: 0. Each
+	// Pods is the number of pods that run at a time beside the jobs, ten to a Deployment, spread over the nodes for jobs: 0. Each
 	// Deployment is rolled out anew RollOuts times.
 	Pods, RollOuts int
 	LinkSpeed      float64       // of the network device of a node, bytes per second: its devices report none
@@ -106,7 +106,7 @@ type Site struct {
 	lead  time.Duration // the time before From in which work began already
 }
 
-// role is what a node is for.
+// role is the purpose of a node.
 type role uint8
 
 const (
@@ -116,7 +116,7 @@ const (
 	services
 )
 
-// spec is what a node is like.
+// spec is the equipment of a node.
 type spec struct {
 	name    string
 	role    role
@@ -183,7 +183,7 @@ func (s *Site) build() {
 	}
 }
 
-// End is when no more jobs are handed in.
+// End is the time when no more jobs are handed in.
 func (s *Site) End() time.Time { return s.From.Add(s.For) }
 
 // Names are the names of the nodes.
@@ -208,7 +208,7 @@ func wobble(seed uint64, step int64) float64 {
 	return float64(x>>11)/(1<<52) - 1
 }
 
-// About is what is known of a node without looking at it.
+// About is the description of a node without looking at it.
 type About struct {
 	Partition   string // empty for nodes on which no jobs run
 	Cores, GPUs int

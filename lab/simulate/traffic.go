@@ -9,7 +9,7 @@ import (
 // callBytes is the payload of a call that sends or receives.
 const callBytes = 64 << 10
 
-// traffic is what the process of a group that works sent and received.
+// traffic is the traffic of the process of a group that works.
 type traffic struct {
 	pid          int32
 	start        uint64

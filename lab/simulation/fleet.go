@@ -38,7 +38,7 @@ type Config struct {
 	Version string
 	// Workers is the number of nodes processed concurrently; 0 is one for each processor.
 	Workers int
-	// Installed is when the agents are installed and start to read; the zero value is the
+	// Installed is the time when the agents are installed and start to read; the zero value is the
 	// beginning of the site.
 	Installed time.Time
 	// Slots is the number of slots in an export interval over which the exports of nodes

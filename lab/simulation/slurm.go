@@ -14,7 +14,7 @@ import (
 	"reckon/workload"
 )
 
-// forgets is how long the controller keeps a job after its end (MinJobAge of Slurm).
+// forgets is the time that the controller keeps a job after its end (MinJobAge of Slurm).
 const forgets = 5 * time.Minute
 
 // source is the controller of a site. A [scheduler.Poller] polls it, and the poller's

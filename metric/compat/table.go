@@ -46,7 +46,7 @@ type cell struct {
 	round  uint32 // the last one with a sample
 }
 
-// pace is what the rate of a counter is made from.
+// pace is the base of a counter's rate.
 type pace struct {
 	series *metric.Series
 	last   float64

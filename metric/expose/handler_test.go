@@ -172,7 +172,7 @@ func TestCompressedInPieces(t *testing.T) {
 	}
 }
 
-// manyRows is what gathers a page of many pieces.
+// manyRows gathers a page of many pieces.
 func manyRows() func(b *metric.Batch) error {
 	var all []*metric.Series
 	for i := range 3 * pieceSize / 60 {

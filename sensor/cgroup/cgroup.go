@@ -99,7 +99,7 @@ func New(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// budget is what handles may hold of the files that the process may open: five eighths, since the task table of /proc keeps up to a
+// budget bounds the files that handles may hold open: five eighths, since the task table of /proc keeps up to a
 // quarter, and
 // a store and a server need some too.
 func budget() int {

@@ -19,7 +19,8 @@ const (
 	shared = -2 // exists and is opened at each reading: over the budget, or not read each time
 )
 
-// often is how many readings of all files in a row have them kept open: of a group that uses little CPU time they are read once in
+// often is the number of readings of all files in a row after which they are kept open: of a group that uses little CPU time they are read
+// once in
 // [littleFor], and the kernel keeps a page of memory for each open file.
 const often = 3
 

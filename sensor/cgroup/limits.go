@@ -10,7 +10,7 @@ import (
 	"reckon/sensor"
 )
 
-// maxLimited is how many devices with a limit a group may have; more are not read.
+// maxLimited is the number of devices with a limit that a group may have; more are not read.
 const maxLimited = 16
 
 // withLimits adds the files of limits on block devices to the sources of both versions.

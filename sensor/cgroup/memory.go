@@ -14,7 +14,7 @@ import (
 	"reckon/sensor"
 )
 
-// kernelMemory is what memory.stat of version 2 says of the kernel's memory.
+// kernelMemory is the kernel's memory in memory.stat of version 2.
 //
 // "kernel" (since 5.18) holds all of it but socket buffers: stacks, page tables, per-CPU
 // memory, vmalloc, zswap and slab of both kinds. Before, the pieces are added up.

@@ -11,7 +11,7 @@ import (
 // everyRare is each how many readings files are read that change rarely, or of which the kernel adds up the content at each reading.
 const everyRare = 15
 
-// nodesOf is how many NUMA nodes the machine has by their highest number, 0 if that is not known.
+// nodesOf is the number of NUMA nodes of the machine by their highest number, 0 if that is not known.
 func nodesOf(root string) int {
 	list := sysfs.Numbers(sysfs.Word(root, "sys/devices/system/node/online"))
 	if len(list) == 0 {

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// maxSources is how many file systems have series of their own.
+	// maxSources is the number of file systems that have series of their own.
 	maxSources = 64
 	// maxMounts bounds what is remembered of mounts.
 	maxMounts = 20_000
-	// pause is how many times its own length a pass waits before the next.
+	// pause is the wait of a pass in multiples of its own length, before the next.
 	pause = 500
 	// other is the source that stands for those beyond maxSources.
 	other = "other"
@@ -105,7 +105,7 @@ type Sensor struct {
 // name names a file system.
 type name struct{ kind, source string }
 
-// mount is what is remembered of one mount.
+// mount is the record of one mount.
 type mount struct {
 	last  [figures]uint64
 	to    *source

@@ -88,7 +88,7 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// served is what the server has counted: requests, octets, and the parts of requests that are of interest (fs/nfsd/stats.c, include/linux/nfs4.h).
+// served are the counts of the server: requests, octets, and the parts of requests that are of interest (fs/nfsd/stats.c, include/linux/nfs4.h).
 func served(t *testing.T) map[string]float64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/net/rpc/nfsd")

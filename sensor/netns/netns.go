@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Device is what passed one device of a namespace.
+// Device is the traffic of one device of a namespace.
 type Device struct {
 	Name              string
 	Receive, Transmit Counters
@@ -27,7 +27,7 @@ type Device struct {
 // Counters are totals of one direction.
 type Counters struct{ Bytes, Packets, Errors, Dropped uint64 }
 
-// maxDevices is how many devices of a namespace are kept apart; the others are one, of the name [Others].
+// maxDevices is the number of devices of a namespace that are kept apart; the others are one, of the name [Others].
 const maxDevices = 16
 
 // Others is the name of the devices above the first few.

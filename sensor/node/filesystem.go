@@ -55,7 +55,7 @@ var fsDescs = []*metric.Desc{
 	gauge("node_filesystem_files_free", "Filesystem total free file nodes.", metric.None, fsLabels...),
 }
 
-// mountsLeft is what has no series.
+// mountsLeft are the mounts without series.
 var mountsLeft = gauge("reckon_node_filesystems_left_out",
 	"File systems that are mounted and have no series, since there are more than 256 of root "+
 		"or 16 of a user. Those that are nearly full have series all the same. Absent when there are none.", metric.None)
@@ -277,7 +277,7 @@ func (f *Filesystem) replace(list []*mount) {
 	f.mounts = kept
 }
 
-// key is what makes two lines of the list one mount.
+// key identifies one mount among lines of the list.
 func (m *mount) key() [3]string { return [3]string{m.device, m.point, m.fstype} }
 
 // worker queries one distant file system. It may stay blocked in the kernel for ever.

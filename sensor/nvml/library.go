@@ -5,7 +5,7 @@ import "strconv"
 // handle is the library's handle of a device.
 type handle uintptr
 
-// code is what a function of the library returns (nvmlReturn_t).
+// code is the result of a function of the library (nvmlReturn_t).
 type code uint32
 
 // The codes that are handled here.

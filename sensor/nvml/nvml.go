@@ -35,17 +35,17 @@ import (
 // Name is the file name of the driver's library.
 const Name = "libnvidia-ml.so.1"
 
-// patience is how long a reading waits for the driver where nobody started it before. A pass over eight devices takes a
+// patience is the time that a reading waits for the driver where nobody started it before. A pass over eight devices takes a
 // few milliseconds.
 const patience = 250 * time.Millisecond
 
-// moment is how long it waits for one that was started at the beginning of the tick: the pass over processes is not to be late.
+// moment is the time that it waits for one that was started at the beginning of the tick: the pass over processes is not to be late.
 const moment = time.Millisecond / 2
 
-// silence is how long the driver may take for one call before the sensor counts as down.
+// silence is the time that the driver may take for one call before the sensor counts as down.
 const silence = time.Minute
 
-// fresh is how long a reading is reused within the tick in which it was taken.
+// fresh is the time that a reading is reused within the tick in which it was taken.
 const fresh = 200 * time.Millisecond
 
 // Sensor reads the devices of one machine. One goroutine calls the driver, with one request at a time: a call into C can not be

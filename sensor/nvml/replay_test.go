@@ -191,7 +191,7 @@ func (r *replay) sum(prefix, suffix string) (v float64) {
 	return v
 }
 
-// gpmOver is what GPM counted as busy over the life of a process, seconds.
+// gpmOver is the busy time by GPM over the life of a process, seconds.
 func (tr *trace) gpmOver(from, to float64) (busy float64) {
 	for _, l := range tr.lines {
 		if l.T > from && l.T <= to {

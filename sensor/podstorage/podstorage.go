@@ -23,7 +23,7 @@ import (
 const (
 	// interval is between two rounds, at least.
 	interval = time.Minute
-	// pause is how many times the processor time of a round the next one waits.
+	// pause is the wait before the next round, in multiples of the processor time of one.
 	pause = 2000
 	// maxFiles bounds a walk: a folder with more is not measured.
 	maxFiles = 50_000
@@ -46,7 +46,7 @@ type Container struct {
 	ID   string // that its runtime gave it, "" if unknown
 }
 
-// Amount is what was measured of a pod, in bytes.
+// Amount is a measurement of a pod, in bytes.
 type Amount struct {
 	Kind Kind
 	// Name is that of the volume's folder (of a claim the PersistentVolume's) or of the container.
@@ -84,7 +84,7 @@ type Reader struct {
 	done   chan struct{}
 }
 
-// result is what a round found of a pod.
+// result is the finding of a round about a pod.
 type result struct {
 	list []Amount
 	at   time.Time

@@ -257,7 +257,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// blocks is what a file takes on disk, in bytes.
+// blocks is the size of a file on disk, in bytes.
 func blocks(t *testing.T, name string) uint64 {
 	t.Helper()
 	var st unix.Stat_t

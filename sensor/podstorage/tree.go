@@ -11,7 +11,7 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// tree is where the things of pods lie on a machine.
+// tree is the place where the things of pods lie on a machine.
 type tree struct {
 	root, folder string
 }
@@ -151,7 +151,7 @@ func (t *tree) layers(p *Pod, known *layers) (list []target) {
 	return list
 }
 
-// upperDir is where the root of a container keeps what was written, empty where it is no overlay or is read-only.
+// upperDir is the place where the root of a container keeps what was written, empty where it is no overlay or is read-only.
 func upperDir(mountinfo []byte) string {
 	for line := range bytes.Lines(mountinfo) {
 		if !bytes.Contains(line, []byte(" / ")) {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a round waits for a file system to answer.
+// patience is the time that a round waits for a file system to answer.
 const patience = 500 * time.Millisecond
 
 // space is that of a file system, in bytes.
@@ -57,7 +57,7 @@ func statfs(path string) (space, error) {
 	return space{(s.Blocks - s.Bfree) * size, s.Blocks * size}, nil
 }
 
-// maxDepth is how many folders within each other are followed.
+// maxDepth is the number of folders within each other that are followed.
 const maxDepth = 200
 
 var (

@@ -221,7 +221,7 @@ func (c *perfCounter) Count() (uint64, error) {
 // Close implements counter.
 func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 
-// firstCount is how long the first count may take. Processors count each millisecond, platforms more slowly.
+// firstCount is the time that the first count may take. Processors count each millisecond, platforms more slowly.
 const firstCount = 100 * time.Millisecond
 
 // counts reports whether any of the events, which begin at zero, counts. A virtual machine may have the events of its

@@ -43,14 +43,14 @@ type Sensor struct {
 	scanned bool // since the last Read
 }
 
-// total is what moved in one domain.
+// total is the traffic of one domain.
 type total struct {
 	before, pending [2]uint64 // the sum at the last reading, and what groups had counted that were removed since: all, local
 	known           [2]bool
 	bytes           [2]uint64 // since the sensor was opened
 }
 
-// socket is what is exported of one.
+// socket is the export of one.
 type socket struct {
 	name          string
 	local, remote *metric.Series

@@ -11,7 +11,7 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// maxTasks is how many bytes of a list of threads are read.
+// maxTasks is the number of bytes of a list of threads that are read.
 const maxTasks = 1 << 20
 
 // value is one counter; absent where the kernel writes a word ("Unavailable", "Error", "Unassigned").
@@ -20,7 +20,7 @@ type value struct {
 	ok bool
 }
 
-// reading is what a group counted in one domain, since it was made.
+// reading is the count of a group in one domain, since it was made.
 type reading struct{ total, local, cache value }
 
 // group is a control group (CTRL_MON) or a monitoring group (MON) of resctrl.

@@ -15,7 +15,7 @@ const PIDNamespace = "pid-namespace"
 // OtherUsers is the name of the [Note] about processes of other users that /proc does not show.
 const OtherUsers = "other-users"
 
-// remedy is how a container is run in the pid namespace of the machine.
+// remedy describes the way to run a container in the pid namespace of the machine.
 const remedy = "run in that of the machine: hostPID: true in Kubernetes, --pid=host in Docker and Podman"
 
 // firstPIDNamespace is the inode of the namespace that the machine booted with

@@ -13,7 +13,7 @@ import (
 	"reckon/sensor"
 )
 
-// inside is what a test program says that runs in a pid namespace of its own.
+// inside is the output of a test program that runs in a pid namespace of its own.
 const inside = "RECKON_TEST_INSIDE"
 
 // TestNamespaces opens the task table in containers of several kinds.
@@ -65,7 +65,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestOpenInside is what TestNamespaces starts.
+// TestOpenInside is started by TestNamespaces.
 func TestOpenInside(t *testing.T) {
 	source := os.Getenv(inside)
 	if source == "" {

@@ -82,7 +82,7 @@ func unified(t *testing.T) (point, own string) {
 	return point, own
 }
 
-// TestSiblingInside is what TestPathsInContainer starts.
+// TestSiblingInside is started by TestPathsInContainer.
 func TestSiblingInside(t *testing.T) {
 	want := os.Getenv(inside)
 	if !strings.HasPrefix(want, "/") {

@@ -138,7 +138,7 @@ func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 // SeesOpens reports whether the kernel tells who opens GPUs.
 func (s *Source) SeesOpens() bool { return s.bpf != nil && s.bpf.Opens() }
 
-// Missed is how many ends of processes the programs in the kernel missed; 0 without such programs.
+// Missed is the number of ends of processes that the programs in the kernel missed; 0 without such programs.
 func (s *Source) Missed() uint64 {
 	if s.bpf == nil {
 		return 0

@@ -36,7 +36,7 @@ const (
 
 // Options says what to read and how.
 type Options struct {
-	// Root is where the file tree of the machine is mounted, "" for "/". The kernel can be
+	// Root is the place where the file tree of the machine is mounted, "" for "/". The kernel can be
 	// asked only if it is the tree of the machine that we run on.
 	Root string
 	// Source is Auto (or empty), EBPF or Procfs.

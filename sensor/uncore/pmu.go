@@ -8,7 +8,7 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// count is what to open for one direction of one unit on one processor.
+// count lists the events to open for one direction of one unit on one processor.
 type count struct {
 	unit   string // the folder of the unit
 	kind   uint32 // type of perf_event_attr
@@ -36,7 +36,7 @@ var controllers = []struct {
 	{prefix: "ali_drw", read: []string{"hif_rd"}, write: []string{"hif_wr+hif_rmw"}},
 }
 
-// burst is what a command to memory moves where the unit does not say, bytes.
+// burst is the amount that a command to memory moves where the unit does not state it, bytes.
 const burst = 64
 
 // units is the folder of the kernel's performance monitoring units.

@@ -131,7 +131,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return errors.Join(errs...)
 }
 
-// since is what was counted since the last reading, in proportion where the event had the counter for a part of the time. Where
+// since is the count since the last reading, in proportion where the event had the counter for a part of the time. Where
 // it never had it the next reading decides.
 func (e *event) since(now [3]uint64) float64 {
 	count, enabled, running := now[0]-e.last[0], now[1]-e.last[1], now[2]-e.last[2]

@@ -36,7 +36,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Options are what the service is made of. Engine, Parser, Queryable and Appendable are
+// Options are the parts of the service. Engine, Parser, Queryable and Appendable are
 // needed.
 type Options struct {
 	Engine     promql.QueryEngine
@@ -60,7 +60,7 @@ type Options struct {
 
 	// External is the address under which people reach this server, for links.
 	External string
-	// Interval is how often rules are evaluated that do not say so; 0 is 30 s.
+	// Interval is the interval of rules without one of their own; 0 is 30 s.
 	Interval time.Duration
 	// Resend is how often an alert that lasts is told to the Alertmanager, which takes it
 	// for ended when it hears nothing for four times as long; 0 is a minute.
@@ -70,7 +70,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Shared is what a leader among several servers gives to the one that follows it.
+// Shared is the state that a leader among several servers gives to the one that follows it.
 type Shared interface {
 	// Put keeps a file of [Options.Dir] under its name.
 	Put(name string, body []byte) error
@@ -78,7 +78,7 @@ type Shared interface {
 	Leads() bool
 }
 
-// sink is what takes alerts: Alertmanagers elsewhere or the one in this process.
+// sink takes alerts: Alertmanagers elsewhere or the one in this process.
 type sink interface {
 	put(...*notifier.Alert)
 	run(context.Context)

@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// grace is how long a stop waits for receivers to answer to what was sent to them.
+// grace is the time that a stop waits for receivers to answer to what was sent to them.
 const grace = 10 * time.Second
 
 // drainStage is the last stage before receivers. Alertmanager's dispatcher does not wait for

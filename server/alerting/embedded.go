@@ -36,7 +36,7 @@ import (
 // keep is for how long it is known what was reported: longer than any finding lasts.
 const keep = 400 * 24 * time.Hour
 
-// Prefix is where the API of the embedded Alertmanager is served.
+// Prefix is the place where the API of the embedded Alertmanager is served.
 const Prefix = "/alertmanager"
 
 // embedded is an Alertmanager in this process: routes, grouping, inhibition, silences and

@@ -2,7 +2,7 @@ package alerting
 
 import "time"
 
-// Group is how a group of rules fares.
+// Group is the state of a group of rules.
 type Group struct {
 	Name string
 	Last time.Time     // evaluation; zero before the first

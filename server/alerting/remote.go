@@ -126,7 +126,7 @@ func (r *remote) find(ctx context.Context, base *url.URL, id string) ([]string, 
 	return out, nil
 }
 
-// peerAlert is what we read of an alert of another Alertmanager.
+// peerAlert is the part that we read of an alert of another Alertmanager.
 type peerAlert struct {
 	Receivers []struct{ Name string }
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// long is how long a test waits for what must come: only what hangs takes that long.
+// long is the time that a test waits for what must come: only what hangs takes that long.
 const long = 2 * time.Minute
 
 // until asks again until it is so.

@@ -21,7 +21,7 @@ import (
 
 type labelPair = labels.Label
 
-// memory is what outlives a kill beside Alertmanager's own files: which alerts fire, what
+// memory outlives a kill beside Alertmanager's own files: which alerts fire, what
 // was told to whom, what is on its way, and how tests fared (which does not outlive it).
 type memory struct {
 	files

@@ -49,7 +49,7 @@ type Manifest struct {
 	Bytes int64 `json:"-"`
 }
 
-// ErrDamaged is what errors.Is finds when an archive is not what was written.
+// ErrDamaged matches, by errors.Is, an archive that differs from what was written.
 var ErrDamaged = errors.New("the backup is damaged")
 
 // Write packs the files below dir, which nobody changes meanwhile.

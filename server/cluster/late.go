@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// again is how often an hour that gets late samples is noted anew.
+	// again is the interval at which an hour that gets late samples is noted anew.
 	again = 30 * time.Second
-	// settled is how long after it was noted an hour may be taken for made again: every write
+	// settled is the time after it was noted in which an hour may be taken for made again: every write
 	// that began under the note has ended then (timeout of a store: 30 s).
 	settled = 2 * time.Minute
 	// noteTimeout bounds how long a writer waits for the database.

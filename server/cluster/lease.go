@@ -15,15 +15,15 @@ const (
 	leaseFor = 8 * time.Second
 	// margin is by how much earlier the leader itself stops.
 	margin = 1500 * time.Millisecond
-	// beat is how often the lease is renewed or looked at.
+	// beat is the interval at which the lease is renewed or looked at.
 	beat = 2 * time.Second
-	// patience is how long one look may take.
+	// patience is the time that one look may take.
 	patience = 4 * time.Second
 	// forgotten is after how long a member that is not heard of is no longer listed.
 	forgotten = time.Hour
 )
 
-// ErrNotLeading is what a write ends with whose server does not lead, or not any more.
+// ErrNotLeading is the error of a write by a server that does not lead, or not any more.
 var ErrNotLeading = errors.New("another server leads: what this one was about to write is left to it")
 
 // Options say who a member is.

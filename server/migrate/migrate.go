@@ -45,7 +45,7 @@ type Target interface {
 	String() string
 }
 
-// invisible is how long what was written may stay unseen where Flush cannot help.
+// invisible is the time that what was written may stay unseen where Flush cannot help.
 const invisible = 15 * time.Second
 
 // Options say what is copied.
@@ -204,7 +204,7 @@ func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, beg
 	return nil
 }
 
-// series is what one store has of a series in a window.
+// series is the content of a series of one store in a window.
 type series struct {
 	labels  labels.Labels
 	samples []sample
@@ -319,12 +319,12 @@ func compare(have, there map[uint64]*series) (missing, differ int64, first strin
 const (
 	// digits are those that a store of decimal numbers keeps, relative to a value.
 	digits = 1e-11
-	// leastDust is what is left of sums of numbers that are no power of two: less is no amount
+	// leastDust is the remainder of sums of numbers that are no power of two: less is no amount
 	// of anything that is measured.
 	leastDust = 1e-12
 )
 
-// dust is what a store of decimal numbers loses of a series: it keeps one exponent for many
+// dust is the loss of a store of decimal numbers in a series: it keeps one exponent for many
 // samples, so that a small value beside large ones becomes 0.
 func (s *series) dust() float64 {
 	most := 0.0

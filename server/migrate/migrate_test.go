@@ -152,7 +152,7 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// exported is what VictoriaMetrics holds in raw: it would keep what came twice.
+// exported is the content of VictoriaMetrics in raw form: it would keep what came twice.
 func exported(t *testing.T, addr string, o *Options) map[string][]storetest.Point {
 	t.Helper()
 	resp, err := http.Get("http://" + addr + "/api/v1/export?match[]=" + url.QueryEscape(gauge.Name))

@@ -92,7 +92,7 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 	return lost, remove(old)
 }
 
-// scanAtOpen is how many bytes of blocks are read at opening, to detect damage.
+// scanAtOpen is the number of bytes of blocks that are read at opening, to detect damage.
 const scanAtOpen = 1 << 30
 
 // checked opens a block if it is unchanged since it was written; with all it reads the whole block.

@@ -62,7 +62,7 @@ type Options struct {
 	// Stuck returns the number of queries that compute on though nobody waits for them, nil is none: no pass is made meanwhile, since
 	// it waits for the readers of what it replaces.
 	Stuck func() int
-	// Retention is how long hours are kept; 0 is for ever.
+	// Retention is the time that hours are kept; 0 is for ever.
 	Retention time.Duration
 	// MaxBytes limits their size on disk: the oldest are removed first. 0 is no limit.
 	MaxBytes int64

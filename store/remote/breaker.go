@@ -96,7 +96,7 @@ func (b *breaker) down() *awayError {
 	return &awayError{b.why, b.since}
 }
 
-// patience is how long the other side may be silent before its health is checked, and how
+// patience is the time that the other side may be silent before its health is checked, and how
 // long the health check may take.
 const patience = 5 * time.Second
 

@@ -14,7 +14,7 @@ type known struct {
 	sweep time.Time
 }
 
-// forgetAfter is how long a series without samples is remembered.
+// forgetAfter is the time that a series without samples is remembered.
 const forgetAfter = 2 * time.Hour
 
 func (k *known) wrote(hash uint64, t int64) {

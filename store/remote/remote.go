@@ -57,7 +57,7 @@ type Options struct {
 	QueueBytes int64
 	// Sent is called when a request of the queue was accepted; may be nil.
 	Sent func()
-	// History is how far back the other side may hold samples, 90 days by default.
+	// History is the time over which the other side may hold samples, 90 days by default.
 	History time.Duration
 	// Dirty records the hours with late samples; nil is for tools that derive nothing. Shared
 	// replaces it if other servers write to the same store.

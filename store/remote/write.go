@@ -30,7 +30,7 @@ const (
 	tries = 1024
 	// zeroTries is the same limit for the initial zeros of counters.
 	zeroTries = 64
-	// longAgo is how long after its start a counter still gets its zero.
+	// longAgo is the time after its start in which a counter still gets its zero.
 	longAgo = time.Hour
 	// reasons is the number of refusals that are named.
 	reasons = 5

@@ -150,7 +150,7 @@ func printChurn(perSecond float64) error {
 	return c.store.Close()
 }
 
-// writtenBytes is what this process gave to write(2).
+// writtenBytes is the amount that this process gave to write(2).
 func writtenBytes() int64 {
 	raw, err := os.ReadFile("/proc/self/io")
 	if err != nil {

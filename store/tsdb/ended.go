@@ -30,7 +30,8 @@ const (
 	// manyEnded is the number from which on memory asks for a block at once, about 16 MB of them; where more series are alive it is a
 	// quarter of these.
 	manyEnded = 8192
-	// apartEnded is how many small blocks of the present time stay apart, each one or two megabytes; of more, the oldest joinEnded are
+	// apartEnded is the number of small blocks of the present time that stay apart, each one or two megabytes; of more, the oldest
+	// joinEnded are
 	// joined to one.
 	apartEnded = 48
 	joinEnded  = 12

@@ -37,7 +37,7 @@ const HistoryRange = 9 * blockRange
 
 const historyRange = int64(HistoryRange / time.Millisecond)
 
-// chunkSamples is how many samples a chunk holds, as in the database's own blocks.
+// chunkSamples is the number of samples that a chunk holds, as in the database's own blocks.
 const chunkSamples = 120
 
 // History collects samples that are older than the store takes by Append, for [Store.ImportBlocks]. It holds them packed, about two bytes

@@ -27,7 +27,7 @@ type manifest struct {
 	written map[ulid.ULID]blockEntry // to the file
 }
 
-// blockEntry is what is known of a block. Times are milliseconds; To is not in it.
+// blockEntry describes a block. Times are milliseconds; To is not in it.
 type blockEntry struct {
 	From    int64       `json:"from"`
 	To      int64       `json:"to"`

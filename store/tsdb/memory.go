@@ -36,7 +36,7 @@ func newMemoryQuerier(head *promtsdb.RangeHead, mint, maxt int64) (storage.Queri
 	return &memoryQuerier{q, opened}, nil
 }
 
-// openedHead is what is in memory, with the readers that a querier opened last, and closes.
+// openedHead is the part in memory, with the readers that a querier opened last, and closes.
 type openedHead struct {
 	*promtsdb.RangeHead
 	index      promtsdb.IndexReader

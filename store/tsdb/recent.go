@@ -115,7 +115,7 @@ type newer struct {
 	read *readBefore
 }
 
-// readBefore is what somebody has read: all samples up to a time that were there at a mark.
+// readBefore is the part that was read already: all samples up to a time that were there at a mark.
 type readBefore struct {
 	mark  uint64
 	until int64

@@ -21,10 +21,10 @@ import (
 	"reckon/store"
 )
 
-// corruptDir is where unreadable things are kept for a person to look at.
+// corruptDir is the place where unreadable things are kept for a person to look at.
 const corruptDir = "corrupt"
 
-// scanAtOpen is how many bytes of blocks are checked before the store opens; the janitor checks the rest.
+// scanAtOpen is the number of bytes of blocks that are checked before the store opens; the janitor checks the rest.
 const scanAtOpen = 64 << 20
 
 // notedLogsFile says what the logs are while the store is closed, and were at least while it is open: so a segment that is missing or cut
@@ -417,7 +417,7 @@ func (s *Store) blocksEnd() (t time.Time, ok bool) {
 	return t, ok
 }
 
-// freeBytes is what a user without privilege may still write.
+// freeBytes is the room that a user without privilege may still write.
 func freeBytes(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -18,11 +18,11 @@ type Status struct {
 	Appended, Refused uint64
 	// Blocks is the number of blocks on disk.
 	Blocks int
-	// Bytes is what the directory takes on disk, log and blocks together.
+	// Bytes is the size of the directory on disk, log and blocks together.
 	Bytes int64
 	// Oldest and Newest are the times of the first and last sample; zero when empty.
 	Oldest, Newest time.Time
-	// Replay is how long opening took, which is reading the write-ahead log.
+	// Replay is the time that opening took, which is reading the write-ahead log.
 	Replay time.Duration
 	// Torn says that the store waits for its repair after a failed write.
 	Torn bool
@@ -102,7 +102,7 @@ func extent(db *promtsdb.DB) (oldest, newest int64) {
 	return oldest, newest
 }
 
-// LogBytes is what the write-ahead logs take on disk.
+// LogBytes is the size of the write-ahead logs on disk.
 func (s *Store) LogBytes() (n int64) {
 	for _, name := range []string{"wal", "wbl"} {
 		if bytes, err := dirBytes(filepath.Join(s.opts.Dir, name)); err == nil {
@@ -112,7 +112,7 @@ func (s *Store) LogBytes() (n int64) {
 	return n
 }
 
-// LiveSeries is how many series are in memory, those that ended and wait to leave it included.
+// LiveSeries is the number of series that are in memory, those that ended and wait to leave it included.
 func (s *Store) LiveSeries() int {
 	if h := s.head.Load(); h != nil {
 		return int(h.NumSeries())

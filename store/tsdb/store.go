@@ -51,7 +51,7 @@ type Options struct {
 	// Reserve is the free space on the disk, in bytes, below which samples are refused before the write-ahead log is torn; 0 is 32 MiB,
 	// below 0 nothing.
 	Reserve int64
-	// Series is how many live series are expected; 0 is a few thousand. It sizes tables only and bounds nothing.
+	// Series is the number of live series that are expected; 0 is a few thousand. It sizes tables only and bounds nothing.
 	Series int
 	// Stuck returns the number of queries that compute on though nobody waits for them; nil is none. Nothing that they may read leaves
 	// memory or the disk meanwhile.
@@ -197,7 +197,7 @@ func (s *Store) reportKill() {
 	}
 }
 
-// maxExemplars is how many exemplars are kept in memory, about 100 bytes each; the oldest give way to new ones.
+// maxExemplars is the number of exemplars that are kept in memory, about 100 bytes each; the oldest give way to new ones.
 const maxExemplars = 20_000
 
 func (s *Store) dbOptions() *promtsdb.Options {
@@ -230,7 +230,7 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	return o
 }
 
-// closeWait is how long Close waits for appends and queries under way: with the rest of a stop of the server it is less than 20 s.
+// closeWait is the time that Close waits for appends and queries under way: with the rest of a stop of the server it is less than 20 s.
 const closeWait = 8 * time.Second
 
 // Close waits for appends and queries under way, for 8 s at most, and closes the store. What is under way still reads what is mapped into

@@ -14,7 +14,7 @@ import (
 	"reckon/store/storetest"
 )
 
-// residentFiles is how many KiB of the mapped files below a directory are resident.
+// residentFiles is the number of KiB of the mapped files below a directory that are resident.
 func residentFiles(t *testing.T, dir string) (kib int) {
 	t.Helper()
 	f, err := os.Open("/proc/self/smaps")

@@ -87,7 +87,8 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	return set
 }
 
-// mostHeld is how many series of blocks are held to be merged, about 400 bytes each, beside so many in memory; more are sorted, which
+// mostHeld is the number of series of blocks that are held to be merged, about 400 bytes each, beside so many in memory; more are sorted,
+// which
 // reads them one by one. A store that is small but for series that ended stays small.
 func mostHeld(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
 

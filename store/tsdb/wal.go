@@ -41,7 +41,7 @@ type badRecord struct {
 	empty bool // it is the space between the last record of a page and its end
 }
 
-// notedLogs is what the logs were when the store was closed, or at least were while it was open. Nil: nothing was noted.
+// notedLogs are the sizes of the logs when the store was closed, or at least while it was open. Nil: nothing was noted.
 type notedLogs struct {
 	Newest    int64            `json:"newest"`              // time of the newest sample, milliseconds
 	OldestOOO int64            `json:"oldestOOO,omitempty"` // of the oldest one out of order that is in no block; 0: not known

@@ -54,7 +54,7 @@ func (b *builder) do(words ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// config is what an image says of itself.
+// config is the statement of an image about itself.
 func (b *builder) config(image string) (c struct {
 	OCIv1 struct {
 		Architecture string

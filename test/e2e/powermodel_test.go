@@ -154,7 +154,7 @@ func playMachine(t *testing.T, cc string) *playedMachine {
 	return m
 }
 
-// ran is how long kernels ran on the GPU, seconds.
+// ran is the time that kernels ran on the GPU, seconds.
 func (m *playedMachine) ran(t *testing.T) float64 {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(m.dir, "gpu"))
@@ -309,7 +309,7 @@ func (m *playedMachine) meter(t *testing.T, dir string) {
 	t.Cleanup(func() { close(stop); <-done })
 }
 
-// busy is how long kernels have run on the played GPU, in nanoseconds.
+// busy is the time that kernels have run on the played GPU, in nanoseconds.
 func (m *playedMachine) busy(t *testing.T) uint64 {
 	b := make([]byte, 8)
 	f, err := os.Open(filepath.Join(m.dir, "gpu"))

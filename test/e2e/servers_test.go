@@ -41,7 +41,7 @@ type servers struct {
 	dbHost string
 }
 
-// seriesStore is where series are: the addresses of its processes, which members reach in turn, and how its URL is written.
+// seriesStore is the place where series are: the addresses of its processes, which members reach in turn, and how its URL is written.
 type seriesStore struct {
 	processes      []string
 	prefix, suffix string

@@ -42,7 +42,7 @@ func (k *jobKind) array() bool {
 	return slices.ContainsFunc(k.options, func(o string) bool { return strings.HasPrefix(o, "--array") })
 }
 
-// kindResult is what one job came to.
+// kindResult is the result of one job.
 type kindResult struct {
 	kind        *jobKind
 	raw         string
@@ -256,7 +256,7 @@ func (c *cluster) missing(u *up, results []*kindResult) {
 	})
 }
 
-// accountedJob is what sacct says of all runs of a job.
+// accountedJob is sacct's account of all runs of a job.
 type accountedJob struct {
 	id, owner   string
 	coreSeconds float64

@@ -284,7 +284,7 @@ func TestMoveHouse(t *testing.T) {
 	})
 }
 
-// total is how many workloads there are.
+// total is the number of workloads.
 func (u *up) total() int {
 	var list client.WorkloadList
 	if err := get(u.url("/api/reckon/v1/workloads?limit=1"), &list); err != nil {

@@ -180,7 +180,7 @@ func imports(t *testing.T, dir string) (list [][]string) {
 	return list
 }
 
-// imported is what an import says of itself.
+// imported is the report of an import about itself.
 type imported struct {
 	Records, Taken, Known, Samples int
 	Resumed                        bool

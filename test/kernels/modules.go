@@ -17,7 +17,7 @@ import (
 // use for it. What they need themselves they name.
 var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd"}
 
-// moduleFolders are where the package of a kernel has them.
+// moduleFolders are the places where the package of a kernel has them.
 func moduleFolders() []string {
 	return []string{"./lib/modules/*/kernel/fs/*", "./lib/modules/*/kernel/lib/*", "./lib/modules/*/kernel/crypto/crc*",
 		"./lib/modules/*/kernel/drivers/block/loop*",

@@ -15,7 +15,7 @@ type result struct {
 	mark      string // how exact the agent says it is
 }
 
-// report is what one machine said.
+// report is the report of one machine.
 type report struct {
 	machine  machine
 	kernel   string
@@ -111,7 +111,7 @@ func (r *report) fail(mode, why string) {
 
 func (v result) off() float64 { return v.got/v.want - 1 }
 
-// ticks is what child times may lack: user and system time are cut to clock ticks each.
+// ticks is the possible loss of child times: user and system time are cut to clock ticks each.
 const ticks = 0.02
 
 // exact reports whether the agent can know a load as it was.

@@ -86,7 +86,7 @@ func randomJobs(r *rand.Rand, n int) (jobs []pastJob) {
 	return jobs
 }
 
-// of is what a job is of a dimension: written again from the guide, not from the program.
+// of is the value of a job in a dimension: written again from the guide, not from the program.
 func (j *pastJob) of(by string) string {
 	ran := j.end.Sub(j.start)
 	pick := func(v int, limits []int, names ...string) string {

@@ -33,7 +33,7 @@ import (
 	"reckon/web/client"
 )
 
-// Name is what the site is called.
+// Name is the name of the site.
 const Name = "lab"
 
 // Site is a simulated site at a time, with all that reckon has made of it.
@@ -213,7 +213,7 @@ func (s *Site) Rows() []store.Workload {
 	return rows
 }
 
-// Job is what is answered about a job, by its name, to somebody who may see all.
+// Job is the answer about a job, by its name, to a viewer who may see all.
 func (s *Site) Job(name string) client.WorkloadDetail {
 	s.tb.Helper()
 	return s.Detail(s.Workloads(client.Filter{IDs: []string{s.Row(name).ID}, Sort: "-start", Limit: 1})[0])
@@ -223,7 +223,7 @@ func (s *Site) viewer() context.Context {
 	return access.With(s.tb.Context(), access.Viewer{Name: "root", Role: access.Admin})
 }
 
-// Workloads are what is answered to a filter.
+// Workloads are the answer to a filter.
 func (s *Site) Workloads(f client.Filter) []client.Workload {
 	s.tb.Helper()
 	list, err := s.jobs.Workloads(s.viewer(), f)
@@ -231,7 +231,7 @@ func (s *Site) Workloads(f client.Filter) []client.Workload {
 	return list.Workloads
 }
 
-// Detail is what is answered about one run.
+// Detail is the answer about one run.
 func (s *Site) Detail(w client.Workload) client.WorkloadDetail {
 	s.tb.Helper()
 	d, err := s.jobs.Workload(s.viewer(), w, client.Range{})
@@ -239,7 +239,7 @@ func (s *Site) Detail(w client.Workload) client.WorkloadDetail {
 	return d
 }
 
-// Usage is what is answered about history.
+// Usage is the answer about history.
 func (s *Site) Usage(q client.UsageQuery) client.UsageList {
 	s.tb.Helper()
 	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Runs: s.Catalogue, Projects: s.Projects, Bounds: s.bounds,
@@ -249,7 +249,7 @@ func (s *Site) Usage(q client.UsageQuery) client.UsageList {
 	return out
 }
 
-// Nodes are what is answered about nodes.
+// Nodes are the answer about nodes.
 func (s *Site) Nodes() []client.Node {
 	s.tb.Helper()
 	clock := func() time.Time { return s.Now }
@@ -260,7 +260,7 @@ func (s *Site) Nodes() []client.Node {
 	return out.Nodes
 }
 
-// Said is what is said of a job: a line for each verdict and each reason of the advice.
+// Said are the sentences about a job: a line for each verdict and each reason of the advice.
 func (s *Site) Said(name string) string {
 	s.tb.Helper()
 	d := s.Job(name)
@@ -276,7 +276,7 @@ func (s *Site) Said(name string) string {
 	return strings.Join(out, "\n")
 }
 
-// Findings are what the rules find by a policy, empty for the default, in the last day.
+// Findings are the findings of the rules by a policy, empty for the default, in the last day.
 func (s *Site) Findings(policy string) []misuse.Finding {
 	s.tb.Helper()
 	p, err := findings.ReadPolicy([]byte(policy))
@@ -287,7 +287,7 @@ func (s *Site) Findings(policy string) []misuse.Finding {
 	return found
 }
 
-// Imported are what the rules find in the past since a time, of which accounting alone tells.
+// Imported are the findings of the rules in the past since a time, known from accounting alone.
 func (s *Site) Imported(policy string, since time.Time) []misuse.Finding {
 	s.tb.Helper()
 	p, err := findings.ReadPolicy([]byte(policy))
@@ -297,7 +297,7 @@ func (s *Site) Imported(policy string, since time.Time) []misuse.Finding {
 	return found
 }
 
-// Owners are what is answered about findings by owner, after they were kept by a policy, empty for the default.
+// Owners are the answer about findings by owner, after they were kept by a policy, empty for the default.
 func (s *Site) Owners(policy string) []client.FindingOwner {
 	s.tb.Helper()
 	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue, Policy: []byte(policy),
@@ -325,14 +325,14 @@ func (s *Site) Mute(owner, reason string, until time.Time) {
 	}
 }
 
-// Move is what is answered about who should move, to somebody who may see all.
+// Move is the answer about who should move, to a viewer who may see all.
 func (s *Site) Move(q client.MoveQuery, shapes string) client.MoveList {
 	s.tb.Helper()
 	q.Shapes = shapes
 	return s.MoveFor(access.From(s.viewer()), q)
 }
 
-// MoveFor is what is answered about who should move to a viewer.
+// MoveFor is the answer about who should move to a viewer.
 func (s *Site) MoveFor(v access.Viewer, q client.MoveQuery) client.MoveList {
 	s.tb.Helper()
 	clock := func() time.Time { return s.Now }

@@ -15,7 +15,7 @@ import (
 	"reckon/test/pipeline"
 )
 
-// oneName is where two machines of one name send to: of each it takes what it measured between two times.
+// oneName is the place where two machines of one name send to: of each it takes what it measured between two times.
 type oneName struct {
 	site     *pipeline.Site
 	from, to time.Time

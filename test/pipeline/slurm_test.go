@@ -24,7 +24,7 @@ import (
 	"reckon/web/client"
 )
 
-// answers are what the commands of a real Slurm 22.05 wrote at a time, with | between fields: jobs of test/e2e's kinds.
+// answers are the lines that the commands of a real Slurm 22.05 wrote at a time, with | between fields: jobs of test/e2e's kinds.
 type answers struct {
 	at            time.Time
 	squeue, sacct string
@@ -188,7 +188,7 @@ var (
 	nodeEnd   = &metric.Desc{Name: figure.EndTime, Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"workload", "kind", "part", "owner"}}
 )
 
-// export is how often nodes export.
+// export is the interval at which nodes export.
 const export = 15 * time.Second
 
 // measure exports what a node measures of the runs: each begins a moment after Slurm says, and is seen to end

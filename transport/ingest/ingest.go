@@ -68,7 +68,7 @@ type Options struct {
 	MaxReceiving int64
 	// Memory is the budget of bytes for decoding requests, which several receivers may share; one of its own by default.
 	Memory *limits.Memory
-	// Ahead is how far in the future a sample may be, 10 minutes by default.
+	// Ahead is the time that a sample may lie in the future, 10 minutes by default.
 	Ahead  time.Duration
 	Logger *slog.Logger
 	Clock  func() time.Time // time.Now by default; tests replace it

@@ -77,7 +77,7 @@ func (w *writer) learn(name string, m metadata.Metadata) {
 	}
 }
 
-// cached is what is known of a series by its labels as they were sent, nil for nothing. Other senders' series are not those of one with
+// cached is the record of a series by its labels as they were sent, nil for nothing. Other senders' series are not those of one with
 // figures of its own.
 func (w *writer) cached(key sum) *cachedSeries {
 	if w.who.own != nil {

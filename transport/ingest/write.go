@@ -30,7 +30,8 @@ import (
 )
 
 const (
-	// oldStart is how long after its start a counter of a new series is still given its initial zero, and freshStart the same for a
+	// oldStart is the time after its start in which a counter of a new series is still given its initial zero, and freshStart the same for
+	// a
 	// cached series: longer than any export interval, since it matters only to the first sample.
 	oldStart   = time.Hour
 	freshStart = 10 * time.Minute

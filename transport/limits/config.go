@@ -51,10 +51,10 @@ type Labels struct {
 	Value int `yaml:"value_bytes"` // 8,192 by default: the longest path of Linux fits twice
 }
 
-// Bound is what may be sent; here 0 is no bound.
+// Bound is the most that may be sent; here 0 is no bound.
 type Bound = access.Bound
 
-// Query is what queries of one viewer may take.
+// Query is the most that queries of one viewer may take.
 type Query struct {
 	Time    time.Duration `yaml:"time"`    // of one query; 2 minutes by default
 	Samples int           `yaml:"samples"` // that one query holds in memory, 16 bytes each; 20 million by default
@@ -124,7 +124,7 @@ func (c *Config) Body() int64 { return or(c.Requests.Body, 16<<20, math.MaxInt64
 // Unpacked bounds a request in bytes when it is unpacked.
 func (c *Config) Unpacked() int64 { return or(c.Requests.Unpacked, 64<<20, math.MaxInt64-1) }
 
-// Of is what queries of a role may take.
+// Of returns the most that queries of a role may take.
 func (c *Config) Of(role string) Query {
 	q, ok := c.Queries[role]
 	if !ok {

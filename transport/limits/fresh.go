@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// DefaultNodeSeries is how many series may begin on one node of one sender in half an hour to an hour. An agent has some hundreds, and
+// DefaultNodeSeries is the number of series that may begin on one node of one sender in half an hour to an hour. An agent has some
+// hundreds, and
 // 1,000 process groups an hour make 30,000; labels that change with every sample make more.
 const DefaultNodeSeries = 60_000
 
@@ -91,7 +92,7 @@ func (r *Request) keys(ls labels.Labels, node string) (own, whose string) {
 	return own, own + "\x00\x00" + ls.Get("owner")
 }
 
-// began is how many series began lately under a key, those of this request included.
+// began is the number of series that began lately under a key, those of this request included.
 func (r *Request) began(key string) int { return r.l.fresh.count(key, r.l.clock()) + r.fresh[key] }
 
 // NotNew takes back [Request.New]: nothing of the series was stored.
@@ -102,7 +103,7 @@ func (r *Request) NotNew(ls labels.Labels) {
 	}
 }
 
-// count is how many series began lately under a key.
+// count is the number of series that began lately under a key.
 func (f *fresh) count(key string, now time.Time) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

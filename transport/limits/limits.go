@@ -17,9 +17,9 @@ const (
 	// Burst is over how long samples per second are counted: an agent that was cut off sends what it kept as fast as it may, and one
 	// export a minute is no burst.
 	Burst = 2 * time.Minute
-	// generation is how long a series without samples is counted at least.
+	// generation is the time that a series without samples is counted at least.
 	generation = 30 * time.Minute
-	// logEvery is how often the log says that somebody is held back.
+	// logEvery is the interval at which the log names senders that are held back.
 	logEvery = 10 * time.Minute
 )
 
@@ -52,7 +52,7 @@ func New(c Config, clock func() time.Time, logger *slog.Logger) *Limiter {
 // Set puts other bounds in force. What senders and sites have used so far stays counted.
 func (l *Limiter) Set(c Config) { l.config.Store(&c) }
 
-// Config is what is in force; it must not be changed.
+// Config is the configuration in force; it must not be changed.
 func (l *Limiter) Config() *Config { return l.config.Load() }
 
 // Slow says that a sender or a site sends faster than it may.
@@ -93,14 +93,14 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	return r, nil
 }
 
-// Config is what the request is held to, the same until it is changed.
+// Config is the configuration that bounds the request, the same until it is changed.
 func (r *Request) Config() *Config { return r.c }
 
 // Labels reports why labels may not be stored, or nil.
 func (r *Request) Labels(ls labels.Labels) error { return r.c.Labels.check(ls) }
 
 // Series reports why a series, whose labels may be stored, may not be; or nil. A [*Slow] is about the whole request, any other error
-// about this series. samples is how many of it come.
+// about this series. samples is the number of its samples.
 func (r *Request) Series(ls labels.Labels, samples int) error {
 	site, err := r.site(ls.Get("site"))
 	if err != nil {

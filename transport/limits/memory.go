@@ -18,13 +18,13 @@ import (
 const (
 	// smallRequest is the size up to which a request never waits for larger ones: those leave a quarter of the budget free.
 	smallRequest = 1 << 20
-	// memoryWait is how long a request waits for memory before it is refused for now.
+	// memoryWait is the time that a request waits for memory before it is refused for now.
 	memoryWait = 20 * time.Second
 	// leastMemory and mostMemory bound the default budget, which is memoryPart of the memory.
 	leastMemory, mostMemory, memoryPart = 96 << 20, 1 << 30, 32
 )
 
-// ErrMemory is what errors.Is finds when a request waited in vain for memory to be decoded in.
+// ErrMemory matches, by errors.Is, a request that waited in vain for memory to be decoded in.
 var ErrMemory = errors.New("too much is being decoded at once")
 
 // Memory is a budget of bytes that all requests share while they are decoded. What is received and not decoded yet is counted apart, so
@@ -96,7 +96,7 @@ const (
 	// smallHeap is the size in bytes up to which the heap is kept small while something large is done: in a larger one that makes no
 	// difference.
 	smallHeap = 1 << 30
-	// leastGarbage is how much garbage may gather meanwhile, in percent of what is in use (GOGC).
+	// leastGarbage is the garbage that may gather meanwhile, in percent of the memory in use (GOGC).
 	leastGarbage = 20
 )
 
@@ -144,7 +144,8 @@ func busy(ctx context.Context) error {
 // now.
 func (m *Memory) Receive(n int64) int64 { return m.received.Add(n) }
 
-// ProgramMemory is how many bytes this program may use: its soft limit (GOMEMLIMIT), or the machine's memory where it has none; 0 where
+// ProgramMemory is the number of bytes that this program may use: its soft limit (GOMEMLIMIT), or the machine's memory where it has none; 0
+// where
 // neither is known.
 func ProgramMemory() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {

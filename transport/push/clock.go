@@ -34,7 +34,7 @@ const (
 	wrongOn = 2 * time.Second
 	// newBase is the change of the time by Date from which on it counts as another time.
 	newBase = 5 * time.Second
-	// fastAnswer is how long the fastest of the last answers may have taken for a correction, and keptAnswers how many of them count.
+	// fastAnswer is the time that the fastest of the last answers may have taken for a correction, and keptAnswers how many of them count.
 	fastAnswer  = 2 * time.Second
 	keptAnswers = 8
 	// firstAsks is how often the receiver is asked for the time before the first request of a boot: the first answer may wait for a

@@ -17,7 +17,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// Refused is how much of a scrape was not stored. Its labels are those of the target.
+// Refused is the part of a scrape that was not stored. Its labels are those of the target.
 var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metric.None, nil,
 	"Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; "+
 		"absent when none were.")
@@ -44,7 +44,7 @@ func (b *bounded) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &counting{AppenderV2: app, b: b, request: r, slow: err}
 }
 
-// mostReports is how many series of a scrape are Prometheus's own about it.
+// mostReports is the number of series of a scrape that are Prometheus's own about it.
 const mostReports = 16
 
 // counting is the appender of one scrape.

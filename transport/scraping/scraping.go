@@ -102,7 +102,7 @@ func Open(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Jobs is how many scrape_configs are in force.
+// Jobs is the number of scrape_configs that are in force.
 func (s *Service) Jobs() int { return s.jobs }
 
 // Close ends what Open began, where Run was not called.

@@ -74,7 +74,7 @@ type Other struct {
 	Refused     int // requests
 }
 
-// Sender is who sends for a node.
+// Sender is the sender for a node.
 type Sender struct {
 	Site, Node string
 	ID         instance.ID

@@ -6,7 +6,7 @@ import (
 	"reckon/transport/instance"
 )
 
-// Claim is who holds a name, as several servers tell each other. Since and Seen are how long ago: their clocks may differ.
+// Claim is the holder of a name, in the form that servers exchange. Since and Seen are how long ago: their clocks may differ.
 type Claim struct {
 	Site, Node  string
 	ID          instance.ID

@@ -260,7 +260,7 @@ func (q *query) word(name string, words []string) string {
 	return v
 }
 
-// aheadClock is how far the clock of a client may be ahead.
+// aheadClock is the time that the clock of a client may be ahead.
 const aheadClock = 5 * time.Minute
 
 func filterOf(q *query) client.Filter {

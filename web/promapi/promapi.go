@@ -44,7 +44,7 @@ import (
 	"reckon/access"
 )
 
-// Options are what the API is made of. Engine and Queryable are needed.
+// Options are the parts of the API. Engine and Queryable are needed.
 type Options struct {
 	Engine    promql.QueryEngine
 	Queryable storage.SampleAndChunkQueryable
@@ -245,7 +245,7 @@ func describedTarget(md func() map[string]metadata.Metadata, listen string) *scr
 	return t
 }
 
-// Targets are what a server scrapes.
+// Targets are the scraped targets of a server.
 type Targets interface {
 	v1.ScrapePoolsRetriever
 	v1.TargetRetriever

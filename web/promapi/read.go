@@ -41,7 +41,7 @@ func boundedRead(h http.Handler) http.Handler {
 	})
 }
 
-// maxSelectors is how many selectors a request for series or labels may name. Each reads and sorts all series that it selects.
+// maxSelectors is the number of selectors that a request for series or labels may name. Each reads and sorts all series that it selects.
 const maxSelectors = 100
 
 // fewSelectors refuses requests for series and labels with more.

@@ -70,7 +70,7 @@ type Resolver struct {
 
 var _ workload.Resolver = (*Resolver)(nil)
 
-// job is what the processes of one job have in common.
+// job holds the common facts of the processes of one job.
 type job struct {
 	owner string
 	facts workload.Facts

@@ -181,7 +181,7 @@ func short(id string) string {
 	return cgpath.Clean(id)
 }
 
-// cgroupPlace is what a path says: a pod, a container, and their control groups.
+// cgroupPlace is the content of a path: a pod, a container, and their control groups.
 type cgroupPlace struct{ uid, container, cgroup, pod, sandbox string }
 
 // find reads a path. Pods within a pod (a cluster in a container of another) are the

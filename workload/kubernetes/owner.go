@@ -58,7 +58,8 @@ func (r *rule) find(labels map[string]string) (Owner, bool) {
 	return Owner{cmp.Or(kind, r.kind), name}, true
 }
 
-// ReplicaOf is what pods with these labels, made by an object of this kind and name, are replicas of. created is when they were made.
+// ReplicaOf is what pods with these labels, made by an object of this kind and name, are replicas of. created is the time when they were
+// made.
 func ReplicaOf(labels map[string]string, kind, name string, created time.Time) Owner {
 	return ownerOf(&kubelet.Pod{Name: name, Labels: labels, OwnerKind: kind, OwnerName: name, Created: created})
 }
@@ -90,7 +91,7 @@ func ownerOf(p *kubelet.Pod) Owner {
 	return Owner{strings.ToLower(p.OwnerKind), p.OwnerName}
 }
 
-// aboveReplicaSet is what made a ReplicaSet, whose name ends in the hash of its template.
+// aboveReplicaSet made a ReplicaSet, with a name that ends in the hash of its template.
 func aboveReplicaSet(p *kubelet.Pod) Owner {
 	for _, above := range [...]struct{ hash, kind string }{{"rollouts-pod-template-hash", "rollout"}, {"pod-template-hash", "deployment"}} {
 		if hash := p.Labels[above.hash]; hash != "" {

@@ -11,7 +11,7 @@ import (
 	"reckon/workload"
 )
 
-// recorded is what the pods of testdata/pods are: name, type, requests and limits (cores, MiB), restarts, end.
+// recorded are the pods of testdata/pods: name, type, requests and limits (cores, MiB), restarts, end.
 const recorded = `
 cronjob/names/tick tick-29922230-tc2gp/tick main restarts 0 Completed 0
 cronjob/names/tick tick-29922231-q5bk8/tick main restarts 0 Completed 0

@@ -6,7 +6,7 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// place is what the path of a control group says.
+// place is the statement of the path of a control group.
 type place struct {
 	job        string // the raw number, or the SLUID
 	number     bool   // job is a number

@@ -56,7 +56,7 @@ type Resolver struct {
 
 var _ workload.Resolver = (*Resolver)(nil)
 
-// job is what the processes of one job have in common.
+// job holds the common facts of the processes of one job.
 type job struct {
 	name  string // "" until an environment named it
 	owner string

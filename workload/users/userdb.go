@@ -30,7 +30,7 @@ type parameters struct {
 	Service string  `json:"service"`
 }
 
-// reply is what we need of the answer.
+// reply is the part that we need of the answer.
 type reply struct {
 	Error      string `json:"error"`
 	Parameters struct {

@@ -28,7 +28,7 @@ const (
 	maxPending  = 64
 )
 
-// answer is what the database said about one user.
+// answer is the statement of the database about one user.
 type answer struct {
 	name  string
 	uid   uint32

@@ -15,7 +15,7 @@ func emulator(comm string) bool {
 	return strings.HasPrefix(comm, "qemu-system-") || comm == "qemu-kvm" || comm == "kvm" || comm == "cloud-hyperviso"
 }
 
-// arguments are what the command line of an emulator says of its machine.
+// arguments are the statements of an emulator's command line about its machine.
 type arguments struct {
 	name   string
 	cores  float64

@@ -40,7 +40,7 @@ type Resolver struct {
 
 var _ workload.Resolver = (*Resolver)(nil)
 
-// machine is what the processes of one machine have in common.
+// machine holds the common facts of the processes of one machine.
 type machine struct {
 	owner string
 	facts workload.Facts

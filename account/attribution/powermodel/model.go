@@ -75,7 +75,7 @@ type Feature struct {
 	// package account/attribution/feature; empty if the name alone determines it. Added in
 	// version 2.
 	Source string `json:"source,omitempty"`
-	// Lag is how many steps ago the value was read.
+	// Lag is the age of the value, in steps.
 	Lag int `json:"lag,omitempty"`
 }
 

@@ -109,7 +109,7 @@ type target struct {
 }
 
 // New checks the targets and starts scraping them, and, if pods is not nil, the pods of the kubelet's list that
-// request it. Root is where the file systems of the host are mounted.
+// request it. Root is the place where the file systems of the host are mounted.
 func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Sensor, error) {
 	if len(list) == 0 && pods == nil {
 		return nil, sensor.Unavailable("no targets with figures of their own are configured", "", nil)

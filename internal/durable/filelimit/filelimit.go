@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Need is how many files a process opens.
+// Need is the number of files that a process opens.
 type Need struct {
 	Least int    // without these it does not start
 	Usual int    // with fewer, readings and queries may fail
@@ -42,5 +42,5 @@ func Check(n Need, log *slog.Logger) error {
 // Exceeded reports whether err says that this process, or the machine, may not open more files.
 func Exceeded(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
-// Remedy is what to do then.
+// Remedy is the action to take then.
 const Remedy = "raise the limit of open files: ulimit -n 4096, or LimitNOFILE=4096 in the unit of the service"

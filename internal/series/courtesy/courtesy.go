@@ -16,7 +16,7 @@ import (
 const (
 	// stride is the number of steps in a part: a millisecond or so of reading series.
 	stride = 256
-	// share is how many times as long as a part took background work rests.
+	// share is the ratio of rest to work of background work.
 	share = 3
 	// longest is the longest rest.
 	longest = 100 * time.Millisecond
@@ -31,7 +31,7 @@ type Gate struct {
 
 type contextKey struct{}
 
-// asks is what a context says of its work.
+// asks is the kind of work that a context states.
 type asks struct {
 	gate       *Gate
 	background bool

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// received is what a place of logs got over OTLP: how often each line came, and of which pod.
+// received is the log that a place got over OTLP: how often each line came, and of which pod.
 type received struct {
 	mu    sync.Mutex
 	lines map[string]int
@@ -69,7 +69,7 @@ func (r *received) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// receiverHost is where a test server listens: what is sent there is read here, and what is sent to a real Loki is not.
+// receiverHost is the place where a test server listens: what is sent there is read here, and what is sent to a real Loki is not.
 const receiverHost = "127.0.0.1:"
 
 // receive starts a place of logs and returns its address.

@@ -16,7 +16,7 @@ import (
 // Pod is a pod of a run.
 type Pod = metricrun.Pod
 
-// Kept is what a run holds of the samples of a pod.
+// Kept is the part of a pod's samples that a run keeps.
 type Kept struct {
 	// Samples of all probes of the pod, Offset those of earlier ones than that of Start.
 	Samples, Offset int64
@@ -83,7 +83,7 @@ func (b *batch) due(flush time.Duration) bool {
 	return len(b.samples) > 0 && time.Since(b.since) >= flush
 }
 
-// until is how long to wait for the next page.
+// until is the time to wait for the next page.
 func (b *batch) until(flush time.Duration) time.Duration {
 	if len(b.samples) == 0 {
 		return 10 * time.Second
@@ -215,7 +215,7 @@ func programOf(p *core.Pod, m *metricset.Measure) string {
 	return p.Spec.Containers[0].Name
 }
 
-// podRecord is what is known of a pod before it is measured.
+// podRecord describes a pod before it is measured.
 func podRecord(p *core.Pod, job string) Pod {
 	out := Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
 		Resources: map[string]string{}}

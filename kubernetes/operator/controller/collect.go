@@ -35,7 +35,7 @@ type Collector struct {
 	Log  *slog.Logger
 	// Flush is the time after which samples are kept at the latest; 10 s if 0.
 	Flush time.Duration
-	// Address is where the probe of a pod is; nil: its address and Port.
+	// Address is the place where the probe of a pod is; nil: its address and Port.
 	Address func(*core.Pod) string
 	// ReadLog returns the end of the log of a container; nil keeps none.
 	ReadLog func(ctx context.Context, pod types.NamespacedName, container string) (string, error)
@@ -219,7 +219,7 @@ func probeStatus(p *core.Pod, port int32) *core.ContainerStatus {
 	return nil
 }
 
-// wentAway is what a run says of a pod that was deleted before its end.
+// wentAway is the statement of a run about a pod that was deleted before its end.
 const wentAway = "the pod was deleted before its end, as when its node is drained"
 
 // read reads a probe to its end, or until pageCtx ends.
@@ -319,7 +319,7 @@ func (r *reading) isOver() bool {
 	return r.over
 }
 
-// Count is how many samples of a pod were read, and the time of the last; nil for a pod without a probe.
+// Count is the number of samples of a pod that were read, and the time of the last; nil for a pod without a probe.
 func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
 	c.mu.Lock()
 	r := c.pods[uid]
@@ -336,7 +336,7 @@ func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
 	return &n, &metav1.Time{Time: r.last.Truncate(time.Second)}
 }
 
-// since is when a pod was first seen with a node.
+// since is the time when a pod was first seen with a node.
 func (c *Collector) since(uid types.UID) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

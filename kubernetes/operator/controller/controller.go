@@ -61,9 +61,9 @@ type Reconciler struct {
 	Live   client.Reader
 	Events events.EventRecorder
 	Jobs   jobs.Config
-	// Server is whether a reckon server is there, whose agents measure pods of the way "agent".
+	// Server is true if a reckon server is there, whose agents measure pods of the way "agent".
 	Server bool
-	// ServerURL is where people reach that server; empty leaves status.runURL out.
+	// ServerURL is the place where people reach that server; empty leaves status.runURL out.
 	ServerURL string
 	// Ephemeral allows containers to be added to pods that run already.
 	Ephemeral bool
@@ -180,7 +180,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	return s.next(), err
 }
 
-// next is when to look again at the latest.
+// next is the time when to look again at the latest.
 func (s *state) next() time.Duration {
 	started, key := s.ms.CreationTimestamp.Time, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}
 	if s.ms.Status.Samples == 0 && s.now.Sub(started) < time.Minute && s.Collect.Reads(key) {

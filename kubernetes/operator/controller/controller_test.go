@@ -167,7 +167,7 @@ func set(t *testing.T, name, metrics string) *v1alpha2.MetricSet {
 
 const sidecar = "{name: perf-sysstat, options: {attach: sidecar, rate: 1, completions: 30}, addons: [{name: application, options: {image: busybox, command: sleep 30}}]}"
 
-// pod is what the JobSet controller and a kubelet make of a set.
+// pod is the pod that the JobSet controller and a kubelet make of a set.
 func pod(name string) *core.Pod {
 	always := core.ContainerRestartPolicyAlways
 	running := core.ContainerState{Running: &core.ContainerStateRunning{StartedAt: metav1.Now()}}

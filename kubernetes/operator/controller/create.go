@@ -20,7 +20,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// obstacle is what keeps a right set from being started now, and can go away.
+// obstacle keeps a right set from being started now, and can go away.
 func (s *state) obstacle(ctx context.Context) (reason, message string) {
 	for i := range s.set.Metrics {
 		m := &s.set.Metrics[i]

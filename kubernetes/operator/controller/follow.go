@@ -185,7 +185,7 @@ func (s *state) waiting() (reason, message string) {
 	return "", ""
 }
 
-// podStatus is what the status of a set says of a pod.
+// podStatus is the state of a pod in the status of a set.
 func podStatus(p *core.Pod) v1alpha2.PodStatus {
 	out := v1alpha2.PodStatus{Name: p.Name, UID: string(p.UID), Metric: p.Labels[jobs.LabelMetric], Node: p.Spec.NodeName,
 		Phase: string(p.Status.Phase)}

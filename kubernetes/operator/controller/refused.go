@@ -16,7 +16,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// refusals are what the API server answered when pods of Jobs were to be made, by namespace. Only events hold that; those of a namespace
+// refusals are the answers of the API server when pods of Jobs were to be made, by namespace. Only events hold that; those of a namespace
 // are
 // read every ten seconds at most, for all sets that wait in it.
 type refusals struct {

@@ -43,7 +43,7 @@ type ServerOptions struct {
 	CAFile    string // empty: the authorities of the system
 }
 
-// maxBatch is how many samples are sent at once.
+// maxBatch is the number of samples that are sent at once.
 const maxBatch = 1000
 
 // NewServer returns a client of a server. Nothing is sent yet.

@@ -19,7 +19,7 @@ import (
 	workloads "reckon/workload/kubernetes"
 )
 
-// thing is what is kept of an object of the cluster: what its subgraph is made of, and nothing of its status that changes by itself.
+// thing is the record of an object of the cluster: what its subgraph is made of, and nothing of its status that changes by itself.
 // Exactly one of workload, pod and node is set.
 type thing struct {
 	metav1.ObjectMeta
@@ -124,7 +124,7 @@ func (v *vocabulary) telemetry(workload, begin, logs string) *object.Telemetry {
 	return t
 }
 
-// subgraph is what is written of a thing.
+// subgraph is the description of a thing.
 type subgraph struct {
 	id, owner string
 	quads     []graph.Quad

@@ -58,7 +58,7 @@ type Feed struct {
 // key is an object of the cluster.
 type key struct{ kind, name string }
 
-// written is what was sent of an object last.
+// written is the last description that was sent of an object.
 type written struct {
 	id   string
 	hash uint64

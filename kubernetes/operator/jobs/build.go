@@ -33,17 +33,17 @@ const (
 	AnnotationRate = "reckon/rate"
 )
 
-// Config is what the operator decides for all sets.
+// Config is the operator's decision for all sets.
 type Config struct {
 	// ProbeImage is the image with reckon-agent, for sidecars and our own metrics.
 	ProbeImage string
-	// ProbePort is where a probe serves its samples.
+	// ProbePort is the place where a probe serves its samples.
 	ProbePort int32
-	// TTL is how many seconds a finished JobSet is kept.
+	// TTL is the number of seconds that a finished JobSet is kept.
 	TTL int32
 }
 
-// Objects are what a set is made of. JobSet is nil where every metric attaches to pods that run already.
+// Objects are the parts of a set. JobSet is nil where every metric attaches to pods that run already.
 type Objects struct {
 	JobSet    *v1alpha2.JobSet
 	ConfigMap *core.ConfigMap

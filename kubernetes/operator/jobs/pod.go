@@ -16,7 +16,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// scriptFolder is where the scripts of a set are mounted, as they always were.
+// scriptFolder is the place where the scripts of a set are mounted, as they always were.
 const scriptFolder = "/metrics_operator/"
 
 // container is the container of a metric: a script in an image, or arguments of our probe.
@@ -149,7 +149,7 @@ func application(e *metricset.Extra) (core.Container, error) {
 	}, err
 }
 
-// securityContext is what a file asks for, and no more.
+// securityContext is the one that a file asks for, and no more.
 func securityContext(s v1alpha2.SecurityContext) *core.SecurityContext {
 	out := &core.SecurityContext{Privileged: ptr.To(s.Privileged)}
 	var add []core.Capability
@@ -165,7 +165,7 @@ func securityContext(s v1alpha2.SecurityContext) *core.SecurityContext {
 	return out
 }
 
-// restricted is what our own containers run with.
+// restricted is the security context of our own containers.
 func restricted(ptrace bool) *core.SecurityContext {
 	out := &core.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false),

@@ -18,7 +18,7 @@ func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) 
 	return notes, problems
 }
 
-// origin is where a field was in an older file: whoever reads of a problem looks for it there.
+// origin is the place where a field was in an older file: whoever reads of a problem looks for it there.
 type origin struct{ now, before string }
 
 // convert is Convert with the places that fields came from.

@@ -3,7 +3,7 @@
 // Everything here is safe for concurrent use.
 package metricset
 
-// Shape is how the pods of a metric are laid out.
+// Shape is the layout of the pods of a metric.
 type Shape int
 
 // Shapes.
@@ -20,7 +20,7 @@ const (
 	Mesh
 )
 
-// Type is how the value of an option is written.
+// Type is the notation of an option's value.
 type Type int
 
 // Types of options. A text may be written as a number; a number may not be written as a text.

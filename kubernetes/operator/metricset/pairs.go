@@ -165,10 +165,10 @@ func (m *Measure) lastHost(set string, pods int32) string {
 	return fmt.Sprintf("%s-%s-0-%d", set, job, max(0, pods-1))
 }
 
-// maxHostname is what Linux takes as a host name (uname(2), without the end). The kubelet does not start a pod whose full name is longer.
+// maxHostname is the longest host name of Linux (uname(2), without the end). The kubelet does not start a pod whose full name is longer.
 const maxHostname = 64
 
-// Domain is what follows the host name of a pod of the set.
+// Domain follows the host name of a pod of the set.
 func (s *Set) Domain() string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local", s.Spec.ServiceName, cmp.Or(s.Namespace, "default"))
 }

@@ -45,7 +45,7 @@ type Extra struct {
 	Limits, Requests v1alpha2.ContainerResource
 }
 
-// Attach is how an application is measured.
+// Attach is the way an application is measured.
 type Attach string
 
 // The ways to attach.

@@ -113,7 +113,7 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 	return string(text), err
 }
 
-// exporter is where logs go. An aggregator of fluentd is spoken to over OTLP too, which fluentd's and
+// exporter is the destination of logs. An aggregator of fluentd is spoken to over OTLP too, which fluentd's and
 // fluent-bit's inputs of that name take: nothing speaks fluentd's own protocol any longer.
 func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 	endpoint := w.get("endpoint", l.Endpoint)

@@ -31,7 +31,7 @@ const (
 type Logs struct {
 	// Image of the collector.
 	Image string
-	// Endpoint is where logs go unless a pod names an aggregator: Loki's OTLP address, such as
+	// Endpoint is the destination of logs unless a pod names an aggregator: Loki's OTLP address, such as
 	// http://loki:3100/otlp.
 	Endpoint string
 	// Namespace is the operator's own, where nothing is added.
@@ -58,7 +58,7 @@ func (l *Logs) Handle(_ context.Context, req admissionhook.Request) admissionhoo
 	return admissionhook.PatchResponseFromRaw(req.Object.Raw, text).WithWarnings(warnings...)
 }
 
-// wish is what the annotations of a pod ask for.
+// wish is the request of a pod's annotations.
 type wish struct {
 	prefix string
 	values map[string]string

@@ -170,7 +170,7 @@ func (p *Plugin) placed(ctx context.Context, pod *v1.Pod, node string, removed b
 	}
 }
 
-// work is what the pod asks for, as the server is asked.
+// work is the request of the pod, in the server's form.
 func (p *Plugin) work(pod *v1.Pod) url.Values {
 	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	q := url.Values{}
@@ -193,7 +193,8 @@ func (p *Plugin) work(pod *v1.Pod) url.Values {
 	return q
 }
 
-// reads is what the pod reads, as the knowledge graph names it: its persistent volumes, and the data sets that it is annotated with.
+// reads is the data that the pod reads, by its names in the knowledge graph: its persistent volumes, and the data sets that it is annotated
+// with.
 func reads(pod *v1.Pod) (out []string) {
 	for _, v := range pod.Spec.Volumes {
 		if c := v.PersistentVolumeClaim; c != nil {

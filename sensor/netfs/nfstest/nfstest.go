@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Source is what the mount is called.
+// Source is the name of the mount.
 const Source = "127.0.0.1:/"
 
 // ErrNone says that there can be no server here.

@@ -36,7 +36,7 @@ type Meta struct {
 	Node    string `json:"node"`
 	Kernel  string `json:"kernel,omitempty"` // release
 	Machine string `json:"machine,omitempty"`
-	// Booted is when the machine booted; records count nanoseconds from there.
+	// Booted is the time when the machine booted; records count nanoseconds from there.
 	Booted   time.Time `json:"booted"`
 	Recorded time.Time `json:"recorded"`
 	Interval float64   `json:"interval_seconds"`

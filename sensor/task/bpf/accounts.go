@@ -14,7 +14,7 @@ import (
 // AccountsSpec says how to load programs that keep accounts, mostly one per process (include/account.h): a map "accounts", and
 // an iterator "harvest" over it that writes records of one size.
 type AccountsSpec struct {
-	// Root is where /proc and /sys of this machine are mounted.
+	// Root is the place where /proc and /sys of this machine are mounted.
 	Root string
 	// Types are those of the kernel, nil to parse them here.
 	Types *Types
@@ -22,7 +22,7 @@ type AccountsSpec struct {
 	Load func() (*ebpf.CollectionSpec, error)
 	// Record is the size of a record in bytes, Buffer how many of them are read at a time.
 	Record, Buffer int
-	// Room is how many accounts there is room for at a time, 0 for a number of processes that grows with the processors.
+	// Room is the number of accounts there that is room for at a time, 0 for a number of processes that grows with the processors.
 	Room uint32
 	// Attach names the tracing programs to load, in the order in which they are attached. "ended" comes before those that
 	// create accounts, so that the end of each account's process is marked.
@@ -149,7 +149,7 @@ func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error
 	}
 }
 
-// Missed is how many events the kernel did not run a program for, because they interrupted that very program on their
+// Missed is the number of events the kernel did not that run a program for, because they interrupted that very program on their
 // processor, since the programs were loaded; 0 before Linux 5.12, which does not count them.
 func (a *Accounts) Missed() uint64 {
 	if a == nil {

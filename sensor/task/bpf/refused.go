@@ -56,7 +56,7 @@ func Cause(err error) error {
 	return shortened{text, err}
 }
 
-// memlockGuess is what the library adds to each EPERM.
+// memlockGuess is the text that the library adds to each EPERM.
 const memlockGuess = " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)"
 
 // shorten returns the first line of an error of loading, without the library's guess where BPF memory is not locked memory.

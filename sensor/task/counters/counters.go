@@ -31,7 +31,7 @@ import (
 
 //go:generate bash ../bpf/build counters record
 
-// perProcessor is how many events the programs have room for on a processor.
+// perProcessor is the number of events the programs that have room for on a processor.
 const perProcessor = len(eventMaps)
 
 // eventMaps are the maps of the programs that hold them.
@@ -40,7 +40,7 @@ var eventMaps = [...]string{countersMapEvents0, countersMapEvents1, countersMapE
 
 // Options says how to count.
 type Options struct {
-	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
 	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
@@ -183,7 +183,7 @@ func (s *Source) count(cpus []int) error {
 // Spec describes what is counted.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missed is how many events interrupted a program and were therefore not counted.
+// Missed is the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
 
 // Close unloads the programs and closes the events. Calling it again does nothing.

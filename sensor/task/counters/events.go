@@ -19,7 +19,7 @@ type event struct {
 	config  uint64
 }
 
-// plan is what to count on a processor.
+// plan lists the events to count on a processor.
 type plan struct {
 	events []event
 	line   uint64 // bytes of memory that a cache miss moves, 0 if misses do not tell
@@ -31,7 +31,7 @@ const cacheLine = 64
 // raw returns the number of an event of x86: its code and the mask of its units.
 func raw(code, mask uint64) uint64 { return mask<<8 | code }
 
-// family is what is peculiar to a family of processors.
+// family holds the peculiarities of a family of processors.
 type family struct {
 	vendor string
 	number int

@@ -38,7 +38,7 @@ var operations = [...]string{"read", "write", "flush", "discard"}
 
 // Options says how to measure.
 type Options struct {
-	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
 	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
@@ -104,7 +104,7 @@ func Descs() []*metric.Desc { return []*metric.Desc{response} }
 // Descs returns [Descs].
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Missed is how many events interrupted a program and were therefore not counted.
+// Missed is the number of events that interrupted a program and were therefore not counted.
 func (s *Sensor) Missed() uint64 { return s.kept.Missed() }
 
 // Close unloads the programs. Calling it again does nothing.

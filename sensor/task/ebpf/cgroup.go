@@ -31,7 +31,7 @@ type hierarchies struct {
 	root  string            // of the file tree
 	names map[uint32]string // controllers
 	own   map[uint32]string // where paths begin, if not at the root of the hierarchy
-	// origin is where our cgroup namespace begins, if the tree above it can be seen.
+	// origin is the place where our cgroup namespace begins, if the tree above it can be seen.
 	origin cgpath.Origin
 }
 

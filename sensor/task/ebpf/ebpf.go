@@ -57,7 +57,7 @@ import (
 
 // Options says how to read.
 type Options struct {
-	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
 	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
@@ -148,7 +148,7 @@ func (s *Source) Exits() error { return s.exitErr }
 // Opens reports whether opens of GPUs are told.
 func (s *Source) Opens() bool { return s.opens != nil }
 
-// Missed is how many ends of processes interrupted a program, and how many ends of threads and opens of GPUs found no room, and were
+// Missed is the number of ends of processes interrupted a program, and how many ends of threads and opens of GPUs found no room, and were
 // therefore not recorded.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {

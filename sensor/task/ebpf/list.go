@@ -35,7 +35,7 @@ type testRun struct {
 	flags, processor, batchSize, unused uint32
 }
 
-// listingWords is where the records begin, in bytes.
+// listingWords is the place where the records begin, in bytes.
 const listingWords = 8
 
 // openListing maps the memory of the program.
@@ -69,7 +69,8 @@ func (l *listing) records() []byte {
 	return l.shared[listingWords:][:8*int(used)]
 }
 
-// idDigit is how many bits of a process id are sorted by at a time: ids have at most 22 (PID_MAX_LIMIT of include/linux/threads.h).
+// idDigit is the number of bits of a process id that are sorted by at a time: ids have at most 22 (PID_MAX_LIMIT of
+// include/linux/threads.h).
 const idDigit = 11
 
 // sortByID returns list in order of process ids, and the memory that is not used any more. It takes the same time for each record, however

@@ -15,7 +15,7 @@ import (
 
 //go:generate bash bpf/build
 
-// kernelSide is what was loaded into the kernel.
+// kernelSide is the part that was loaded into the kernel.
 type kernelSide struct {
 	programs []*ebpf.Program
 	events   *ebpf.Map

@@ -42,7 +42,7 @@ const (
 	sameSize    = int(unsafe.Sizeof(tasksSame{}))
 )
 
-// usage is what threads add up to.
+// usage is the sum of threads.
 type usage struct {
 	runtime, utime, stime, wait   uint64
 	nvcsw, nivcsw, minflt, majflt uint64
@@ -50,7 +50,7 @@ type usage struct {
 	cancelled                     uint64
 }
 
-// total is what is kept of a process beside its record.
+// total is the record kept of a process beside its own.
 type total struct {
 	use       usage
 	wait      uint64 // of this pass: of live threads alone where those that ended are not harvested

@@ -16,7 +16,7 @@ type row struct {
 	full    bool   // it was read in full in this pass
 }
 
-// before is what the pass before had of a process that was read in full again.
+// before is the record of the pass before of a process that was read in full again.
 type before struct {
 	use   usage
 	wait  uint64

@@ -31,7 +31,7 @@ import (
 
 // Options says what to count.
 type Options struct {
-	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
 	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
@@ -212,7 +212,7 @@ func (s *Source) Missing() (name string, err error) {
 	return "files-hooks", sensor.RefusedAny("some calls on file systems are not counted", s.missing...)
 }
 
-// Missed is how many calls interrupted a program and were therefore not counted.
+// Missed is the number of calls interrupted a program and that were therefore not counted.
 func (s *Source) Missed() uint64 {
 	if s.accounts == nil {
 		return 0

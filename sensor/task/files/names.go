@@ -9,7 +9,7 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// maxNames is how many file systems are distinguished over the life of a source; maxSource bounds the length of a name, in bytes.
+// maxNames is the number of file systems that are distinguished over the life of a source; maxSource bounds the length of a name, in bytes.
 const (
 	maxNames  = 64
 	maxSource = 200

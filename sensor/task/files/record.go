@@ -56,7 +56,7 @@ type reader struct {
 	take     func([]byte) (uint32, bool)
 }
 
-// newReader returns a reader of accounts, and opens the one of calls without a process. root is where /proc of the machine is
+// newReader returns a reader of accounts, and opens the one of calls without a process. root is the place where /proc of the machine is
 // mounted; others is the name of file systems that have none, or are too many.
 func newReader(a *bpf.Accounts, root string, others mount) (*reader, error) {
 	v := make([]byte, a.Map.ValueSize())
@@ -99,5 +99,5 @@ func (r *reader) record(b []byte) (key uint32, ended bool) {
 	return x.TGID, x.Ended != 0
 }
 
-// numbers is how many numbers a record has of a file system. The series of its set are in the same order.
+// numbers is the number of numbers a record that has of a file system. The series of its set are in the same order.
 const numbers = int(unsafe.Sizeof(cells{}) / 8)

@@ -68,7 +68,7 @@ func isProc(dir int) bool {
 }
 
 // ticksPerSecond is the unit of times in /proc/PID/stat, as the kernel tells every program
-// (AT_CLKTCK of getauxval(3)); it is what sysconf(_SC_CLK_TCK) returns.
+// (AT_CLKTCK of getauxval(3)); (AT_CLKTCK of getauxval(3)); sysconf(_SC_CLK_TCK) returns the same
 func ticksPerSecond() uint64 {
 	aux, _ := os.ReadFile("/proc/self/auxv")
 	return auxTicks(aux)

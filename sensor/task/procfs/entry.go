@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// entry is what is kept of a process between passes.
+// entry is the record of a process between passes.
 type entry struct {
 	p     sensor.Process // as it was last told
 	known bool           // p is filled in

@@ -30,7 +30,7 @@ func NewFiles(proc string) *Files {
 		page: uint64(os.Getpagesize())}
 }
 
-// Times is what /proc/PID/stat tells of a process. Times are in nanoseconds, to the clock tick.
+// Times is the content of /proc/PID/stat about times of a process. Times are in nanoseconds, to the clock tick.
 type Times struct {
 	PID, PPID              int32
 	Comm                   sensor.Comm

@@ -6,7 +6,7 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// errMalformed is what parsers return for text that the kernel does not write.
+// errMalformed is the error of parsers for text that the kernel does not write.
 var errMalformed = errors.New("malformed")
 
 // signed parses a number that may be negative and fits 32 bits.

@@ -23,7 +23,7 @@ import (
 // be used from several goroutines. Errors match fs.ErrNotExist when the process is gone
 // and fs.ErrPermission when it may not be looked at.
 type Proc struct {
-	// Root is where the machine's file tree is mounted, "" for "/".
+	// Root is the place where the machine's file tree is mounted, "" for "/".
 	Root string
 
 	origin cgpath.Origin
@@ -126,7 +126,7 @@ func environment(b []byte, keys []string) map[string]string {
 	return found
 }
 
-// noSession is what the kernel writes for a process that no login began:
+// noSession is the kernel's value for a process that no login began:
 // AUDIT_SID_UNSET of include/uapi/linux/audit.h.
 const noSession = 1<<32 - 1
 

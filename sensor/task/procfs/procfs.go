@@ -55,9 +55,9 @@ import (
 
 // Options says where to read.
 type Options struct {
-	// Root is where the machine's file tree is mounted, "" for "/".
+	// Root is the place where the machine's file tree is mounted, "" for "/".
 	Root string
-	// Descriptors is how many files are kept open between passes, for the processes
+	// Descriptors is the number of files that are kept open between passes, for the processes
 	// that run; each also holds a page of kernel memory. 0 takes a quarter of the soft limit
 	// (RLIMIT_NOFILE), at most 8192. The limit itself is not changed: the Go runtime
 	// has raised it to the hard one already, for this process alone.

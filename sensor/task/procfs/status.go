@@ -2,7 +2,7 @@ package procfs
 
 import "reckon/internal/sysfs"
 
-// status is what is used of /proc/PID/status (Documentation/filesystems/proc.rst, table
+// status is the used part of /proc/PID/status (Documentation/filesystems/proc.rst, table
 // 1-2). Memory is in bytes. Lines that are not known are skipped on purpose: each
 // kernel adds some.
 //

@@ -4,7 +4,7 @@ import (
 	"reckon/sensor"
 )
 
-// threads is what is kept of the threads of a process.
+// threads is the record of the threads of a process.
 type threads struct {
 	many  bool // has ever had more than one
 	known bool // was read before
@@ -21,7 +21,7 @@ type thread struct {
 	wait uint64
 }
 
-// threadBatch is how many threads of one process are read at each pass without second
+// threadBatch is the number of threads of one process that are read at each pass without second
 // thoughts. A process of k times as many is read at each k-th, at least each 16th.
 const threadBatch = 32
 

@@ -35,7 +35,7 @@ const (
 
 var errTruncated = errors.New("the answer of the kernel is cut off")
 
-// adapter is how the kernel numbers a device.
+// adapter is the kernel's number of a device.
 type adapter struct {
 	index uint32
 	name  string

@@ -25,7 +25,7 @@ import (
 	"reckon/sensor"
 )
 
-// every is how often it looks.
+// every is the interval of its looks.
 const every = 10 * time.Second
 
 // Source reads adapters while it is open.

@@ -36,7 +36,7 @@ var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: 
 
 // Options says how to measure.
 type Options struct {
-	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
 	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
@@ -76,7 +76,7 @@ func Open(o Options) (*Source, error) {
 // Spec describes what is measured.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missed is how many events interrupted a program and were therefore not counted.
+// Missed is the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
 
 // Close unloads the programs. Calling it again does nothing.

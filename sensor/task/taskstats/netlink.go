@@ -192,7 +192,7 @@ func nameless() bool {
 	return n == 2 && (major < 5 || major == 5 && minor < 19)
 }
 
-// newer is what to do where records name no process: permission alone does not help.
+// newer is the remedy where records name no process: permission alone does not help.
 const newer = "use Linux 5.19 or later, or the eBPF source on another kernel than 5.10"
 
 // refused says why the kernel does not let us listen. uidMap is /proc/PID/uid_map (user_namespaces(7)). nameless says that

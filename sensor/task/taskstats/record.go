@@ -15,7 +15,7 @@ const (
 	commSize = 32
 )
 
-// stats is what is used of struct taskstats.
+// stats is the used part of struct taskstats.
 type stats struct {
 	version      uint16
 	flags        byte

@@ -42,9 +42,9 @@ import (
 
 // Options says how to listen.
 type Options struct {
-	// Root is where the file tree of the machine is mounted, "" for "/".
+	// Root is the place where the file tree of the machine is mounted, "" for "/".
 	Root string
-	// Buffer is how many bytes of records the kernel keeps between two calls of Drain; 0
+	// Buffer is the number of bytes of records that the kernel keeps between two calls of Drain; 0
 	// is 16 MiB. A record takes some 2.5 KiB of it.
 	Buffer int
 }

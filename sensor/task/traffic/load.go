@@ -39,7 +39,7 @@ func ways() []way {
 // always are the programs of every way: the ends of processes cannot be done without.
 func always() []string { return []string{trafficProgEnded, trafficProgHarvest} }
 
-// kernelSide is what was loaded into the kernel.
+// kernelSide is the part that was loaded into the kernel.
 type kernelSide struct {
 	hooks   string
 	missing []error
@@ -118,7 +118,7 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 // passes longer.
 func room(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
 
-// roomForAddresses is how many addresses of this machine are remembered, where so many are configured: those of other
+// roomForAddresses is the number of addresses of this machine that are remembered, where so many are configured: those of other
 // network namespaces, which have connections, need as much again.
 func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
 

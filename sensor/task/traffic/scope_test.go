@@ -216,7 +216,7 @@ func elsewhere(t *testing.T, pid string) bool {
 	return false
 }
 
-// deviceBytes is what a device in the namespace of a process has received.
+// deviceBytes is the amount that a device in the namespace of a process has received.
 func deviceBytes(t *testing.T, pid, device string) uint64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + pid + "/net/dev")

@@ -35,7 +35,7 @@ import (
 
 // Options says how to count.
 type Options struct {
-	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
 	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
@@ -78,7 +78,7 @@ func (s *Source) Missing() (name string, err error) {
 	return "traffic-hooks", sensor.RefusedAny("some traffic is not counted", s.kernel.missing...)
 }
 
-// Missed is how many events interrupted a program and were therefore not counted.
+// Missed is the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {
 		return 0
@@ -117,7 +117,7 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 
 const recordSize = int(unsafe.Sizeof(trafficRecord{}))
 
-// use is what a process moved, as its record has it.
+// use is the traffic of a process, as its record has it.
 type use = struct {
 	_     structs.HostLayout
 	Cells [messages]struct {

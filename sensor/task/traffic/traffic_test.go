@@ -101,7 +101,7 @@ func ours(p *sensor.TallyPass) counts {
 	return of(p, func(pid int32) bool { return pid == int32(os.Getpid()) })
 }
 
-// during is what this process was charged while f ran.
+// during is the charge of this process while f ran.
 func during(t testing.TB, s *Source, f func()) counts {
 	t.Helper()
 	var p sensor.TallyPass

@@ -63,7 +63,7 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 
 // Options says how to measure.
 type Options struct {
-	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
 	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
@@ -116,7 +116,7 @@ func (s *Source) Missing() (name string, err error) {
 	return "waits-disks", sensor.RefusedAny("the disks that processes wait for are not known", s.missing)
 }
 
-// Missed is how many events interrupted a program and were therefore not counted.
+// Missed is the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
 
 // Close unloads the programs. Calling it again does nothing.

@@ -99,7 +99,7 @@ func readPlacing(dir string) ([]rank.Node, []pod, error) {
 	return nodes, pods, nil
 }
 
-// vmShares is what each VM used of its capacity; a hole takes the hour before.
+// vmShares are the shares that each VM used of its capacity; a hole takes the hour before.
 func vmShares(dir string) ([][]float64, error) {
 	rows, err := open(dir, "bitbrains-hourly", "cpu_mhz.csv.gz")
 	if err != nil {

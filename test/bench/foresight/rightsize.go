@@ -24,7 +24,7 @@ type sized struct {
 // formula is a request from the days before; days are those of rightsize, use the samples of each.
 type formula func(days []rightsize.Day, use [][]float64) float64
 
-// scored is what a formula comes to.
+// scored is the result of a formula.
 type scored struct{ pooled, mean, above, days float64 }
 
 func readSized(dir string) ([]*sized, error) {

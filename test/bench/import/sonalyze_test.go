@@ -20,7 +20,7 @@ import (
 	"reckon/web/client"
 )
 
-// total is what a job comes to. Peak memory is in whole GiB, rounded up, as sonalyze says it.
+// total is the sum of a job. Peak memory is in whole GiB, rounded up, as sonalyze says it.
 type total struct{ cpu, peak, gpu float64 }
 
 // clocks are the records of a job: what the CPU clocks of its processes add up to.
@@ -125,7 +125,7 @@ func compare(t *testing.T, program, file string, batch bool) {
 	t.Logf("%d jobs compared", compared)
 }
 
-// last is what the clocks said at the last reading of each node; same is false where
+// last is the reading of the clocks at the last reading of each node; same is false where
 // processes came or went, or a clock went back.
 func (r *clocks) last() (sum float64, same bool) {
 	newest, first := map[string]string{}, map[string]string{}

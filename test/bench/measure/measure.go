@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Env is where an area of the bench runs.
+// Env is the place where an area of the bench runs.
 type Env struct {
 	Out io.Writer // Markdown
 	Bin string    // folder of reckon and reckon-agent

@@ -55,11 +55,11 @@ func (s *system) machine() powermodel.Machine {
 	return powermodel.Machine{CPU: s.cpu, Cores: s.cores, Sockets: s.chips, Memory: s.memory * (1 << 30)}
 }
 
-// shrink is how many systems the average over all families counts for against a
+// shrink is the number of systems that the average over all families counts for against a
 // family's own: a family of few is drawn towards it.
 const shrink = 3
 
-// fewestSystems is how many systems a family needs for a line of its own.
+// fewestSystems is the number of systems that a family needs for a line of its own.
 const fewestSystems = 6
 
 // fitFamilies derives the table: slopes by least squares within families, levels

@@ -11,7 +11,7 @@ import (
 	"reckon/analysis/powerfit"
 )
 
-// dataDir is where the public data are, from this folder.
+// dataDir is the place where the public data are, from this folder.
 func dataDir() string {
 	if d := os.Getenv("RECKON_POWER_DATA"); d != "" {
 		return d

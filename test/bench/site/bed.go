@@ -194,7 +194,7 @@ func (b *bed) record(ctx context.Context) (end func()) {
 	return func() { _ = cmd.Wait() } // it was interrupted
 }
 
-// queries are what people and dashboards ask.
+// queries are the queries of people and dashboards.
 func queries() (list []string) {
 	for _, q := range []string{
 		`sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`,
@@ -208,7 +208,7 @@ func queries() (list []string) {
 	return list
 }
 
-// pages are what the pages of reckon ask about the whole site and one node of it.
+// pages are the requests of reckon's pages about the whole site and one node of it.
 var pages = []string{
 	"/api/reckon/v1/workloads?limit=100&running=true&sort=-cpu_seconds", "/api/reckon/v1/workloads?limit=100&since=24h&sort=-start",
 	"/api/reckon/v1/workloads?limit=100&node=cpu0001", "/api/reckon/v1/usage?by=owner&since=24h",
@@ -238,7 +238,7 @@ func (s *peer) ask(ctx context.Context, rest time.Duration, list []string) (took
 	}
 }
 
-// inBlocks is what a sample takes where it stays: in the blocks of the Prometheus database, whose files say how many samples
+// inBlocks is the size of a sample where it stays: in the blocks of the Prometheus database, whose files say how many samples
 // they hold; VictoriaMetrics keeps all in parts, so there it is everything.
 func (s *peer) inBlocks(all float64) string {
 	dir := s.data

@@ -21,7 +21,7 @@ type podGroups struct {
 	seen map[string]*podGroup // by UID
 }
 
-// podGroup is what was read of a pod, CPU seconds.
+// podGroup is the reading of a pod, CPU seconds.
 type podGroup struct {
 	total    float64
 	children map[string]float64 // by id of the container
@@ -113,7 +113,7 @@ func usageSeconds(stat string) (float64, bool) {
 	return v / 1e6, ok && err == nil
 }
 
-// container is what the one container of a pod used until its end, beside the sandbox; false if its end was not seen.
+// container is the use of the one container of a pod until its end, beside the sandbox; false if its end was not seen.
 func (w *podGroups) container(uid string) (float64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,7 @@ func (w *podGroups) container(uid string) (float64, bool) {
 	return g.alone - g.children[g.rest], true
 }
 
-// total is what a pod used until now, with its sandbox.
+// total is the use of a pod until now, with its sandbox.
 func (w *podGroups) total(uid string) float64 {
 	w.read()
 	w.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// result is what the kernel says that this process and its children used.
+// result is the kernel's figure for this process and its children.
 type result struct {
 	PID        int     `json:"pid"`
 	PGID       int     `json:"pgid"`

@@ -25,15 +25,15 @@ type load struct {
 	args []string
 	// group is a control group for it, and workload what the agent has to call that.
 	group, workload string
-	// of is what is looked at.
+	// of is the thing to look at.
 	of subject
 	// own has it run as the user of the unprivileged agent.
 	own bool
-	// limit is how much memory the control group may have, bytes; 0 is no limit.
+	// limit is the memory that the control group may have, bytes; 0 is no limit.
 	limit uint64
 }
 
-// subject is what a load is about.
+// subject is the subject of a load.
 type subject int
 
 const (
@@ -81,7 +81,7 @@ func loads() []load {
 // firstUser is the user id of the first load; no name belongs to it.
 const firstUser = 20001
 
-// truth is what the kernel says of a load.
+// truth is the kernel's figure of a load.
 type truth struct {
 	cpu    time.Duration // of all of its processes, orphans included
 	group  time.Duration // counted by its control group, if it has one

@@ -14,7 +14,7 @@ import (
 	"reckon/sensor/netfs/nfstest"
 )
 
-// remoteDir is where NFS is mounted for a load.
+// remoteDir is the place where NFS is mounted for a load.
 const remoteDir = "/tmp/nfs"
 
 // What the load does to its file.

@@ -194,7 +194,7 @@ func processors() (busy, tasks, all float64) {
 	return busy, tasks, all
 }
 
-// comparison is what the kernel says of a load, and what the agent does.
+// comparison holds the kernel's figure of a load, and the agent's.
 type comparison struct {
 	subject   string
 	figure    string // key of what is marked, empty for what never is
@@ -236,7 +236,7 @@ func (l *load) compare(t *truth, user uint32, after samples) []comparison {
 	return []comparison{{l.name, "cpu_seconds", t.cpu.Seconds(), after.sum(cpu, "owner", owner) - t.before.sum(cpu, "owner", owner)}}
 }
 
-// groupOf is what the agent calls the process group of a leader.
+// groupOf is the agent's name of the process group of a leader.
 func groupOf(all samples, leader int) string {
 	for _, s := range all {
 		_, rest, _ := strings.Cut(s.labels, "workload=\"")
@@ -371,7 +371,7 @@ func leftover() {
 	}
 }
 
-// state is what is known of a process, in a line.
+// state describes a process, in a line.
 func state(pid int) string {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -152,7 +152,7 @@ func past(n *client.Node, i int, used float64) {
 	n.Waiting = &client.NodeWaiting{Jobs: i % 4, Now: i % 2, CoreSeconds: 3600 * float64(i%4)}
 }
 
-// runs is how many jobs have figures over time.
+// runs is the number of jobs that have figures over time.
 const runs = 4
 
 // like is a figure that follows another one.

@@ -22,7 +22,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// firstLoad is what a browser may have to fetch before it shows the first page, bytes
+// firstLoad is the most that a browser may have to fetch before it shows the first page, bytes
 // after compression.
 const firstLoad = 150_000
 

@@ -60,7 +60,7 @@ type Run struct {
 	Started  metav1.Time  `json:"started"`
 	Finished *metav1.Time `json:"finished,omitempty"`
 	Pods     []Pod        `json:"pods,omitempty"`
-	// Joined is how many neighbouring samples one row of a series may stand for, where there were more
+	// Joined is the number of neighbouring samples that one row of a series may stand for, where there were more
 	// than fit.
 	Joined int32 `json:"joined,omitempty"`
 	// TablesLeftOut says that tables of processes did not fit.
@@ -94,11 +94,11 @@ type Pod struct {
 	Ended      string            `json:"ended,omitempty"` // why the measurement ended
 	Absent     map[string]string `json:"absent,omitempty"`
 	Incomplete string            `json:"incomplete,omitempty"` // why samples may be missing
-	// Total is what all samples used.
+	// Total is the sum of all samples.
 	Total Figures `json:"total,omitempty"`
 	// Series are the samples, one entry each.
 	Series []Sample `json:"series,omitempty"`
-	// Commands is what each command used in all.
+	// Commands is the use of each command in all.
 	Commands []Command `json:"commands,omitempty"`
 	// Tables are the rows of processes and threads of each sample, as JSON of client.ProbeSample.
 	Tables []string `json:"tables,omitempty"`
@@ -108,7 +108,7 @@ type Pod struct {
 	Log string `json:"log,omitempty"`
 }
 
-// Sample is what was used between two readings; joined samples have the first's From and the last's To.
+// Sample is the use between two readings; joined samples have the first's From and the last's To.
 type Sample struct {
 	Seq  int64            `json:"seq"` // of the last
 	From metav1.MicroTime `json:"from"`
@@ -116,7 +116,7 @@ type Sample struct {
 	Use  Figures          `json:"use"`
 }
 
-// Command is what the processes of a command used.
+// Command is the use of the processes of a command.
 type Command struct {
 	Command string  `json:"command"`
 	Use     Figures `json:"use"`

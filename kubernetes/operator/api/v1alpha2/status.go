@@ -37,7 +37,7 @@ const (
 	ReasonAsExpected      = "AsExpected"
 )
 
-// MetricSetStatus is what has come of a set.
+// MetricSetStatus is the outcome of a set.
 type MetricSetStatus struct {
 	// ObservedGeneration is the generation that the conditions speak of.
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
@@ -46,21 +46,21 @@ type MetricSetStatus struct {
 	SpecHash string `json:"specHash,omitempty"`
 	// Run is the name of the run: its MetricRun in this namespace, or its id in the server.
 	Run string `json:"run,omitempty"`
-	// RunURL is where the server shows it, if there is a server.
+	// RunURL is the place where the server shows it, if there is a server.
 	RunURL string      `json:"runURL,omitempty"`
 	Pods   []PodStatus `json:"pods,omitempty"`
 	// Samples is the sum over all pods.
 	Samples int64 `json:"samples,omitempty"`
 }
 
-// PodStatus is what is known of a pod. Names and times of containers are of the kubelet.
+// PodStatus describes a pod. Names and times of containers are of the kubelet.
 type PodStatus struct {
 	Name   string `json:"name"`
 	UID    string `json:"uid"`
 	Metric string `json:"metric"` // name of the ReplicatedJob, METRIC-INDEX
 	Node   string `json:"node,omitempty"`
 	Phase  string `json:"phase,omitempty"`
-	// Samples is how many were read of its probe; absent where the node's agent measures.
+	// Samples is the number of samples that were read of its probe; absent where the node's agent measures.
 	Samples    *int64       `json:"samples,omitempty"`
 	LastSample *metav1.Time `json:"lastSample,omitempty"`
 	// Started, Finished and ExitCode are of the application's container.

@@ -38,7 +38,7 @@ type MetricSetList struct {
 	Items           []MetricSet `json:"items"`
 }
 
-// MetricSetSpec is what a person asks for.
+// MetricSetSpec is the request of a person.
 type MetricSetSpec struct {
 	// Metrics are measured side by side, each in a ReplicatedJob of its own.
 	Metrics []Metric `json:"metrics,omitempty"`
@@ -50,7 +50,7 @@ type MetricSetSpec struct {
 	DeadlineSeconds *int64 `json:"deadlineSeconds,omitempty"`
 	// Pod holds what all pods get.
 	Pod Pod `json:"pod,omitempty"`
-	// Pods is how many pods each metric has: 1 and more.
+	// Pods is the number of pods of each metric: 1 and more.
 	Pods *int32 `json:"pods,omitempty"`
 	// Resources are of a pod as a whole.
 	Resources ContainerResource `json:"resources,omitempty"`
@@ -96,7 +96,7 @@ type Logging struct {
 	Interactive bool `json:"interactive,omitempty"`
 }
 
-// Pod is what all pods of a set get.
+// Pod is the specification of all pods of a set.
 type Pod struct {
 	Annotations        map[string]string `json:"annotations,omitempty"`
 	Labels             map[string]string `json:"labels,omitempty"`
@@ -109,7 +109,7 @@ type ContainerSpec struct {
 	SecurityContext SecurityContext `json:"securityContext,omitempty"`
 }
 
-// SecurityContext is what a container may do beyond others.
+// SecurityContext lists the extra rights of a container.
 type SecurityContext struct {
 	Privileged  bool `json:"privileged,omitempty"`
 	AllowPtrace bool `json:"allowPtrace,omitempty"` // SYS_PTRACE

@@ -264,7 +264,7 @@ func readLog(ctx context.Context, cluster kubernetes.Interface, pod types.Namesp
 	return string(text), err
 }
 
-// keeper is where runs are kept.
+// keeper is the place where runs are kept.
 func keeper(m manager.Manager, o *options) (controller.Runs, error) {
 	if o.server == "" {
 		return &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}, nil

@@ -191,7 +191,7 @@ func wait(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// processorTime is what a process has used, by /proc/PID/stat.
+// processorTime is the CPU time of a process, by /proc/PID/stat.
 func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

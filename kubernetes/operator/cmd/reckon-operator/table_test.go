@@ -228,7 +228,7 @@ func shellTimes(t *testing.T, text string) (seconds float64) {
 	return seconds
 }
 
-// probeUsage is what the probe of a set has used by its first sample and at its end, by its control group.
+// probeUsage is the use of a set's probe by its first sample and at its end, by its control group.
 func (b *bed) probeUsage(key types.NamespacedName) (first, seconds float64) {
 	b.t.Helper()
 	var file string
