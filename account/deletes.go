@@ -32,7 +32,7 @@ type deleter struct {
 	start uint64
 }
 
-// take charges what a process deleted. known says that some of it was charged before, and how much is not known.
+// take charges what a process deleted. known means that some of it was charged before, and how much is not known.
 func (d *deletes) take(e *process, p *sensor.Process, known bool) {
 	if p.CancelledBytes == 0 || p.Have&sensor.FieldIO == 0 {
 		return

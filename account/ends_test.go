@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// TestEndByRecord: a part ends when its last process did, where a record tells how long that lived. Elsewhere it ends when it is
+// TestEndByRecord: a part ends when its last process did, where a record reports how long that lived. Elsewhere it ends when it is
 // found empty, up to a tick late, and its mean is "at least" if that is more than a hundredth of its life.
 func TestEndByRecord(t *testing.T) {
 	const start, mark = 1000*second + second/4, "reckon_figure_exactness|cores_mean|group|seen_processes|group/n1/10|alice"

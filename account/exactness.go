@@ -405,7 +405,7 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, cert
 	}
 }
 
-// waitCertainty returns the exactness of the CPU wait, which only processes that were seen tell: ends unless that can lack
+// waitCertainty returns the exactness of the CPU wait, which only processes that were seen show: ends unless that can lack
 // some, and then by the share of the CPU time that others used.
 func (p *Part) waitCertainty(ends certainty) certainty {
 	used := p.CPU()

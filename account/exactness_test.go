@@ -180,7 +180,7 @@ func TestLiveExactness(t *testing.T) {
 }
 
 // TestExactnessOfFastExports: the instants at which clocks are read differ, which is much of two seconds and little of
-// fifteen; what stays uncharged is told all the same, and no longer than for that time.
+// fifteen; what stays uncharged is reported all the same, and no longer than for that time.
 func TestExactnessOfFastExports(t *testing.T) {
 	r := newRig(t, Config{Export: 2 * time.Second})
 	p := proc(10, 10, r.boot+second+1, 0)
@@ -328,7 +328,7 @@ func TestExactnessOfWait(t *testing.T) {
 	}
 }
 
-// worst returns the exactness of a figure of a workload of alice, from what is said of its kind and of itself.
+// worst returns the exactness of a figure of a workload of alice, from what is stated about its kind and of itself.
 func (r *rig) worst(name, id string) (worst figure.Exactness) {
 	for k, v := range r.values {
 		if f := strings.Split(k, "|"); f[0] == "reckon_figure_exactness" && f[1] == name && (f[4] == "" || f[4] == id) {

@@ -71,7 +71,7 @@ func (x *excess) count(login string, tick uint64, parts []*Part) {
 }
 
 // bound has a process belong to the short work of its owner instead of a workload that gets no account. was is what the workload did
-// without one, if it has one from now on, and late says that the account is charged from now on.
+// without one, if it has one from now on, and late means that the account is charged from now on.
 func (tab *table) bound(e *process, found *Identified) (was *held, login string, late bool) {
 	x := &tab.excess
 	delete(x.of, e)

@@ -53,7 +53,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.at.lastAt
 	l.at.exports++
 	l.parts.sweep()
-	l.Name() // the last tick may have seen a part run the program that tells what it is
+	l.Name() // the last tick may have seen a part run the program that shows what it is
 	l.parts.fold()
 	l.parts.report()
 	l.parts.boundPods()

@@ -16,7 +16,7 @@ type kin struct {
 	forks uint64           // so far
 	truth map[int32]uint64 // by process group
 	given map[int32]bool   // ids that were given out
-	turns bool             // readings tell how often a process got a processor: once more when it waits for a child
+	turns bool             // readings show how often a process got a processor: once more when it waits for a child
 }
 
 type kinProc struct {

@@ -403,7 +403,7 @@ func (w *simulated) read(pass *sensor.Pass, lasts uint64, records bool) {
 	w.ended = kept
 }
 
-// trace says what happens, if somebody asks.
+// trace reports what happens, if somebody asks.
 func (w *simulated) trace(format string, args ...any) {
 	if w.log != nil {
 		w.log(format, args...)

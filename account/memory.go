@@ -113,7 +113,7 @@ const unclaimedSlack = 4 << 20
 // unclaimedShared returns how much of the shared memory that is held on the machine belongs to no part: files of tmpfs and memfd that no
 // process
 // of a group maps are no process's, but they are in a control group that has a part, or one above its parts. It is 0 where a control group
-// does not tell its shared memory apart, bytes.
+// does not distinguish its shared memory, bytes.
 func (r *registry) unclaimedShared(held uint64) uint64 {
 	if held == 0 {
 		return r.unclaimed

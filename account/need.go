@@ -46,7 +46,7 @@ func (s *span) count(proc *sensor.Process) {
 	s.killed = s.killed || proc.OOMKilled
 }
 
-// beside adds what other processes say of the same time, later what they say of a later time.
+// beside adds what other processes report about the same time, later what they report about a later time.
 func (s *span) beside(o span) {
 	high := s.high + o.high
 	s.later(o)
@@ -60,7 +60,8 @@ func (s *span) later(o span) {
 	}
 }
 
-// bound takes in a reading of the control group and what its processes say of the last tick. What was needed since the reading before is
+// bound takes in a reading of the control group and what its processes report about the last tick. What was needed since the reading before
+// is
 // what was needed then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
 // any more: what its processes say is all that is known then.
 //
@@ -107,7 +108,7 @@ const (
 	batched  = 1 << 20 // the kernel counts memory of groups in batches, bytes
 )
 
-// ends returns the lowest and the highest need that a peak allows, bytes; most is 0 where no control group tells.
+// ends returns the lowest and the highest need that a peak allows, bytes; most is 0 where no control group reports it.
 func (m *memory) ends(peak, needed uint64) (low, most uint64) {
 	if peak == 0 {
 		return needed, 0
@@ -140,7 +141,7 @@ func (p *Part) bound(gone, settled bool) {
 	b.now = now // for the whole
 }
 
-// needs takes in what a part of the whole says of this tick and what it needed, at least. The whole may be nil.
+// needs takes in what a part of the whole reports about this tick and what it needed, at least. The whole may be nil.
 func (w *whole) needs(p *Part) {
 	b := p.memory.bounds
 	if w != nil {

@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// needRig is a job of one process in a control group; both say of memory what the test sets.
+// needRig is a job of one process in a control group; both report about memory what the test sets.
 type needRig struct {
 	*rig
 	cg, job fakeCgroup

@@ -141,7 +141,7 @@ func TestCallsAreToldInFull(t *testing.T) {
 	}
 }
 
-// growth adds up what a store sees of a counter over exports: the whole first value of a series that says when it was zero, else the
+// growth adds up what a store sees of a counter over exports: the whole first value of a series that reports when it was zero, else the
 // increase since the sample before.
 type growth struct {
 	last map[string]float64
@@ -241,7 +241,7 @@ func TestBooksClose(t *testing.T) {
 	})
 }
 
-// TestBusyLater: a group that becomes busy has series without what short work got before, and says so.
+// TestBusyLater: a group that becomes busy has series without what short work got before, and reports it.
 func TestBusyLater(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, nil)

@@ -473,7 +473,7 @@ func TestStartingContainer(t *testing.T) {
 	}
 }
 
-// TestToldByItsProgram: an export after the tick in which a runtime executes the program of a sandbox has its name: the program tells it, and the tick named parts
+// TestToldByItsProgram: an export after the tick in which a runtime executes the program of a sandbox has its name: the program reports it, and the tick named parts
 // before it charged them.
 func TestToldByItsProgram(t *testing.T) {
 	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/c1"}

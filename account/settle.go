@@ -152,7 +152,7 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	}
 }
 
-// ended returns when a part ended that was found empty: when its last process did, if its record told that.
+// ended returns when a part ended that was found empty: when its last process did, if its record reported that.
 func (p *Part) ended(empty uint64) uint64 {
 	if p.left&1 == 1 {
 		return min(p.left, empty)
@@ -161,7 +161,7 @@ func (p *Part) ended(empty uint64) uint64 {
 }
 
 // vague reports whether the time from the start of a part to its end may be too long by more than a hundredth: where no record
-// tells when the last process ended, the part counts as ended when it was first found empty.
+// shows when the last process ended, the part counts as ended when it was first found empty.
 func (p *Part) vague() bool {
 	return p.end != 0 && p.left&1 == 0 && grown(max(p.left, p.start), p.end) > grown(p.start, p.end)/bearableUse
 }

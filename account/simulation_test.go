@@ -62,7 +62,7 @@ func (c conditions) String() string {
 }
 
 // TestSimulatedMachines feeds the ledger the readings of random machines, and compares each account with what its process group used. A
-// figure without a mark is right, one that says "at least" is no higher than the truth, and nothing of an owner's is lost or
+// figure without a mark is right, one that reports "at least" is no higher than the truth, and nothing of an owner's is lost or
 // counted twice.
 func TestSimulatedMachines(t *testing.T) {
 	first, end := simulations(t, 20)
@@ -172,7 +172,7 @@ func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (
 		w.before[a.job()] -= min(a.cpu, w.before[a.job()])
 	}
 	all := map[string]*reportedUse{}
-	r.export() // says "at least" of what there was before
+	r.export() // reports "at least" of what there was before
 	saved, err := r.saved("b")
 	if err != nil {
 		return []string{err.Error()}

@@ -97,7 +97,7 @@ var (
 const (
 	memory2 = "memory_traffic_bytes_total misses"
 	misses2 = 3  // index of cache misses in counters2
-	line2   = 64 // bytes of memory that a pending cache miss moves; version 2 did not say
+	line2   = 64 // bytes of memory that a pending cache miss moves; version 2 did not report
 )
 
 // amounts collects what is not 0.

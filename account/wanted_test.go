@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// TestCoresWanted: a thread that gets its core half of the time wants one; a wait that is told late is spread over the ticks that follow, as
+// TestCoresWanted: a thread that gets its core half of the time wants one; a wait that is reported late is spread over the ticks that follow, as
 // no thread wants more than one core.
 func TestCoresWanted(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
@@ -20,7 +20,7 @@ func TestCoresWanted(t *testing.T) {
 		case i < 40: // others have the core for half of the time
 			p.UserNanos += second / 2
 			p.WaitNanos += second / 2
-		case i == 59: // ten seconds without a core are told at once
+		case i == 59: // ten seconds without a core are reported at once
 			p.WaitNanos += 10 * second
 		}
 		r.complete(true)

@@ -33,7 +33,7 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// Config says what an agent reads and when.
+// Config controls what an agent reads and when.
 type Config struct {
 	Node string // name of this machine; empty asks the kernel
 	Root string // root of the file trees of the machine, "/" by default
@@ -46,18 +46,18 @@ type Config struct {
 	// machine does so; empty for the usual one.
 	Guests     string
 	HostEnergy string
-	// OwnMetrics is a file that says where figures of others are read, see ownconfig.go;
+	// OwnMetrics is a file that reports where figures of others are read, see ownconfig.go;
 	// Textfile are folders of text files beside those. Empty for none.
 	OwnMetrics string
 	Textfile   []string
 
-	// Files says on which file systems the calls of processes are counted: network (or empty), all or none.
+	// Files reports on which file systems the calls of processes are counted: network (or empty), all or none.
 	Files string
 
 	// Counters reads the performance counters of the processors at each switch of threads, for every workload.
 	Counters bool
 
-	// Kubelet tells the names of pods.
+	// Kubelet reports the names of pods.
 	Kubelet Kubelet
 
 	Source string // auto, ebpf, procfs
@@ -364,7 +364,7 @@ func (a *Agent) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reading says in a few words where processes and their ends are read from.
+// Reading reports in a few words where processes and their ends are read from.
 func (a *Agent) Reading() string {
 	s := "processes by " + a.tasks.Live()
 	if exits := a.tasks.Exits(); exits != "" {

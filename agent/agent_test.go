@@ -73,7 +73,7 @@ func burn(d time.Duration) {
 	}
 }
 
-// TestOwnUse holds what the accounts say of this process's group against the kernel's
+// TestOwnUse holds what the accounts report about this process's group against the kernel's
 // own figure, and the sum of everything against the machine.
 func TestOwnUse(t *testing.T) {
 	a := open(t, Config{Source: "procfs"})
@@ -112,7 +112,7 @@ func TestOwnUse(t *testing.T) {
 	}
 	span := float64(a.total.Boot-boot) * float64(a.total.Cores)
 	got := float64(total(a)-start) + float64(a.total.Idle+a.total.IOWait+a.total.Steal-idle)
-	// Idle, I/O wait and steal are told in ticks of 10 ms each, and what is stolen from an idle processor is
+	// Idle, I/O wait and steal are reported in ticks of 10 ms each, and what is stolen from an idle processor is
 	// idle as well.
 	const ticks = 3 * 10e6
 	stolen := float64(a.total.Steal - steal)

@@ -119,7 +119,7 @@ func (g *gauges) Read(b *metric.Batch) error { b.Add(g.series, g.value); return 
 func (g *gauges) Close() error               { return nil }
 
 // TestModelOfAnySeries loads a model of GPUs and of a series that only this site has: it
-// waits for both by name, and gives the power of what they say when they come.
+// waits for both by name, and gives the power of what they report when they come.
 func TestModelOfAnySeries(t *testing.T) {
 	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version, Name: "press", Domain: "node",
 		Features: []powermodel.Feature{{Name: "gpu_utilization", Max: 4},
@@ -242,7 +242,7 @@ func TestPowerModel(t *testing.T) {
 		if err == nil || errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
-		// The agent says so and measures the rest.
+		// The agent reports it and measures the rest.
 		a, notes, err := Open(Config{Source: "procfs", PowerModel: c.path})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -36,7 +36,7 @@ type unit struct {
 	oddSeries *metric.Series
 }
 
-// export fills the batch with everything there is to say now.
+// export fills the batch with everything there is to report now.
 func (a *Agent) export(now time.Time) {
 	a.readCounts()
 	a.batch.Reset(now)
@@ -206,7 +206,7 @@ func (u *unit) change(up bool, reason string) {
 	}
 }
 
-// scarce replaces the error of a source for which no more files could be opened: what the source itself says (a
+// scarce replaces the error of a source for which no more files could be opened: what the source itself reports (a
 // newer kernel, more privileges) is no remedy then.
 func scarce(err error) error {
 	if !filelimit.Exceeded(err) {

@@ -33,7 +33,7 @@ type leader struct {
 	seen  uint64
 }
 
-// identify says what a process belongs to.
+// identify reports what a process belongs to.
 func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) account.Identified {
 	h, gone := a.hint(p, ended)
 	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
@@ -79,7 +79,7 @@ func (a *Agent) inJob(h *workload.Hint, parent *account.Part, job workload.ID) (
 	return owner, owner == "" || owner == h.User || h.UID == 0 || parent != nil && parent.Workload() == job
 }
 
-// hint gathers what a process can be recognised by. gone says that it cannot be looked
+// hint gathers what a process can be recognised by. gone means that it cannot be looked
 // at any more.
 func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
 	h = &workload.Hint{
@@ -114,7 +114,7 @@ func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool
 	return h, gone
 }
 
-// environment returns what reads variables of a process. Those that tell whether it is of a
+// environment returns what reads variables of a process. Those that show whether it is of a
 // batch system are read together, once.
 func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	var probed map[string]string
@@ -136,7 +136,7 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	}
 }
 
-// orphan is the answer for a process that nobody saw alive and whose record says
+// orphan is the answer for a process that nobody saw alive and whose record reports
 // neither its group nor its control groups (taskstats): it belongs where its parent
 // belongs, and if that is unknown, or the process group of another user, to the short work of its user.
 func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
@@ -151,7 +151,7 @@ func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identifie
 }
 
 // isForeign reports whether a part is of nobody in particular, or of plain processes of another user: what started a
-// process of this user there, or adopted it, says nothing about it.
+// process of this user there, or adopted it, shows nothing about it.
 func isForeign(p *account.Part, user string) bool {
 	switch kind := p.Workload().Kind(); {
 	case kind.System():
@@ -163,7 +163,7 @@ func isForeign(p *account.Part, user string) bool {
 }
 
 // cgroupsOf fills in the control groups of a process, from memory where its set of
-// groups was seen before. gone says that the process cannot be looked at any more.
+// groups was seen before. gone means that the process cannot be looked at any more.
 //
 // The source that numbered the set has its paths. /proc, which is read later, may show others: those that the process
 // has moved to since, or, in hierarchies of version 1, the root for one that is exiting (proc_cgroup_show of

@@ -20,7 +20,7 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// Kubelet says how the pods of this node get their names.
+// Kubelet controls how the pods of this node get their names.
 type Kubelet struct {
 	// Address is https://HOST:PORT; "auto" or empty asks the kubelet of this machine where the agent runs in a pod with a
 	// service account; "none" asks nobody.
@@ -39,7 +39,7 @@ type Kubelet struct {
 // firstAnswer is for how long the start of the agent waits for the list of pods.
 const firstAnswer = time.Second
 
-// openKubelet begins to ask the kubelet. pods, which may be nil, says so too.
+// openKubelet begins to ask the kubelet. pods, which may be nil, reports it too.
 func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	k := a.config.Kubelet
 	c := kubelet.Config{Address: k.Address, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure, Node: a.config.Node,
@@ -94,7 +94,7 @@ func (a *Agent) observeDevices() {
 	a.report("pod-devices", err)
 }
 
-// kubeletSensor says whether the kubelet answers.
+// kubeletSensor reports whether the kubelet answers.
 type kubeletSensor struct{ *kubelet.Cache }
 
 // Name implements sensor.Sensor.
@@ -113,7 +113,7 @@ func (s kubeletSensor) Read(*metric.Batch) error {
 	return sensor.Unavailable(reason, fix, err)
 }
 
-// noteNameless says once that there are pods and nobody to ask for their names, unless that was chosen.
+// noteNameless reports once that there are pods and nobody to ask for their names, unless that was chosen.
 func (a *Agent) noteNameless(id *workload.Identity) {
 	if id.Place == "" || a.kubernetes != nil || a.self.nameless || a.config.Kubelet.Address == "none" {
 		return

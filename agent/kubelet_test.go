@@ -84,7 +84,7 @@ func containerGroup(t *testing.T, uid, id string) *os.File {
 }
 
 // TestPodsAreNamed: a pod that begins is named in the first export that has it. While the kubelet refuses, figures go on
-// under the UID, and reckon_sensor_up says why.
+// under the UID, and reckon_sensor_up explains why.
 func TestPodsAreNamed(t *testing.T) {
 	const (
 		uid1 = "0a3f2f9c-3a5f-4f0b-8f0e-c1f6b1d0a001"
@@ -209,7 +209,7 @@ func TestPodsAreNamed(t *testing.T) {
 	}
 }
 
-// TestNamelessPods: without a kubelet a note says once that pods have no names.
+// TestNamelessPods: without a kubelet a note reports once that pods have no names.
 func TestNamelessPods(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1", Kubelet: Kubelet{Address: "auto"}})
 	for range 2 {

@@ -73,7 +73,7 @@ func threads(t *testing.T) string {
 }
 
 // TestTooFewFiles: the remedy of a source for which no more files could be opened is a higher limit, not what the
-// source itself says.
+// source itself reports.
 func TestTooFewFiles(t *testing.T) {
 	cause := fmt.Errorf("map create: %w", syscall.EMFILE)
 	err := scarce(sensor.Unavailable("the kernel does not let waits be traced", "use Linux 5.12 or later", cause))

@@ -28,7 +28,7 @@ var (
 
 // Bounds of what others may add.
 const (
-	ownPerWorkload = 200    // series of one workload, unless the configuration says otherwise
+	ownPerWorkload = 200    // series of one workload, unless the configuration states otherwise
 	ownAltogether  = 20_000 // series of all
 	ownPatience    = time.Second
 )
@@ -126,7 +126,7 @@ func (a *Agent) openOwn(limit int) {
 }
 
 // exportOwn appends the figures of others. It comes after the export of the ledger, which
-// tells what is shown of a workload.
+// chooses the figures shown of a workload.
 func (a *Agent) exportOwn(b *metric.Batch) {
 	o := &a.own
 	if len(o.readers) == 0 && len(o.pushed) == 0 && o.pushes == [2]uint64{} {
@@ -218,7 +218,7 @@ func (o *owning) reading(u *unit) bool {
 	return false
 }
 
-// input says how an input is, and logs what changes.
+// input reports how an input is, and logs what changes.
 func (a *Agent) input(r *ownReader, i int, b *metric.Batch) OwnInput {
 	in, bad := &r.pass.Inputs[i], &r.bad[i]
 	up, reason := 1.0, ""
@@ -327,7 +327,7 @@ func (o *owning) series(raw *metric.Series, w subject) *metric.Series {
 	return o.cache.Get(d, values...)
 }
 
-// mayName says why a metric may not be called so.
+// mayName explains why a metric may not be called so.
 func (o *owning) mayName(name string, trusted bool) error {
 	if o.names[name] && !strings.HasPrefix(name, "reckon_") {
 		return fmt.Errorf("%s: the agent measures that itself; choose another name, or drop it", name)

@@ -38,7 +38,7 @@ type ownConfig struct {
 	Custom    []custom.Reading  `yaml:"custom"`
 }
 
-// names reports whether the configuration has something to say about a sensor.
+// names reports whether the configuration has something to report about a sensor.
 func (c *ownConfig) names(sensor string) bool {
 	switch sensor {
 	case "textfile", "scrape", "custom":

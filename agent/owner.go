@@ -96,7 +96,7 @@ func (a *Agent) processOwner(pid int32, uid uint32, known bool) (subject, error)
 		return subject{}, fmt.Errorf("look at the process that they come from: %w", err)
 	}
 	if known {
-		p.UID = uid // the kernel said so of the connection
+		p.UID = uid // the kernel reported it of the connection
 	}
 	return a.partOf(&p), nil
 }

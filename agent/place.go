@@ -8,7 +8,7 @@ import (
 // placing finds out where parts run, on nodes with several packages or kinds of
 // processors, so that the energy of each goes to those who ran on it.
 type placing struct {
-	reader *topology.Reader // nil where there is nothing to tell apart
+	reader *topology.Reader // nil where there is nothing to distinguish
 	parts  map[*account.Part]*placed
 	whole  uint64 // tick of the last look at every process
 	seen   uint64 // boot time of the last look
@@ -27,7 +27,7 @@ type placed struct {
 // once.
 const wholeEvery = 15
 
-// openPlaces finds out whether there is anything to tell apart.
+// openPlaces finds out whether there is anything to distinguish.
 func (a *Agent) openPlaces() {
 	r, err := topology.Open(a.config.Root)
 	if err != nil {

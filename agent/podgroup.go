@@ -39,7 +39,7 @@ type podGroup struct {
 	round  uint64
 }
 
-// exportPodGroups appends what the control group of each pod says. A pod whose group cannot be found or read has none.
+// exportPodGroups appends what the control group of each pod reports. A pod whose group cannot be found or read has none.
 func (a *Agent) exportPodGroups(b *metric.Batch) {
 	g := &a.podGroups
 	g.round++

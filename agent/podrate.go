@@ -123,7 +123,7 @@ func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
 	}
 }
 
-// noteRates says when pods ask in vain.
+// noteRates reports when pods ask in vain.
 func (a *Agent) noteRates() {
 	r := &a.rates
 	if r.left == 0 && !r.told {

@@ -138,7 +138,7 @@ func (p *powerModel) source() attribution.Source {
 	return attribution.Source{Name: "model", Meters: p.meters[:], Model: true, Named: p.named, Idle: p.idle}
 }
 
-// trouble says what the model waits for, once two exports did not bring it.
+// trouble reports what the model waits for, once two exports did not bring it.
 func (p *powerModel) trouble() error {
 	if len(p.waiting) == 0 {
 		p.exports = 0

@@ -47,7 +47,7 @@ type pushRequest struct {
 // refusal is an answer that the sender can do something about.
 type refusal struct{ error }
 
-// errUnseen says that no reading has seen the process group of a sender yet.
+// errUnseen means that no reading has seen the process group of a sender yet.
 var errUnseen = errors.New("the process that sends has just started; try again")
 
 // push takes figures in the name of a process. It waits for the loop to run, and until a reading has seen who sends.
@@ -196,7 +196,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	b.Add(o.status.Get(ownPushes, "refused"), float64(o.pushes[1]))
 }
 
-// stands says how a workload stands to which figures were sent. Who sent them may have come
+// stands reports how a workload stands to which figures were sent. Who sent them may have come
 // and gone unseen, as a part of a workload that goes on or as short work.
 func (a *Agent) stands(w subject) account.Standing {
 	if w.id.Kind().Folded() {

@@ -195,7 +195,7 @@ func TestPushHelper(t *testing.T) {
 	fmt.Println("answer: " + answer)
 }
 
-// Processes of another user in sessions of their own, which end at once, have what they sent where the answer says: one does not
+// Processes of another user in sessions of their own, which end at once, have what they sent where the answer reports: one does not
 // overwrite another's, and the agent learns who they are while they wait for the answer.
 func TestPushFromOthers(t *testing.T) {
 	if os.Geteuid() != 0 {

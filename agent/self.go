@@ -50,7 +50,7 @@ type self struct {
 	crowded                           map[string]bool // owners that the log named, see account.Ledger.Excess
 	spent                             time.Duration
 	saveFailed                        bool
-	simulated                         bool // the machine is: what this process uses says nothing
+	simulated                         bool // the machine is: what this process uses shows nothing
 	nameless                          bool // there are pods, and no kubelet is asked
 	devicesFailed                     bool // the devices of pods could not be asked for
 	info                              *metric.Series
@@ -134,7 +134,7 @@ func (s *self) resident() (bytesResident uint64, ok bool) {
 	return pages * uint64(os.Getpagesize()), err == nil
 }
 
-// Descs lists what the agent says of itself, for the metric reference.
+// Descs lists what the agent reports about itself, for the metric reference.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, refusedReadings, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,

@@ -57,7 +57,7 @@ func (a *Agent) tickShared() {
 	if s.list = a.ledger.Crowded(s.list[:0]); len(s.list) == 0 {
 		return
 	}
-	runtime.LockOSThread() // the clock of the thread tells what this costs
+	runtime.LockOSThread() // the clock of the thread shows what this costs
 	defer runtime.UnlockOSThread()
 	began := s.clock()
 	spent := time.Duration(0)

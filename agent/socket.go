@@ -22,7 +22,7 @@ import (
 )
 
 // The socket at which scripts send figures of their own: HTTP over a unix socket, a body
-// in the Prometheus text format. The kernel tells which process is at the other end
+// in the Prometheus text format. The kernel shows which process is at the other end
 // (unix(7), SO_PEERCRED), and so the owner of the figures: nobody can speak for others.
 
 // Bounds of what comes by the socket.
@@ -31,7 +31,7 @@ const (
 	pushSeries    = 500
 	pushConns     = 256                // open at one time
 	pushConnsUser = 32                 // of one user
-	pushKeep      = time.Hour          // for how long a figure stands unless said otherwise
+	pushKeep      = time.Hour          // for how long a figure stands unless stated otherwise
 	pushKeepMax   = 7 * 24 * time.Hour //
 	pushRate      = 50.0               // requests per second of one user
 	pushBurst     = 500.0
@@ -69,13 +69,13 @@ func (a *Agent) Listen(path string) (*Socket, error) {
 		return nil, fmt.Errorf("make the folder of the socket for own metrics: %w", err)
 	}
 	if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSocket != 0 {
-		_ = os.Remove(path) // if it cannot be removed, listening says so
+		_ = os.Remove(path) // if it cannot be removed, listening reports it
 	}
 	ln, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s for own metrics: %w", path, err)
 	}
-	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // who sends is told by the kernel
+	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // the sender is known from the kernel
 		_ = ln.Close()
 		return nil, fmt.Errorf("let everybody send to %s: %w", path, err)
 	}
@@ -167,7 +167,7 @@ func (l *limited) give(uid uint32) {
 	}
 }
 
-// credentials are those of the other end; without a process when the kernel does not say.
+// credentials are those of the other end; without a process when the kernel does not report.
 func credentials(c net.Conn) (cred sender) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {

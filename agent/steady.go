@@ -35,7 +35,7 @@ func (a *Agent) steady() time.Time {
 }
 
 // steadyBoot gives the time of boot as it was when this boot was first seen: the kernel counts it by the clock, and a clock that
-// is set would make another boot of it, by which a server tells machines and their counters apart.
+// is set would make another boot of it, by which a server distinguishes machines and their counters.
 func (a *Agent) steadyBoot(samples []metric.Sample) {
 	if !a.config.Steady {
 		return

@@ -28,7 +28,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// A clock that is set while the machine runs makes no other boot of it: a server tells machines of one name apart by that.
+// A clock that is set while the machine runs makes no other boot of it: a server distinguishes machines of one name by that.
 func TestSteadyBoot(t *testing.T) {
 	for name, c := range map[string]struct {
 		steady bool

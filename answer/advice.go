@@ -75,7 +75,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	return out, nil
 }
 
-// unheard reports whether a job has just ended and its batch system has not said how: its limits, steps and kills come with that.
+// unheard reports whether a job has just ended and its batch system has not reported how: its limits, steps and kills come with that.
 func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay
 }

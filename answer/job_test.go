@@ -125,7 +125,7 @@ func said(list []wire.Verdict, text string) bool {
 	return false
 }
 
-// TestAdviceWaitsForAccounting: a job that has just ended gets no advice before its batch system said how it ended, or a minute passed.
+// TestAdviceWaitsForAccounting: a job that has just ended gets no advice before its batch system reported how it ended, or a minute passed.
 func TestAdviceWaitsForAccounting(t *testing.T) {
 	h := newHistory(t)
 	h.job(run{id: "slurm/1", name: "train", owner: "alice", start: h.now, wall: 4 * time.Minute, asked: 4, used: 0.5, memory: 1 << 30, nodes: []string{"n1"}})

@@ -102,7 +102,7 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 }
 
 // waitingTasks returns how many tasks of an array wait. The requests of tasks are equal, so that the nodes that those that wait ask for
-// together tell. A task that only its node has reported is still among them.
+// together report it. A task that only its node has reported is still among them.
 func waitingTasks(m *wire.Members, nodes *float64) int {
 	one := m.Members[len(m.Members)-1].RequestNodes
 	if nodes == nil || one == nil || *one < 1 {

@@ -50,7 +50,7 @@ type moveNode struct {
 	vendor                         string
 	fast                           *bool
 	measured                       bool // how busy its GPUs are
-	counted                        bool // its batch system says how many it has
+	counted                        bool // its batch system reports how many it has
 	partitions                     []string
 }
 
@@ -179,7 +179,7 @@ func (g *moving) shape(k shapeKey) int {
 	return i
 }
 
-// join counts a node to a shape, unless the file says how many there are, and takes what is known of it.
+// join counts a node to a shape, unless the file reports how many there are, and takes what is known of it.
 func (g *moving) join(i int, name string) {
 	s, p := &g.shapes[i], &g.places[i]
 	if name == "" || p.in[name] {
@@ -277,7 +277,7 @@ func (g *moving) wait(s int, cores, gpus float64) *move.Wait {
 	return &move.Wait{Seconds: quantiles.Nearest(list, 0.5), Jobs: len(list), Source: move.ByJobs}
 }
 
-// finish fills in what runs tell of their shapes.
+// finish fills in what runs report their shapes.
 func (g *moving) finish() {
 	var memory, perCore []float64 // of nodes without GPUs
 	for i := range g.shapes {

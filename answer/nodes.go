@@ -24,7 +24,7 @@ type NodeViews interface {
 	Nodes(ctx context.Context, now time.Time) ([]wire.Node, error)
 }
 
-// NodeLists reads the series of nodes, and says when it did; implemented by query.Views.
+// NodeLists reads the series of nodes, and reports when it did; implemented by query.Views.
 type NodeLists interface {
 	NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time.Time, error)
 }

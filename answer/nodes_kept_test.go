@@ -10,7 +10,7 @@ import (
 	"reckon/store"
 )
 
-// TestNodesSayHowOld: a list that was read before the question says when, and one of now does not.
+// TestNodesSayHowOld: a list that was read before the question reports when, and one of now does not.
 func TestNodesSayHowOld(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, age := range []time.Duration{0, time.Minute} {
@@ -32,7 +32,7 @@ func (r readBefore) NodesAsOf(_ context.Context, now time.Time) ([]wire.Node, ti
 	return []wire.Node{{Node: "n1"}}, now.Add(-time.Duration(r)), nil
 }
 
-// TestFitSaysItsAge: an answer from a list of nodes that is 40 s old says so, and says that nothing newer is available.
+// TestFitSaysItsAge: an answer from a list of nodes that is 40 s old reports it, and states that nothing newer is available.
 func TestFitSaysItsAge(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]bool{0: false, 40 * time.Second: true} {

@@ -19,7 +19,7 @@ type Outage struct {
 		Watermark(ctx context.Context) (time.Time, error)
 	}
 	// Behind returns why the catalogue is not being updated; nil when it is. An error with a method
-	// All that returns true says that anything may be missing, not only what happened lately.
+	// All that returns true states that anything may be missing, not only what happened lately.
 	Behind func() error
 	// Gaps returns the samples of a time range that were lost to damage; nil if unknown.
 	Gaps func(from, to time.Time) []store.Gap

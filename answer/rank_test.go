@@ -182,7 +182,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRankSaysItsAge: a ranking from a list of nodes that is minutes old says so, and adds work that was placed since then to their load.
+// TestRankSaysItsAge: a ranking from a list of nodes that is minutes old reports it, and adds work that was placed since then to their load.
 func TestRankSaysItsAge(t *testing.T) {
 	r, nodes, now := ranked(t)
 	q := wire.RankQuery{Cores: 2, MemoryBytes: 10}

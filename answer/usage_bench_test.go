@@ -14,7 +14,7 @@ import (
 	"reckon/store"
 )
 
-// BenchmarkUsageYear tells a year of a million runs apart by two dimensions: 300 owners, 20 accounts, 6 partitions, 500 nodes. The
+// BenchmarkUsageYear reports a year of a million runs apart by two dimensions: 300 owners, 20 accounts, 6 partitions, 500 nodes. The
 // script that makes it needs two minutes. cpu-s/op is the CPU time of one answer, of all threads.
 func BenchmarkUsageYear(b *testing.B) {
 	c, err := database.Open(filepath.Join(b.TempDir(), "c.db"), nil)

@@ -52,7 +52,7 @@ func classOf(list []runClass, v float64) string {
 // ownersOfNode is the number of owners of a node that are distinguished; the others together are "other".
 const ownersOfNode = 200
 
-// byRunsOnly reports whether hours alone do not tell apart what the query wants told apart.
+// byRunsOnly reports whether hours alone do not distinguish what the query wants distinguished.
 func byRunsOnly(q wire.UsageQuery) bool {
 	node, others := slices.Contains(q.By, "node"), len(q.Owners)+len(q.Accounts)+len(q.Partitions)+len(q.Kinds) > 0 || q.Command != ""
 	for _, by := range q.By {
@@ -109,7 +109,7 @@ func ofStarts(i int) bool { return i >= usedStarted && i <= usedWaitCores }
 type runSums struct {
 	from, to time.Time
 	span     store.Span
-	drop     []int // dimensions that are not told apart
+	drop     []int // dimensions that are not distinguished
 	nodes    bool  // nodes are
 	projects map[string]string
 	sums     map[usageKey]*runSum
@@ -138,7 +138,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// add adds a run, on each of its nodes if nodes are told apart.
+// add adds a run, on each of its nodes if nodes are distinguished.
 func (r *runSums) add(w *store.Workload) {
 	if !w.Began() {
 		return
@@ -343,7 +343,7 @@ func (d *divided) stamp(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
-// machine is the key with the node and, where sites are told apart, the site.
+// machine is the key with the node and, where sites are distinguished, the site.
 func (d *divided) machine(k usageKey) usageKey {
 	out := k.only([]int{dimNode})
 	if slices.Contains(d.by, dimSite) {

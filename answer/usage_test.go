@@ -55,7 +55,7 @@ func TestShareOfKnownCapacity(t *testing.T) {
 	}
 }
 
-// TestUsageSaysUpToWhen: of hours that are not over, usage says up to when it was counted, and of others nothing.
+// TestUsageSaysUpToWhen: of hours that are not over, usage reports up to when it was counted, and of others nothing.
 func TestUsageSaysUpToWhen(t *testing.T) {
 	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {

@@ -341,8 +341,8 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 }
 
 const (
-	wholeSeconds = 2.0           // seconds by which a run may be longer that a batch system tells in whole ones
-	noLimit      = 365 * 86400.0 // seconds: what Slurm says where a partition has no limit of time
+	wholeSeconds = 2.0           // seconds by which a run may be longer that a batch system shows in whole ones
+	noLimit      = 365 * 86400.0 // seconds: what Slurm reports where a partition has no limit of time
 )
 
 // stepsCPU returns the CPU time of the steps by accounting, seconds.
@@ -367,7 +367,7 @@ func (a *account) usedBefore() (seconds float64) {
 }
 
 // meanMemory fills the mean of memory, which is integrated from when it was first watched: for a workload that is older than its
-// agent that is not its start. Processes can be there for seconds after the scheduler says that the workload ended, and what they
+// agent that is not its start. Processes can be there for seconds after the scheduler states that the workload ended, and what they
 // held until then is integrated: a mean above the peak is of that longer time.
 func (a *account) meanMemory(row *figure.Row, until int64) {
 	from, before := a.watched()

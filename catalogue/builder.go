@@ -27,7 +27,7 @@ import (
 	"reckon/workload"
 )
 
-// BuilderOptions says how a catalogue is kept up to date.
+// BuilderOptions controls how a catalogue is kept up to date.
 type BuilderOptions struct {
 	// Gone is for how long a workload may be silent before it counts as ended; 0 is 5 min.
 	Gone time.Duration

@@ -17,7 +17,7 @@ type amount struct {
 	t int64 // of the sample
 }
 
-// figures fills the figures of a row from its tracks as the table says that they add up.
+// figures fills the figures of a row from its tracks according to the table that they add up.
 // Gauges of the present count while their series are fresh.
 func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 	var apart [figure.RowLen][]amount

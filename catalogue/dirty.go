@@ -50,7 +50,7 @@ func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHo
 	return b.clean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
 }
 
-// Want tells that somebody asks for usage: the next round counts it if a twentieth of the time goes into that at most. Where
+// Want reports that somebody asks for usage: the next round counts it if a twentieth of the time goes into that at most. Where
 // many programs want the processors a round takes much longer than what it costs.
 func (b *Builder) Want() { b.wanted.Store(true) }
 

@@ -161,7 +161,7 @@ func TestKillAfterImport(t *testing.T) {
 	}
 }
 
-// What rows say that an earlier hour held is noted before the rows are written.
+// What rows state that an earlier hour held is noted before the rows are written.
 func TestKillAfterLateReport(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()

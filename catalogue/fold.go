@@ -453,7 +453,7 @@ func (a *account) ahead(p place, to int64) (last int64) {
 	return last
 }
 
-// note takes the facts of a series that says them by its labels.
+// note takes the facts of a series that reports them by its labels.
 func (a *account) note(s slot, t int64, n *series.Labels) {
 	if s == infoSlot {
 		a.noteProgram(t, n)
@@ -472,7 +472,7 @@ func (a *account) note(s slot, t int64, n *series.Labels) {
 	}
 }
 
-// facts takes what an info series says; the latest one counts, and what a later one
+// facts takes what an info series reports; the latest one counts, and what a later one
 // leaves open stays.
 func (a *account) facts(t int64, n *series.Labels) {
 	a.FactsAt = t

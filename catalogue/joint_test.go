@@ -11,7 +11,7 @@ import (
 )
 
 // Two nodes that work in turns, eight cores a minute each, use eight cores together and never
-// sixteen. While the job runs its percentile is an upper bound and says so; when it has ended it
+// sixteen. While the job runs its percentile is an upper bound and reports it; when it has ended it
 // is the joint one.
 func TestCoresOfNodesThatAlternate(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestProgramOfSteps: a job is known by the program that did the work, not by the script
-// that started it or by what was said last, and what it held stands with that program.
+// that started it or by what was stated last, and what it held stands with that program.
 func TestProgramOfSteps(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()

@@ -12,7 +12,7 @@ import (
 	"reckon/store"
 )
 
-// Proof says how far the roll-ups agree with the counters that they were made of.
+// Proof reports how far the roll-ups agree with the counters that they were made of.
 type Proof struct {
 	// From and To enclose the hours that were compared; To is not in it.
 	From, To time.Time
@@ -25,7 +25,7 @@ type Proof struct {
 	// Differences are the first of those found, and Differing how many there are.
 	Differences []Difference
 	Differing   int
-	// Mended says that the hours were made again and agree since.
+	// Mended means that the hours were made again and agree since.
 	Mended bool
 	// LeftOut are hours between From and To that were not compared, because samples of them
 	// were lost to damage.
@@ -77,7 +77,7 @@ func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) 
 	return from, to, nil
 }
 
-// ProofOptions say what is compared.
+// ProofOptions controls what is compared.
 type ProofOptions struct {
 	Since, Until time.Time // zero: all that can be
 	// Mend makes hours that differ again.

@@ -102,7 +102,7 @@ func (w *wanted) afterRow(r *store.Workload) {
 	w.after(t, 0)
 }
 
-// reread replaces the runs of workloads by what their whole history says, which begins with the first that is wanted, or at
+// reread replaces the runs of workloads by what their whole history reports, which begins with the first that is wanted, or at
 // oldest if that is later: which samples are of which run depends on all of them.
 func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
 	for group := range slices.Chunk(list, rereadTogether) {

@@ -145,7 +145,7 @@ func hours(edges []int64, from, to int64) []int64 {
 	return append(edges, to)
 }
 
-// newPassAt makes the stretches between edges. The first of them, as many as before says, are made already: what is found out now
+// newPassAt makes the stretches between edges. The first of them, as many according to before, are made already: what is found out now
 // to have been used in them is added.
 func newPassAt(edges []int64, before int) *pass {
 	n := len(edges) - 1
@@ -207,7 +207,7 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 				return
 			}
 			p.begun(w)
-			if workload.Kind(w.Kind).Batch() { // accounting may say what was given to jobs of any batch system
+			if workload.Kind(w.Kind).Batch() { // accounting may report what was given to jobs of any batch system
 				run := *w
 				runs = append(runs, &run)
 			}
@@ -346,7 +346,7 @@ type said struct {
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	to := time.UnixMilli(p.to).Add(p.ahead)
 	latest := map[key]int64{}   // sample of each fact
-	several := map[key][]said{} // where more than one series says some
+	several := map[key][]said{} // where more than one series reports some
 	// Each workload has these. They are many, and to sort them would take longer than to read them.
 	err := series.EachUnordered(ctx, q, p.begins(), to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names

@@ -298,7 +298,7 @@ func TestOwnersOfOnePart(t *testing.T) {
 }
 
 // TestUseIsAsExactAsItsHour: an hour in which a figure was a lower bound is one, of the kinds of
-// workload and the nodes that it was said of; the hours beside it are exact.
+// workload and the nodes that it was reported about; the hours beside it are exact.
 func TestUseIsAsExactAsItsHour(t *testing.T) {
 	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 	defer x.close()

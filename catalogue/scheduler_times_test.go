@@ -47,7 +47,7 @@ func (c *cluster) get(d *metric.Desc, values ...string) *metric.Series {
 
 func unix(n int) float64 { return float64(sec(n).UnixMilli()) / 1000 }
 
-// says writes what the batch system says of a job at a time; a start or end of 0 is none.
+// reports writes what the batch system reports about a job at a time; a start or end of 0 is none.
 func (c *cluster) says(at int, id, state string, submit, start, end int) {
 	c.t.Helper()
 	b := metric.Batch{Time: sec(at)}
@@ -300,7 +300,7 @@ func TestReportedRequeueWithinASecond(t *testing.T) {
 	c.at(141, "slurm/4 requeued 5-6.999-7 ?", "slurm/4 running 7-127-? 1")
 }
 
-// Of a life that was over, accounting says the last word when the next life is old.
+// Of a life that was over, accounting reports the last word when the next life is old.
 func TestReportedLate(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/3", "running", 5, 6, 0)
@@ -339,7 +339,7 @@ func TestReportedBetweenQueries(t *testing.T) {
 	c.at(62, "slurm/3 cancelled 5-50-50 ?")
 }
 
-// s2 is says without ending the states of other runs.
+// s2 is reports without ending the states of other runs.
 func (c *cluster) s2(at int, id, state string, submit, start, end int) {
 	saved := c.series
 	c.series = map[string]*metric.Series{}

@@ -24,7 +24,7 @@ var (
 	simStepCPU   = desc(figure.StepCPU, metric.Gauge)
 )
 
-// accounts writes what accounting says of the end of a run: by whom, and its steps as
+// accounts writes what accounting reports about the end of a run: by whom, and its steps as
 // "id name state start-end exit".
 func (c *cluster) accounts(at int, id, by, user string, steps ...string) {
 	c.t.Helper()
@@ -53,7 +53,7 @@ func (c *cluster) accounts(at int, id, by, user string, steps ...string) {
 	}
 }
 
-// facts brings the catalogue up to date and tells the facts of all runs, by start.
+// facts brings the catalogue up to date and reports the facts of all runs, by start.
 func (c *cluster) facts(now int) string {
 	c.t.Helper()
 	c.now = sec(now)
@@ -115,7 +115,7 @@ func TestStepsOfRuns(t *testing.T) {
 	}
 }
 
-// Accounting that comes when the run is long over, and says more of a step than before.
+// Accounting that comes when the run is long over, and reports more of a step than before.
 func TestStepsReportedLate(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/1", "running", 5, 6, 0)

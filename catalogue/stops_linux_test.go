@@ -32,7 +32,7 @@ const (
 
 // TestStops ends a process at its writes, syncs and renames in a data directory, one after the
 // other, while late samples come, history is imported and the database compacts. Whatever was
-// on the disk then: the next start makes usage that is what the counters say, to 1e-9, and holds
+// on the disk then: the next start makes usage that is what the counters report, to 1e-9, and holds
 // what was acknowledged.
 func TestStops(t *testing.T) {
 	if os.Getenv(stopDir) != "" {

@@ -10,7 +10,7 @@
 // (https://prometheus.io/docs/practices/naming/): SI base units, counters end in
 // _total, and cumulative values are counters.
 //
-// The package imports only the standard library. Unless a comment says otherwise,
+// The package imports only the standard library. Unless a comment reports otherwise,
 // its types are not safe for concurrent use.
 package metric
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OwnName says why figures of a user's own may not be called so; nil if they may. Names of what reckon measures, of machines and of
+// OwnName explains why figures of a user's own may not be called so; nil if they may. Names of what reckon measures, of machines and of
 // rules are not a user's. root's figures, trusted, may be about the machine.
 func OwnName(name string, trusted bool) error {
 	switch {

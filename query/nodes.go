@@ -37,7 +37,7 @@ var nodeMetrics = []string{
 // unused are the times of processors that are not use: user time includes guest time. Each processor has times besides these.
 const unused = "idle|iowait|guest|guest_nice"
 
-// nodeSeries select the series read for every node. Of a workload's two times of processors one tells that it is there. Times of
+// nodeSeries select the series read for every node. Of a workload's two times of processors one reports that it is there. Times of
 // processors are most of what a node has, so that no others are read than these.
 var nodeSeries = [][]*labels.Matcher{
 	{series.Equal("__name__", figure.NodeCPU), labels.MustNewMatcher(labels.MatchNotRegexp, "mode", unused)},

@@ -156,7 +156,7 @@ func TestNodesOfAGrowingSite(t *testing.T) {
 	})
 }
 
-// slowSeries has no series, and takes long to say so.
+// slowSeries has no series, and takes long to report it.
 type slowSeries struct {
 	took     atomic.Int64 // nanoseconds
 	selected atomic.Int64

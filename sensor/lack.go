@@ -2,7 +2,7 @@ package sensor
 
 import "reckon/figure"
 
-// Lack is something that a source cannot count, or cannot tell apart. From what its sources lack, and from nothing else, follows how exact
+// Lack is something that a source cannot count, or cannot distinguish. From what its sources lack, and from nothing else, follows how exact
 // a figure is.
 type Lack uint8
 
@@ -11,12 +11,12 @@ const (
 	LackNothing Lack = iota
 
 	// Of processes.
-	LackEndedThreads   // what threads did that ended where nobody could count it; [Process.Partial] says of which process
+	LackEndedThreads   // what threads did that ended where nobody could count it; [Process.Partial] reports about which process
 	LackEndedProcesses // ends of processes, and what they did since their last reading
 	LackLastMoments    // of ended processes, the last moments and the process group (taskstats)
 	LackChildTimes     // and besides, the CPU time of children is not told to parents
-	LackOrphans        // CPU time that no parent was told of
-	LackLate           // when CPU time was used: child times tell it when it is over
+	LackOrphans        // CPU time that no parent has seen
+	LackLate           // when CPU time was used: child times report it when it is over
 	LackWhose          // whose CPU time it was: another's, or this one's
 	LackUnread         // processes that no reading and no record showed
 	LackHistory        // what was before the agent began

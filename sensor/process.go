@@ -133,7 +133,7 @@ func (p *Pass) Reset() {
 	p.Live, p.Exited, p.Opens = p.Live[:0], p.Exited[:0], p.Opens[:0]
 }
 
-// Open is a node of a GPU that a process opened. It does not say that the process computes there.
+// Open is a node of a GPU that a process opened. It does not state that the process computes there.
 type Open struct {
 	PID  int32
 	Node uint32 // number of the device, see [Node]

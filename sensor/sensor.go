@@ -51,7 +51,7 @@ type UnavailableError struct {
 	Fix string
 	// Err is the cause, if there is one.
 	Err error
-	// Refused says that Err is an answer of the kernel without which Reason leaves open what is wrong. The label names it, too.
+	// Refused means that Err is an answer of the kernel without which Reason leaves open what is wrong. The label names it, too.
 	Refused bool
 }
 

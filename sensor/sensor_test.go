@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A source that is not available says why in one line, and its label names what the kernel answered where the reason alone does not say what is wrong.
+// A source that is not available explains why in one line, and its label names what the kernel answered where the reason alone does not report what is wrong.
 func TestUnavailable(t *testing.T) {
 	hooks := errors.Join(errors.New("vfs_mkdir: the kernel has no such function"), fs.ErrPermission)
 	for name, c := range map[string]struct {

@@ -73,7 +73,7 @@ func (f *TallyFigure) Exactness() (e figure.Exactness) {
 	return e
 }
 
-// TallyWeight says what much of a series makes of a process group.
+// TallyWeight reports what much of a series makes of a process group.
 type TallyWeight uint8
 
 // The weights.

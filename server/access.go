@@ -16,7 +16,7 @@ import (
 	"reckon/access/auth"
 )
 
-// Access says who may reach the server.
+// Access reports who may reach the server.
 type Access struct {
 	// Insecure lets everybody in who reaches the address, as admin.
 	Insecure bool
@@ -183,7 +183,7 @@ func loopback(a net.Addr) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// serveHTTP serves on the listener, by TLS if the web configuration says so.
+// serveHTTP serves on the listener, by TLS if the web configuration reports it.
 func (s *Server) serveHTTP() error {
 	file := s.config.Access.WebConfig
 	if file == "" {

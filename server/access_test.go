@@ -176,7 +176,7 @@ func TestClusterNeedsNoUser(t *testing.T) {
 	if code, text := asked(t, http.DefaultClient, "http://127.0.0.1:"+port+path); code != http.StatusUnauthorized {
 		t.Errorf("a stranger gets %d %s", code, text)
 	}
-	// The API server knows nothing here: nobody can tell, which an agent takes for "later".
+	// The API server knows nothing here: nobody can report it, which an agent takes for "later".
 	if code, text := asked(t, http.DefaultClient, "http://127.0.0.1:"+port+path, "Authorization", "Bearer eyJ.x.y"); code != http.StatusInternalServerError || !strings.Contains(text, "API server") {
 		t.Errorf("a token that cannot be checked: %d %s", code, text)
 	}

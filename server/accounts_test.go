@@ -13,7 +13,7 @@ import (
 	"reckon/agent"
 )
 
-// TestLostAccounts: that the saved accounts are missing is said where this node was measured before, not in a new directory.
+// TestLostAccounts: that the saved accounts are missing is reported where this node was measured before, not in a new directory.
 func TestLostAccounts(t *testing.T) {
 	data := t.TempDir()
 	opened := func() string {
@@ -45,7 +45,7 @@ func TestLostAccounts(t *testing.T) {
 	}
 }
 
-// TestLostCatalogueIsNoSilence: a server that makes its catalogue again from the series answers meanwhile, and says what lacks; in
+// TestLostCatalogueIsNoSilence: a server that makes its catalogue again from the series answers meanwhile, and reports what lacks; in
 // a new directory it waits for the first workloads.
 func TestLostCatalogueIsNoSilence(t *testing.T) {
 	data := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"reckon/web/promapi"
 )
 
-// Alerts says which rules are evaluated and where alerts go.
+// Alerts reports which rules are evaluated and where alerts go.
 type Alerts struct {
 	Rules         []string // files, or default, or none; empty is default
 	Alertmanagers []string // addresses

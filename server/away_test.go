@@ -16,7 +16,7 @@ import (
 
 // TestStoreAway asks everything that the catalogue can answer while the store of series is
 // down or is broken: what is known comes, with a word on what is missing. That a store which
-// says nothing is given up after some seconds is a test of package remote.
+// shows nothing is given up after some seconds is a test of package remote.
 func TestStoreAway(t *testing.T) {
 	for name, store := range map[string]http.HandlerFunc{
 		"down": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
@@ -66,7 +66,7 @@ func askAway(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// said checks that an answer tells what it lacks.
+	// said checks that an answer shows what it lacks.
 	said := func(what string, missing []string, err error, words ...string) {
 		t.Helper()
 		if err != nil {

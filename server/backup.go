@@ -68,7 +68,7 @@ func (s *Server) copier() *copier {
 const copyPrefix = "backup-"
 
 // Backup implements api.Backup. What can be built from the series is copied before them, so
-// that the copy of the series holds all that the others tell of.
+// that the copy of the series holds all that the others report.
 func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
 	if !c.mu.TryLock() {
 		return answer.Busy("wait until it is done", errors.New("another backup is being made"))

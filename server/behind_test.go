@@ -12,7 +12,7 @@ import (
 	"reckon/catalogue/database"
 )
 
-// Who asks a catalogue that cannot be written is told what it lacks, until it can be.
+// Who asks a catalogue that cannot be written is reported what it lacks, until it can be.
 func TestBehind(t *testing.T) {
 	facts, err := database.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
 	if err != nil {

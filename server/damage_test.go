@@ -67,7 +67,7 @@ func TestIndexDamagedWhileRunning(t *testing.T) {
 	}
 }
 
-// One flipped bit in the index of a block: the server answers, and says which samples are
+// One flipped bit in the index of a block: the server answers, and reports which samples are
 // missing.
 func TestDamagedIndexIsLeftOut(t *testing.T) {
 	data := t.TempDir()

@@ -114,7 +114,7 @@ func randomDamageOfAServer(t *testing.T, killed bool) {
 type answers struct {
 	samples   map[string]string // by series and time
 	workloads map[string]bool
-	warned    bool // PromQL said that something is missing
+	warned    bool // PromQL stated that something is missing
 }
 
 // lack is the number of workloads that are in want and not in a.

@@ -14,7 +14,7 @@ import (
 	"reckon/answer"
 )
 
-// Footprint says what a kilowatt-hour emits and costs here. It is safe for concurrent
+// Footprint reports what a kilowatt-hour emits and costs here. It is safe for concurrent
 // use, and a nil one knows nothing.
 type Footprint struct{ carbon, tariff *rate }
 
@@ -29,7 +29,7 @@ type rate struct {
 	looked  time.Time
 }
 
-// OpenFootprint takes what the settings grid-intensity and tariff say: a number with a unit, or
+// OpenFootprint takes what the settings grid-intensity and tariff report: a number with a unit, or
 // a file of values over time. Empty is unknown.
 func OpenFootprint(grid, tariff string, log *slog.Logger) (*Footprint, error) {
 	f := new(Footprint)

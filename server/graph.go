@@ -21,7 +21,7 @@ import (
 	"reckon/workload"
 )
 
-// Graph says how the knowledge graph is kept and fed.
+// Graph reports how the knowledge graph is kept and fed.
 type Graph struct {
 	Off bool
 	// Compatible adds the API and the timestamp: graphs of the metadata service of GLACIATION.
@@ -54,7 +54,7 @@ type knowledge struct {
 	stamps    *stamps // nil unless they ask a remote store
 }
 
-// changed says that the catalogue has news.
+// changed means that the catalogue has news.
 func (k *knowledge) changed() {
 	if k == nil {
 		return
@@ -104,7 +104,7 @@ func (k *knowledge) subgraphs() graph.Store {
 	return k.store
 }
 
-// explainGraph says that a database is away in the word of the graph.
+// explainGraph means that a database is away in the word of the graph.
 func explainGraph(d database.Shared) func(context.Context, error) error {
 	return func(ctx context.Context, err error) error {
 		if err = d.Explain(ctx, err); errors.Is(err, store.ErrUnavailable) {

@@ -43,7 +43,7 @@ func (l *latestValues) Latest(ctx context.Context, quads []graph.Quad, only grap
 	return out, nil
 }
 
-// answers says whether the series is in the store of this server: one of reckon, or one of a subgraph that names this server.
+// answers reports whether the series is in the store of this server: one of reckon, or one of a subgraph that names this server.
 func (l *latestValues) answers(s vocabulary.Series) bool {
 	return strings.HasPrefix(s.Name, "reckon_") || s.Source != "" && strings.TrimSuffix(s.Source, "/") == strings.TrimSuffix(l.url(), "/")
 }

@@ -126,7 +126,7 @@ func describeNode(d *glaciation.Document, n *client.Node, ms int64) {
 	}
 }
 
-// describeWorkload says a workload as a task that makes one pod on each of its nodes, and returns the name of the first pod.
+// describeWorkload describes a workload as a task that makes one pod on each of its nodes, and returns the name of the first pod.
 func describeWorkload(d *glaciation.Document, w *store.Workload, at time.Time) string {
 	rest := strings.TrimPrefix(w.ID, w.Kind+"/")
 	namespace, name := w.Owner, strings.ReplaceAll(rest, "/", ".")

@@ -40,7 +40,7 @@ func (s *stamps) write(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// note says that so many subgraphs changed.
+// note means that so many subgraphs changed.
 func (s *stamps) note(changed int) {
 	if s != nil && changed > 0 {
 		s.changed = true

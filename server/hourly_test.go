@@ -22,7 +22,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// A question about many days is answered from hours and says so, with the figures of the
+// A question about many days is answered from hours and reports it, with the figures of the
 // samples; hours are in a backup, and are none where the samples are gone too soon.
 func TestHourly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")

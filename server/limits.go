@@ -22,7 +22,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// readLimits returns what a file says, and its text.
+// readLimits returns the content of a file, and its text.
 func readLimits(file string) (limits.Config, []byte, error) {
 	if file == "" {
 		return limits.Config{}, nil, nil
@@ -68,7 +68,7 @@ func (s *Server) own(ctx context.Context) *ingest.Own {
 // scraped is how what this server scrapes itself is called among senders.
 const scraped = "scraping"
 
-// beginScrape counts what one target says like what a sender sends.
+// beginScrape counts the samples of a target like those of a sender.
 func (s *Server) beginScrape() (*limits.Request, error) {
 	return s.limits.Begin(scraped, limits.Bound{})
 }
@@ -196,7 +196,7 @@ func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
 	return s.hourly.Lookback
 }
 
-// options lets a query that reads hours look back for more than one, unless who asks says
+// options lets a query that reads hours look back for more than one, unless who asks reports
 // how far.
 func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration) promql.QueryOpts {
 	if e.lookback == nil || (o != nil && o.LookbackDelta() > 0) {

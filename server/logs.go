@@ -10,7 +10,7 @@ import (
 	"reckon/web/api"
 )
 
-// Logs says where the logs of workloads lie; the server keeps none.
+// Logs reports where the logs of workloads lie; the server keeps none.
 type Logs struct {
 	// Loki is its address, empty for none; Selector is a template of LogQL, loki.DefaultSelector if empty.
 	Loki, Selector string

@@ -21,7 +21,7 @@ type MadeUp struct {
 	Seed    uint64    `json:"seed"`
 }
 
-// MarkMadeUp says of a data directory, which it makes if need be, that what it holds was
+// MarkMadeUp reports about a data directory, which it makes if need be, that what it holds was
 // not measured. The server then tells everybody who looks.
 func MarkMadeUp(data string, m MadeUp) error {
 	if err := os.MkdirAll(data, 0o750); err != nil {
@@ -41,6 +41,6 @@ func ReadMadeUp(data string) (MadeUp, bool) {
 		return MadeUp{}, !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
 	}
 	var m MadeUp
-	_ = json.Unmarshal(raw, &m) // that it is there says it; who made it is a detail
+	_ = json.Unmarshal(raw, &m) // that it is there reports it; who made it is a detail
 	return m, true
 }

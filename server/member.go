@@ -36,7 +36,7 @@ type membership struct {
 // errRole ends a server whose role changed.
 var errRole = errors.New("another server leads now")
 
-// Serve opens a server, says so by opened, and runs it until ctx ends. One of several
+// Serve opens a server, reports it by opened, and runs it until ctx ends. One of several
 // ([Config.Member]) is opened again when it is to lead, or to lead no longer.
 func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 	if c.Member == "" {
@@ -151,7 +151,7 @@ func (s *Server) watchRole(ctx context.Context) error {
 // followLate is how old the list of workloads may be where another server makes it.
 const followLate = 3 * time.Minute
 
-// follow looks how far the leader has come, so that answers say what they lack.
+// follow looks how far the leader has come, so that answers report what they lack.
 func (s *Server) follow(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
@@ -187,7 +187,7 @@ func (s *Server) ownSeries() storage.AppendableV2 {
 	return own{s.series, s.mayWrite}
 }
 
-// mayWrite says why a server may not write what only the leader does.
+// mayWrite explains why a server may not write what only the leader does.
 func (s *Server) mayWrite() error {
 	if m := s.config.member; m != nil && !m.lease.Leads(m.epoch) {
 		return cluster.ErrNotLeading
@@ -220,7 +220,7 @@ func (a ownAppender) Commit() error {
 	return a.AppenderV2.Commit()
 }
 
-// usersElsewhere is the file of a data directory that says where users and tokens are, if not there.
+// usersElsewhere is the file of a data directory that reports where users and tokens are, if not there.
 const usersElsewhere = "users.elsewhere"
 
 // Users opens the users and tokens of a server, which may run meanwhile: those in its data

@@ -10,7 +10,7 @@ import (
 	unixusers "reckon/workload/users"
 )
 
-// peers tells which Unix user is at the other end of a connection.
+// peers shows which Unix user is at the other end of a connection.
 type peers struct{ names *unixusers.Table }
 
 func newPeers() peers { return peers{unixusers.New("/")} }

@@ -66,7 +66,7 @@ func (p *proofs) differences() int {
 	return p.found
 }
 
-// Summary says in a sentence how far usage is proven; empty where nobody knows.
+// Summary reports in a sentence how far usage is proven; empty where nobody knows.
 func (p *proofs) Summary(ctx context.Context) string {
 	last, err := p.Last(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"reckon/web/client"
 )
 
-// A server proves its usage on demand, keeps the proof and says it with usage.
+// A server proves its usage on demand, keeps the proof and reports it with usage.
 func TestProof(t *testing.T) {
 	config := Config{Listen: "127.0.0.1:0", Data: filepath.Join(t.TempDir(), "data"), Receive: true, Retention: 90 * 24 * time.Hour, Version: "test"}
 	hours := 0
@@ -109,7 +109,7 @@ func TestNextProof(t *testing.T) {
 	}
 }
 
-// Hundred percent is said only where nothing differs.
+// Hundred percent is stated only where nothing differs.
 func TestPercent(t *testing.T) {
 	for _, tt := range []struct {
 		p    client.Proof

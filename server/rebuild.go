@@ -18,7 +18,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Places say where a stopped server keeps what it keeps; see Config.
+// Places report where a stopped server keeps what it keeps; see Config.
 type Places struct{ Data, Store, Catalogue string }
 
 // Rebuild empties a catalogue and builds it again from the series, and returns how many rows

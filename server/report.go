@@ -41,7 +41,7 @@ func (p reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write(page.Bytes()) // the client went away: nothing left to say
+	_, _ = w.Write(page.Bytes()) // the client went away: nothing left to report
 }
 
 type wrongParameter struct{ error }
@@ -91,7 +91,7 @@ func (p reports) write(page *bytes.Buffer, r *http.Request) error {
 	return report.Write(page, &site, q.Get("title"))
 }
 
-// asSender asks a handler within the process with what says who sent another request.
+// asSender asks a handler within the process with what reports who sent another request.
 type asSender struct {
 	api  http.Handler
 	from *http.Request

@@ -74,7 +74,7 @@ func selfDesc(name string, kind metric.Kind, unit metric.Unit, help string, labe
 	return &metric.Desc{Name: "reckon_server_" + name, Kind: kind, Unit: unit, Help: help, Labels: labels}
 }
 
-// Descs describes what a server says of itself on /metrics.
+// Descs describes what a server reports about itself on /metrics.
 func Descs() []*metric.Desc {
 	return append([]*metric.Desc{
 		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost,
@@ -97,7 +97,7 @@ type self struct {
 }
 
 // gather fills what the agent of this process measured, if there is one, and what the server
-// says of itself.
+// reports about itself.
 func (s *Server) gather(b *metric.Batch) error {
 	var err error
 	if s.agent != nil {
@@ -233,7 +233,7 @@ func (s *Server) gatherSenders(add adder, now time.Time) {
 	add(selfSenders, float64(n))
 }
 
-// runSelf writes what the server says of itself into its store, so that its own rules and
+// runSelf writes what the server reports about itself into its store, so that its own rules and
 // dashboards see it.
 func (s *Server) runSelf(ctx context.Context) error {
 	tick := time.NewTicker(selfEvery)

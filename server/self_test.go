@@ -37,7 +37,7 @@ func scrape(t *testing.T, s *Server) map[string]float64 {
 	return out
 }
 
-// A server without an agent says on /metrics what it takes, refuses, needs and how far it is,
+// A server without an agent reports on /metrics what it takes, refuses, needs and how far it is,
 // and writes the same into its store.
 func TestSelf(t *testing.T) {
 	s := opened(t, Config{Listen: "127.0.0.1:0", Data: filepath.Join(t.TempDir(), "data"), Receive: true, Retention: 90 * 24 * time.Hour, Version: "test"})

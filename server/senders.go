@@ -10,7 +10,7 @@ import (
 // shareEvery is the interval at which the members of a cluster exchange their senders.
 const shareEvery = 5 * time.Second
 
-// shareSenders tells the other servers who sends here, and learns who sends there. While their
+// shareSenders reports the other servers who sends here, and learns who sends there. While their
 // database is away each goes by what it knows.
 func (s *Server) shareSenders(ctx context.Context) {
 	all, err := s.config.member.lease.Share(ctx, s.senders.Claims())

@@ -14,7 +14,7 @@ import (
 )
 
 // Two machines of one name are two machines: the second is refused, keeps what it has, is
-// shown, and gets the name when a person says so. Nothing of it is added to the first.
+// shown, and gets the name when a person reports it. Nothing of it is added to the first.
 func TestTwoMachinesOfOneName(t *testing.T) {
 	s := opened(t, Config{Listen: "127.0.0.1:0", Data: filepath.Join(t.TempDir(), "data"), Receive: true, Retention: 90 * 24 * time.Hour, Version: "test"})
 	url := "http://" + s.Addr()

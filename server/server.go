@@ -1,7 +1,7 @@
 // Package server composes a store, the catalogue, the queries, the HTTP API and, if
 // wanted, the agent of this node into one process.
 //
-// Opening goes from the outside in, so that what is most often wrong is said first:
+// Opening goes from the outside in, so that what is most often wrong is stated first:
 // the address, the data directory, the store, the sensors. Closing goes in reverse.
 package server
 
@@ -42,7 +42,7 @@ import (
 	"reckon/web/api"
 )
 
-// Config says what the server is made of.
+// Config controls what the server is made of.
 type Config struct {
 	Listen string // address of HTTP
 	// Listener is used instead of Listen, where it is given; the server closes it.
@@ -81,11 +81,11 @@ type Config struct {
 	// SocketWanted, it is no error when it cannot be used.
 	Socket       string
 	SocketWanted bool
-	// Footprint says what energy emits and costs; nil where nobody knows.
+	// Footprint reports what energy emits and costs; nil where nobody knows.
 	Footprint *Footprint
-	// Access says who may reach the server; the zero value is for the loopback address.
+	// Access reports who may reach the server; the zero value is for the loopback address.
 	Access Access
-	// Alerts says which rules are evaluated and who is notified.
+	// Alerts reports which rules are evaluated and who is notified.
 	Alerts Alerts
 	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
 	Policy []byte
@@ -97,7 +97,7 @@ type Config struct {
 	Forecasts forecast.Output
 	// Waggle takes the figures of the present every minute; nil for none.
 	Waggle *waggle.Publisher
-	// Logs says where the logs of workloads lie.
+	// Logs reports where the logs of workloads lie.
 	Logs Logs
 	// Scheduler asks the controller of a batch system; nil for none.
 	Scheduler *Scheduler
@@ -105,7 +105,7 @@ type Config struct {
 	Series int
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
-	// Graph says how the knowledge graph is kept and fed.
+	// Graph reports how the knowledge graph is kept and fed.
 	Graph Graph
 	// ScrapeConfig is a file in the form of Prometheus that names targets to scrape; empty
 	// for none.

@@ -27,7 +27,7 @@ const (
 	dirtyKey      = "dirty" // of the hours of a store elsewhere that got late samples
 )
 
-// CheckStores says what is wrong with the addresses of stores; empty ones are right.
+// CheckStores reports what is wrong with the addresses of stores; empty ones are right.
 func CheckStores(series, catalogue string) error {
 	if series != "" {
 		if err := remote.ParseURL(series); err != nil {
@@ -130,7 +130,7 @@ func openAlone(ctx context.Context, address string, log *slog.Logger) (*database
 	return c, nil
 }
 
-// changed tells that samples were stored.
+// changed reports that samples were stored.
 func (s *Server) changed() {
 	select {
 	case s.updated <- struct{}{}:
@@ -138,7 +138,7 @@ func (s *Server) changed() {
 	}
 }
 
-// ask tells that somebody looks at what the catalogue holds, and at usage: as long as that is so it is not far behind, and whoever
+// ask reports that somebody looks at what the catalogue holds, and at usage: as long as that is so it is not far behind, and whoever
 // asks again finds what is newer.
 func (s *Server) ask(usage bool) {
 	if usage && s.builder != nil {

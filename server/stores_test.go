@@ -29,7 +29,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // TestStoresElsewhere runs a server whose series are in a Prometheus and whose catalogue is in
-// PostgreSQL, and takes the former away: answers say what they lack, nothing hangs, and what
+// PostgreSQL, and takes the former away: answers report what they lack, nothing hangs, and what
 // was measured meanwhile arrives.
 func TestStoresElsewhere(t *testing.T) {
 	fresh, start := storetest.Postgres(t, "pgx")

@@ -11,7 +11,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// TestWatchLimits: a file that changes is in force, one that became wrong is said once and
+// TestWatchLimits: a file that changes is in force, one that became wrong is stated once and
 // leaves what was right, and a signal asks again.
 func TestWatchLimits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "limits.yml")

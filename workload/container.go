@@ -62,7 +62,7 @@ func InPod(id ID, part string) (pod, container string) {
 	return pod, container
 }
 
-// RuntimeStage reports whether a program is one by which a container runtime starts the program of a container, so that it says
+// RuntimeStage reports whether a program is one by which a container runtime starts the program of a container, so that it reports
 // nothing of the container: runc, crun, the monitor of CRI-O, and the stages of runc (libcontainer/nsenter/nsexec.c). runc executes
 // itself by the number of a descriptor, and is in the container's control groups while that number is its name.
 func RuntimeStage(program string) bool {

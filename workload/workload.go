@@ -1,7 +1,7 @@
 // Package workload is the vocabulary of what a person recognises as one piece of
 // work: a batch job, a pod, a service, a login session, or a group of processes.
 //
-// A [Resolver] says what a process belongs to, from its cgroups, its environment
+// A [Resolver] reports what a process belongs to, from its cgroups, its environment
 // and its place among other processes ([Hint]). Resolvers read no usage and run no
 // program. Each lives in a folder of its own below this one; workload/all lists
 // them in the order in which they are asked.
@@ -36,7 +36,7 @@ type Identity struct {
 	// Part is the piece of the workload on this node: a job step, or pod and
 	// container; empty for other kinds. Never a process id.
 	Part string
-	// Task tells the tasks of a part apart, where a batch system starts several of them on a node; empty where it is not known.
+	// Task distinguishes the tasks of a part, where a batch system starts several of them on a node; empty where it is not known.
 	Task string
 	// Owner answers for the workload: a Unix user, or the namespace of a pod. Empty
 	// means the user that the process runs as.
@@ -47,21 +47,21 @@ type Identity struct {
 	Cgroup string
 	// Whole is the path of the control group that holds all parts of the workload on this
 	// node and nothing else, as it stands in Hint.Cgroups, or empty when there is none.
-	// It tells how much memory the parts held at once.
+	// It reports how much memory the parts held at once.
 	Whole string
 	// Facts go to reckon_workload_info: name, account, partition and the like.
 	Facts Facts
 
-	// Place tells the part from all others whatever it is called, where its names come from elsewhere: the UID of a pod
+	// Place reports the part from all others whatever it is called, where its names come from elsewhere: the UID of a pod
 	// and the id of a container. Empty where the names are final.
 	Place string
-	// Run tells parts apart that have one name after each other: the UID of a pod.
+	// Run distinguishes parts that have one name after each other: the UID of a pod.
 	Run string
-	// Naming says how good the names are.
+	// Naming reports how good the names are.
 	Naming Naming
 }
 
-// Naming says whether the names of a part are final.
+// Naming reports whether the names of a part are final.
 type Naming uint8
 
 // The namings.
@@ -109,7 +109,7 @@ type Hint struct {
 	// read on demand (it may be denied), so resolvers ask for it last.
 	Env func(key string) (string, bool)
 	// Args returns the arguments that the process was started with, the program's name first. It
-	// is read on demand and may be denied; nil where nobody can tell.
+	// is read on demand and may be denied; nil where nobody can report it.
 	Args func() []string
 	// LoginSession returns the kernel's audit session id of the process
 	// (/proc/PID/sessionid), or false when it has none.
@@ -124,7 +124,7 @@ type Hint struct {
 // Path is one line of /proc/PID/cgroup. Controllers is empty for the unified hierarchy.
 type Path struct{ Controllers, Path string }
 
-// Claim completes the identity of a process that says by its environment which job it belongs to. A user sets any variable: false where
+// Claim completes the identity of a process that reports by its environment which job it belongs to. A user sets any variable: false where
 // the job is another user's.
 func (h *Hint) Claim(id Identity) (Identity, bool) {
 	if h.InJob == nil {
@@ -170,7 +170,7 @@ func (h *Hint) UserOf(uid uint32) string {
 type Resolver interface {
 	// Name is the word for the resolver in flags and reports.
 	Name() string
-	// Resolve says what the process belongs to, or false when this resolver does not
+	// Resolve reports what the process belongs to, or false when this resolver does not
 	// recognise it. It is called once for a process, from one goroutine, and must
 	// give the same answer for the same hint.
 	Resolve(*Hint) (Identity, bool)

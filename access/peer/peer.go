@@ -60,7 +60,7 @@ func uidOf(c net.Conn) (uint32, error) {
 
 // Home reports whether the other end of a Unix socket is in our network namespace and, where the kernel tells (6.5, SO_PEERPIDFD), in
 // our process namespace or one that holds it. Else its user 0 is root of a container, which the kernel names as it does our root where
-// no user namespace stands between. A container that shares both with the host cannot be told.
+// no user namespace stands between. A container that shares both with the host cannot be seen.
 func Home(c *net.UnixConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // of the last samples that named one of them, by the memory held, or evenly, and all of these are estimates. Only busy time without any
 // candidate goes to other.
 
-// putOffs is the number of readings in a row for which busy time may wait for what tells whose it is: the pass that shows a new
+// putOffs is the number of readings in a row for which busy time may wait for what shows whose it is: the pass that shows a new
 // process, or the first sample.
 const putOffs = 2
 

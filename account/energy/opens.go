@@ -57,7 +57,7 @@ func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 	}
 }
 
-// forgetOpens forgets the processes that have ended, once the devices have told of the time until then, and of a little more: their
+// forgetOpens forgets the processes that have ended, once the devices have reported the time until then, and of a little more: their
 // counters lag.
 func (e *Books) forgetOpens() {
 	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool { return d.there && (d.putOff || d.stale > 0 && d.stale < openFor) })

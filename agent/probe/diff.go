@@ -34,7 +34,7 @@ func (t *table) totals() counters {
 }
 
 // lost is by how much the sum of a pod may fall by rounding: the clock of a process counts nanoseconds,
-// what its parent is told of it counts ticks. More is a process that ended without anybody waiting.
+// what its parent is reported it counts ticks. More is a process that ended without anybody waiting.
 const lost = 50 * int64(time.Millisecond)
 
 // sample is the use between two readings, where high is the processor time that was counted up to

@@ -6,7 +6,7 @@
 // processes of what they and the children they waited for have used grows by what was used, whoever has
 // ended meanwhile: so a process that lived between two readings is in the total of its pod.
 //
-// Types here are not safe for concurrent use unless they say so.
+// Types here are not safe for concurrent use unless stated otherwise.
 package probe
 
 import (

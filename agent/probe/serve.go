@@ -25,7 +25,7 @@ const (
 //	GET /v1/samples?after=SEQ&kept=SEQ&wait=10s   a client.ProbePage; waits until there is something to say
 //	GET /healthz
 //
-// kept says that the samples up to SEQ are kept elsewhere, and need not be kept here; without it all up to
+// kept means that the samples up to SEQ are kept elsewhere, and need not be kept here; without it all up to
 // after are. Whoever reaches the port can read them: they hold names of programs, and no arguments.
 func (p *Probe) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -65,7 +65,7 @@ func sequence(r *http.Request, name string, missing int64) (int64, error) {
 	return n, nil
 }
 
-// drain says that the end was served and nothing is left.
+// drain means that the end was served and nothing is left.
 func (p *Probe) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Probe) drain() {
 	}
 }
 
-// Ending says how long a probe serves after its measurement.
+// Ending reports how long a probe serves after its measurement.
 type Ending struct {
 	// Linger bounds the wait for a reader when nothing else keeps the pod.
 	Linger time.Duration

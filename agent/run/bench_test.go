@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkLook is one look at a tree of idle processes, as it happens 10 to 50 times a
-// second: with events that tell who lives, and by the lists of children.
+// second: with events that show who lives, and by the lists of children.
 func BenchmarkLook(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		children := make([]*exec.Cmd, n)

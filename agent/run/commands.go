@@ -77,7 +77,7 @@ func (c *tally) add(p *proc) {
 
 // breakdown turns the tallies into the list of the report, so that CPU time adds up to
 // total (ns) and processes to started. Where all processes that there were (whole) have a name, what is missing is the
-// beginning and the very end of each: it is shared out by number, and shared says how much that
+// beginning and the very end of each: it is shared out by number, and shared reports how much that
 // is, in seconds. Else it is that of the children whom nobody saw, under the name of who waited
 // for them (unseen), and of "other".
 func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uint64, whole bool) (list []Command, shared float64) {

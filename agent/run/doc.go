@@ -16,7 +16,7 @@
 //   - Exit records of the task sources (eBPF, taskstats), given in [Options.Exits].
 //   - /proc of the live descendants: memory, CPU wait, and the profile over time.
 //
-// The [Report] says in Source which of them gave what. A figure that nobody could give is
+// The [Report] reports in Source which of them gave what. A figure that nobody could give is
 // absent, never zero. Units: seconds, bytes, cores (CPU seconds per second).
 //
 // [Run] takes over wait4(-1) of the process: nothing else in it may have child processes

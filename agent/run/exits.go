@@ -14,8 +14,8 @@ type exitFeed struct {
 	lost    uint64
 	err     error
 	taken   uint64
-	whole   bool // the record of a child of ours came: the source does tell
-	// strangers are records of children of the tree of which the events did not tell.
+	whole   bool // the record of a child of ours came: the source does report it
+	// strangers are records of children of the tree of which the events did not report it.
 	strangers uint64
 }
 

@@ -21,7 +21,7 @@ import (
 	"reckon/sensor/task/taskstats"
 )
 
-// The test binary is its own load: with RECKON_LOAD set it does what that says, and ends.
+// The test binary is its own load: with RECKON_LOAD set it does what that reports, and ends.
 func TestMain(m *testing.M) {
 	if load := os.Getenv("RECKON_LOAD"); load != "" {
 		// Whatever goes wrong, a load neither multiplies nor stays.
@@ -90,7 +90,7 @@ func doLoad(words []string) int {
 				return 0
 			}
 		}
-	case "busytell": // busytell MILLISECONDS FILE: tells the kernel's own figure for it
+	case "busytell": // busytell MILLISECONDS FILE: reports the kernel's own figure for it
 		busy(time.Duration(arg(1)) * time.Millisecond)
 		tell(words[2])
 	case "daemon": // daemon MILLISECONDS FILE: a grandchild in a session of its own, parent gone
@@ -108,7 +108,7 @@ func doLoad(words []string) int {
 		child("sleep "+words[1], &syscall.SysProcAttr{Setsid: true})
 	case "sleep":
 		time.Sleep(time.Duration(arg(1)) * time.Millisecond)
-	case "signal": // signal FILE: says that it is ready, ends with 7 on SIGUSR1
+	case "signal": // signal FILE: states that it is ready, ends with 7 on SIGUSR1
 		ch := make(chan os.Signal, 1)
 		signal.Notify(ch, syscall.SIGUSR1)
 		if os.WriteFile(words[1], []byte("ready"), 0o600) != nil {
@@ -257,7 +257,7 @@ func childrenCPU() float64 {
 }
 
 // near fails unless got is within 1 % (and 3 ms, the work of starting and ending that one
-// counter holds and the other does not) of what the kernel says.
+// counter holds and the other does not) of what the kernel reports.
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	d := got - want

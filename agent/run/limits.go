@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine says what the command has to itself: processors by affinity and by the quotas
+// machine reports what the command has to itself: processors by affinity and by the quotas
 // of our cgroups up to the root, memory by their limits, else that of the machine.
 func machine(procRoot string, own []hierarchy) Machine {
 	m := Machine{MemoryBytes: memTotal(procRoot + "/meminfo")}

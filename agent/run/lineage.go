@@ -21,7 +21,7 @@ func (t *tree) search(now float64) {
 }
 
 // confirm buries what the table takes for alive and /proc does not have any more: an event
-// that tells of an end may be lost, or late.
+// that reports an end may be lost, or late.
 func (t *tree) confirm(now float64) {
 	for _, p := range t.order {
 		if p.pid != 0 && !p.dead && !t.readStat(p) {

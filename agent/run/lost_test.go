@@ -66,7 +66,7 @@ func TestLostEndsAreNoSurvivors(t *testing.T) {
 	}
 }
 
-// After a loss the tree is searched: what the events did not tell of is found, and what they
+// After a loss the tree is searched: what the events did not report is found, and what they
 // tell twice counts once.
 func TestSearchAfterLoss(t *testing.T) {
 	root := procTree(t, map[int]int{1: 0, 10: 1, 11: 10}, "S")
@@ -100,7 +100,7 @@ func TestSearchAfterLoss(t *testing.T) {
 	}
 }
 
-// Whoever did not see all says so.
+// Whoever did not see all reports it.
 func TestCountedClaimsNoMoreThanItSaw(t *testing.T) {
 	taskstats := &exitFeed{source: named("taskstats"), whole: true}
 	for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func (n named) Name() string           { return string(n) }
 func (named) Drain(*sensor.Pass) error { return nil }
 func (named) Close() error             { return nil }
 
-// What short children used that no source tells of has a name all the same.
+// What short children used that no source reports has a name all the same.
 func TestRunNamesChildrenThatNobodySaw(t *testing.T) {
 	r, err := Run(Options{NoCgroup: true, NoPerf: true, Args: []string{"sh", "-c", "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done"}})
 	if err != nil {

@@ -68,7 +68,7 @@ type meter struct {
 	looks           int
 	sharedProcs     int    // processes when shared pages were last measured
 	restless        bool   // the last two looks saw different trees
-	largest, floor  uint64 // bytes: of one process; below floor ru_maxrss says nothing
+	largest, floor  uint64 // bytes: of one process; below floor ru_maxrss shows nothing
 }
 
 // sharedMemory is the shared memory of the machine, bytes.
@@ -90,7 +90,7 @@ func (m *meter) now() float64 { return time.Since(m.begin).Seconds() }
 
 // look takes the cheap sample: who lives, and how much memory they hold.
 func (m *meter) look() {
-	runtime.LockOSThread() // the clock of the thread tells what this costs
+	runtime.LockOSThread() // the clock of the thread shows what this costs
 	defer runtime.UnlockOSThread()
 	began := threadClock()
 	at := m.now()
@@ -150,7 +150,7 @@ func (m *meter) unmapped(l *level, held uint64) bool {
 	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
 }
 
-// heldShared returns the shared memory that is held on the machine, 0 where a control group tells that of the tree.
+// heldShared returns the shared memory that is held on the machine, 0 where a control group reports that of the tree.
 func (m *meter) heldShared() uint64 {
 	if m.tree.machine.meminfo == "" || m.memoryByGroup || m.tree.machine.grew {
 		return 0
@@ -188,7 +188,7 @@ func (m *meter) follow(at float64) {
 	}
 }
 
-// ready says when a dead process can be folded: when its last perf records are in and
+// ready reports when a dead process can be folded: when its last perf records are in and
 // we have reaped it, if that is for us to do; later when an exit record, which knows
 // more, may still come.
 func (m *meter) ready(at float64) func(*proc) bool {
@@ -224,7 +224,7 @@ func (m *meter) remember(at float64, l level) {
 
 // study takes the costly sample: I/O, waiting, the split of CPU time, exit records.
 func (m *meter) study() {
-	runtime.LockOSThread() // the clock of the thread tells what this costs
+	runtime.LockOSThread() // the clock of the thread shows what this costs
 	defer runtime.UnlockOSThread()
 	began := threadClock()
 	at := m.now()

@@ -20,7 +20,7 @@ import (
 // perfWatch follows the tree through inherited perf events. One counter of task-clock
 // per processor is opened on the thread that forks; the child inherits it, and it starts
 // to count at the exec (enable_on_exec), so nothing of ours is in it. The side-band
-// records (perf_event_open(2): FORK, EXIT, COMM) tell the life of each process, and
+// records (perf_event_open(2): FORK, EXIT, COMM) report the life of each process, and
 // READ records, which inherit_stat makes the kernel write as each thread ends, its CPU time.
 type perfWatch struct {
 	fds     []int
@@ -116,7 +116,7 @@ func (w *perfWatch) Close() {
 	w.rings, w.fds = nil, nil
 }
 
-// wakeups tells when a ring is a quarter full, until stop is closed. A storm of forks
+// wakeups shows when a ring is a quarter full, until stop is closed. A storm of forks
 // fills one faster than the ticks of the meter come.
 func (w *perfWatch) wakeups(stop <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{})

@@ -6,9 +6,10 @@ import "time"
 type MemoryBounds struct {
 	// MemoryCgroupPeakBytes holds page cache and kernel memory as well, as a limit would count.
 	MemoryCgroupPeakBytes *uint64 `json:"memory_cgroup_peak_bytes,omitempty"`
-	// MemoryAtMost reports that peak and mean are upper bounds: processes look as if they had one address space, and nothing here tells.
+	// MemoryAtMost reports that peak and mean are upper bounds: processes look as if they had one address space, and nothing here reports
+	// it.
 	MemoryAtMost bool `json:"memory_at_most,omitempty"`
-	// MemoryAtLeast reports that they are lower bounds: the machine holds more shared memory than the tree maps, and nothing tells whose.
+	// MemoryAtLeast reports that they are lower bounds: the machine holds more shared memory than the tree maps, and nothing shows whose.
 	MemoryAtLeast bool `json:"memory_at_least,omitempty"`
 }
 
@@ -63,7 +64,7 @@ type Report struct {
 	// Sources the same figure by figure.
 	Source  string            `json:"source"`
 	Sources map[string]string `json:"sources"`
-	// Notes say what could not be measured, why, and what to do about it.
+	// Notes report what could not be measured, why, and what to do about it.
 	Notes []string `json:"notes,omitempty"`
 	// OverheadCPUSeconds is the cost of watching: CPU time of the watcher itself.
 	OverheadCPUSeconds float64 `json:"overhead_cpu_seconds"`
@@ -111,7 +112,7 @@ type Faults struct {
 type Command struct {
 	Name      string `json:"command"`
 	Processes uint64 `json:"processes"`
-	// CPUSeconds is all CPU time; User and System its parts where the source tells them apart.
+	// CPUSeconds is all CPU time; User and System its parts where the source distinguishes them.
 	CPUSeconds float64  `json:"cpu_seconds"`
 	User       *float64 `json:"cpu_user_seconds,omitempty"`
 	System     *float64 `json:"cpu_system_seconds,omitempty"`
@@ -132,7 +133,7 @@ type Survivor struct {
 type Machine struct {
 	Cores       float64 `json:"cores"`        // by affinity and cgroup quota
 	MemoryBytes uint64  `json:"memory_bytes"` // by cgroup limits, else of the machine
-	// MemoryLimited says that MemoryBytes is a limit of a cgroup.
+	// MemoryLimited means that MemoryBytes is a limit of a cgroup.
 	MemoryLimited bool `json:"memory_limited"`
 }
 

@@ -85,7 +85,7 @@ func TestRunSharedMemory(t *testing.T) {
 	})
 }
 
-// TestRunMemoryOfShortCommand: what a look in the middle of an exec finds is not told.
+// TestRunMemoryOfShortCommand: what a look in the middle of an exec finds is not reported.
 func TestRunMemoryOfShortCommand(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {
 		o.Args = []string{"true"}
@@ -176,7 +176,7 @@ func TestRunChildrenNobodyWaitsFor(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "told")
 			r, kernel := load(t, o, "ignore 4 60 "+file)
 			want := told(t, file) + kernel
-			if o.NoPerf && o.NoCgroup { // a minimum, and the report says so
+			if o.NoPerf && o.NoCgroup { // a minimum, and the report reports it
 				if r.CPU.Total > want*1.01+0.010 {
 					t.Errorf("CPU %.4f s of %.4f s", r.CPU.Total, want)
 				}

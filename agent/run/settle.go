@@ -60,7 +60,7 @@ func (r *runner) report() *Report {
 	return rep
 }
 
-// eventSource names what tells of processes that ended.
+// eventSource names what reports processes that ended.
 func (r *runner) eventSource() string {
 	switch {
 	case r.meter.perf != nil:
@@ -84,7 +84,7 @@ func (r *runner) survivors() []Survivor {
 }
 
 // fillCPU settles the CPU time. A private group counts everything; rusage all but the
-// children of parents that ignore SIGCHLD, which the events still tell of.
+// children of parents that ignore SIGCHLD, which the events still report.
 func (r *runner) fillCPU(rep *Report) {
 	m := r.meter
 	source := "wait4"
@@ -196,7 +196,7 @@ func (r *runner) fillRest(rep *Report) {
 
 // counted returns what counted the processes, and whether it saw all of them: the events, if
 // none was lost and no subtree was out of their sight, or exit records where there never were
-// events, as what they tell beside events is used for processes that those have told of.
+// events, as what they tell beside events is used for processes that those have reported.
 func (r *runner) counted() (source string, exact bool) {
 	perf, exits := r.meter.perf, r.meter.exits
 	complete := exits != nil && exits.whole && exits.lost == 0 && exits.err == nil

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartError says that the command could not be started. Code is the exit code a shell
+// StartError means that the command could not be started. Code is the exit code a shell
 // gives for it: 127 not found, 126 found but not executable.
 type StartError struct {
 	Code int

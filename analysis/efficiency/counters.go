@@ -20,7 +20,7 @@ const (
 	scalar       = 0.8  // of these work on one number each
 )
 
-// counters says what limited it on the cores that it had, and whether it used vectors.
+// counters reports what limited it on the cores that it had, and whether it used vectors.
 func (j *judge) counters() {
 	c := &j.u.Row
 	instructions, ok := known(c.Instructions)

@@ -178,7 +178,7 @@ func (p *prepared) afterHole() {
 }
 
 // spikeFactor is the minimum ratio of a spike's distance from the median to that of the 99th percentile.
-// Spikes say nothing about the future; they must also be rare, one value in 200.
+// Spikes show nothing about the future; they must also be rare, one value in 200.
 const spikeFactor = 20
 
 // spikes removes values far beyond all others.

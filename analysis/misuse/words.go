@@ -44,7 +44,7 @@ func OverShareText(x Excess) string {
 		"waited": Span(x.Waited), "fair": format.Percent(x.Fair), "by": FairBy(x.Held)})
 }
 
-// FairBy says what a fair share is, where jobs held a share of the capacity.
+// FairBy reports what a fair share is, where jobs held a share of the capacity.
 func FairBy(held float64) string {
 	if held > 0 {
 		return say("over-share.beside-jobs", phrase.Words{"held": format.Percent(held)})

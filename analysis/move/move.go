@@ -1,4 +1,4 @@
-// Package move says which work should run elsewhere: on a partition or cluster that suits it better, by seven ordered rules.
+// Package move reports which work should run elsewhere: on a partition or cluster that suits it better, by seven ordered rules.
 //
 // The subject is the [Work] of one owner under one name over a period, its figures weighted by core-hours. A rule holds where the
 // runs for which it is true have [Most] of the core-hours; a figure that was not measured makes no rule true. The first rule that
@@ -203,7 +203,7 @@ func waitHere(s *Shape, runs []Run) *Wait {
 	return &Wait{Seconds: quantiles.Nearest(waits, 0.5), Jobs: len(waits), Source: ByJobs}
 }
 
-// Judge says whether a work should move. The period ends at until.
+// Judge reports whether a work should move. The period ends at until.
 func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result, error) {
 	j := &judge{work: w, shapes: shapes, waits: waits, Result: Result{To: -1, From: -1}}
 	hours, days := map[int]float64{}, map[string]bool{}
@@ -317,7 +317,7 @@ func (j *judge) fits(t *Shape, gpus bool) bool {
 	return (t.MaxTime == nil || n.Seconds == nil || *n.Seconds <= *t.MaxTime) && (t.MaxNodes == nil || n.Nodes <= *t.MaxNodes)
 }
 
-// to chooses the target: the smallest that has what the work needs and that it can go to. It says why there is none.
+// to chooses the target: the smallest that has what the work needs and that it can go to. It explains why there is none.
 func (j *judge) to(rule string, value float64, gpus bool, suits func(*Shape) bool) {
 	j.Rule, j.Value, j.Why = rule, value, "no-larger"
 	var list []int
@@ -360,7 +360,7 @@ func (j *judge) wait(i int, gpus float64) *Wait {
 	return j.shapes[i].FileWait
 }
 
-// longer says whether waiting there is a reason to stay.
+// longer reports whether waiting there is a reason to stay.
 func (j *judge) longer(there *Wait) string {
 	switch {
 	case there == nil || j.Here == nil:

@@ -62,7 +62,7 @@ func (r *Result) Say(w *Work, shapes []Shape, name func(int) string, from, until
 	return out
 }
 
-// reason says why a work should move from a shape to another.
+// reason explains why a work should move from a shape to another.
 func (r *Result) reason(w *Work, from, to *Shape) string {
 	words, key := phrase.Words{"share": format.Percent(r.Share), "value": format.Percent(r.Value)}, r.Rule
 	switch r.Rule {
@@ -82,7 +82,7 @@ func (r *Result) reason(w *Work, from, to *Shape) string {
 	return texts.Say(key, words)
 }
 
-// said says how long a wait is, and by what that is known.
+// said reports how long a wait is, and by what that is known.
 func (w *Wait) said() string {
 	switch {
 	case w == nil:

@@ -264,7 +264,7 @@ func subject(runs []Run, i int) phrase.Text {
 	return phrase.Join("a run (", phrase.Text{{Name: "run", Text: runs[i].ID}}, ")")
 }
 
-// of marks what is said of a run that is not the first.
+// of marks what is stated about a run that is not the first.
 func (r *Run) of(i int, said phrase.Text) phrase.Text {
 	if i == 0 {
 		return said

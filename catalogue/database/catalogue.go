@@ -112,11 +112,11 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	return c, nil
 }
 
-// onlyInBackups says what cannot be rebuilt.
+// onlyInBackups reports what cannot be rebuilt.
 const onlyInBackups = "Runs and hours older than the series, marks on findings, forecasts, runs of MetricSets and what others wrote to " +
 	"the knowledge graph are in backups only: `reckon restore`"
 
-// lostWithLog says the same of what is lost with the log.
+// lostWithLog reports the same of what is lost with the log.
 const lostWithLog = "Runs and hours are read again from the series; marks on findings, forecasts, runs of MetricSets and what others " +
 	"wrote to the knowledge graph are not: restore a backup if any are missing"
 

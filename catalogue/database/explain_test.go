@@ -8,7 +8,7 @@ import (
 	"reckon/store"
 )
 
-// TestExplainedOnce: an error passes through several functions that explain it, and says what it is once.
+// TestExplainedOnce: an error passes through several functions that explain it, and reports what it is once.
 func TestExplainedOnce(t *testing.T) {
 	c := &Catalogue{path: "catalogue.db", d: &dialect{corrupt: never, unopened: never, gone: never, away: never, full: func(error) bool { return true }}}
 	err := c.explain(t.Context(), c.explain(t.Context(), errors.New("database or disk is full (13)")))

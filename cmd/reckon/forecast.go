@@ -81,7 +81,7 @@ func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps 
 	})
 }
 
-// tooLittle says why there is no forecast.
+// tooLittle explains why there is no forecast.
 func tooLittle(list *client.ForecastList) string {
 	if list.MeasuredHours == 0 {
 		return "no forecast: no full hour was measured"

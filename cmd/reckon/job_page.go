@@ -161,7 +161,7 @@ func (m marked) interconnect(w client.Workload) string {
 	return "interconnect " + m.figure(w.Exactness, "interconnect_bytes", term.Bytes(w.InterconnectBytes))
 }
 
-// processor formats what the counters of the processors and the monitoring of their caches say.
+// processor formats what the counters of the processors and the monitoring of their caches report.
 func (m marked) processor(w client.Workload) (facts []string) {
 	if ipc := share(w.Instructions, w.Cycles); ipc != nil {
 		facts = append(facts, m.figure(w.Exactness, "instructions", term.Number(ipc))+" instructions in a cycle")

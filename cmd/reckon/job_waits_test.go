@@ -10,7 +10,7 @@ import (
 	"reckon/web/client"
 )
 
-// TestPagesOfWhatWaits: pages of pending workloads, of ones that never started, and of the waiting part of an array, say so and show no use.
+// TestPagesOfWhatWaits: pages of pending workloads, of ones that never started, and of the waiting part of an array, report it and show no use.
 func TestPagesOfWhatWaits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	ago := func(m int) *time.Time { v := now.Add(-time.Duration(m) * time.Minute); return &v }

@@ -393,13 +393,13 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 }
 
 // notThere reports whether a sensor has nothing to read: its hardware is not in the machine, or nobody set it up. The reasons of sensors
-// begin so; others say what stands in the way.
+// begin so; others report what stands in the way.
 func notThere(reason string) bool {
 	return slices.ContainsFunc([]string{"no ", "not a ", "the kernel shows no "},
 		func(s string) bool { return strings.HasPrefix(reason, s) })
 }
 
-// printAsOf says when a list of nodes was read, if that was before the question.
+// printAsOf reports when a list of nodes was read, if that was before the question.
 func printAsOf(g *globals, s term.Screen, at *time.Time) error {
 	if at == nil {
 		return nil

@@ -347,7 +347,7 @@ func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
 	return out, nil
 }
 
-// orInstead says what else may be given where nothing is metered.
+// orInstead reports what else may be given where nothing is metered.
 func orInstead(err error, domain, instead string) error {
 	if errors.Is(err, errNoMeter) {
 		return noMeter(domain, instead)

@@ -125,7 +125,7 @@ func greet(g *globals, s *server.Server) {
 	showNotes(g.stdout, s.Notes())
 }
 
-// sees says what of others' processes is seen. inside says that those outside of the pid namespace are not.
+// sees reports what of others' processes is seen. inside means that those outside of the pid namespace are not.
 func sees(root, io, ends, inside bool) string {
 	who := "Running without root"
 	if root {

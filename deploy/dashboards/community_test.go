@@ -35,7 +35,7 @@ import (
 )
 
 // gaps are the series that dashboards of others ask for and reckon lacks, with the reason, as
-// doc/guides/alerts.md tells it. A name ends in * for all that begin so.
+// doc/guides/alerts.md reports it. A name ends in * for all that begin so.
 var gaps = map[string]string{
 	"node_processes_*":                     "off in node_exporter unless asked for; reckon counts processes by workload",
 	"node_interrupts_total":                "off in node_exporter unless asked for",
@@ -141,7 +141,7 @@ func TestContainersByName(t *testing.T) {
 	p := agentsScraped(t)
 	for metric, want := range map[string]int{
 		"container_cpu_usage_seconds_total": 1, "container_memory_rss": 1, "container_memory_cache": 1, "container_start_time_seconds": 1,
-		"container_network_receive_bytes_total": 0, "container_network_transmit_bytes_total": 0, // doc/guides/alerts.md says why
+		"container_network_receive_bytes_total": 0, "container_network_transmit_bytes_total": 0, // doc/guides/alerts.md explains why
 	} {
 		if n, err := p.ask(fmt.Sprintf(`count by (name) (%s{instance=~".+",name="web"})`, metric), false); err != nil || n != want {
 			t.Errorf("%s by name: %d containers, %v; want %d", metric, n, err, want)

@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the dashboards anew")
 
-// The files are what the descriptions say.
+// The files are what the descriptions report.
 func TestFiles(t *testing.T) {
 	for _, d := range List() {
 		want, err := d.JSON()

@@ -107,7 +107,7 @@ func (r *release) checksums() error {
 	return os.WriteFile(filepath.Join(r.out, sums), []byte(text.String()), 0o644)
 }
 
-// sign signs the checksums with a private key of OpenSSH; without a key the release is unsigned, and says so.
+// sign signs the checksums with a private key of OpenSSH; without a key the release is unsigned, and reports it.
 func (r *release) sign(ctx context.Context, key string) error {
 	file := filepath.Join(r.out, sums)
 	if err := os.Remove(file + ".sig"); err != nil && !errors.Is(err, fs.ErrNotExist) {

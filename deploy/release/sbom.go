@@ -13,7 +13,7 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// bill writes what a binary is made of, as the binary itself says it (runtime/debug),
+// bill writes what a binary is made of, according to the binary itself it (runtime/debug),
 // in the form of CycloneDX (https://cyclonedx.org/docs/1.6/json/).
 func (r *release) bill(bin, out string) error {
 	info, err := buildinfo.ReadFile(bin)

@@ -37,7 +37,7 @@ func Mark(e figure.Exactness) string {
 }
 
 // Marked prefixes the text of a figure with its mark. A text that is already a bound, such as
-// "< 0.001", gets no mark; for a lower bound it becomes "> 0". At least none says nothing, and is unknown.
+// "< 0.001", gets no mark; for a lower bound it becomes "> 0". At least none shows nothing, and is unknown.
 func Marked(e figure.Exactness, text string) string {
 	if e == figure.AtLeast && (text == "0" || strings.HasPrefix(text, "0 ")) {
 		return "-"

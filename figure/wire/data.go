@@ -55,7 +55,7 @@ type DataLabels struct {
 
 // DataColumn is a column of figures; null is a gap.
 type DataColumn struct {
-	Name   string     `json:"name"`   // Name of the series, with the labels that tell it apart.
+	Name   string     `json:"name"`   // Name of the series, with the labels that distinguish it.
 	Unit   string     `json:"unit"`   // Unit of the figures.
 	Help   string     `json:"help"`   // What is measured.
 	Source string     `json:"source"` // The series that it was made from.

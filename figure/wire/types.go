@@ -150,7 +150,7 @@ type Part struct {
 type Step struct {
 	ID   string `json:"id"`             // Its name in the job: a number, batch, extern or interactive.
 	Name string `json:"name,omitempty"` // The program, or the name that its owner gave.
-	// State in the words of the batch system; absent where its accounting says nothing.
+	// State in the words of the batch system; absent where its accounting shows nothing.
 	State           string     `json:"state,omitempty"`
 	Start           *time.Time `json:"start"`             // When it began, by accounting.
 	End             *time.Time `json:"end"`               // When it ended, by accounting; null while it runs.
@@ -184,7 +184,7 @@ type Node struct {
 	Node  string `json:"node"`           // Its name.
 	Site  string `json:"site,omitempty"` // Site that it belongs to.
 	Agent bool   `json:"agent"`          // Whether an agent measures it; the others come from the batch system only.
-	// Whether its agent reported lately; without one, whether the batch system says that it runs.
+	// Whether its agent reported lately; without one, whether the batch system states that it runs.
 	Up   bool       `json:"up"`
 	Seen time.Time  `json:"seen"`           // Time of the latest sample.
 	Boot *time.Time `json:"boot,omitempty"` // When it was started.

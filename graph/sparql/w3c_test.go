@@ -301,7 +301,7 @@ func w3cQuads(r *sparql.Result, lexical bool) (out []graph.Quad) {
 	return out
 }
 
-// w3cResult reads the expected result; lexical says that it has no types.
+// w3cResult reads the expected result; lexical means that it has no types.
 func w3cResult(root, iri string) (r *sparql.Result, lexical bool, err error) {
 	raw, err := os.ReadFile(filepath.Join(root, strings.TrimPrefix(iri, w3cBase)))
 	if err != nil {

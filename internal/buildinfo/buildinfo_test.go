@@ -28,7 +28,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// The version is stated in one file; what cannot read it says the same.
+// The version is stated in one file; what cannot read it reports the same.
 func TestVersionEverywhere(t *testing.T) {
 	for file, pattern := range map[string]string{
 		"deploy/helm/reckon/Chart.yaml": `(?m)^(?:appVersion|version): "?([^"\n]+)"?$`,

@@ -48,7 +48,7 @@ func Body(raw []byte) ([]byte, error) {
 }
 
 // ReadJSON decodes a file that [WriteJSON] wrote, or one without a checksum as earlier versions wrote them. An error that
-// matches [fs.ErrNotExist] says that there is none; v is then, and after any other error, not to be used.
+// matches [fs.ErrNotExist] states that there is none; v is then, and after any other error, not to be used.
 func ReadJSON(path string, v any) error {
 	raw, err := os.ReadFile(path)
 	if err == nil {

@@ -137,14 +137,14 @@ func (s *Cache) want(why string) uint64 {
 	return r.answers
 }
 
-// Err says why the last question was not answered, or not whole; nil when it was.
+// Err explains why the last question was not answered, or not whole; nil when it was.
 func (s *Cache) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// DevicesErr says why it is not known which devices pods have; nil when it is, or no pod needs any.
+// DevicesErr explains why it is not known which devices pods have; nil when it is, or no pod needs any.
 func (s *Cache) DevicesErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ const (
 // ErrRefused marks answers 401 and 403.
 var ErrRefused = errors.New("the kubelet refuses")
 
-// Config says how the kubelet is reached.
+// Config controls how the kubelet is reached.
 type Config struct {
 	// Address is http(s)://HOST:PORT, [DefaultAddress] if empty.
 	Address string

@@ -38,7 +38,7 @@ func write(t testing.TB, name, text string) string {
 	return name
 }
 
-// TestAnswers gives what a kubelet may answer, and what is said of it.
+// TestAnswers gives what a kubelet may answer, and what is stated about it.
 func TestAnswers(t *testing.T) {
 	half := one[:len(one)-2] + `,{"metadata":{"name":"b","na`
 	for what, c := range map[string]struct {

@@ -37,7 +37,7 @@ type Pod struct {
 	Overhead Resources
 }
 
-// Type says what a container of a pod is for.
+// Type reports what a container of a pod is for.
 type Type string
 
 // The types of containers.
@@ -169,7 +169,7 @@ func (r Resources) most(o Resources) Resources {
 	return Resources{max(r.Cores, o.Cores), max(r.MemoryBytes, o.MemoryBytes), max(r.GPUs, o.GPUs)}
 }
 
-// or takes what o says instead, where it says something.
+// or takes what o reports instead, where it reports something.
 func (r Resources) or(o Resources) Resources {
 	return Resources{cmp.Or(o.Cores, r.Cores), cmp.Or(o.MemoryBytes, r.MemoryBytes), cmp.Or(o.GPUs, r.GPUs)}
 }

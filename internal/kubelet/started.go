@@ -101,7 +101,7 @@ func (p *Pod) started(links *links) *Pod {
 	return out
 }
 
-// start replaces a pod by what the links say of it. The caller holds the lock.
+// start replaces a pod by what the links report about it. The caller holds the lock.
 func (s *Cache) start(p *Pod) *Pod {
 	if now := time.Now(); s.links == nil || now.Sub(s.linksRead) >= linksAge {
 		s.links, s.linksRead = readLinks(s.unlisted.root), now

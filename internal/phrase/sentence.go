@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Sentence is a sentence with what it says: a template and the values of its placeholders, in order. The template with the texts of
+// Sentence is a sentence with what it reports: a template and the values of its placeholders, in order. The template with the texts of
 // the values put in is the text.
 type Sentence struct {
 	Key      string
@@ -100,7 +100,7 @@ func (s *Sentence) put(name string, word Text) {
 	}
 }
 
-// named reports whether a character makes a word a value: of the plain text around values only templates tell.
+// named reports whether a character makes a word a value: of the plain text around values only templates report it.
 func named(c rune) bool { return c == '{' || c == '}' || unicode.IsDigit(c) }
 
 func (s *Sentence) has(name string) bool {

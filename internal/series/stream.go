@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// A Stream lets the reader of a selection tell the store that it is done with a series, so that the store can use its memory for
-// the next one. A reader that says nothing may keep series, as with any [storage.SeriesSet]. It belongs to one selection,
+// A Stream lets the reader of a selection report the store that it is done with a series, so that the store can use its memory for
+// the next one. A reader that shows nothing may keep series, as with any [storage.SeriesSet]. It belongs to one selection,
 // and is not safe for concurrent use.
 type Stream struct {
 	labels labels.Labels
@@ -31,7 +31,8 @@ func StreamOf(ctx context.Context) *Stream {
 // Give notes the series that a store gives next; free is set when the reader is done with it.
 func (s *Stream) Give(l labels.Labels, free *bool) { s.labels, s.free = l, free }
 
-// Done says that the reader keeps neither this series nor an iterator of it; iterators may be given to the next series as usual, and labels
+// Done means that the reader keeps neither this series nor an iterator of it; iterators may be given to the next series as usual, and
+// labels
 // kept. It does nothing where what the store gave last is another series, as where several are merged.
 func (s *Stream) Done(l labels.Labels) {
 	if s.free != nil && labels.Equal(s.labels, l) {

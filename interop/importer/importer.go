@@ -10,7 +10,7 @@
 //   - The CPU time of a process includes that of children it has waited for. The use of an
 //     ended process is therefore not counted again when its parent, or the nearest
 //     living ancestor, has grown by it.
-//   - A mean over the lifetime of a process does not tell when time was used, so releases that
+//   - A mean over the lifetime of a process does not show when time was used, so releases that
 //     wrote nothing else have no CPU time here. Together with the CPU time it gives the age of the
 //     process: a job that is older than its first reading starts at that age.
 //   - A job is slurm/NUMBER if its epoch is 0 and group/NODE/NUMBER-EPOCH otherwise, on

@@ -130,7 +130,7 @@ func (q *countedQuerier) Select(ctx context.Context, sorted bool, h *storage.Sel
 }
 
 // TestHistoryIsOnePass: the hours of an import are read about once, however long its jobs are, and hold to the second what
-// accounting says. In one import, and month after month as a site brings them.
+// accounting reports. In one import, and month after month as a site brings them.
 func TestHistoryIsOnePass(t *testing.T) {
 	records, truth := accounting(rand.New(rand.NewPCG(4, 4)), 1200, 900)
 	for _, parts := range []int{1, 3} {

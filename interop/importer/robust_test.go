@@ -50,7 +50,7 @@ func TestFieldsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestNothingTaken: a file of which no record can be read is counted, and why is said once.
+// TestNothingTaken: a file of which no record can be read is counted, and why is stated once.
 func TestNothingTaken(t *testing.T) {
 	l := newLab(t)
 	res := l.take("a.sacct", "JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode\n1|a|p|c|1|COMPLETED|0:0\n2|a|p|c|1|COMPLETED|0:0\n",
@@ -60,7 +60,7 @@ func TestNothingTaken(t *testing.T) {
 	}
 }
 
-// TestSetBackClock: where clocks were set back an hour, the time that a job ran says which of two times is meant. Oslo, 2025-10-26: 03:00
+// TestSetBackClock: where clocks were set back an hour, the time that a job ran reports which of two times is meant. Oslo, 2025-10-26: 03:00
 // summer time is followed by 02:00.
 func TestSetBackClock(t *testing.T) {
 	oslo, err := time.LoadLocation("Europe/Oslo")

@@ -387,7 +387,7 @@ func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	return pointer(v * each)
 }
 
-// count parses a number of things. With --units sacct writes some numbers of nodes as 0.00G, which says nothing: 0.
+// count parses a number of things. With --units sacct writes some numbers of nodes as 0.00G, which shows nothing: 0.
 func count(s string) (float64, error) {
 	v, err := slurmtext.Size(s, 1)
 	if s != "" && strings.IndexByte("KMGTPE", s[len(s)-1]) >= 0 {

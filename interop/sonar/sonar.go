@@ -69,7 +69,7 @@ type Process struct {
 	Threads   uint32 // 0 unknown
 
 	// CPU is user and system time since the start of the process, including that of children it waited for. It is negative if unknown:
-	// sonar's first releases wrote only the mean over the lifetime, which does not tell when the time was used.
+	// sonar's first releases wrote only the mean over the lifetime, which does not show when the time was used.
 	CPU float64
 	// Mean is the mean number of cores used over the whole life, negative if unknown: together with CPU it gives the age of the process.
 	Mean float64

@@ -31,7 +31,7 @@ const (
 	gpuWork = 260.0
 )
 
-// export appends what a driver says of a device.
+// export appends what a driver reports about a device.
 func (g *gpu) export(rows *sensor.GPUSeries, b *metric.Batch) {
 	clock := 345e6
 	if g.share > 0 {
@@ -251,7 +251,7 @@ func (f *figures) cpus(b *metric.Batch) {
 	each := 1e9 * float64(f.node.site.Cores)
 	modes := [3]float64{float64(m.User) / each, float64(m.System) / each, float64(m.Idle) / each}
 	for i, s := range rows {
-		// As the kernel says it: in hundredths.
+		// According to the kernel it: in hundredths.
 		b.Add(s, math.Floor(modes[i%3]*100)/100)
 	}
 }

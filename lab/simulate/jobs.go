@@ -161,7 +161,7 @@ func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
 }
 
 // fit stretches or shortens all jobs so that the site is about three quarters full, and
-// says how long each may take.
+// reports how long each may take.
 func (s *Site) fit() {
 	const full = 0.7
 	var demand, room [2]float64 // core seconds by partition: batch, gpu

@@ -15,9 +15,9 @@ type User struct {
 	kinds []*kind
 	// weight is the share of all work that is theirs; a few do most.
 	weight float64
-	// nightly says that it is handed in by a program, at any hour.
+	// nightly means that it is handed in by a program, at any hour.
 	nightly bool
-	// wasteful says that more is asked for than is used.
+	// wasteful means that more is asked for than is used.
 	wasteful bool
 }
 

@@ -55,7 +55,7 @@ const (
 	patient = 6 * time.Hour // after which nobody overtakes
 )
 
-// schedule says when and where each job runs.
+// schedule reports when and where each job runs.
 func (s *Site) schedule() {
 	q := &scheduler{site: s, left: make([]free, len(s.specs)), queue: map[string][]*Job{}}
 	for i := range q.left {

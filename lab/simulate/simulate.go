@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Config says what the site is like. The zero value of a field takes what stands beside it.
+// Config controls what the site is like. The zero value of a field takes what stands beside it.
 type Config struct {
 	Nodes int // machines, those for logins and services included: 20
 	Jobs  int // jobs handed in over the time: 20 a node and day
@@ -216,7 +216,7 @@ type About struct {
 	outages     []outage
 }
 
-// About tells of the node with a number.
+// About reports the node with a number.
 func (s *Site) About(i int) About {
 	n := &s.specs[i]
 	a := About{Cores: s.Cores, MemoryBytes: n.memory, outages: n.outages}

@@ -103,7 +103,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fill copies what there is to say into the page.
+// fill copies what there is to report into the page.
 func (h *handler) fill(p *page) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

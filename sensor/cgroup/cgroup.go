@@ -40,7 +40,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options says where to read.
+// Options controls where to read.
 type Options struct {
 	// Root is the file system to read, "/" if empty. A host's tree that is mounted
 	// elsewhere, and a recorded one, are read alike.

@@ -329,7 +329,7 @@ func TestGroupThatRests(t *testing.T) {
 			if rester.Rest() {
 				t.Error("a group that was never read rests")
 			}
-			// want changes memory and reads; all says whether that is to be seen.
+			// want changes memory and reads; all reports whether that is to be seen.
 			want := func(why string, all bool) {
 				t.Helper()
 				memory++

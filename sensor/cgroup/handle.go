@@ -130,7 +130,7 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 	return h.readAll(c)
 }
 
-// mode says what one reading of files does.
+// mode reports what one reading of files does.
 type mode struct {
 	resting bool // nothing has run in the group for long
 	still   bool // only what others change is read

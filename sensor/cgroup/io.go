@@ -13,7 +13,7 @@ import (
 // device is the number of a block device, major and minor.
 type device struct{ major, minor uint32 }
 
-// layer says where a block device stands in a stack of them.
+// layer reports where a block device stands in a stack of them.
 type layer uint8
 
 const (
@@ -90,7 +90,7 @@ func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
 }
 
 // parseBlkio reads blkio.throttle.io_service_bytes: "8:0 Read 1", "8:0 Write 2" and
-// more per device, and a line "Total" at the end, which tells a whole file. Without a
+// more per device, and a line "Total" at the end, which reports a whole file. Without a
 // line of a device the figure is not known: recent kernels (seen with 6.18) count
 // nothing here, and write "Total 0", until somebody sets a limit on the device.
 func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {

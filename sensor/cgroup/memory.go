@@ -89,8 +89,8 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	return got == 3
 }
 
-// parseLegacyMemoryStat reads memory.stat of version 1. Kernels before 3.14 do not tell
-// shared memory from the page cache. It counts a huge page as one charge, so that charges tell how much was filled only where the machine
+// parseLegacyMemoryStat reads memory.stat of version 1. Kernels before 3.14 do not separate
+// shared memory from the page cache. It counts a huge page as one charge, so that charges show how much was filled only where the machine
 // has none; pmd is the size of transparent huge pages, see [hugePages].
 func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	var got parts

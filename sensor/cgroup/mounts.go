@@ -7,7 +7,7 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// errOutside says that a cgroup exists, but not below any mount that we can see.
+// errOutside means that a cgroup exists, but not below any mount that we can see.
 var errOutside = errors.New("outside the mounted part of its hierarchy")
 
 // locate returns the directory of the cgroup path in a hierarchy, which is named as

@@ -69,7 +69,7 @@ func unified() []source {
 			var t traffic
 			parseIOStat(b, &t, r.devices.look)
 			r.ReadBytes, r.WriteBytes = t.total()
-			r.Have |= sensor.CgroupIO // an empty file says that there was none
+			r.Have |= sensor.CgroupIO // an empty file states that there was none
 		}},
 		{names: []string{"pids.current\x00"}, parse: pids},
 		{names: []string{"cpu.pressure\x00"}, parse: func(b []byte, r *reading) {

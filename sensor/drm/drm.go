@@ -20,7 +20,7 @@
 // address.
 //
 // Finding clients requires reading the open files of every process. That is spread over
-// time: each reading examines those that opened a device, where the kernel tells of it, and new ones, one in three the next in turn;
+// time: each reading examines those that opened a device, where the kernel reports it, and new ones, one in three the next in turn;
 // of both a bounded number. Reading the files of other users' processes needs
 // CAP_SYS_PTRACE; hidden processes are reported. A [Sensor] is used from one goroutine.
 package drm

@@ -126,7 +126,7 @@ func TestSaturated(t *testing.T) {
 		saturated bool
 	}{{"4294967295", true}, {"4294967294", false}, {"4294967296", false}, {"0", false}} {
 		put("sys/class/infiniband/mlx4_0/ports/1/counters/port_xmit_wait", c.text+"\n")
-		if c.text == "0" { // the next reading tells a reset from a false one
+		if c.text == "0" { // the next reading reports a reset from a false one
 			if err := s.Read(new(metric.Batch)); err == nil {
 				t.Error("a fall is not reported")
 			}

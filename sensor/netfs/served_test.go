@@ -69,7 +69,7 @@ func TestServed(t *testing.T) {
 			t.Errorf("%s: %v; the server counted %v, the test %v", c.what, c.got, c.counted, c.known)
 		}
 	}
-	// A stat asks at least for the attributes of the file; what else a version of the client asks for only its server can tell.
+	// A stat asks at least for the attributes of the file; what else a version of the client asks for only its server can report it.
 	requests := then["requests"] - asked["requests"] - reads - writes
 	metadata := grown("operations_total", "operation", "metadata")
 	t.Logf("metadata: %v, the server counted %v, of these %v GETATTR", metadata, requests, then["GETATTR"]-asked["GETATTR"])

@@ -29,7 +29,7 @@ type replay struct {
 	met    map[int32]bool
 	values map[string]float64 // of every series, the last value
 	passes int
-	opens  bool // the kernel tells who opens the device
+	opens  bool // the kernel shows who opens the device
 	looks  int  // a monitor opens it once in so many readings, 0 for none
 	late   int  // the driver answers one in so many readings too late for the tick, 0 for none
 }
@@ -237,7 +237,7 @@ func TestReplay(t *testing.T) {
 // TestReplayLate is the same where one answer in seven comes after the tick in which it was asked for.
 func TestReplayLate(t *testing.T) { judgeReplays(t, func(r *replay) { r.late = 7 }) }
 
-// TestReplayOpens is the same where lists and samples miss what lives for less than a second, and the kernel tells who opened the device.
+// TestReplayOpens is the same where lists and samples miss what lives for less than a second, and the kernel shows who opened the device.
 func TestReplayOpens(t *testing.T) {
 	judgeReplays(t, func(r *replay) { r.opens, r.blind = true, true })
 }

@@ -58,7 +58,7 @@ type Amount struct {
 	Capacity uint64
 }
 
-// Kind says what holds an amount.
+// Kind reports what holds an amount.
 type Kind int
 
 // What holds an amount.
@@ -110,7 +110,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Set says which pods there are now. New ones are measured within the pace of the reader.
+// Set reports which pods there are now. New ones are measured within the pace of the reader.
 func (r *Reader) Set(pods []Pod) {
 	r.mu.Lock()
 	r.pods = pods
@@ -135,7 +135,7 @@ func (r *Reader) Amounts(uid string) []Amount {
 	return a.list
 }
 
-// Err says what the last round could not measure, nil when that is nothing.
+// Err reports what the last round could not measure, nil when that is nothing.
 func (r *Reader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,7 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// round measures every pod once, and says when the next one is due. The time of day that it takes says nothing: on a busy machine
+// round measures every pod once, and reports when the next one is due. The time of day that it takes shows nothing: on a busy machine
 // it waits for a processor most of the time.
 func (r *Reader) round(ctx context.Context) time.Duration {
 	began := threadTime()
@@ -203,7 +203,7 @@ func (r *Reader) round(ctx context.Context) time.Duration {
 	return next
 }
 
-// pod measures one pod; err says what could not be.
+// pod measures one pod; err reports what could not be.
 func (r *Reader) pod(p *Pod, mounted []mount) (list []Amount, err error) {
 	note := func(e error) {
 		if err == nil {

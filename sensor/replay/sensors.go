@@ -69,7 +69,7 @@ func (s *played) readMeters(dst []sensor.Meter) []sensor.Meter {
 	return dst // Read reports what failed
 }
 
-// meters appends what the series of meters among the samples say. Modelled ones are left out.
+// meters appends what the series of meters among the samples report. Modelled ones are left out.
 func (s *played) meters(dst []sensor.Meter, samples []metric.Sample) []sensor.Meter {
 	for _, x := range samples {
 		energy := x.Series.Desc.Name == sensor.NodeEnergy.Name

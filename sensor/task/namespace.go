@@ -35,9 +35,9 @@ func foreignIDs(root string) bool {
 	return err != nil || us != strconv.Itoa(os.Getpid())
 }
 
-// namespaces tells whether what may be read is what is meant to be. It is an error where an
+// namespaces shows whether what may be read is what is meant to be. It is an error where an
 // agent that chose its sources itself would measure itself alone, or would join the process ids
-// of two namespaces. The note says that there are processes which nobody sees.
+// of two namespaces. The note states that there are processes which nobody sees.
 func namespaces(o Options) (note, err error) {
 	if sameMachine(o.Root) != nil {
 		return nil, nil // a recorded tree

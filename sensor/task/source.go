@@ -11,7 +11,7 @@ import (
 // Source is the task table with the records of processes that ended.
 type Source struct {
 	live  sensor.TaskSource
-	exits sensor.ExitSource // nil if there is none, or live tells them itself
+	exits sensor.ExitSource // nil if there is none, or live reports them itself
 	bpf   *ebpf.Source      // live, if it is that
 	own   bool              // live tells exits itself
 
@@ -40,11 +40,11 @@ func (s *Source) Exits() string {
 // Read fills p. With two sources the table is read first: the record of a process that is not in
 // it any more was sent before. The record of one that is in it, as a zombie or in
 // its last moments, waits until it has left, so that nobody is reported alive after the end. Where the record does not name the
-// process group, or tells of one that began after the reading began, it waits for the next reading, too, if its parent is one that
+// process group, or reports one that began after the reading began, it waits for the next reading, too, if its parent is one that
 // the table does not have and that has not ended: the parent began while the table was read, nobody would know where the child
-// belongs, and what is charged for it would be charged again by the child times of the parent. When it began does not tell, as that is
+// belongs, and what is charged for it would be charged again by the child times of the parent. When it began does not report it, as that is
 // known to a second or less. It does not wait if its parent is in the table: that may have waited for it before it was read itself,
-// and its child times have what the record says.
+// and its child times have what the record reports.
 func (s *Source) Read(p *sensor.Pass) error {
 	if err := s.live.Read(p); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	return err
 }
 
-// needsParent reports whether only its parent tells where a process belonged.
+// needsParent reports whether only its parent shows where a process belonged.
 func needsParent(e *sensor.Process) bool {
 	return e.Have&(sensor.FieldParent|sensor.FieldGroup) == sensor.FieldParent && e.PPID > 0
 }
@@ -135,7 +135,7 @@ func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	return nil, false
 }
 
-// SeesOpens reports whether the kernel tells who opens GPUs.
+// SeesOpens reports whether the kernel shows who opens GPUs.
 func (s *Source) SeesOpens() bool { return s.bpf != nil && s.bpf.Opens() }
 
 // Missed is the number of ends of processes that the programs in the kernel missed; 0 without such programs.

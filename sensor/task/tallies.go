@@ -50,7 +50,7 @@ func opened[T sensor.Tally](s T, err error) (sensor.Tally, error) {
 }
 
 // Open opens the source; nil where it is not wanted. It fails with [sensor.ErrUnavailable] where programs cannot be loaded into
-// the kernel, or are not to be: who asks for procfs by name asks for none of them. The note says what is not counted.
+// the kernel, or are not to be: who asks for procfs by name asks for none of them. The note reports what is not counted.
 func (t *Tally) Open(o Options) (sensor.Tally, *Note, error) {
 	if t.unwanted != nil && t.unwanted(&o) {
 		return nil, nil, nil
@@ -126,7 +126,7 @@ func OpenDisks(o Options) (sensor.Sensor, error) {
 	return s, nil
 }
 
-// programmable tells whether programs may be loaded into the kernel for what is to be read.
+// programmable shows whether programs may be loaded into the kernel for what is to be read.
 func programmable(o *Options) error {
 	if err := o.check(); err != nil {
 		return err

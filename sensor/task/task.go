@@ -2,7 +2,7 @@
 // processes that ended, and joins the two.
 //
 // The sources are in the folders below: ebpf (the task iterator and the trace points of the
-// scheduler), procfs (/proc) and taskstats (exit records over netlink). Each says by
+// scheduler), procfs (/proc) and taskstats (exit records over netlink). Each reports by
 // [sensor.ErrUnavailable] what it lacks; the best that works is taken, or the one that was asked for.
 //
 // Units are those of [sensor.Process]. A [Source] is used from one goroutine.
@@ -34,7 +34,7 @@ const (
 	All     = "all"
 )
 
-// Options says what to read and how.
+// Options controls what to read and how.
 type Options struct {
 	// Root is the place where the file tree of the machine is mounted, "" for "/". The kernel can be
 	// asked only if it is the tree of the machine that we run on.
@@ -43,7 +43,7 @@ type Options struct {
 	Source string
 	// Exits is Auto (or empty), EBPF, Taskstats or None.
 	Exits string
-	// Files says on which file systems calls are counted by process: Network (or empty), All or None.
+	// Files reports on which file systems calls are counted by process: Network (or empty), All or None.
 	Files string
 	// Counters has the performance counters of the processors read.
 	Counters bool
@@ -198,7 +198,7 @@ func openEBPF(o Options, noExits bool) (*ebpf.Source, error) {
 	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits, Types: o.Types})
 }
 
-// sameMachine tells whether the tree is that of the running kernel, by the number that it
+// sameMachine shows whether the tree is that of the running kernel, by the number that it
 // drew at boot (Documentation/admin-guide/sysctl/kernel.rst).
 func sameMachine(root string) error {
 	const file = "proc/sys/kernel/random/boot_id"

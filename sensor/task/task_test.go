@@ -235,7 +235,7 @@ func TestOtherMachine(t *testing.T) {
 			t.Errorf("%v: %v", o, err)
 		}
 	}
-	// With a process table of its own it is read by procfs, and the notes say why not otherwise.
+	// With a process table of its own it is read by procfs, and the notes explain why not otherwise.
 	for name, text := range map[string]string{
 		"proc/1/stat": "1 (init) S 0 1 1 0 -1 4194560 100 0 0 0 5 3 0 0 20 0 1 0 100 1000000 200 18446744073709551615 0 0 0 0 0 0 0 0 " +
 			"0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
@@ -342,7 +342,7 @@ func (f *fake) Drain(p *sensor.Pass) error {
 }
 
 // TestRecordOfAChildThatWasWaitedFor: a process that began while the table was read and that its parent may have waited for
-// before that was read is told with it: what is told later would be charged beside the child times.
+// before that was read is reported with it: what is reported later would be charged beside the child times.
 func TestRecordOfAChildThatWasWaitedFor(t *testing.T) {
 	second := uint64(time.Second)
 	const parent = sensor.FieldParent

@@ -114,7 +114,7 @@ func scaled(scale, unit string) float64 {
 	}
 }
 
-// encode places the terms of an event ("event=0x04,umask=0x03") where the unit's formats ("config:0-7,32-35") say
+// encode places the terms of an event ("event=0x04,umask=0x03") where the unit's formats ("config:0-7,32-35") report
 // (Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
 func encode(terms string, format func(term string) string) (config uint64, ok bool) {
 	for term := range strings.SplitSeq(terms, ",") {

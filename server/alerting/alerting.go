@@ -47,7 +47,7 @@ type Options struct {
 	// Rules are rule files or patterns of names; the word default stands for the rules
 	// that the program brings, none for no rules. Empty is default.
 	Rules []string
-	// Alertmanagers are the addresses of Alertmanagers; Config is the file that says what
+	// Alertmanagers are the addresses of Alertmanagers; Config is the file that reports what
 	// the one in this process does. Neither: rules are evaluated and nobody is notified.
 	Alertmanagers []string
 	Config        string
@@ -62,7 +62,7 @@ type Options struct {
 	External string
 	// Interval is the interval of rules without one of their own; 0 is 30 s.
 	Interval time.Duration
-	// Resend is how often an alert that lasts is told to the Alertmanager, which takes it
+	// Resend is how often an alert that lasts is reported to the Alertmanager, which takes it
 	// for ended when it hears nothing for four times as long; 0 is a minute.
 	Resend time.Duration
 	// Findings gives the open cases of misuse that are to be reported; nil: there are none.
@@ -74,7 +74,7 @@ type Options struct {
 type Shared interface {
 	// Put keeps a file of [Options.Dir] under its name.
 	Put(name string, body []byte) error
-	// Leads reports whether this server leads at this moment; nobody else is told anything.
+	// Leads reports whether this server leads at this moment; nobody else is reported anything.
 	Leads() bool
 }
 

@@ -238,7 +238,7 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 // sentAgain is the annotation of what may have been sent before.
 const sentAgain = "sent_again"
 
-// marked says of alerts that they may have been sent before: the server that sent them ended
+// marked marks alerts that they may have been sent before: the server that sent them ended
 // before the receiver answered.
 func (w *trackedReceiver) marked(group string, list []*alert.Alert) []*alert.Alert {
 	w.memory.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestDigestByMail: with the example of deploy/alerts, changed as its comment says, each owner gets
+// TestDigestByMail: with the example of deploy/alerts, changed according to its comment, each owner gets
 // the report on their own week by SMTP, once, and nobody else's: from the Alertmanager inside and
 // from a real one.
 func TestDigestByMail(t *testing.T) {

@@ -255,7 +255,7 @@ func (e *embedded) put(list ...*notifier.Alert) {
 		n.Labels.Range(func(l labelPair) { a.Labels[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
 		n.Annotations.Range(func(l labelPair) { a.Annotations[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
 		if a.Resolved() && !e.memory.fires(a.Fingerprint()) {
-			continue // nobody was told that it began
+			continue // nobody was reported that it began
 		}
 		out = append(out, a)
 	}
@@ -294,7 +294,7 @@ func (s *Service) Handler() http.Handler {
 
 var errNoReceiver = errors.New("alerts go nowhere; start the server with the setting alertmanager or alertmanager-config")
 
-// Reachable says why no alert can reach anybody, or nil.
+// Reachable explains why no alert can reach anybody, or nil.
 func (s *Service) Reachable() error {
 	if len(s.sinks) == 0 {
 		return errNoReceiver

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// Finding is an open case of misuse as alerts tell it.
+// Finding is an open case of misuse as alerts report it.
 type Finding struct {
 	ID, Rule, Severity          string
 	Site, Node, Owner, Workload string
@@ -21,7 +21,7 @@ type Finding struct {
 	Quiet bool
 }
 
-// alert lasts until the given time unless somebody says again that it lasts.
+// alert lasts until the given time unless somebody reports again that it lasts.
 func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 	return &notifier.Alert{
 		Labels: labelsOf("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
@@ -96,7 +96,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// Delivery says where a test has come.
+// Delivery reports where a test has come.
 type Delivery struct {
 	Alertmanager string // an address, or embedded
 	Receiver     string
@@ -105,7 +105,7 @@ type Delivery struct {
 	Error        string
 }
 
-// Test sends an alert that ends by itself through the whole path; Arrived then tells how
+// Test sends an alert that ends by itself through the whole path; Arrived then reports how
 // far it came.
 func (s *Service) Test(now time.Time, by string) (id string) {
 	id = ulid.Make().String()
@@ -126,7 +126,7 @@ func (s *Service) Test(now time.Time, by string) (id string) {
 	return id
 }
 
-// Arrived says where a test has come and where it is still awaited; false: there was no
+// Arrived reports where a test has come and where it is still awaited; false: there was no
 // such test.
 func (s *Service) Arrived(ctx context.Context, id string) ([]Delivery, bool) {
 	s.mu.Lock()

@@ -134,7 +134,7 @@ func TestRealAlertmanagerOverRestarts(t *testing.T) {
 	until(t, func() bool { return evaluated(t, b, "ALERTS", restart) })
 	mark(s)
 
-	p.kill() // the end is told to nobody at first
+	p.kill() // the end is reported to nobody at first
 	b.set(0)
 	ended := time.Now()
 	until(t, func() bool { return evaluated(t, b, "test:broken:sum", ended) })

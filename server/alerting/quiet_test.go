@@ -12,7 +12,7 @@ import (
 	"reckon/store"
 )
 
-// A store that is away or full for two hours is said three times, whatever the number of
+// A store that is away or full for two hours is stated three times, whatever the number of
 // rules, and nothing else is kept back.
 func TestQuiet(t *testing.T) {
 	var text bytes.Buffer

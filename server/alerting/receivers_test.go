@@ -158,7 +158,7 @@ func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by [
 	}
 	r.hook.mu.Unlock()
 
-	// The owner of a job is told of his finding and of its end, and nobody else is.
+	// The owner of a job is reported his finding and of its end, and nobody else is.
 	r.find(Finding{ID: "f1", Rule: "over-share", Owner: "alice", Text: "slurm/1 of alice wastes 3 cores", Found: time.Now()}, Finding{ID: "f2", Rule: "over-share", Text: "a node", Found: time.Now()},
 		Finding{ID: "f3", Rule: "over-share", Owner: "x@elsewhere.org, bob", Text: "a name that is no name", Found: time.Now()})
 	if err := s.Follow(t.Context(), time.Now()); err != nil {

@@ -82,7 +82,7 @@ func (h *hook) text() string {
 	return strings.Join(h.lines, "\n")
 }
 
-// count tells how often a line came.
+// count reports how often a line came.
 func (h *hook) count(line string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -31,7 +31,7 @@ type memory struct {
 	mu        sync.Mutex
 	alerts    map[model.Fingerprint]*alert.Alert
 	delivered map[string]lastDelivery         // by receiver, integration and alert
-	resolved  map[string]map[uint64]time.Time // by group of a receiver, the alerts whose end it was told, by Alertmanager's hash
+	resolved  map[string]map[uint64]time.Time // by group of a receiver, the alerts whose end it knows, by Alertmanager's hash
 	inFlight  map[string]attempt              // by group of a receiver
 	uncertain map[string]bool                 // groups of a receiver that were in flight when it was opened
 	tests     map[string]Delivery
@@ -98,8 +98,8 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 	return m, nil
 }
 
-// load gives the alerts of before. None has ended because nobody was here to say that
-// it lasts: each gets the time in which those who say so come back.
+// load gives the alerts of before. None has ended because nobody was here to state that
+// it lasts: each gets the time in which those who report it come back.
 func (m *memory) load() []*alert.Alert {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ func (m *memory) fires(fp model.Fingerprint) bool {
 	return m.alerts[fp] != nil
 }
 
-// ended reports whether somebody said that the alert is over, which is not the same as
+// ended reports whether somebody stated that the alert is over, which is not the same as
 // that nobody said for a while that it lasts.
 func ended(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
 
@@ -220,7 +220,7 @@ func (f files) replace(name string, raw []byte) error {
 	return err
 }
 
-// leads says why nothing may be sent; nil when it may.
+// leads explains why nothing may be sent; nil when it may.
 func (f files) leads() error {
 	if f.shared != nil && !f.shared.Leads() {
 		return errors.New("another server leads, or none can be found out to")

@@ -37,7 +37,7 @@ const (
 	maxFiles     = 1 << 20
 )
 
-// Manifest says what a backup is.
+// Manifest reports what a backup is.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Version string    `json:"version"` // of the program

@@ -91,7 +91,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// padding reports whether byte n of a tar archive is one that says nothing: between files,
+// padding reports whether byte n of a tar archive is one that shows nothing: between files,
 // or behind the last.
 func padding(plain []byte, n int) bool {
 	r := bytes.NewReader(plain)

@@ -62,7 +62,7 @@ func inTx(ctx context.Context, db *sql.DB, wait time.Duration, f func(*sql.Tx) e
 	return tx.Commit()
 }
 
-// CheckAddress says what is wrong with the address by which other members reach one.
+// CheckAddress reports what is wrong with the address by which other members reach one.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||

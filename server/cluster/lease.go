@@ -26,7 +26,7 @@ const (
 // ErrNotLeading is the error of a write by a server that does not lead, or not any more.
 var ErrNotLeading = errors.New("another server leads: what this one was about to write is left to it")
 
-// Options say who a member is.
+// Options report who a member is.
 type Options struct {
 	DB      *sql.DB // of the catalogue, PostgreSQL; closed by the caller
 	Member  string  // its name, unlike that of every other and of every earlier process

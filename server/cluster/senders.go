@@ -8,8 +8,8 @@ import (
 	"reckon/transport/senders"
 )
 
-// Share tells the other members which machines sent here, and returns who holds which name by
-// what all of them say. The first holds it; another takes its place when the first was silent
+// Share reports the other members which machines sent here, and returns who holds which name by
+// what all of them report. The first holds it; another takes its place when the first was silent
 // for [senders.Silence], or for [senders.Pause] before the other began.
 func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

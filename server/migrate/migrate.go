@@ -40,7 +40,7 @@ type Target interface {
 	Takes(v float64) bool
 	// Whole reports whether native histograms of a metric come back as they were.
 	Whole(name string) bool
-	// Flush makes what was written visible at once; an error says that it cannot.
+	// Flush makes what was written visible at once; an error states that it cannot.
 	Flush(ctx context.Context) error
 	String() string
 }
@@ -48,7 +48,7 @@ type Target interface {
 // invisible is the time that what was written may stay unseen where Flush cannot help.
 const invisible = 15 * time.Second
 
-// Options say what is copied.
+// Options controls what is copied.
 type Options struct {
 	From     storage.Queryable
 	Oldest   time.Time

@@ -88,7 +88,7 @@ func TestRandomDamage(t *testing.T) {
 	}
 }
 
-// A folder that is lost as a whole, and the note of how far hours were made, are told at the start.
+// A folder that is lost as a whole, and the note of how far hours were made, are reported at the start.
 func TestMissingFiles(t *testing.T) {
 	const days = 3
 	r, dir := openRaw(t), filepath.Join(t.TempDir(), "hourly")

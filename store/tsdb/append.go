@@ -84,7 +84,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.refused
 }
 
-// admit says whether a batch of time t can be taken at all, and opens the out-of-order window when the store holds samples from the
+// admit reports whether a batch of time t can be taken at all, and opens the out-of-order window when the store holds samples from the
 // future.
 func (s *Store) admit(t time.Time) error {
 	now := s.opts.Clock()
@@ -179,7 +179,7 @@ func (w *writer) begin(r *ref, created int64) {
 	}
 }
 
-// refuse notes why a sample was not stored, in words that say what to do.
+// refuse notes why a sample was not stored, in words that report what to do.
 func (w *writer) refuse(sm *metric.Sample, err error) {
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds):

@@ -39,7 +39,7 @@ func (s *Store) noting(l *dirty.Late) (end func(), err error) {
 	return end, err
 }
 
-// fullDisk says that there is no room, and what to do.
+// fullDisk means that there is no room, and what to do.
 func fullDisk(dir string, err error) error {
 	return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, dir)
 }

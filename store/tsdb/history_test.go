@@ -164,7 +164,7 @@ func TestImportHistograms(t *testing.T) {
 	}
 }
 
-// The list of imported blocks is damaged or missing: that is said, and the blocks go on being kept for longer than others.
+// The list of imported blocks is damaged or missing: that is stated, and the blocks go on being kept for longer than others.
 func TestDamagedListOfImportedBlocks(t *testing.T) {
 	for name, do := range map[string]func(file string) error{
 		"missing": os.Remove,

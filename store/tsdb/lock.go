@@ -13,11 +13,12 @@ import (
 	"reckon/store"
 )
 
-// dirLock is an flock(2) on the file "lock" of the directory, the same file that Prometheus locks; unlike its lock, it says who holds it.
+// dirLock is an flock(2) on the file "lock" of the directory, the same file that Prometheus locks; unlike its lock, it reports who holds
+// it.
 // The kernel frees it when the process ends, however it ends.
 type dirLock struct {
 	f *os.File
-	// died says that the holder before did not release the lock.
+	// died means that the holder before did not release the lock.
 	died bool
 }
 

@@ -65,7 +65,7 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 }
 
 // widen extends the losses in the log of samples out of order to all times that such samples were of: what lies before and behind a
-// damaged place says nothing of the times in it.
+// damaged place shows nothing of the times in it.
 func (l *losses) widen(noted *notedLogs, newest int64) {
 	oldest := l.oldestOOO
 	if noted != nil && noted.OldestOOO != 0 {
@@ -153,7 +153,7 @@ func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
 	l.newest = max(l.newest, t)
 }
 
-// gap says what was lost, for people. Its end lies behind the last sample that was lost.
+// gap reports what was lost, for people. Its end lies behind the last sample that was lost.
 func (l loss) gap(kept string, now time.Time) store.Gap {
 	g := store.Gap{To: time.UnixMilli(l.to + 1), File: l.segment.file, Why: l.bad.why, Kept: kept, Noticed: now}
 	if l.bad.at >= 0 {

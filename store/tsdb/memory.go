@@ -19,7 +19,7 @@ import (
 )
 
 // The database allocates four objects for each series that is read from memory, and a query over a hundred thousand series spends a third
-// of its time on them. Where the reader says when it is done with a series ([series.Stream]), three of them are used again.
+// of its time on them. Where the reader reports when it is done with a series ([series.Stream]), three of them are used again.
 
 // memoryQuerier reads series in memory. Anything but a selection with a stream is left to the querier of the database.
 type memoryQuerier struct {

@@ -48,7 +48,7 @@ func read(it chunkenc.Iterator, seek int64) (text string) {
 	return text
 }
 
-// TestStreamIsSelection holds that a reader that says when it is done with a series gets what one gets that does not: series of numbers
+// TestStreamIsSelection holds that a reader that reports when it is done with a series gets what one gets that does not: series of numbers
 // and histograms, of several chunks, with marks of their end, with parts deleted, whichever of them the reader keeps.
 func TestStreamIsSelection(t *testing.T) {
 	now := time.Now().Truncate(time.Minute)

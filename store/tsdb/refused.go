@@ -9,7 +9,7 @@ import (
 	"reckon/store"
 )
 
-// AppendError says which samples of a batch were refused; the others are stored.
+// AppendError reports which samples of a batch were refused; the others are stored.
 type AppendError struct {
 	Stored, Refused int
 	// Causes holds one error for each reason, with the first series it befell.

@@ -27,7 +27,8 @@ const corruptDir = "corrupt"
 // scanAtOpen is the number of bytes of blocks that are checked before the store opens; the janitor checks the rest.
 const scanAtOpen = 64 << 20
 
-// notedLogsFile says what the logs are while the store is closed, and were at least while it is open: so a segment that is missing or cut
+// notedLogsFile reports what the logs are while the store is closed, and were at least while it is open: so a segment that is missing or
+// cut
 // off after a crash is noticed, too, but for what was written in the last minute.
 const notedLogsFile = "logs.json"
 
@@ -206,7 +207,7 @@ func (s *Store) loseBlock(id ulid.ULID, cause error) error {
 	return s.lose(gap)
 }
 
-// lose notes and tells a gap.
+// lose notes and reports a gap.
 func (s *Store) lose(gap store.Gap) error {
 	s.log.Error("a part of the series was damaged and is left out; the rest is complete", "file", gap.File, "why", gap.Why,
 		"from", stamp(gap.From), "to", stamp(gap.To), "kept", gap.Kept)
@@ -366,7 +367,7 @@ func unreadable(err error) bool {
 	return true
 }
 
-// full reports whether err says that the disk has no room.
+// full reports whether err states that the disk has no room.
 func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // setAside moves dir/name to dir/corrupt and returns where it is now.

@@ -60,7 +60,7 @@ func openOnFullDisk(dir string) error {
 }
 
 // A store that was killed opens on a disk that has filled since, answers and takes nothing; and
-// where not even that is possible it says so, and the process goes on.
+// where not even that is possible it reports it, and the process goes on.
 func TestOpenOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, "120m")
 	dir := filepath.Join(disk, "store")
@@ -96,7 +96,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	}
 }
 
-// On a full disk series that ended stay in memory, which is said once and tried again a quarter of an hour later; with
+// On a full disk series that ended stay in memory, which is stated once and tried again a quarter of an hour later; with
 // room again they are written out.
 func TestEndedSeriesOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, "96m")

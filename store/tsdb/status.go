@@ -24,7 +24,7 @@ type Status struct {
 	Oldest, Newest time.Time
 	// Replay is the time that opening took, which is reading the write-ahead log.
 	Replay time.Duration
-	// Torn says that the store waits for its repair after a failed write.
+	// Torn means that the store waits for its repair after a failed write.
 	Torn bool
 }
 

@@ -33,7 +33,7 @@ import (
 	"reckon/store"
 )
 
-// Options says where and how to keep series. The zero value of each field but Dir is a good choice for one node.
+// Options controls where and how to keep series. The zero value of each field but Dir is a good choice for one node.
 type Options struct {
 	// Dir is the directory, made if it is not there.
 	Dir string
@@ -58,7 +58,7 @@ type Options struct {
 	Stuck func() int
 	// Logger takes what happens besides; nil discards it.
 	Logger *slog.Logger
-	// Clock is time.Now unless a test says otherwise.
+	// Clock is time.Now unless a test states otherwise.
 	Clock func() time.Time
 }
 
@@ -124,7 +124,7 @@ type Store struct {
 	born     born
 	manifest manifest
 	gaps     gaps
-	// suspected says that a query could not read an index.
+	// suspected means that a query could not read an index.
 	suspected chan struct{}
 
 	aside    aside
@@ -202,7 +202,7 @@ const maxExemplars = 20_000
 
 func (s *Store) dbOptions() *promtsdb.Options {
 	o := promtsdb.DefaultOptions()
-	o.NoLockfile = true // ours is the same file and says who holds it
+	o.NoLockfile = true // ours is the same file and reports who holds it
 	o.RetentionDuration = s.opts.Retention.Milliseconds()
 	o.MaxBytes = s.opts.MaxBytes
 	o.OutOfOrderTimeWindow = s.opts.OutOfOrder.Milliseconds()

@@ -159,7 +159,7 @@ func newestCheckpoint(dir string, sizes map[string]int64) (name string, number i
 	number = -1
 	for _, path := range paths {
 		if st, err := os.Stat(path); err == nil && !st.IsDir() {
-			continue // nothing that could be replayed: the database says so
+			continue // nothing that could be replayed: the database reports it
 		}
 		text, ok := strings.CutPrefix(filepath.Base(path), "checkpoint.")
 		if n, err := strconv.Atoi(text); ok && err == nil && n > number {
@@ -322,7 +322,7 @@ func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	for ; at < size; at += walPage {
 		var head [recordHeader]byte
 		if _, err := f.ReadAt(head[:], at); errors.Is(err, io.EOF) {
-			return at, 0, nil // not even a header: the reader says so
+			return at, 0, nil // not even a header: the reader reports it
 		} else if err != nil {
 			return at, 0, err
 		}
@@ -351,7 +351,7 @@ func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 	return len(raw)-bytes.Count(raw, []byte{0}) <= 1, nil
 }
 
-// isCorrupt tells what the file holds from trouble of the machine.
+// isCorrupt distinguishes the content of the file from trouble of the machine.
 func isCorrupt(err error) bool {
 	var pe *fs.PathError
 	return !errors.As(err, &pe)

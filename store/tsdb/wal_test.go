@@ -42,7 +42,7 @@ func fourSegments(t *testing.T, dir string) (from time.Time) {
 }
 
 // What cannot be read of a log is left out, and nothing behind it: the database would delete all
-// of that. It is said of which time it is, whether the store was closed or killed.
+// of that. It is stated about which time it is, whether the store was closed or killed.
 func TestDamagedLogKeepsTheRest(t *testing.T) {
 	segment := func(dir string, n string) string { return filepath.Join(dir, "wal", n) }
 	flip := func(path string, at int64) error {
@@ -240,7 +240,7 @@ func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(dir string) error
-		want string // the file that is told; empty for none
+		want string // the file that is reported; empty for none
 	}{
 		{"nothing", func(string) error { return nil }, ""},
 		{"the first is missing", func(d string) error { return os.Remove(filepath.Join(d, first)) }, first},
@@ -280,7 +280,7 @@ func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
 	}
 }
 
-// A small file that is missing costs no sample; that it is, is told once, and not in a new store.
+// A small file that is missing costs no sample; that it is, is reported once, and not in a new store.
 func TestMissingFiles(t *testing.T) {
 	dir := t.TempDir()
 	reopen := func() string {

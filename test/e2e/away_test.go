@@ -43,7 +43,7 @@ func TestDatabaseAway(t *testing.T) {
 	pause(5 * time.Second)
 	kill(t, s.cmd, syscall.SIGKILL)
 	_ = s.cmd.Wait() // killed
-	// It does not start without its catalogue, or starts and says so.
+	// It does not start without its catalogue, or starts and reports it.
 	db.lead(real)
 	s = serve()
 	door.lead(s.addr)
@@ -54,7 +54,7 @@ func TestDatabaseAway(t *testing.T) {
 }
 
 // The disk is filled while late data are taken in and hours are made, the server is killed on the full disk and started again, and then there is
-// room: what was refused is sent again, and usage is what the counters say.
+// room: what was refused is sent again, and usage is what the counters report.
 func TestFullDiskWhileHoursAreMade(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=400m"); err != nil {

@@ -230,7 +230,7 @@ func TestFleetCut(t *testing.T) {
 
 // TestFleetKill ends server and agents with SIGKILL ten times each while they work, and
 // counts: what was acknowledged is never gone, in the end each sample is there once, and usage is
-// what the counters say.
+// what the counters report.
 func TestFleetKill(t *testing.T) {
 	const rounds = 10
 	seed := uint64(time.Now().UnixNano())

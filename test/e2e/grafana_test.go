@@ -96,7 +96,7 @@ func TestGrafanaKnows(t *testing.T) {
 		if version != "13" && testing.Short() {
 			continue
 		}
-		// What is wrong is found, at every depth: else the types would say nothing.
+		// What is wrong is found, at every depth: else the types would show nothing.
 		for right, wrong := range map[string]string{
 			`"colorMode": "none"`: `"colorMode": "noen"`, `"lineWidth"`: `"lineWidht"`, `"legendFormat"`: `"legend"`, `"gridPos"`: `"gridpos"`,
 			`"schemaVersion": 39`: `"schemaVersion": "39"`, `"placement": "bottom"`: `"placement": "under"`, `"refresh": 2,`: `"refresh": 7,`, `"calcs"`: `"calc"`,

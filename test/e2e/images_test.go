@@ -111,7 +111,7 @@ func (b *builder) checks(agent, server, version string) {
 			t.Errorf("the agent in its image does not read %s:\n%s", sensor, out)
 		}
 	}
-	// As it is shipped it lets nobody in unasked, and says what to do.
+	// As it is shipped it lets nobody in unasked, and reports what to do.
 	c := b.do("from", "--pull-never", server)
 	defer b.do("rm", c)
 	run := b.args("run", "--isolation", "chroot", c, "/usr/bin/reckon")
@@ -188,7 +188,7 @@ func tagged(t *testing.T, file, want string) {
 	}
 }
 
-// podman runs the agent as doc/guides/install.md says, where containers can be run.
+// podman runs the agent according to doc/guides/install.md, where containers can be run.
 func (b *builder) podman(agent string) {
 	b.t.Run("podman", func(t *testing.T) {
 		if _, err := exec.LookPath("podman"); err != nil {

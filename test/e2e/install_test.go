@@ -377,7 +377,7 @@ func (m *machine) services(port, metrics int) (run func() (stop func())) {
 	}
 }
 
-// refusesNewer makes the catalogue one of a newer version: the server does not start, says what to do
+// refusesNewer makes the catalogue one of a newer version: the server does not start, reports what to do
 // and changes nothing.
 func (m *machine) refusesNewer() {
 	m.t.Helper()

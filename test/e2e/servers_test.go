@@ -77,7 +77,7 @@ func startServersOver(t *testing.T, n int, series seriesStore, args ...string) *
 	return s
 }
 
-// leader is the member that says that it leads; nil for none, and an error for two.
+// leader is the member that states that it leads; nil for none, and an error for two.
 func (s *servers) leader(but ...*member) (*member, error) {
 	var found *member
 	for _, m := range s.list {
@@ -108,7 +108,7 @@ func (m *member) leads() (bool, error) {
 	return strings.Contains(string(text), "\nreckon_server_leads 1\n"), err
 }
 
-// next waits until another than the one before leads, and says how long that took.
+// next waits until another than the one before leads, and reports how long that took.
 func (s *servers) next(before *member) (*member, time.Duration) {
 	s.t.Helper()
 	begin := time.Now()
@@ -180,7 +180,7 @@ func (h *hook) config(t *testing.T) string {
 
 // Three servers over one store take over from each other after a kill, after a minute of standing
 // still and after a cut without a word, while late data of two hours come in: usage is what the
-// counters say, nothing twice and nothing lost, and an alert that lasts is sent once.
+// counters report, nothing twice and nothing lost, and an alert that lasts is sent once.
 func TestServers(t *testing.T) {
 	h := newHook(t)
 	rules := filepath.Join(t.TempDir(), "rules.yml")
@@ -381,7 +381,7 @@ func cpu(u client.UsageList) (sum float64) {
 	return sum
 }
 
-// proven waits until usage is what the counters say, exactly, and in whole.
+// proven waits until usage is what the counters report, exactly, and in whole.
 func proven(t *testing.T, m *up) {
 	t.Helper()
 	var p client.Proof

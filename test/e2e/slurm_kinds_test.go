@@ -20,7 +20,7 @@ import (
 	"reckon/web/client"
 )
 
-// jobKind is a kind of job, and what must be said of it.
+// jobKind is a kind of job, and what must be reported about it.
 type jobKind struct {
 	what    string
 	script  string
@@ -29,9 +29,9 @@ type jobKind struct {
 	act     func(id string)                        // what is done to it once it runs
 	state   string                                 // of its last run
 	runs    int                                    // 1 if 0
-	says    []string                               // all of them, among what is said
+	says    []string                               // all of them, among what is stated
 	never   []string                               // none of them
-	must    []string                               // keys of sentences that must be said
+	must    []string                               // keys of sentences that must be stated
 	before  string                                 // state of the run before the last one
 	queued  bool                                   // it never runs
 	turn    int                                    // handed in when those of the turns before have ended
@@ -264,7 +264,7 @@ type accountedJob struct {
 	lines       []string
 }
 
-// accounted reads what sacct says of all jobs, by the number of each. The record behind a change of size has the time of
+// accounted reads what sacct reports about all jobs, by the number of each. The record behind a change of size has the time of
 // the change where others have that of the submission, and the start of the job.
 func (c *cluster) accounted() map[string]accountedJob {
 	out := map[string]accountedJob{}

@@ -27,7 +27,7 @@ type slurmJob struct {
 }
 
 // TestSlurm runs jobs of every kind in a real Slurm under `reckon up --slurm`, and holds
-// what it says against the control groups and against Slurm.
+// what it reports against the control groups and against Slurm.
 func TestSlurm(t *testing.T) {
 	c := startSlurm(t)
 	u := startUp(t, t.TempDir(), "--slurm", "--site", "tiny")
@@ -68,7 +68,7 @@ func TestSlurm(t *testing.T) {
 	never := c.submit("hpcbob", "true", "--begin=now+1hour", "-J", "never", small)
 	add("a job that is cancelled while it waits", never, never, "hpcbob", "cancelled", -1, false, false)
 
-	// What waits is in the list, and is said to wait.
+	// What waits is in the list, and is marked to wait.
 	c.until("a waiting job is listed", 2*time.Minute, func() bool {
 		w := find(u.workloads("kind=slurm&state=pending&limit=1000"), "slurm/"+never)
 		return w != nil && !w.Running && w.Reason != "" && w.RequestCores != nil
@@ -78,7 +78,7 @@ func TestSlurm(t *testing.T) {
 	c.run("scancel", gone)
 	c.until("all jobs have ended", 6*time.Minute, func() bool { return c.run("squeue", "-h") == "" })
 
-	// Slurm itself says which numbers it gave to tasks and components.
+	// Slurm itself reports which numbers it gave to tasks and components.
 	for _, line := range strings.Split(c.run("sacct", "-a", "-X", "-n", "-P", "-S", "now-1hour", "-o", "JobID,JobIDRaw"), "\n") {
 		shown, raw, _ := strings.Cut(line, "|")
 		switch {

@@ -34,7 +34,7 @@ func (u *up) cli(args ...string) (stdout, stderr string, err error) {
 
 // TestStores runs the same program, with one line of configuration changed, over each kind of
 // store: it gives the same kinds of answers. Then the store is killed and its disk wiped: the
-// answers say what they lack, and go on when it is there again.
+// answers report what they lack, and go on when it is there again.
 func TestStores(t *testing.T) {
 	for _, kind := range []struct {
 		name, program, ready string

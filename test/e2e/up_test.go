@@ -1,7 +1,7 @@
 //go:build e2e
 
 // Package e2e runs the real programs against the real machine and, where one is
-// installed, real peers. `make e2e` runs it; each test says what it needs and skips
+// installed, real peers. `make e2e` runs it; each test reports what it needs and skips
 // with the reason when that is not there.
 package e2e
 

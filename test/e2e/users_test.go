@@ -31,7 +31,7 @@ const (
 // Users of the test alone: others of the machine may run what they like.
 const hostile, innocent = "48711", "48712"
 
-// login is a node with a server in which games tries what the list says, and news works.
+// login is a node with a server in which games tries what the list reports, and news works.
 type login struct {
 	*up
 	t      *testing.T

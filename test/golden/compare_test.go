@@ -127,7 +127,7 @@ var identities = [][]string{
 	{"node", "part"},
 }
 
-// keyed names the rows of a list. Rows that nothing tells apart are numbered.
+// keyed names the rows of a list. Rows that nothing distinguishes are numbered.
 func keyed(list []any) (rows map[string]any, names []string) {
 	rows = map[string]any{}
 	for i, v := range list {

@@ -90,7 +90,7 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// manifest says when the data were made.
+// manifest reports when the data were made.
 type manifest struct {
 	Commit string `json:"commit"`
 	From   string `json:"from"`   // the simulated site begins

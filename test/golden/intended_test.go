@@ -15,7 +15,7 @@ type intent struct {
 	// that ends in /** holds for everything below.
 	Where string
 	Why   string
-	// Holds says which change it is; nil is for any. A side that has nothing is missing{}.
+	// Holds reports which change it is; nil is for any. A side that has nothing is missing{}.
 	Holds func(d difference) bool
 }
 

@@ -74,7 +74,7 @@ func module(ctx context.Context, path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// needs lists what a module says that it needs (modinfo).
+// needs lists what a module states that it needs (modinfo).
 func needs(module []byte) ([]string, error) {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 type result struct {
 	load      string
 	want, got float64
-	mark      string // how exact the agent says it is
+	mark      string // how exact the agent reports it is
 }
 
 // report is the report of one machine.
@@ -130,8 +130,8 @@ func (v result) exact(mode string) bool {
 // unattributed is the part of the processors' time up to which the agent does not mark figures for it.
 const unattributed = 0.005
 
-// wrong tells what is wrong with a figure, or "". nobody is the part of the processors' time that no task had: the agent
-// cannot tell it from the time of orphans.
+// wrong shows what is wrong with a figure, or "". nobody is the part of the processors' time that no task had: the agent
+// cannot report it from the time of orphans.
 func (v result) wrong(mode string, nobody float64) string {
 	limit := 0.01
 	if v.ofProcesses() && !strings.HasSuffix(mode, "ebpf") {
@@ -200,7 +200,7 @@ func table(all []*report) string {
 	return b.String()
 }
 
-// cell tells the worst load of a mode, memory and daemons apart.
+// cell returns the worst load of a mode, memory and daemons apart.
 func (r *report) cell(mode string) string {
 	rs := r.results[mode]
 	if len(rs) == 0 {

@@ -122,7 +122,7 @@ func dimension(r *client.Usage, by string) string {
 }
 
 // TestDimensions: core- and GPU-hours, starts and waits of imported jobs, by any two dimensions and over any time, are those of
-// the accounting to the second, and their sums are the same however they are told apart.
+// the accounting to the second, and their sums are the same however they are distinguished.
 func TestDimensions(t *testing.T) {
 	jobs := randomJobs(rand.New(rand.NewPCG(1, 2)), 150)
 	s := pipeline.Import(t, sacctOf(jobs), time.Date(2025, 5, 1, 0, 0, 0, 0, time.UTC))

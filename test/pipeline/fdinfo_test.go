@@ -75,7 +75,7 @@ func (m *fdinfo) exit(pid int) {
 func (m *fdinfo) Name() string { return "script" }
 func (m *fdinfo) Close() error { return nil }
 
-// Read brings the machine to the next second and tells its processes.
+// Read brings the machine to the next second and reports its processes.
 func (m *fdinfo) Read(p *sensor.Pass) error {
 	t := float64(m.at)
 	over := func(from, to float64) float64 { return max(min(t, to)-max(t-1, from), 0) } // of the second before

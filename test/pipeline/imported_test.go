@@ -28,7 +28,7 @@ const accounting = `JobID|JobIDRaw|User|UID|State|ExitCode|Submit|Start|End|QOS|
 21|21|alice|1001|CANCELLED by 1001|0:0|2025-03-01T09:00:00|None|2025-03-01T09:10:00|long|1|1G||02:00:00|00:00:00|00:00:00|00:00:00||None assigned|never
 `
 
-// TestImported: what must be said of jobs that accounting alone knows.
+// TestImported: what must be reported about jobs that accounting alone knows.
 func TestImported(t *testing.T) {
 	s := pipeline.Import(t, accounting, time.Date(2025, 3, 20, 12, 0, 0, 0, time.UTC))
 	for name, c := range map[string]struct{ want, deny string }{
@@ -69,7 +69,7 @@ func TestImported(t *testing.T) {
 	}
 }
 
-// A job of which accounting last said that it ran is not reported as ended, nor advised.
+// A job of which accounting last stated that it ran is not reported as ended, nor advised.
 func TestImportedWhileItRan(t *testing.T) {
 	s := pipeline.Import(t, `JobID|JobIDRaw|User|State|ExitCode|Submit|Start|End|Elapsed|ReqCPUS|AllocTRES|Timelimit|NodeList|JobName
 31|31|alice|RUNNING|0:0|2025-03-01T09:00:00|2025-03-01T09:00:00|Unknown|00:01:03|1|cpu=1,node=1|12:00:00|n1|running

@@ -15,7 +15,7 @@ const (
 	gib = 1 << 30
 )
 
-// TestKinds: what must be said of kinds of jobs, and what must not, after all that stands between
+// TestKinds: what must be reported about kinds of jobs, and what must not, after all that stands between
 // a machine and a sentence.
 func TestKinds(t *testing.T) {
 	s := pipeline.Run(t, simulate.Config{OnlyPlanned: true, Nodes: 12, GPUNodes: 2, Cores: 16, Plan: plan()}, 3*time.Hour, pipeline.Fine)

@@ -52,7 +52,7 @@ func TestMoveFromSlurm(t *testing.T) {
 	if list := s.MoveFor(access.Viewer{Name: "ops", Role: access.Support}, q); len(list.Moves) != 1 {
 		t.Errorf("support sees %d moves", len(list.Moves))
 	}
-	// What the file says goes before what was reported: an account that is not let in stays.
+	// What the file reports goes before what was reported: an account that is not let in stays.
 	closed := "clusters: [{name: lab, partitions: [{name: batch, who: [nobody]}]}]"
 	if list := s.Move(q, closed); len(list.Moves) != 0 || !strings.Contains(list.Stays[0].Why, "does not let the account in") {
 		t.Errorf("%+v", list)

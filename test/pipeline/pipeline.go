@@ -1,7 +1,7 @@
 // Package pipeline takes a simulated site through everything that stands between a machine and
 // a sentence: agents read its nodes, the poller reads its batch system, the embedded store
 // keeps the samples (or those of imported accounting), the builder makes the catalogue, and answers and rules are asked. Tests of
-// what is said rest on it, so that they hold for what the pipeline can give, and not for figures
+// what is stated rest on it, so that they hold for what the pipeline can give, and not for figures
 // that it never does.
 //
 // A [Site] is used from one goroutine.

@@ -22,7 +22,7 @@ func (w windowed) Ended(ctx context.Context, since, until time.Time) ([]schedule
 	return slices.DeleteFunc(jobs, func(j scheduler.Job) bool { return j.End.Before(since) || j.End.After(until) }), got, err
 }
 
-// TestResizedRuns: a job whose size changes is one run with the CPU time of its node, and its owner was allocated what accounting says,
+// TestResizedRuns: a job whose size changes is one run with the CPU time of its node, and its owner was allocated what accounting reports,
 // whenever the changes come, whatever accounting writes as the start of a later part, and whether the reader is restarted meanwhile.
 func TestResizedRuns(t *testing.T) {
 	for name, x := range map[string]struct {

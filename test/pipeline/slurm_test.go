@@ -148,7 +148,7 @@ func runsOf(t *testing.T, sacct string) (out []slurmRun) {
 	return out
 }
 
-// TestSlurmHours: what owners were allocated, and when each run began and ended, are what accounting says, to the second:
+// TestSlurmHours: what owners were allocated, and when each run began and ended, are what accounting reports, to the second:
 // for jobs that were requeued, preempted, suspended, resized and on two nodes, whose nodes saw them end later than Slurm did, and whether
 // the controller, accounting or both answer late.
 func TestSlurmHours(t *testing.T) {
@@ -191,7 +191,7 @@ var (
 // export is the interval at which nodes export.
 const export = 15 * time.Second
 
-// measure exports what a node measures of the runs: each begins a moment after Slurm says, and is seen to end
+// measure exports what a node measures of the runs: each begins a moment after Slurm reports, and is seen to end
 // some seconds after it.
 func measure(t *testing.T, s *pipeline.Site, runs []slurmRun) {
 	t.Helper()

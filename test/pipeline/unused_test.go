@@ -150,7 +150,7 @@ func TestUnusedOverTime(t *testing.T) {
 				t.Logf("seed %d: accused: %s: %s", seed, kind, f.Text)
 			}
 		}
-		// Imported time is told on demand alone.
+		// Imported time is reported on demand alone.
 		for _, f := range s.Findings("") {
 			if f.Rule == misuse.UnusedOverTime {
 				t.Errorf("seed %d: a finding of imported time: %s %s", seed, f.Owner, f.Text)

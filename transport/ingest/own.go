@@ -19,7 +19,7 @@ type Own struct {
 	// Runs reports whether a workload is one of the owner's.
 	Runs func(ctx context.Context, workload string) (bool, error)
 
-	known map[string]bool // what Runs said in this request
+	known map[string]bool // what Runs reported in this request
 }
 
 // own labels a series of a sender with figures of its own. The error refuses the request, so that an agent keeps what it measured until

@@ -18,7 +18,7 @@ const DefaultNodeSeries = 60_000
 // it falls on who causes it. Owners come from the sender; all together have twice the bound.
 const ownerSeries = 5_000
 
-// Begun says what new series are held against where the file of limits says nothing.
+// Begun reports what new series are held against where the file of limits shows nothing.
 type Begun struct {
 	// Learned are higher bounds of nodes that had more before there was a bound, by [NodeKey].
 	Learned map[string]int

@@ -36,7 +36,7 @@ type Limiter struct {
 	fresh fresh
 }
 
-// New returns a limiter. clock is time.Now unless a test says otherwise.
+// New returns a limiter. clock is time.Now unless a test states otherwise.
 func New(c Config, clock func() time.Time, logger *slog.Logger) *Limiter {
 	if clock == nil {
 		clock = time.Now
@@ -55,7 +55,7 @@ func (l *Limiter) Set(c Config) { l.config.Store(&c) }
 // Config is the configuration in force; it must not be changed.
 func (l *Limiter) Config() *Config { return l.config.Load() }
 
-// Slow says that a sender or a site sends faster than it may.
+// Slow means that a sender or a site sends faster than it may.
 type Slow struct {
 	Who   string
 	Bound float64       // samples per second

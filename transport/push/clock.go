@@ -23,7 +23,7 @@ type Clock struct {
 	// Boot is the id of this boot of the machine, and Since the time since it began, which includes sleep.
 	Boot  string
 	Since func() time.Duration
-	// Now is time.Now unless a test says otherwise.
+	// Now is time.Now unless a test states otherwise.
 	Now func() time.Time
 }
 
@@ -142,7 +142,7 @@ func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) 
 	}
 }
 
-// tell says once that the clock is wrong, where that is certain and nothing is corrected.
+// tell reports once that the clock is wrong, where that is certain and nothing is corrected.
 func (k *corrector) tell(best timing, now time.Time) {
 	off := time.Duration(best.base-(now.UnixMilli()-k.clock.Since().Milliseconds())) * time.Millisecond
 	sure := off.Abs() - best.took/2 - time.Second/2 // the resolution of Date

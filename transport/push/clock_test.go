@@ -284,7 +284,7 @@ func TestClockWithoutDate(t *testing.T) {
 	}
 }
 
-// Answers that are late prove nothing: samples are corrected by a fast answer only, and a clock that is wrong beyond doubt is told of.
+// Answers that are late prove nothing: samples are corrected by a fast answer only, and a clock that is wrong beyond doubt is reported.
 func TestClockOverSlowLinks(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -94,7 +94,7 @@ func TestBoundedSeries(t *testing.T) {
 	wait(t, "the end of what was refused", func() bool { v, _ := latest(t, store, Refused.Name); return math.IsNaN(v) })
 }
 
-// TestBoundedRate: who is scraped too fast is down, and says so.
+// TestBoundedRate: who is scraped too fast is down, and reports it.
 func TestBoundedRate(t *testing.T) {
 	store, _ := scrapeWith(t, limits.Config{Senders: limits.Bound{SamplesPerSecond: 0.001}}, "orders 1\nothers 2\n")
 	wait(t, "a scrape that is refused", func() bool { v, n := latest(t, store, "up"); return n == 1 && v == 0 })

@@ -1,4 +1,4 @@
-// Package scraping asks targets for their metrics, so that what any exporter says stands beside what reckon measures: Prometheus's own
+// Package scraping asks targets for their metrics, so that what any exporter reports stands beside what reckon measures: Prometheus's own
 // scrape manager over its own discovery of static lists, files and HTTP, configured by a file in the form of Prometheus
 // (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config).
 //
@@ -39,14 +39,14 @@ import (
 	"reckon/transport/limits"
 )
 
-// Options say what is scraped and where it goes.
+// Options controls what is scraped and where it goes.
 type Options struct {
 	// File is a configuration in the form of Prometheus.
 	File  string
 	Store storage.AppendableV2
 	// Describe takes type, unit and help of a metric, when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
-	// Begin counts what one target says against what may be scraped; an error refuses all of it for now. nil bounds nothing.
+	// Begin counts the samples of a target against what may be scraped; an error refuses all of it for now. nil bounds nothing.
 	Begin  func() (*limits.Request, error)
 	Logger *slog.Logger
 	// Reread is how often the file is looked at, 15 s by default; Settle how long changes of targets are gathered, 5 s by default.
@@ -62,7 +62,7 @@ type Service struct {
 	stop    context.CancelFunc
 	again   chan struct{}
 	text    []byte // that is in force
-	refused []byte // that was wrong, and was said to be
+	refused []byte // that was wrong, and was stated to be
 	jobs    int
 }
 
@@ -136,7 +136,7 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-ticker.C:
 			s.reread()
 		case <-s.again:
-			s.refused = nil // to be said again
+			s.refused = nil // to be stated again
 			s.reread()
 		}
 	}
@@ -256,7 +256,7 @@ func check(text []byte) error {
 	return nil
 }
 
-// describing hands on what targets say of their metrics.
+// describing hands on what targets report about their metrics.
 type describing struct {
 	storage.AppendableV2
 	tell func(string, metadata.Metadata) error

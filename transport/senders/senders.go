@@ -34,12 +34,12 @@ const (
 // maxNames bounds how many names are remembered.
 const maxNames = 100_000
 
-// Options say what the registry is made of.
+// Options controls what the registry is made of.
 type Options struct {
 	// File keeps who holds which name over a restart; empty for nowhere.
 	File   string
 	Logger *slog.Logger
-	Clock  func() time.Time // time.Now unless a test says otherwise
+	Clock  func() time.Time // time.Now unless a test states otherwise
 }
 
 // Registry knows the senders.
@@ -96,7 +96,7 @@ func (e *TakenError) Error() string {
 			"node replace %s`; what it measures is kept meanwhile", e.Node, e.Address, e.Node)
 }
 
-// New returns a registry, with what the file says.
+// New returns a registry, with what the file reports.
 func New(o Options) *Registry {
 	if o.Clock == nil {
 		o.Clock = time.Now

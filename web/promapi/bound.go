@@ -102,7 +102,7 @@ func readsSeries(path string) bool {
 func forbidden(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusForbidden)
-	// the client went away: nothing left to say
+	// the client went away: nothing left to report
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "forbidden", "error": text})
 }
 
@@ -111,6 +111,6 @@ func unavailable(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	// the client went away: nothing left to say
+	// the client went away: nothing left to report
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "unavailable", "error": text})
 }

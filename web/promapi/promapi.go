@@ -49,10 +49,10 @@ type Options struct {
 	Engine    promql.QueryEngine
 	Queryable storage.SampleAndChunkQueryable
 	Exemplars storage.ExemplarQueryable // nil: there are none
-	DB        v1.TSDBAdminStats         // for status pages; nil: they say that there are none. Deleting by HTTP is never enabled
+	DB        v1.TSDBAdminStats         // for status pages; nil: they state that there are none. Deleting by HTTP is never enabled
 	// Metadata gives type, unit and help of each metric by its full name.
 	Metadata func() map[string]metadata.Metadata
-	// Ready says why queries cannot be answered yet; nil is always ready.
+	// Ready explains why queries cannot be answered yet; nil is always ready.
 	Ready func() error
 
 	// Rules and Alertmanagers are reported at /api/v1/rules, alerts and alertmanagers to those

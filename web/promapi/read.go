@@ -60,7 +60,7 @@ func fewSelectors(h http.Handler) http.Handler {
 func badData(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	// the client went away: nothing left to say
+	// the client went away: nothing left to report
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": text})
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // restricted shows each viewer the series that they may see. It stands below PromQL,
-// not in front of it: whatever a query says, it is answered as if no other series
+// not in front of it: whatever a query reports, it is answered as if no other series
 // existed. A query is narrowed by the index first and every series is then looked at.
 type restricted struct {
 	storage.SampleAndChunkQueryable
@@ -115,7 +115,7 @@ func unlimited(h *storage.SelectHints) *storage.SelectHints {
 	return &c
 }
 
-// narrowed adds what the index can tell: the owner is the viewer's own, or there is none.
+// narrowed adds what the index can report it: the owner is the viewer's own, or there is none.
 func narrowed(v access.Viewer, ms []*labels.Matcher) []*labels.Matcher {
 	alternatives := []string{""}
 	for _, o := range v.Own() {

@@ -19,7 +19,7 @@ var dist []byte
 //go:embed src/places.json
 var places []byte
 
-// Files are index.html, a template of package html/template that is told the .Version
+// Files are index.html, a template of package html/template that is reported the .Version
 // and what the server .Has, and the files that it refers to.
 func Files() fs.FS {
 	files, err := zip.NewReader(bytes.NewReader(dist), int64(len(dist)))

@@ -9,7 +9,7 @@ import (
 	"reckon/workload"
 )
 
-// What each system says of a job in its environment: qsub(1B) of PBS, TORQUE and Grid Engine,
+// What each system reports about a job in its environment: qsub(1B) of PBS, TORQUE and Grid Engine,
 // and the reference of LSF's environment variables.
 
 func get(h *workload.Hint, key string) string {

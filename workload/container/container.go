@@ -15,7 +15,7 @@
 // the engines. Of nested containers the outermost counts: that is what the node runs.
 // A monitor (conmon, lxc.monitor) belongs to its container but not to its Cgroup. The
 // owner is the user in whose tree the group is, else root, who runs the engine: the user
-// within a container says nothing about who answers for it.
+// within a container shows nothing about who answers for it.
 //
 // Apptainer and Singularity make no group of their own: their processes are those of the
 // job, session or unit that starts them. Podman with --cgroups=split (Quadlet) puts

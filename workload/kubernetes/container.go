@@ -42,7 +42,7 @@ func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority,
 	}
 	if pod.Static && f.OwnerKind == "" {
-		f.OwnerKind = "Node" // as its mirror says
+		f.OwnerKind = "Node" // according to its mirror
 	}
 	if !pod.Created.IsZero() {
 		f.Created = pod.Created.Unix()

@@ -36,11 +36,11 @@ const unknownOwner = "kubernetes"
 type Pods interface {
 	// Pod returns the pod whose control groups have the UID, nil while it is not known.
 	Pod(uid string) *kubelet.Pod
-	// Refresh says that something is expected of the list soon; why is any text that names it.
+	// Refresh means that something is expected of the list soon; why is any text that names it.
 	Refresh(why string)
 }
 
-// Options say what the resolver knows.
+// Options controls what the resolver knows.
 type Options struct {
 	// Pods is nil where nobody knows them.
 	Pods Pods

@@ -9,12 +9,12 @@ import (
 	"reckon/internal/kubelet"
 )
 
-// Owner says what a pod is a replica of, at the top of what can be determined without the API server. Kind is in lower case;
+// Owner reports what a pod is a replica of, at the top of what can be determined without the API server. Kind is in lower case;
 // a bare or static pod is its own: kind "pod".
 type Owner struct{ Kind, Name string }
 
 // rule finds an owner by labels that its controller puts on pods. name is the label with the owner's name; kind is the
-// owner's kind, or, where kindLabel is there, what that label says, less trim.
+// owner's kind, or, where kindLabel is there, what that label reports, less trim.
 type rule struct {
 	name, kind      string
 	kindLabel, trim string
@@ -125,7 +125,7 @@ func cronJob(job string, created time.Time) (string, bool) {
 	return job[:at], age >= -cronAhead && age <= cronBehind
 }
 
-// runOf tells the runs of a workload apart that has one after another: by the UID of what makes the pods of one run, empty
+// runOf distinguishes the runs of a workload that has one after another: by the UID of what makes the pods of one run, empty
 // where a workload goes on, as a Deployment does, or where that is not known.
 func runOf(p *kubelet.Pod, o Owner) string {
 	switch {

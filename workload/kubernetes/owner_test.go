@@ -11,7 +11,7 @@ import (
 )
 
 // TestOwners reads testdata/owners: a list of pods each, with the owner that a person names in the file's name
-// (KIND_NAME.json, or KIND_NAME~MORE.json). README.md there says where they come from.
+// (KIND_NAME.json, or KIND_NAME~MORE.json). README.md there reports where they come from.
 func TestOwners(t *testing.T) {
 	files, err := filepath.Glob("testdata/owners/*.json")
 	if err != nil || len(files) < 20 {

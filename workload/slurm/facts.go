@@ -10,7 +10,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// factsOf reads what sbatch(1) and srun(1) say of a job in the environment. The requests
+// factsOf reads what sbatch(1) and srun(1) report about a job in the environment. The requests
 // are those on this node.
 func factsOf(h *workload.Hint, id string) workload.Facts {
 	part, several := component(h, id)
@@ -79,7 +79,7 @@ func count(s string) float64 {
 }
 
 // megabytes returns bytes. Slurm writes mebibytes; sbatch takes a unit in the same
-// variable. 0 asks for all of the node, which says no number.
+// variable. 0 asks for all of the node, which reports no number.
 func megabytes(s string) float64 {
 	unit := float64(mebibyte)
 	if s != "" {

@@ -19,7 +19,7 @@ type place struct {
 	slurmstepd bool // the group of Slurm's own process of the step (version 2)
 }
 
-// depth orders the places that different hierarchies give for one process: a task says more
+// depth orders the places that different hierarchies give for one process: a task reports more
 // than a step, and that more than a job.
 func (p *place) depth() int {
 	switch {

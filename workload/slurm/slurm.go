@@ -17,7 +17,7 @@
 // # What a job is called
 //
 // The control group has the raw number of a job. The environment, which slurmstepd
-// gives to each task, says that job 4720 is array task 4711_3, or component 4711+1 of
+// gives to each task, states that job 4720 is array task 4711_3, or component 4711+1 of
 // a heterogeneous job. The first process of a job that has such an environment names
 // the job for all its processes, so that those without one (an ssh session adopted
 // into the job, a daemon that cleared its environment) get the same name. Without

@@ -117,7 +117,7 @@ func TestFactsOfAComponent(t *testing.T) {
 	}
 }
 
-// All processes of a job have one name, whatever their own environment says later.
+// All processes of a job have one name, whatever their own environment reports later.
 func TestOneNamePerJob(t *testing.T) {
 	const dir = "/system.slice/slurmstepd.scope/job_4720/"
 	r := New()
@@ -136,7 +136,7 @@ func TestOneNamePerJob(t *testing.T) {
 	}
 }
 
-// Names that a later process may improve say so: the number while no environment was read, and root as the owner.
+// Names that a later process may improve report it: the number while no environment was read, and root as the owner.
 func TestProvisionalNames(t *testing.T) {
 	const dir = "/system.slice/slurmstepd.scope/job_4720/step_0/user/task_0"
 	r := New()

@@ -1,5 +1,5 @@
 // Package filelimit compares the number of files that this process may open (RLIMIT_NOFILE, see getrlimit(2))
-// with what it needs, and says what to do. Go raises the soft limit to the hard one by itself.
+// with what it needs, and reports what to do. Go raises the soft limit to the hard one by itself.
 package filelimit
 
 import (
@@ -22,7 +22,7 @@ type Need struct {
 func Check(n Need, log *slog.Logger) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return nil //nolint:nilerr // nobody knows: the files will tell
+		return nil //nolint:nilerr // nobody knows: the files will show it
 	}
 	switch {
 	case limit.Cur < uint64(n.Least):
@@ -39,7 +39,7 @@ func Check(n Need, log *slog.Logger) error {
 	return nil
 }
 
-// Exceeded reports whether err says that this process, or the machine, may not open more files.
+// Exceeded reports whether err states that this process, or the machine, may not open more files.
 func Exceeded(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
 // Remedy is the action to take then.

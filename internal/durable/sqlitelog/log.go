@@ -1,5 +1,5 @@
 // Package sqlitelog reads the log that SQLite keeps beside a file in WAL mode (https://www.sqlite.org/walformat.html).
-// SQLite takes a log that is damaged, or missing, for one that ends there, and says nothing.
+// SQLite takes a log that is damaged, or missing, for one that ends there, and shows nothing.
 package sqlitelog
 
 import (

@@ -2,7 +2,7 @@
 // alerts, the catalogue and the like read millions of series again and again; on few processors each question that meets
 // one of them takes twice as long.
 //
-// A context says which of both its work is. Background work does a small part at a time; while a question reads, it rests
+// A context reports which of both its work is. Background work does a small part at a time; while a question reads, it rests
 // after each part for three times as long as the part took, or until no question reads any more. It is slowed
 // down to a quarter that way, and never stands still.
 package courtesy
@@ -55,7 +55,7 @@ func Aside(ctx context.Context) context.Context {
 	return ctx
 }
 
-// A Turn is one reading. Its methods may be called on nil, which is one of a context that says nothing. Background work
+// A Turn is one reading. Its methods may be called on nil, which is one of a context that shows nothing. Background work
 // that holds a lock questions need must not call Step.
 type Turn struct {
 	asks

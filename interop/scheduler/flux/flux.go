@@ -213,7 +213,7 @@ func (r *record) endedBy() (by, reason string) {
 	return by, r.Exception.Note
 }
 
-// waitsFor says why a job has not started, in Slurm's words where there is one.
+// waitsFor explains why a job has not started, in Slurm's words where there is one.
 func (r *record) waitsFor() string {
 	switch {
 	case r.Urgency != nil && *r.Urgency == 0:

@@ -363,7 +363,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestLint: helm lint has nothing to say.
+// TestLint: helm lint has nothing to report.
 func TestLint(t *testing.T) {
 	for _, m := range lint.RunAll(dir, map[string]any{}, "reckon").Messages {
 		if m.Severity > support.InfoSev {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestLogs: who may read logs, and what the server and the collector are told. By default nobody reads any.
+// TestLogs: who may read logs, and what the server and the collector are reported. By default nobody reads any.
 func TestLogs(t *testing.T) {
 	server := func(objects []Object) []string {
 		return get[appsv1.StatefulSet](t, objects, "StatefulSet", "reckon").Spec.Template.Spec.Containers[0].Args

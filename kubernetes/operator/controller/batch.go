@@ -31,7 +31,7 @@ type batch struct {
 	kept    int64     // number of the last that is kept
 	samples []reckon.ProbeSample
 	page    reckon.ProbePage // the latest, without samples
-	news    bool             // the page says something that is not kept
+	news    bool             // the page reports something that is not kept
 	broken  string
 	since   time.Time // when the first of them was read
 	lastTo  time.Time

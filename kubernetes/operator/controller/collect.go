@@ -367,7 +367,7 @@ func (c *Collector) Reads(set types.NamespacedName) bool {
 	return false
 }
 
-// Trouble says what keeps a probe of a set from being read.
+// Trouble reports what keeps a probe of a set from being read.
 func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
 	for _, r := range c.of(types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}) {
 		r.mu.Lock()

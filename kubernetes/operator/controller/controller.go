@@ -38,7 +38,7 @@ const annotationHash = "metrics.reckon/spec"
 const (
 	retryMissing = 10 * time.Second // a volume that is not there yet
 	lookRunning  = 10 * time.Second // numbers of samples
-	lookFirst    = time.Second      // the first sample, which says that it works
+	lookFirst    = time.Second      // the first sample, which states that it works
 	lookQuiet    = 5 * time.Minute  // nothing is read of it: its pods announce themselves
 	slowStart    = 20 * time.Second // pods that are not there yet are worth a word
 )

@@ -306,7 +306,7 @@ func TestOperatorKilled(t *testing.T) {
 }
 
 // TestProbeRestarted: a probe that was started again counts anew. Nothing is taken twice, exactly so many
-// samples are kept, and the run says that something is missing.
+// samples are kept, and the run states that something is missing.
 func TestProbeRestarted(t *testing.T) {
 	c := newCluster(t, set(t, "a", sidecar))
 	c.look("a")

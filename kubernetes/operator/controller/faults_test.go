@@ -19,7 +19,7 @@ import (
 )
 
 // TestDrained: the node of a pod is drained in the middle of a run, and the Job makes another pod elsewhere. Samples of both stand in
-// the run, each once, and it says that the first did not come to its end.
+// the run, each once, and it means that the first did not come to its end.
 func TestDrained(t *testing.T) {
 	c := newCluster(t, set(t, "a", sidecar))
 	c.look("a")
@@ -65,7 +65,7 @@ func TestDrained(t *testing.T) {
 	}
 }
 
-// TestNamespaceDeleted: a namespace that is being deleted takes no new objects. Its sets say so and are not tried in a loop, and once they
+// TestNamespaceDeleted: a namespace that is being deleted takes no new objects. Its sets report it and are not tried in a loop, and once they
 // are gone nothing is left to do; sets of other namespaces do not notice.
 func TestNamespaceDeleted(t *testing.T) {
 	c := newCluster(t, set(t, "late", sidecar), set(t, "runs", sidecar))

@@ -112,7 +112,7 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 	if failed {
 		outcome = "Failed"
 	}
-	// The run is kept before anybody is told that it is complete.
+	// The run is kept before anybody is reported that it is complete.
 	if s.away != "" {
 		return nil
 	}
@@ -132,7 +132,7 @@ func reasonOf(first bool, a, b string) string {
 	return b
 }
 
-// degraded says what is missing of the measurement.
+// degraded reports what is missing of the measurement.
 func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 	reason, message := "", ""
 	for _, p := range s.ms.Status.Pods {

@@ -180,7 +180,7 @@ func bound(run *metricrun.Run, most int) error {
 			joined = joined || did
 		}
 		if !joined {
-			return nil // pods alone: the API server says what is too large
+			return nil // pods alone: the API server reports what is too large
 		}
 		run.Joined = max(run.Joined, 1) * 2
 	}

@@ -15,7 +15,7 @@ var metricSets []byte
 var metricRuns []byte
 
 // Label marks the definitions that this operator installed: one without it belongs to somebody else,
-// and is left alone unless a person says --adopt.
+// and is left alone unless a person gives --adopt.
 const (
 	Label      = "app.kubernetes.io/part-of"
 	LabelValue = "reckon"

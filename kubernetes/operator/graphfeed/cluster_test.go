@@ -251,7 +251,7 @@ func (k *cluster) node(ctx context.Context, i int) error {
 	return err
 }
 
-// heartbeat says of every node that it is as it was.
+// heartbeat reports about every node that it is as it was.
 func (k *cluster) heartbeat(nodes int) {
 	k.each(nodes, func(ctx context.Context, i int) error {
 		n, err := k.c.CoreV1().Nodes().Get(ctx, nodeName(i), metav1.GetOptions{})

@@ -113,7 +113,7 @@ func workloadID(o metav1.Object, kind, name string) string {
 	return of.Kind + "/" + o.GetNamespace() + "/" + of.Name
 }
 
-// telemetry says where the figures of the pods are whose names begin so, as parts of a workload; all of them where begin is empty.
+// telemetry reports where the figures of the pods are whose names begin so, as parts of a workload; all of them where begin is empty.
 func (v *vocabulary) telemetry(workload, begin, logs string) *object.Telemetry {
 	selector := telemetry.Selector("workload", workload, "site", v.site)
 	if begin != "" {

@@ -28,7 +28,7 @@ func aPod(i int) *core.Pod {
 	}
 }
 
-// A pod of a Deployment says what it is a part of, where it runs, what it asks for and reads, and where its figures and logs are.
+// A pod of a Deployment reports what it is a part of, where it runs, what it asks for and reads, and where its figures and logs are.
 func TestPod(t *testing.T) {
 	thing, err := read("Pod", aPod(7))
 	if err != nil {
@@ -92,7 +92,7 @@ func TestOddObject(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory says what is kept of a pod.
+// BenchmarkMemory reports what is kept of a pod.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		var before, after runtime.MemStats

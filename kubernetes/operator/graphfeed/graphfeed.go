@@ -1,6 +1,6 @@
 // Package graphfeed describes a Kubernetes cluster in the knowledge graph of a reckon server: each Deployment, StatefulSet, DaemonSet,
 // Job, CronJob, ReplicaSet, Pod and Node, and each JobSet where the cluster has them, is a subgraph, written when the object comes, changes
-// what it says, or goes.
+// what it reports, or goes.
 //
 // Objects are watched by informers that keep only what subgraphs are made of. Changes of one object that follow each other at once are
 // written as one; what did not change is not sent; what could not be sent is tried again, later and later, and never waits for another
@@ -27,7 +27,7 @@ import (
 	"reckon/graph/telemetry"
 )
 
-// Options say what is written where.
+// Options controls what is written where.
 type Options struct {
 	Server    string // address of the server, such as https://reckon:9870
 	TokenFile string // what the server is shown; read again for each request, since it changes; empty for none

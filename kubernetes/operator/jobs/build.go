@@ -187,7 +187,7 @@ func (b *builder) replicatedJob(m *metricset.Measure, p *part) (v1alpha2.Replica
 		CompletionMode:        ptr.To(batch.IndexedCompletion),
 		ActiveDeadlineSeconds: spec.DeadlineSeconds,
 		// A workload that fails has failed: starting it again would measure something else. A pod whose
-		// node went away says nothing about the workload, and is made again.
+		// node went away shows nothing about the workload, and is made again.
 		BackoffLimit: ptr.To(int32(0)),
 		PodFailurePolicy: &batch.PodFailurePolicy{Rules: []batch.PodFailurePolicyRule{{
 			Action:          batch.PodFailurePolicyActionIgnore,

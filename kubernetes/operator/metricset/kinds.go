@@ -1,4 +1,4 @@
-// Package metricset knows what a MetricSet may say: the metrics and add-ons with their options, what
+// Package metricset knows what a MetricSet may report: the metrics and add-ons with their options, what
 // fits together, and how older files are to be read. It is pure: no cluster, no clock, no file.
 // Everything here is safe for concurrent use.
 package metricset

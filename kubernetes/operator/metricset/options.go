@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	// Field is the path of the field, such as spec.metrics[0].options.rate.
 	Field string
-	// Message says what is wrong, Remedy what to write instead.
+	// Message reports what is wrong, Remedy what to write instead.
 	Message, Remedy string
 }
 

@@ -20,7 +20,7 @@ type Set struct {
 	Name, Namespace string
 	Spec            *v1alpha2.MetricSetSpec
 	Metrics         []Measure
-	// Notes say what was moved out of older fields, Warnings what has no effect.
+	// Notes report what was moved out of older fields, Warnings what has no effect.
 	Notes, Warnings []string
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // Logs adds a collector of log files to annotated pods: an OpenTelemetry collector as a native sidecar,
-// so that a Job ends with its application. It does nothing to a pod that it cannot serve, but says why in
+// so that a Job ends with its application. It does nothing to a pod that it cannot serve, but explains why in
 // a warning: a pod without its logs is better than none.
 type Logs struct {
 	// Image of the collector.

@@ -33,7 +33,7 @@ func Register(s webhook.Server, logs *Logs) {
 	}
 }
 
-// convert moves older fields to where they belong, so that what is stored says what runs.
+// convert moves older fields to where they belong, so that what is stored reports what runs.
 func convert(_ context.Context, req admissionhook.Request) admissionhook.Response {
 	ms := &v1alpha2.MetricSet{}
 	if err := json.Unmarshal(req.Object.Raw, ms); err != nil {

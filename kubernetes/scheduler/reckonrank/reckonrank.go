@@ -147,7 +147,7 @@ func (*Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, node fw
 // ScoreExtensions implements framework.ScorePlugin: scores are between 0 and 100 already.
 func (*Plugin) ScoreExtensions() framework.ScoreExtensions { return nil }
 
-// Reserve says where the pod goes; nothing hangs on the answer.
+// Reserve reports where the pod goes; nothing hangs on the answer.
 func (p *Plugin) Reserve(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	p.placed(ctx, pod, node, false)
 	return nil

@@ -39,7 +39,7 @@ func nodes(names ...string) []fwk.NodeInfo {
 	return out
 }
 
-// TestScores: the scores are the server's; the question holds what the pod asks for and the nodes; Reserve and Unreserve say where it goes.
+// TestScores: the scores are the server's; the question holds what the pod asks for and the nodes; Reserve and Unreserve report where it goes.
 func TestScores(t *testing.T) {
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
 // Package nfstest is a file system of the kernel's own NFS server for tests, mounted by the same kernel through its loopback device. There
-// is no daemon: what mountd would tell the server stands in its caches beforehand (fs/nfsd/export.c, net/sunrpc/svcauth_unix.c of the
+// is no daemon: what mountd would report the server stands in its caches beforehand (fs/nfsd/export.c, net/sunrpc/svcauth_unix.c of the
 // kernel).
 //
 // It needs root, the modules nfsd and nfsv4, and a machine that serves no NFS of its own; else there is none.
@@ -20,7 +20,7 @@ import (
 // Source is the name of the mount.
 const Source = "127.0.0.1:/"
 
-// ErrNone says that there can be no server here.
+// ErrNone means that there can be no server here.
 var ErrNone = errors.New("no NFS server can be had here")
 
 const (

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AccountsSpec says how to load programs that keep accounts, mostly one per process (include/account.h): a map "accounts", and
+// AccountsSpec reports how to load programs that keep accounts, mostly one per process (include/account.h): a map "accounts", and
 // an iterator "harvest" over it that writes records of one size.
 type AccountsSpec struct {
 	// Root is the place where /proc and /sys of this machine are mounted.

@@ -40,7 +40,7 @@ func Explain(err error, root, otherwise, fix string) error {
 }
 
 // Cause shortens an error of loading to one line: of what the verifier wrote, which may be
-// thousands of lines, the one that says why.
+// thousands of lines, the one that explains why.
 func Cause(err error) error {
 	var log *ebpf.VerifierError
 	if errors.As(err, &log) {
@@ -92,7 +92,7 @@ func verdict(log []string) string {
 	return ""
 }
 
-// missing says why there is no bpf(2). The filters of some container engines answer so, too.
+// missing explains why there is no bpf(2). The filters of some container engines answer so, too.
 func missing(err error, status string) error {
 	if field(status, "Seccomp") == "2" {
 		return sensor.Unavailable("bpf(2) is missing: a seccomp filter hides it, or the kernel has no BPF",
@@ -107,8 +107,8 @@ func lockedDown(root string) bool {
 	return err == nil && strings.Contains(string(text), "[confidentiality]")
 }
 
-// refused says why the kernel answers EPERM. Who holds the capabilities and is refused
-// all the same is told what else stands in the way, not to grant what he has granted.
+// refused explains why the kernel answers EPERM. Who holds the capabilities and is refused
+// all the same is reported what else stands in the way, not to grant what he has granted.
 func refused(err error) error {
 	status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
@@ -160,7 +160,7 @@ func chargesLockedMemory() bool {
 }
 
 // refusal reads /proc/PID/status and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited
-// says that BPF memory counts as locked memory here, of which we may have little, and filtered which system call is
+// states that BPF memory counts as locked memory here, of which we may have little, and filtered which system call is
 // refused whatever is asked of it.
 func refusal(err error, status, uidMap string, limited bool, filtered string) error {
 	switch {

@@ -13,7 +13,7 @@ import (
 	"reckon/sensor"
 )
 
-// Who is refused is told what to do about what stands in the way.
+// Who is refused is reported what to do about what stands in the way.
 func TestRefusal(t *testing.T) {
 	const host, rootless = "         0          0 4294967295\n", "         0       1000          1\n         1     100000      65536\n"
 	for name, c := range map[string]struct{ status, uidMap, filtered, reason, remedy string }{
@@ -47,7 +47,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Only the kernel that locked up is refused, in words that say so.
+// Only the kernel that locked up is refused, in words that report it.
 func TestTrusted(t *testing.T) {
 	for _, c := range []struct {
 		major, minor int

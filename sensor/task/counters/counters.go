@@ -1,5 +1,5 @@
 // Package counters reads the performance counters of the processors and charges what they count to the process that runs:
-// cycles, instructions, branch and cache misses, and floating-point instructions by width where the processor tells
+// cycles, instructions, branch and cache misses, and floating-point instructions by width where the processor reports it
 // them apart.
 //
 // One event of perf_event_open(2) per counter and processor counts all the time; a program of BPF reads them where
@@ -38,7 +38,7 @@ const perProcessor = len(eventMaps)
 var eventMaps = [...]string{countersMapEvents0, countersMapEvents1, countersMapEvents2, countersMapEvents3,
 	countersMapEvents4, countersMapEvents5, countersMapEvents6, countersMapEvents7}
 
-// Options says how to count.
+// Options controls how to count.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -71,7 +71,7 @@ type Source struct {
 }
 
 // Open opens the events and loads the programs. It fails with [sensor.ErrUnavailable] where there are no counters, or
-// where the kernel or the permissions do not allow it, and says which.
+// where the kernel or the permissions do not allow it, and reports which.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

@@ -140,7 +140,7 @@ func field(t *testing.T, file, name string) float64 {
 }
 
 // TestAgainstCgroup: what the counters of whole processors counted while the processes of a control group ran is what the group's own
-// counters say, to 1 %: page faults and processor time, of processes that all ended between two readings. Where switches were missed, a part
+// counters report, to 1 %: page faults and processor time, of processes that all ended between two readings. Where switches were missed, a part
 // is nobody's. No run may have more page faults than the group. Processor time of the group leaves out interrupts
 // and what the host of a virtual machine took, so that ours may have as much more; what a host takes without saying so stretches
 // either clock between two readings. One run of five therefore has to agree, or to lack no more than what is nobody's.
@@ -250,7 +250,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestUnavailable: a machine without counters, or one that locks them, says so in words.
+// TestUnavailable: a machine without counters, or one that locks them, reports it in words.
 func TestUnavailable(t *testing.T) {
 	s, err := Open(Options{})
 	var none *sensor.UnavailableError

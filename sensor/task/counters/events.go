@@ -22,7 +22,7 @@ type event struct {
 // plan lists the events to count on a processor.
 type plan struct {
 	events []event
-	line   uint64 // bytes of memory that a cache miss moves, 0 if misses do not tell
+	line   uint64 // bytes of memory that a cache miss moves, 0 if misses do not separate
 }
 
 // cacheLine is the size of a line of every processor in the table, bytes.

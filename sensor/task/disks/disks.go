@@ -36,7 +36,7 @@ var ignored = regexp.MustCompile(`^(ram|loop|fd)\d+$`)
 // operations are the first of enum req_op (include/linux/blk_types.h).
 var operations = [...]string{"read", "write", "flush", "discard"}
 
-// Options says how to measure.
+// Options controls how to measure.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -69,7 +69,7 @@ type disk struct {
 }
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and says which.
+// permissions do not allow it, and reports which.
 func Open(o Options) (*Sensor, error) {
 	if o.Root == "" {
 		o.Root = "/"

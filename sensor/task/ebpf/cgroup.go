@@ -127,7 +127,7 @@ func (h *hierarchies) read() map[uint32]string {
 // findOwn learns where paths begin for those who look for a group in a mounted tree: at the
 // root of the hierarchy; in a container without the tree of the machine at the root of our
 // cgroup namespace, as in /proc. It compares the path in the kernel of our own group
-// with what /proc says.
+// with what /proc reports.
 func (s *Source) findOwn() {
 	seen := s.names.read()
 	us := s.table.find(int32(os.Getpid()))
@@ -178,7 +178,7 @@ func (h *hierarchies) relative(id uint32, path string) string {
 	}
 }
 
-// tidySets forgets sets that no process was in for long, and has the kernel tell them
+// tidySets forgets sets that no process was in for long, and has the kernel report them
 // again should one appear.
 func (s *Source) tidySets(p *sensor.Pass) {
 	if s.pass%64 != 0 {

@@ -28,7 +28,7 @@
 //     memory (reclaim, swap) is seen when it is read again after at most 32 passes.
 //   - Resident memory is exact also where each processor keeps a part of the count (since
 //     Linux 6.2). Of processes that share an address space (Space), as between vfork(2) and exec(2), the one
-//     that began first has all of it, and the others none. Where the first thread has ended, another one tells it.
+//     that began first has all of it, and the others none. Where the first thread has ended, another one reports it.
 //     Huge is what explicit huge pages take (hugetlbfs), which the kernel does not count as resident.
 //   - PeakBytes is the high-water mark of the address space. Of a process that ended it is, before
 //     Linux 6.16, the one of getrusage(2), which remembers what it was before an exec.
@@ -55,7 +55,7 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-// Options says how to read.
+// Options controls how to read.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -100,7 +100,7 @@ type Source struct {
 }
 
 // New loads the programs and reads the table once. It fails with [sensor.ErrUnavailable]
-// where the kernel or the permissions do not allow it, and says which.
+// where the kernel or the permissions do not allow it, and reports which.
 func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -145,7 +145,7 @@ func (s *Source) Name() string { return "ebpf" }
 // Exits returns nil if the source tells processes that ended, and else why not.
 func (s *Source) Exits() error { return s.exitErr }
 
-// Opens reports whether opens of GPUs are told.
+// Opens reports whether opens of GPUs are reported.
 func (s *Source) Opens() bool { return s.opens != nil }
 
 // Missed is the number of ends of processes interrupted a program, and how many ends of threads and opens of GPUs found no room, and were

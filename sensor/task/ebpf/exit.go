@@ -41,7 +41,7 @@ func (s *Source) event(b []byte) {
 	}
 }
 
-// claimed is a process that claim told: freed tells it again.
+// claimed is a process that claim told: freed reports it again.
 type claimed struct{ start, pass uint64 }
 
 // addClaim takes the record of a process that was waited for and not freed yet, once.
@@ -101,7 +101,7 @@ func (s *Source) addExit(r *tasksProcess) {
 	}
 }
 
-// known returns what the last pass told of a process, nil if it did not know it.
+// known returns what the last pass reported a process, nil if it did not know it.
 func (s *Source) known(pid int32, start uint64) (*sensor.Process, *total) {
 	if w := s.table.find(pid); w != nil && w.process.Start == start {
 		return &w.process, &w.total

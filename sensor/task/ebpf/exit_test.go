@@ -12,7 +12,7 @@ import (
 )
 
 // TestClaimedOnce tests that a process is reported once that ended between two readings, though the
-// kernel tells it twice: when it was waited for, if it is asked then, and when it is freed.
+// kernel reports it twice: when it was waited for, if it is asked then, and when it is freed.
 func TestClaimedOnce(t *testing.T) {
 	record := func(kind uint32, pid int32, start uint64) []byte {
 		return process(tasksProcess{Kind: kind, Pid: pid, Start: start})

@@ -20,7 +20,7 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// TestMain is also the programs that the tests start: the first argument says which.
+// TestMain is also the programs that the tests start: the first argument reports which.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "child" {
 		child(os.Args[2])
@@ -210,7 +210,7 @@ func TestContract(t *testing.T) {
 }
 
 // TestExitOnce tests that every child is reported once when it has ended, with what wait4(2)
-// says of it, whether it was seen alive or not.
+// reports about it, whether it was seen alive or not.
 func TestExitOnce(t *testing.T) {
 	s := openExits(t)
 	var p sensor.Pass
@@ -262,7 +262,7 @@ func TestExitOnce(t *testing.T) {
 	}
 }
 
-// TestThreadsThatEndAllTheTime tests that a process in which threads end during each pass is not told as it was
+// TestThreadsThatEndAllTheTime tests that a process in which threads end during each pass is not reported as it was
 // in the last one that none ended in.
 func TestThreadsThatEndAllTheTime(t *testing.T) {
 	s := openExits(t)
@@ -311,7 +311,7 @@ func within(t *testing.T, what string, got, want, part float64) {
 	}
 }
 
-// TestStorm tests that 2,000 processes of some ms add up to what getrusage(2) says of our children.
+// TestStorm tests that 2,000 processes of some ms add up to what getrusage(2) reports about our children.
 func TestStorm(t *testing.T) {
 	s := openExits(t)
 	n := 2000
@@ -374,7 +374,7 @@ func children() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestFailedPass tests that a pass which failed after the kernel had told it all is made up for:
+// TestFailedPass tests that a pass which failed after the kernel had reported it all is made up for:
 // the kernel goes on from what it told, of which nothing is known here.
 func TestFailedPass(t *testing.T) {
 	s := open(t, Options{})

@@ -126,7 +126,7 @@ func drop(spec *ebpf.CollectionSpec, programs ...string) {
 	}
 }
 
-// room says how many bytes of records are kept between two passes, and how many processes
+// room reports how many bytes of records are kept between two passes, and how many processes
 // between their end and the moment when the kernel frees them. More processors end more
 // processes: 256 KiB each hold the records of 1,000 ends. The kernel sets up to 128 entries
 // of a map aside for each (LOCAL_FREE_TARGET of kernel/bpf/bpf_lru_list.c) and takes those
@@ -182,7 +182,7 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 			return fail(fmt.Errorf("attach the map iterator: %w", err))
 		}
 	}
-	// The first reading tells the programs which pid namespace is ours: without it the ends
+	// The first reading reports the programs which pid namespace is ours: without it the ends
 	// of processes outside of it would be recorded, too.
 	if err := k.begin(); err != nil {
 		return fail(err)
@@ -220,5 +220,5 @@ func (k *kernelSide) begin() error {
 	}
 }
 
-// tellAnew has the next reading tell all processes in full.
+// tellAnew has the next reading report all processes in full.
 func (k *kernelSide) tellAnew() error { return k.anew.Put(uint32(0), uint32(1)) }

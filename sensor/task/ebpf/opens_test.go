@@ -91,7 +91,7 @@ func TestOpensFull(t *testing.T) {
 	}
 }
 
-// BenchmarkOpens tells what opens and closes of a file cost while opens of GPUs are traced.
+// BenchmarkOpens shows what opens and closes of a file cost while opens of GPUs are traced.
 func BenchmarkOpens(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

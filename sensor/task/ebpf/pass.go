@@ -134,7 +134,7 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 	return nil
 }
 
-// claim has the kernel tell the processes that were waited for but not freed yet, then
+// claim has the kernel report the processes that were waited for but not freed yet, then
 // takes those that were freed meanwhile.
 func (s *Source) claim() error {
 	if s.kernel.claim != nil {

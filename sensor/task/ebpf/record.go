@@ -142,7 +142,7 @@ func identity(p *sensor.Process, r *tasksProcess) {
 	}
 }
 
-// counters fills in the totals. known says that UserNanos and SystemNanos are those of the pass
+// counters fills in the totals. known means that UserNanos and SystemNanos are those of the pass
 // before, below which they never fall.
 func counters(p *sensor.Process, u *usage, known bool) {
 	p.WaitNanos = u.wait

@@ -20,7 +20,7 @@ import (
 )
 
 func TestLayout(t *testing.T) {
-	// usage and the C structure are copied field by field; the sizes tell when one grows.
+	// usage and the C structure are copied field by field; the sizes show when one grows.
 	if unsafe.Sizeof(usage{}) != unsafe.Sizeof(tasksThread{}.Use) {
 		t.Errorf("usage has %d bytes, the record %d", unsafe.Sizeof(usage{}), unsafe.Sizeof(tasksThread{}.Use))
 	}
@@ -332,7 +332,7 @@ func FuzzRing(f *testing.F) {
 	})
 }
 
-// TestExplain tests that every way to fail says what it is and what to do.
+// TestExplain tests that every way to fail reports what it is and what to do.
 func TestExplain(t *testing.T) {
 	root := t.TempDir()
 	for _, c := range []struct {

@@ -85,7 +85,7 @@ func writeStack(t *testing.T, pid int) uint64 {
 	return 0
 }
 
-// TestSharedSpace tests that the memory of an address space is told once while two processes share it: a child of posix_spawn(3) that
+// TestSharedSpace tests that the memory of an address space is reported once while two processes share it: a child of posix_spawn(3) that
 // waits for somebody to open a pipe before it runs its program.
 func TestSharedSpace(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -134,7 +134,7 @@ os.waitpid(os.posix_spawn("/bin/true",["true"],{},file_actions=[(os.POSIX_SPAWN_
 	if !found {
 		t.Skip("no child of posix_spawn")
 	}
-	for range 3 { // whether it was told in full or as in the last pass
+	for range 3 { // whether it was reported in full or as in the last pass
 		parent, child := of()
 		if parent.Anon < 48<<20 || child.Anon+child.File+child.PeakBytes != 0 || child.Space != parent.Space || parent.Space == 0 {
 			t.Fatalf("the parent has %d bytes, the child %d, space %x and %x", parent.Anon, child.Anon, parent.Space, child.Space)

@@ -39,7 +39,7 @@ type table struct {
 	before []before // of this pass
 }
 
-// begin starts a pass. again says that it is the same one, from its beginning.
+// begin starts a pass. again means that it is the same one, from its beginning.
 func (t *table) begin(again bool) {
 	t.next, t.left, t.sharers, t.at, t.holes = t.next[:0], t.left[:0], t.sharers[:0], 0, false
 	if !again {
@@ -85,7 +85,7 @@ func (t *table) add(r *tasksProcess, page uint64) {
 	t.next = append(t.next, w)
 }
 
-// share tells the memory of an address space once: of the process that began first. The others have none of their own, as between
+// share reports the memory of an address space once: of the process that began first. The others have none of their own, as between
 // vfork(2) and execve(2), and after clone(2) with CLONE_VM.
 func (t *table) share() {
 	slices.SortFunc(t.sharers, func(a, b *row) int {

@@ -29,7 +29,7 @@ import (
 
 //go:generate env BPF_CFLAGS=-mcpu=v3 bash ../bpf/build files record
 
-// Options says what to count.
+// Options controls what to count.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -54,7 +54,7 @@ type Source struct {
 const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(record{}))
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and says which. Where nothing is mounted that would be counted there is no remedy to that,
+// permissions do not allow it, and reports which. Where nothing is mounted that would be counted there is no remedy to that,
 // since none is needed.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {

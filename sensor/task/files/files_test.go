@@ -418,7 +418,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// A table of mounts tells whether there is anything across the network.
+// A table of mounts shows whether there is anything across the network.
 func TestRemote(t *testing.T) {
 	const none = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:25 / /sys/fs/fuse/connections rw - fusectl fusectl rw\n"
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"reckon/sensor"
 )
 
-// scope says for which file systems a program is needed.
+// scope reports for which file systems a program is needed.
 type scope int
 
 const (
@@ -116,7 +116,7 @@ func (f *function) hooks() (all []hook) {
 	return all
 }
 
-// takes tells whether a function has the argument by which its file system is found.
+// takes shows whether a function has the argument by which its file system is found.
 func takes(fn *btf.Func, by pair) bool {
 	proto, ok := fn.Type.(*btf.FuncProto)
 	if !ok || len(proto.Params) <= by.argument {

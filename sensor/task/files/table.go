@@ -34,14 +34,14 @@ func mountTable(root string) (*os.File, error) {
 	return nil, first
 }
 
-// changed tells whether a table of mounts is another than when this was last asked (proc(5): such a file polls as exceptional then).
+// changed shows whether a table of mounts is another than when this was last asked (proc(5): such a file polls as exceptional then).
 func changed(f *os.File) bool {
 	p := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
 	n, err := unix.Poll(p, 0)
 	return err == nil && n > 0
 }
 
-// remote tells whether a table of mounts has a file system across the network.
+// remote shows whether a table of mounts has a file system across the network.
 func remote(f io.ReadSeeker) (bool, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return false, fmt.Errorf("read the table of mounts: %w", err)

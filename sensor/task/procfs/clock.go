@@ -35,7 +35,7 @@ func cpuClock(pid int32) (uint64, bool) {
 
 // sameNamespace reports whether the ids in this /proc are those of our own process id
 // namespace, so that they may be used in system calls. NStgid lists our ids from the
-// namespace of this /proc down to our own: one id says that they are the same.
+// namespace of this /proc down to our own: one id states that they are the same.
 func (s *Source) sameNamespace() bool {
 	text, err := os.ReadFile(filepath.Join(s.name, "self/status"))
 	if err != nil {

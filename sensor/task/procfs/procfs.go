@@ -27,13 +27,13 @@
 //   - UserNanos + SystemNanos is the CPU clock of the process, to the nanosecond; only its
 //     split is known to 10 ms (stat). Without the clock both come from stat.
 //   - WaitNanos is the sum over threads of run_delay (schedstat). What a thread waited
-//     after it was last read and before it ended is lost: Partial says so of a process some of
+//     after it was last read and before it ended is lost: Partial reports it of a process some of
 //     whose threads have ended, also where none of them was seen (the process used more than its threads).
 //   - Voluntary, Involuntary and Turns are known for processes of one thread only.
 //   - ReadBytes and WriteBytes are the process's own: the kernel adds to /proc/PID/io what
 //     waited-for children did, which would count it twice, so for a process that
 //     has waited for children the files of its threads are read instead. Those of ended threads are
-//     missing, as Partial says.
+//     missing, according to Partial.
 //   - UID is the real user id.
 //   - Memory comes from status. Kernels 6.2 to 6.16 keep these counters per processor, and
 //     may be off by some dozens of pages on machines with many processors. Where the first thread has
@@ -53,7 +53,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options says where to read.
+// Options controls where to read.
 type Options struct {
 	// Root is the place where the machine's file tree is mounted, "" for "/".
 	Root string

@@ -66,7 +66,7 @@ func (s *Source) mayHaveNew() bool {
 	return !same || s.passes%8 == 1
 }
 
-// update reads what may have changed of a process; false says that it is gone.
+// update reads what may have changed of a process; false means that it is gone.
 func (s *Source) update(e *entry, boot uint64) bool {
 	clock, asked := uint64(0), false
 	if s.clock {
@@ -172,7 +172,7 @@ func (s *Source) failed(e *entry, err error) bool {
 	return true // its last figures stand
 }
 
-// fromStat takes over what stat tells.
+// fromStat takes over what stat reports it.
 func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
 	p := &e.p
 	p.PPID, p.PGID, p.SID = st.ppid, st.pgid, st.sid

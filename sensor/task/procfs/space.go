@@ -16,7 +16,7 @@ type sharer struct {
 }
 
 // SameSpace reports whether two processes have one address space (kcmp(2), KCMP_VM). It takes the rights to read both; refused reports that
-// the kernel, or what filters its calls, does not tell.
+// the kernel, or what filters its calls, does not report it.
 func SameSpace(a, b int32) (same, refused bool) {
 	const vm = 1
 	r, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
@@ -28,7 +28,8 @@ func sameSpace(a, b int32) bool {
 	return same
 }
 
-// shareSpaces tells the memory of an address space once: of the process that began first. A process shares one from its start on or never,
+// shareSpaces reports the memory of an address space once: of the process that began first. A process shares one from its start on or
+// never,
 // and no more when it has run a program. live is in order of ids.
 func (s *Source) shareSpaces(live []sensor.Process) {
 	for _, y := range s.young {

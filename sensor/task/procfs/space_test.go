@@ -30,7 +30,7 @@ func python(t *testing.T, script string, args ...string) int {
 	return c.Process.Pid
 }
 
-// TestSharedSpace tests that the memory of an address space is told once while two processes share it: a child of posix_spawn(3) that
+// TestSharedSpace tests that the memory of an address space is reported once while two processes share it: a child of posix_spawn(3) that
 // waits for somebody to open a pipe before it runs its program.
 func TestSharedSpace(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")

@@ -18,7 +18,7 @@ type status struct {
 	anon, file, shmem, swap  uint64
 	huge                     uint64 // explicit huge pages
 	haveHWM, haveRSS         bool
-	haveTypes, haveSwap      bool // kernels before 4.5 do not tell the types
+	haveTypes, haveSwap      bool // kernels before 4.5 do not report the types
 	voluntary, involuntary   uint64
 	haveSwitches, haveMemory bool
 }

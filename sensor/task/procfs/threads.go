@@ -25,7 +25,7 @@ type thread struct {
 // thoughts. A process of k times as many is read at each k-th, at least each 16th.
 const threadBatch = 32
 
-// perThread sums what the kernel tells of single threads only.
+// perThread sums what the kernel reports single threads only.
 func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	t := &e.threads
 	t.many = t.many || st.threads > 1
@@ -67,7 +67,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	}
 }
 
-// endedSlack is the CPU time by which the sum over the threads may lie below that of their process, which may be told in clock ticks.
+// endedSlack is the CPU time by which the sum over the threads may lie below that of their process, which may be reported in clock ticks.
 const endedSlack = 20e6
 
 // listThreads makes the list follow /proc/PID/task.
@@ -115,7 +115,7 @@ func sortThreads(l []thread) {
 	}
 }
 
-// fromThread adds what a thread waited, and returns how long it ran; false says that it ended.
+// fromThread adds what a thread waited, and returns how long it ran; false means that it ended.
 func (s *Source) fromThread(e *entry, th *thread, keep bool) (ran uint64, lives bool) {
 	text, err := s.readThread(e, th, keep)
 	if err != nil {

@@ -34,7 +34,7 @@ var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: 
 	Figure: &sensor.TallyFigure{Name: "run_queue_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},
 }}}}}
 
-// Options says how to measure.
+// Options controls how to measure.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -55,7 +55,7 @@ type Source struct {
 }
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and says which.
+// permissions do not allow it, and reports which.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

@@ -151,7 +151,7 @@ func TestThreadsOfTheLiving(t *testing.T) {
 	}
 }
 
-// TestStorm tests how near 1,000 processes of some ms come to what getrusage(2) says. The kernel counts
+// TestStorm tests how near 1,000 processes of some ms come to what getrusage(2) reports. The kernel counts
 // before the last slice, so this is not exact; see the comment of the package.
 func TestStorm(t *testing.T) {
 	s := open(t)

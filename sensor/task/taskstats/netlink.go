@@ -195,7 +195,7 @@ func nameless() bool {
 // newer is the remedy where records name no process: permission alone does not help.
 const newer = "use Linux 5.19 or later, or the eBPF source on another kernel than 5.10"
 
-// refused says why the kernel does not let us listen. uidMap is /proc/PID/uid_map (user_namespaces(7)). nameless says that
+// refused explains why the kernel does not let us listen. uidMap is /proc/PID/uid_map (user_namespaces(7)). nameless means that
 // it would be of no use.
 func refused(err error, uidMap string, nameless bool) error {
 	switch {

@@ -36,7 +36,7 @@ type stats struct {
 
 // layouts are the places that struct taskstats is known in: how many bytes of new fields follow each
 // delay. Versions add to the end of the structure, but for some (Linux 6.14 and after) that put one
-// or two fields of 8 bytes behind each delay; the version does not tell which, so [New] looks
+// or two fields of 8 bytes behind each delay; the version does not show which, so [New] looks
 // where its own record has its process id.
 func layouts() []int { return []int{0, 8, 16} }
 

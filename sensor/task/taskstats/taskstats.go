@@ -7,7 +7,7 @@
 // Times are nanoseconds, memory is bytes.
 //
 // It needs CAP_NET_ADMIN in the first user and pid namespaces, and Linux 5.19 (version 12 of
-// the records): before, a record does not say of which process its thread was, and a thread that
+// the records): before, a record does not report about which process its thread was, and a thread that
 // ended could not be distinguished from a process. sensor/task/ebpf tells more, and more precisely.
 //
 // # What the figures mean
@@ -40,7 +40,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options says how to listen.
+// Options controls how to listen.
 type Options struct {
 	// Root is the place where the file tree of the machine is mounted, "" for "/".
 	Root string
@@ -58,7 +58,7 @@ type Source struct {
 }
 
 // New begins to listen. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and says which.
+// permissions do not allow it, and reports which.
 func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -137,7 +137,7 @@ func (s *Source) Drain(p *sensor.Pass) error {
 			s.forget()
 			return nil
 		case unix.ENOBUFS:
-			p.Lost++ // at least; the kernel does not say how many
+			p.Lost++ // at least; the kernel does not report how many
 		default:
 			return fmt.Errorf("read exit records: %w", err)
 		}

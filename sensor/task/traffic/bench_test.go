@@ -19,7 +19,7 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkCost moves payload with and without us, in turns, and tells the CPU time of a call
+// BenchmarkCost moves payload with and without us, in turns, and reports the CPU time of a call
 // and of a GiB: medians of the pairs, as others work on the machine too.
 func BenchmarkCost(b *testing.B) {
 	for name, step := range map[string]func(testing.TB) (run func(), calls, bytes float64){
@@ -106,7 +106,7 @@ func stream(t testing.TB, piece, n int) (run func(), calls, bytes float64) {
 	}, float64(2 * n), float64(n * piece)
 }
 
-// BenchmarkPrograms tells the time that the kernel measures in the programs themselves.
+// BenchmarkPrograms reports the time that the kernel measures in the programs themselves.
 func BenchmarkPrograms(b *testing.B) {
 	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
 	if err != nil {

@@ -122,7 +122,7 @@ func room(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
 // network namespaces, which have connections, need as much again.
 func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
 
-// install loads the programs of a way and attaches them. connections says whether something
+// install loads the programs of a way and attaches them. connections reports whether something
 // is to be kept with sockets, which Linux 5.11 began to allow.
 func install(o Options, w way, connections bool, cache *btf.Cache) (*kernelSide, error) {
 	spec, err := prepare(o, connections)
@@ -164,7 +164,7 @@ type closing func()
 
 func (f closing) Close() error { f(); return nil }
 
-// attach attaches what cannot be done without. The iterator comes first: it tells the programs
+// attach attaches what cannot be done without. The iterator comes first: it reports the programs
 // which pid namespace is ours. Ends come before what makes accounts, so that each is ended.
 func (k *kernelSide) attach(c *ebpf.Collection, w way) (err error) {
 	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
@@ -219,7 +219,7 @@ func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.
 // Those of others are known by the connections that they have.
 const refresh = 60
 
-// learn tells the programs which addresses are here. An address that cannot be read counts
+// learn reports the programs which addresses are here. An address that cannot be read counts
 // as one elsewhere until a connection has it.
 func (k *kernelSide) learn() {
 	list, err := net.InterfaceAddrs()

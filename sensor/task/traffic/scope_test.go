@@ -107,7 +107,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestRetransmits: nobody answers, so that the request for a connection is sent again, as often as the kernel says.
+// TestRetransmits: nobody answers, so that the request for a connection is sent again, as often as the kernel asks.
 func TestRetransmits(t *testing.T) {
 	s := open(t, Options{})
 	var got counts

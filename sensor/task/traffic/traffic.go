@@ -33,7 +33,7 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-// Options says how to count.
+// Options controls how to count.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -55,7 +55,7 @@ type Source struct {
 }
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and says which.
+// permissions do not allow it, and reports which.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -70,7 +70,7 @@ func Open(o Options) (*Source, error) {
 // Spec describes what is counted.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Hooks says where payload is counted: "tracepoints" or "fexit".
+// Hooks reports where payload is counted: "tracepoints" or "fexit".
 func (s *Source) Hooks() string { return s.kernel.hooks }
 
 // Missing returns what the kernel did not let us count beside payload.

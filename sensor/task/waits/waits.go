@@ -61,7 +61,7 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 	}}},
 }}
 
-// Options says how to measure.
+// Options controls how to measure.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -85,7 +85,7 @@ type Source struct {
 //go:generate bash ../bpf/build waits record
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and says which.
+// permissions do not allow it, and reports which.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

@@ -324,7 +324,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// BenchmarkSwitches tells the CPU time of a switch of threads with and without us, in turns.
+// BenchmarkSwitches reports the CPU time of a switch of threads with and without us, in turns.
 func BenchmarkSwitches(b *testing.B) {
 	var more, alone time.Duration
 	for b.Loop() {

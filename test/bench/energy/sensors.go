@@ -83,7 +83,7 @@ func machineTree(root string, processes, clients int) error {
 }
 
 // instinct is a gpu_metrics table of revision 1.8 in which everything is blank but what
-// tells the temperature, the power, the energy and the use.
+// reports the temperature, the power, the energy and the use.
 func instinct() []byte {
 	b := make([]byte, 3872)
 	for i := range b {

@@ -133,7 +133,7 @@ func (p *plant) use(node, hour int) float64 {
 
 func arrived(i int) int { return int(float64(i) * arrival) }
 
-// run places all pods that fit anywhere, and says which was the first that did not.
+// run places all pods that fit anywhere, and reports which was the first that did not.
 func (p *plant) run(rule policy) (placed, first int) {
 	first = len(p.pods)
 	var fits []int

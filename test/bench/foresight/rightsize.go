@@ -11,7 +11,7 @@ import (
 )
 
 // Right-size: each day a request is set from earlier days only and held for the day; the last 15 days of 24 VMs count. Times in
-// which a VM was off say nothing.
+// which a VM was off show nothing.
 
 const sizedDays = 15
 

@@ -20,7 +20,7 @@ import (
 	"reckon/web/client"
 )
 
-// total is the sum of a job. Peak memory is in whole GiB, rounded up, as sonalyze says it.
+// total is the sum of a job. Peak memory is in whole GiB, rounded up, according to sonalyze it.
 type total struct{ cpu, peak, gpu float64 }
 
 // clocks are the records of a job: what the CPU clocks of its processes add up to.

@@ -52,7 +52,7 @@ func (c *crowd) add(name string, args ...string) error {
 	return nil
 }
 
-// room says no when n processes more would take half of the ids that the kernel has:
+// room reports no when n processes more would take half of the ids that the kernel has:
 // other people's work on this machine needs some too.
 func room(n int) error {
 	limit := 32768

@@ -88,7 +88,7 @@ func follow(ctx context.Context, argv []string, length time.Duration, realtime b
 	}
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		_ = cmd.Wait()                          // so it says: ended by our signal
+		_ = cmd.Wait()                          // so it reports: ended by our signal
 	}()
 	if err := measure.Pause(ctx, time.Second); err != nil {
 		return r, err

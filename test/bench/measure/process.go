@@ -16,7 +16,7 @@ type Process struct {
 	Path  string
 	Args  func(addr string) []string
 	Ready string                        // path of a page that is there when the program is ready
-	Is    func(page []byte) bool        // says so of the page; nil is any page
+	Is    func(page []byte) bool        // reports it of the page; nil is any page
 	Addr  string                        // is chosen by the first start
 	stop  func() (stderr *bytes.Buffer) // nil while it does not run
 	pid   int

@@ -52,7 +52,7 @@ func TestSkipsWithoutData(t *testing.T) {
 	}
 }
 
-// The rivals must be what they say: a polynomial through its own points, a line
+// The rivals must be what they report: a polynomial through its own points, a line
 // between two.
 func TestRivals(t *testing.T) {
 	s := system{curve: powerfit.Curve{Load: []float64{0, 0.1, 0.4, 1}, Watts: []float64{5, 6.1, 10.4, 29}}}

@@ -37,7 +37,8 @@ type peer struct {
 // servers returns the programs that are here, and prints why others are not.
 func (o fleetOptions) servers(e *measure.Env, dir string) (out []*peer) {
 	config := filepath.Join(dir, "prometheus.yml")
-	_ = os.WriteFile(config, []byte("storage:\n  tsdb:\n    out_of_order_time_window: 7d\n"), 0o600) // it says so itself if it is not there
+	// it reports that itself if it is not there
+	_ = os.WriteFile(config, []byte("storage:\n  tsdb:\n    out_of_order_time_window: 7d\n"), 0o600)
 	ours, ourEnd := "serve --listen ADDR --data DATA", push.Endpoint{Protocol: "2.0"}
 	for _, p := range []struct {
 		name, path, args, ready string
@@ -238,7 +239,7 @@ func (s *peer) ask(ctx context.Context, rest time.Duration, list []string) (took
 	}
 }
 
-// inBlocks is the size of a sample where it stays: in the blocks of the Prometheus database, whose files say how many samples
+// inBlocks is the size of a sample where it stays: in the blocks of the Prometheus database, whose files report how many samples
 // they hold; VictoriaMetrics keeps all in parts, so there it is everything.
 func (s *peer) inBlocks(all float64) string {
 	dir := s.data

@@ -1,7 +1,7 @@
 //go:build e2e_k8s
 
 // Package k8s installs reckon by its chart on a real Kubernetes cluster (test/e2e/beds/k8s), runs
-// every kind of owner and of container there, and compares what reckon says with what was run.
+// every kind of owner and of container there, and compares what reckon reports with what was run.
 //
 // `make e2e-k8s` runs it, as root, where K8SBED_CACHE holds the programs of the bed. A bed that runs
 // in K8SBED_STATE is used and left; else one is started and taken away.
@@ -208,7 +208,7 @@ func (b *bed) load(first bool, image ...string) {
 	}
 }
 
-// until waits for a condition, which says what is still missing.
+// until waits for a condition, which reports what is still missing.
 func (b *bed) until(limit time.Duration, what string, missing func() string) time.Duration {
 	b.t.Helper()
 	began := time.Now()

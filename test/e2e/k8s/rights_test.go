@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// agent is a pod with an agent that sends nothing, as the chart runs it but for what args and spec say.
+// agent is a pod with an agent that sends nothing, as the chart runs it but for what args and spec report.
 func (b *bed) agent(name string, spec object, args ...string) object {
 	all := object{
 		"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeName": b.node, "hostPID": true,
@@ -33,7 +33,7 @@ func (b *bed) agent(name string, spec object, args ...string) object {
 
 // rights: the agent's account may read the pods of a node and nothing else of it: the kubelet answers it the list and refuses a command in
 // a pod. An agent whose account may not even do that goes on under ids with the reason, and names what runs once it may. One that
-// sees its own processes only says so and ends.
+// sees its own processes only reports it and ends.
 func (b *bed) rights(t *testing.T) {
 	const account = "system:serviceaccount:reckon:reckon-agent"
 	for what, want := range map[string]string{"nodes/pods": "yes", "nodes/proxy": "no", "nodes": "no", "pods": "no", "secrets": "no"} {
@@ -134,7 +134,7 @@ func (b *bed) askKubelet(path, token string) (int, error) {
 // askedFor is an amount in a verdict.
 var askedFor = regexp.MustCompile(`\d (cores?|[KMGT]?i?B) (it )?asked for`)
 
-// bounds: what a pod asks for and may use are apart, and absent where it says none of them; no part has two info series in one export.
+// bounds: what a pod asks for and may use are apart, and absent where it reports none of them; no part has two info series in one export.
 func (b *bed) bounds(t *testing.T) {
 	free := container("main", burn)
 	delete(free, "resources")

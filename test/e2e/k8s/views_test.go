@@ -19,7 +19,7 @@ type line struct {
 	name   string
 	labels map[string]string
 	value  float64
-	at     time.Time // zero where the page says none
+	at     time.Time // zero where the page reports none
 }
 
 var (

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads runs n threads that end: each works, writes 256 KiB in a folder, and says what it waited and wrote, by its own files in /proc.
+// threads runs n threads that end: each works, writes 256 KiB in a folder, and reports what it waited and wrote, by its own files in /proc.
 // remove deletes what was written before it reaches storage.
 func threads(n int, dir string, remove bool) (waited float64, written, reached uint64) {
 	said := make([][2][1024]byte, n)

@@ -72,7 +72,7 @@ func reckon(t *testing.T) *httptest.Server {
 // object is one of Kubernetes.
 type object map[string]any
 
-// place creates the pods one after the other, and says on which node each was bound.
+// place creates the pods one after the other, and reports on which node each was bound.
 func (b *bed) place() map[string]string {
 	b.t.Helper()
 	for i := range podCount {

@@ -57,7 +57,7 @@ const (
 )
 
 // Orphans ("daemons") are processes that nobody of the load waits for: without exit records
-// nothing tells whose they were once they have ended. All loads take two seconds of processor time and
+// nothing shows whose they were once they have ended. All loads take two seconds of processor time and
 // more: child times are shown in clock ticks, and so may lack up to 20 ms.
 func loads() []load {
 	return []load{
@@ -201,7 +201,8 @@ func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, 
 	return &t, err
 }
 
-// drive USER GROUP... -- LOAD says that it runs, waits for a line, starts a load in the control groups, tells its process and then what it
+// drive USER GROUP... -- LOAD states that it runs, waits for a line, starts a load in the control groups, reports its process and then what
+// it
 // took,
 // and lives until its input ends.
 func drive(args []string) {

@@ -1,5 +1,5 @@
 // Command guest is the first process of a machine that test/kernels starts: it mounts what a
-// system has, runs known loads, holds what the agent says of them against the kernel's own
+// system has, runs known loads, holds what the agent reports about them against the kernel's own
 // totals, prints a line for each, and switches the machine off.
 //
 //	GUEST result LAYOUT SOURCE CASE want=SECONDS got=SECONDS

@@ -10,7 +10,7 @@ import (
 	"reckon/figure"
 )
 
-// watch collects what the agent says of the exactness of its figures.
+// watch collects what the agent reports about the exactness of its figures.
 type watch struct {
 	over  chan struct{}
 	mu    sync.Mutex
@@ -55,7 +55,7 @@ func (w *watch) add(all samples) {
 }
 
 // settled waits until the memory of forks stays as it is and is measured, or an upper bound where the agent may not measure it; how much it
-// may read at once is bounded, and an emulated machine is slow. It fills in what the kernel says at that time.
+// may read at once is bounded, and an emulated machine is slow. It fills in what the kernel reports at that time.
 func (w *watch) settled(t *truth, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
 		before := proportional(t.leader)

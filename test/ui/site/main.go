@@ -52,7 +52,7 @@ func main() {
 	hub.Publish(tick())
 	auth := http.NewServeMux()
 	auth.HandleFunc("GET /auth/me", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"name":"alice","role":"admin","owners":[]}`) // the browser went away: nothing to say
+		_, _ = io.WriteString(w, `{"name":"alice","role":"admin","owners":[]}`) // the browser went away: nothing to report
 	})
 	begun := time.Now()
 	if len(b.Details) > 0 {
@@ -137,8 +137,8 @@ func site(nodes, jobs int) *apitest.Backend {
 	return b
 }
 
-// past adds what a batch system says of a node, its last day and week, and the pressures
-// that some kernels tell.
+// past adds what a batch system reports about a node, its last day and week, and the pressures
+// that some kernels report it.
 func past(n *client.Node, i int, used float64) {
 	cores, share, storage, energy := 16.0, used/16, float64(i%7)/8, 4e6
 	unused, week, held := (1-share)*cores*86400, 0.8*share, math.Ceil(used)
@@ -263,7 +263,7 @@ func series(empty bool) http.Handler {
 	mux := http.NewServeMux()
 	send := func(w http.ResponseWriter, data any) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data}) // the browser went away: nothing to say
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data}) // the browser went away: nothing to report
 	}
 	labels := func(q string) []map[string]string {
 		if empty {

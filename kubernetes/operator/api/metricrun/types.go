@@ -49,7 +49,7 @@ type MetricRunList struct {
 	Items           []MetricRun `json:"items"`
 }
 
-// Run says what was measured where, and what came of it.
+// Run reports what was measured where, and what came of it.
 type Run struct {
 	// Set and SetUID are of the MetricSet.
 	Set     string   `json:"set"`
@@ -63,7 +63,7 @@ type Run struct {
 	// Joined is the number of neighbouring samples that one row of a series may stand for, where there were more
 	// than fit.
 	Joined int32 `json:"joined,omitempty"`
-	// TablesLeftOut says that tables of processes did not fit.
+	// TablesLeftOut means that tables of processes did not fit.
 	TablesLeftOut bool `json:"tablesLeftOut,omitempty"`
 }
 

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Types of conditions.
 const (
-	// ConditionAccepted is False while the set cannot be started; the reason says why.
+	// ConditionAccepted is False while the set cannot be started; the reason explains why.
 	ConditionAccepted = "Accepted"
 	// ConditionRunning is True from the first running pod to the end of the last.
 	ConditionRunning = "Running"
@@ -67,6 +67,6 @@ type PodStatus struct {
 	Started  *metav1.Time `json:"started,omitempty"`
 	Finished *metav1.Time `json:"finished,omitempty"`
 	ExitCode *int32       `json:"exitCode,omitempty"`
-	// Message says what keeps it from running.
+	// Message reports what keeps it from running.
 	Message string `json:"message,omitempty"`
 }

@@ -90,7 +90,7 @@ type MetricAddon struct {
 	MapOptions  map[string]map[string]intstr.IntOrString `json:"mapOptions,omitempty"`
 }
 
-// Logging says what happens at the end.
+// Logging reports what happens at the end.
 type Logging struct {
 	// Interactive keeps the container after its work, until the deadline.
 	Interactive bool `json:"interactive,omitempty"`

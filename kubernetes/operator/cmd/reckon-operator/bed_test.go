@@ -145,7 +145,7 @@ func (b *bed) run(key types.NamespacedName, limit time.Duration) *metricrun.Run 
 }
 
 // TestBedKnownLoad measures a load of 0.30 cores by a sidecar: exactly so many samples, each near what the
-// control group of the application says at the same two times. (Bounds are the issue's: 0.02 cores, 1 %.)
+// control group of the application reports at the same two times. (Bounds are the issue's: 0.02 cores, 1 %.)
 func TestBedKnownLoad(t *testing.T) {
 	b := onBed(t)
 	key := b.apply(`

@@ -43,7 +43,7 @@ func graphServer(t *testing.T) (address string, got <-chan request) {
 	return graph.URL, out
 }
 
-// TestGraph holds that the program describes the cluster where --graph says, with the token and the links of its options.
+// TestGraph holds that the program describes the cluster where --graph reports, with the token and the links of its options.
 func TestGraph(t *testing.T) {
 	s := startServer(t)
 	graph, got := graphServer(t)

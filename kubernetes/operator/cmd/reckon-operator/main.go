@@ -1,6 +1,6 @@
 // Command reckon-operator runs MetricSets: it makes their JobSets, reads what was measured, keeps the
 // runs, and answers the API server's questions about MetricSets and annotated pods. `reckon-operator
-// check FILE` says without a cluster what would become of the MetricSets of a file.
+// check FILE` reports without a cluster what would become of the MetricSets of a file.
 package main
 
 import (
@@ -64,7 +64,7 @@ func newFlags(o *options, errs io.Writer) *flag.FlagSet {
 	return f
 }
 
-// check says what would become of the MetricSets of files, and ends with an error if one is refused.
+// check reports what would become of the MetricSets of files, and ends with an error if one is refused.
 func check(files []string, out io.Writer) error {
 	if len(files) == 0 {
 		return errors.New("check needs a file with MetricSets")
