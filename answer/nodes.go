@@ -2,8 +2,10 @@ package answer
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"reckon/access"
 	"reckon/figure/wire"
 )
 
@@ -17,6 +19,8 @@ type Nodes struct {
 	Clock  func() time.Time
 	// Sender returns the client that sends for a node; the function or its result may be nil if unknown.
 	Sender func(site, node string) *wire.NodeSender
+	// Refused returns whose new series of a node are refused; nil for none.
+	Refused func(site, node string) []wire.NodeBound
 }
 
 // NodeViews reads the series of nodes; implemented by query.Views.
@@ -32,7 +36,7 @@ type NodeLists interface {
 // Nodes returns every node of the site, sorted by name.
 func (n *Nodes) Nodes(ctx context.Context) (wire.NodeList, error) {
 	var missing []string
-	now := n.Clock()
+	now, viewer := n.Clock(), access.From(ctx)
 	nodes, at, err := n.Views.NodesAsOf(ctx, now)
 	if err := n.Outage.degrade(&missing, "all nodes", err); err != nil {
 		return wire.NodeList{}, err
@@ -52,6 +56,11 @@ func (n *Nodes) Nodes(ctx context.Context) (wire.NodeList, error) {
 			nodes[i].Sender = n.Sender(nodes[i].Site, nodes[i].Node)
 		}
 		n.Bounds.node(&nodes[i])
+		if n.Refused != nil {
+			nodes[i].Bounds = slices.Concat(nodes[i].Bounds, n.Refused(nodes[i].Site, nodes[i].Node))
+		}
+		nodes[i].Bounds = slices.DeleteFunc(slices.Clone(nodes[i].Bounds),
+			func(b wire.NodeBound) bool { return b.Owner != "" && !viewer.All() && !viewer.Sees(b.Owner) })
 	}
 	list := wire.NodeList{Nodes: nodes, Missing: missing}
 	if at.Before(now) {

@@ -31,8 +31,14 @@ var nodeMetrics = []string{
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	ibReceived, ibSent, slingshotReceived, slingshotSent, figure.NodeBoot, "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", figure.CPU, figure.StartTime, figure.NodeEnergy,
-	gpuInfo, gpuBusy, gpuUsedMetric, gpuSizeMetric, gpuPower, memoryMoved, cacheMoved,
+	gpuInfo, gpuBusy, gpuUsedMetric, gpuSizeMetric, gpuPower, memoryMoved, cacheMoved, groupsHeld, mountsLeft,
 }
+
+// What agents measure and give no rows.
+const (
+	groupsHeld = "reckon_short_live_groups"
+	mountsLeft = "reckon_node_filesystems_left_out"
+)
 
 // unused are the times of processors that are not use: user time includes guest time. Each processor has times besides these.
 const unused = "idle|iowait|guest|guest_nice"
@@ -292,6 +298,11 @@ func (m *machine) about(n *series.Labels, r reading) {
 		m.IOPressure = waiting(r.rate)
 	case memoryMoved, cacheMoved:
 		m.memory(n, r.rate)
+	case groupsHeld, mountsLeft:
+		if r.v > 0 {
+			kind := map[string]string{groupsHeld: "process groups", mountsLeft: "file systems"}[n.Metric]
+			m.Bounds = append(m.Bounds, wire.NodeBound{Owner: n.Owner, Kind: kind, Count: r.v})
+		}
 	case "node_uname_info":
 		if r.t > m.uname {
 			m.uname, m.KernelRelease = r.t, n.Rest["release"]

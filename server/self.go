@@ -60,6 +60,9 @@ var (
 	selfStuck   = selfDesc("queries_abandoned", metric.Gauge, "",
 		"Queries that did not end when they were told to and compute on; of two, others are refused. No old samples leave memory or the "+
 			"disk meanwhile: restart the server.")
+	selfRefused = selfDesc("refused_series", metric.Gauge, "",
+		"New series of an owner on a node, name, that were refused lately since too many begin there; owner is empty for those of the "+
+			"node itself.", "name", "owner")
 	selfRule = selfDesc("rule_group_seconds", metric.Gauge, metric.Seconds, "Time that the last evaluation of a group of rules took.",
 		"group")
 	selfLeads = selfDesc("leads", metric.Gauge, "",
@@ -80,7 +83,7 @@ func Descs() []*metric.Desc {
 		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost,
 		selfReady,
 		selfLag, selfRollLag, selfDirty, selfProof, selfProofTime, selfDiffers, selfSenders, selfConflict, selfSkew,
-		selfRequests, selfSeconds, selfRunning, selfStuck, selfRule, selfRuleAge, selfLeads, selfSilent,
+		selfRequests, selfSeconds, selfRunning, selfStuck, selfRefused, selfRule, selfRuleAge, selfLeads, selfSilent,
 	}, append(ingest.Descs(), invariant.Descs()...)...)
 }
 
@@ -129,6 +132,9 @@ func (s *Server) gatherSelf(ctx context.Context, b *metric.Batch, now time.Time)
 	s.gatherSenders(add, now)
 	s.self.requests.gather(add)
 	add(selfStuck, float64(s.stuck()))
+	for _, r := range s.limits.Refused() {
+		add(selfRefused, float64(r.Series), r.Node, r.Owner)
+	}
 	if s.alerts != nil {
 		for _, g := range s.alerts.Groups() {
 			add(selfRule, g.Took.Seconds(), g.Name)

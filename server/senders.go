@@ -42,6 +42,16 @@ func (s *Server) replaceNode(site, node string) bool {
 	return had
 }
 
+// refused is whose new series of a node were refused lately.
+func (s *Server) refused(site, node string) (out []client.NodeBound) {
+	for _, r := range s.limits.Refused() {
+		if r.Site == site && r.Node == node {
+			out = append(out, client.NodeBound{Owner: r.Owner, Kind: "new series", Count: float64(r.Series)})
+		}
+	}
+	return out
+}
+
 // sender is the sender for a node; nil where it is unknown.
 func (s *Server) sender(site, node string) *client.NodeSender {
 	got, ok := s.senders.Sender(site, node)

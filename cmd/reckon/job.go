@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -174,7 +177,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		r.Start, r.Site = job.Start, job.Site
 		d, err := c.Workload(ctx, job.ID, r)
 		if err != nil {
-			return err
+			return withHeld(ctx, g, c, job.ID, err)
 		}
 		g.partial(d.Missing)
 		if o.format.value == "csv" {
@@ -234,8 +237,33 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 	return printJob(g.screen(), d, o.by.value, now)
 }
 
-// writeNext adds the forecast of the next run to the page of an ended batch job; servers without forecasts add nothing.
+// withHeld writes what has no rows: of the owner of short work, and of all where a workload is not there.
+func withHeld(ctx context.Context, g *globals, c *client.Client, id string, err error) error {
+	var is *client.APIError
+	if err != nil && (!errors.As(err, &is) || is.Status != http.StatusNotFound) {
+		return err
+	}
+	list, bad := c.Nodes(ctx)
+	if bad != nil {
+		return err // it is only more about the error
+	}
+	var lines []string
+	for i := range list.Nodes {
+		n := &list.Nodes[i]
+		if err == nil {
+			n.Bounds = slices.DeleteFunc(n.Bounds, func(b client.NodeBound) bool { return "short/"+b.Owner+"/"+n.Node != id })
+		}
+		lines = append(lines, heldBack(n)...)
+	}
+	return cmp.Or(err, printHeld(g.screen(), lines))
+}
+
+// writeNext adds the forecast of the next run to the page of an ended batch job; servers without forecasts add nothing. To that of short
+// work it adds what of it runs.
 func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
+	if workload.Kind(d.Kind).Folded() && o.format.value == "table" {
+		return withHeld(ctx, g, c, d.ID, nil)
+	}
 	if !workload.Kind(d.Kind).Scheduled() || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff ||
 		o.mail {
 		return nil

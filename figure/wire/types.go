@@ -231,6 +231,14 @@ type Node struct {
 	// The client that sends for the node; null if it does not identify itself, such as other programs.
 	Sender  *NodeSender  `json:"sender,omitempty"`
 	Waiting *NodeWaiting `json:"waiting,omitempty"` // What waited in the last day for what the node had free; absent if unknown.
+	Bounds  []NodeBound  `json:"bounds,omitempty"`  // What of it has no rows, since it is more than a bound allows.
+}
+
+// NodeBound is what has no rows of its own on a node, since there is more of it than a bound of the agent or the server allows.
+type NodeBound struct {
+	Owner string  `json:"owner,omitempty"` // Whose it is; empty for that of the node itself.
+	Kind  string  `json:"kind"`            // One of process groups, file systems, and new series.
+	Count float64 `json:"count"`           // How many there are without a row.
 }
 
 // NodeSender is the agent that sends for a node.

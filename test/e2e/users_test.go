@@ -264,6 +264,12 @@ func (l *login) own() map[string]func(t *testing.T) {
 			if held := l.promBy(`reckon_short_live_groups`, "owner")[hostile]; held < 2000 {
 				t.Errorf("%v groups are held", held)
 			}
+			for _, args := range [][]string{{"nodes"}, {"job", "short/" + hostile + "/login"}, {"job", "group/login/1-1"}} {
+				out, _ := exec.Command(program(t, "reckon"), append(args, "--server", l.url(""))...).CombinedOutput()
+				if !strings.Contains(string(out), "process groups of "+hostile+" have no row of their own") {
+					t.Errorf("reckon %s names nobody: %s", args, out)
+				}
+			}
 			l.end(job)
 			_ = sleepers.Wait()
 		},

@@ -257,6 +257,35 @@ func TestRefusedSeriesDoNotBegin(t *testing.T) {
 	one("third", now, 400)
 }
 
+// A counter that is refused since too many series begin comes again, and counts from its start when it is taken.
+func TestRefusedCounterIsComplete(t *testing.T) {
+	s := openStore(t)
+	now := time.Now().Truncate(time.Second)
+	clock := now.Add(-70 * time.Minute)
+	l := limits.New(limits.Config{Nodes: struct {
+		Series int `yaml:"series"`
+	}{2}}, func() time.Time { return clock }, nil)
+	l.SetBegun(limits.Begun{})
+	h := newHandler(Options{Store: s, Begin: func(context.Context) (*limits.Request, error) { return l.Begin("a", limits.Bound{}) }}, "remote_write")
+	start := now.Add(-75 * time.Minute).UnixMilli()
+	one := func(name string, v float64, code int) {
+		t.Helper()
+		w := post(t, h, kind2, &writev2.Request{Symbols: []string{"", "__name__", name, "node", "n1"}, Timeseries: []writev2.TimeSeries{{
+			LabelsRefs: []uint32{1, 2, 3, 4}, Samples: []writev2.Sample{{Value: v, Timestamp: clock.UnixMilli(), StartTimestamp: start}}}}})
+		if w.Code != code {
+			t.Errorf("answer %d, want %d: %s", w.Code, code, w.Body)
+		}
+	}
+	one("first_total", 1, 204)
+	one("second_total", 1, 204)
+	one("late_total", 3, 400)
+	clock = now.Add(-65 * time.Minute)
+	one("late_total", 5, 400)
+	clock = now
+	one("late_total", 9, 204)
+	same(t, read(t, s, "late_total")[`{__name__="late_total", node="n1"}`], fmt.Sprintf("%d 0", start), fmt.Sprintf("%d 9", now.UnixMilli()))
+}
+
 // Cached series allocate no memory.
 func TestKnownAllocs(t *testing.T) {
 	s := openStore(t)

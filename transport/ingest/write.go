@@ -30,10 +30,10 @@ import (
 )
 
 const (
-	// oldStart is the time after its start in which a counter of a new series is still given its initial zero, and freshStart the same for
-	// a
-	// cached series: longer than any export interval, since it matters only to the first sample.
-	oldStart   = time.Hour
+	// oldStart is the time after its start in which a counter of a new series is still given its initial zero: longer than a bound of
+	// new series can refuse it. freshStart is the same for a cached series: longer than any export interval, since it matters only to the
+	// first sample.
+	oldStart   = 2 * time.Hour
 	freshStart = 10 * time.Minute
 	// sayAtMost is the number of refusals that a response names.
 	sayAtMost = 5

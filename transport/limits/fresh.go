@@ -3,9 +3,13 @@ package limits
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -17,6 +21,9 @@ const DefaultNodeSeries = 60_000
 // ownerSeries may begin of each owner on a node, and of the node itself, also where those of others have used up the bound of the node:
 // it falls on who causes it. Owners come from the sender; all together have twice the bound.
 const ownerSeries = 5_000
+
+// maxRefusals bounds the owners that are named.
+const maxRefusals = 1_000
 
 // Begun reports what new series are held against where the file of limits shows nothing.
 type Begun struct {
@@ -30,6 +37,15 @@ type Begun struct {
 // SetBegun puts bounds of new series in force. It is called before the first request.
 func (l *Limiter) SetBegun(b Begun) { l.begun = &b }
 
+// derived begins names of series that show again what others have: they are refused first.
+var derived = []string{"container_", "kube_", "kepler_", "DCGM_FI_", "tegra_", "reckon_command_"}
+
+// Refusal is how many new series of an owner on a node a request brought in vain, at most in half an hour to an hour.
+type Refusal struct {
+	Site, Node, Owner string
+	Series            int
+}
+
 // NodeKey names the node of a series: its site and node or, of what names none, its instance.
 func NodeKey(ls labels.Labels) string {
 	return ls.Get("site") + "\x00" + cmp.Or(ls.Get("node"), ls.Get("instance"))
@@ -37,11 +53,29 @@ func NodeKey(ls labels.Labels) string {
 
 // fresh counts series that begin on nodes, and of owners on them. It holds numbers only, about 100 bytes a node and owner.
 type fresh struct {
-	mu     sync.Mutex
-	turn   time.Time
-	now    map[string]int
-	older  map[string]int
-	logged time.Time
+	mu      sync.Mutex
+	turn    time.Time
+	now     map[string]int
+	older   map[string]int
+	logged  time.Time
+	refused [2]map[Refusal]int // now and older, with Series 0
+}
+
+// Refused returns what was refused lately.
+func (l *Limiter) Refused() (all []Refusal) {
+	f := &l.fresh
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.age(l.clock())
+	most := maps.Clone(f.refused[0])
+	for k, n := range f.refused[1] {
+		most[k] = max(most[k], n)
+	}
+	for k, n := range most {
+		k.Series = n
+		all = append(all, k)
+	}
+	return all
 }
 
 // New reports why a series that the store does not have may not begin, or nil.
@@ -68,7 +102,13 @@ func (r *Request) New(ls labels.Labels) error {
 	if whole >= most {
 		mine = r.began(whose)
 	}
-	if whole >= most && (mine >= min(ownerSeries, most/4) || whole >= 2*most) {
+	view := func(p string) bool { return strings.HasPrefix(ls.Get(model.MetricNameLabel), p) }
+	if whole >= most && (mine >= min(ownerSeries, most/4) || whole >= 2*most) || whole >= most-most/4 &&
+		slices.ContainsFunc(derived, view) {
+		if r.refused == nil {
+			r.refused = map[Refusal]int{}
+		}
+		r.refused[Refusal{Site: ls.Get("site"), Node: cmp.Or(ls.Get("node"), ls.Get("instance")), Owner: ls.Get("owner")}]++
 		node, who := cmp.Or(ls.Get("node"), ls.Get("instance"), "without a name"), "the node itself"
 		if owner := ls.Get("owner"); owner != "" {
 			who = "owner " + owner
@@ -112,13 +152,18 @@ func (f *fresh) count(key string, now time.Time) int {
 }
 
 // add counts series that began: what was sent in vain comes again, and counts once.
-func (f *fresh) add(began map[string]int, now time.Time) {
-	if len(began) == 0 {
+func (f *fresh) add(began map[string]int, refused map[Refusal]int, now time.Time) {
+	if len(began) == 0 && len(refused) == 0 {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.age(now)
+	for k, n := range refused {
+		if len(f.refused[0]) < maxRefusals {
+			f.refused[0][k] = max(f.refused[0][k], n)
+		}
+	}
 	if len(f.now) >= maxMeters {
 		clear(f.now)
 	}
@@ -130,11 +175,11 @@ func (f *fresh) add(began map[string]int, now time.Time) {
 // age begins a new generation when it is time to. The caller holds mu.
 func (f *fresh) age(now time.Time) {
 	if now.Sub(f.turn) >= generation {
-		f.older = f.now
+		f.older, f.refused[1] = f.now, f.refused[0]
 		if now.Sub(f.turn) >= 2*generation {
-			f.older = nil
+			f.older, f.refused[1] = nil, nil
 		}
-		f.now, f.turn = map[string]int{}, now
+		f.now, f.refused[0], f.turn = map[string]int{}, map[Refusal]int{}, now
 	}
 }
 

@@ -128,3 +128,48 @@ func TestNewSeriesOfOwners(t *testing.T) {
 		t.Error("owners without end are taken")
 	}
 }
+
+// What shows again what others have is refused first, then what one owner begins; both are named with their node, owner and number, and
+// are taken again within an hour.
+func TestRefusedSeries(t *testing.T) {
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	var c Config
+	c.Nodes.Series = 8_000
+	l := New(c, func() time.Time { return now }, nil)
+	l.SetBegun(Begun{})
+	of := func(name, owner string, n int) (refused int) {
+		r, err := l.Begin("a", Bound{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if r.New(labels.FromStrings("__name__", name, "node", "n1", "owner", owner, "i", fmt.Sprint(now, i))) != nil {
+				refused++
+			}
+		}
+		r.Stored()
+		return refused
+	}
+	for _, step := range []struct {
+		name, owner string
+		n, want     int
+	}{
+		{"reckon_workload_processes", "games", 6_000, 0}, {"container_tasks", "news", 5, 5}, {"reckon_command_cpu_seconds_total", "games", 7, 7},
+		{"reckon_workload_processes", "games", 2_100, 100}, {"reckon_workload_processes", "news", 1_000, 0},
+	} {
+		if got := of(step.name, step.owner, step.n); got != step.want {
+			t.Errorf("%d %s of %s: %d refused, want %d", step.n, step.name, step.owner, got, step.want)
+		}
+	}
+	got := map[Refusal]bool{}
+	for _, r := range l.Refused() {
+		got[r] = true
+	}
+	if len(got) != 2 || !got[Refusal{Node: "n1", Owner: "games", Series: 100}] || !got[Refusal{Node: "n1", Owner: "news", Series: 5}] {
+		t.Errorf("named: %v", got)
+	}
+	now = now.Add(2*generation + time.Second)
+	if n := of("reckon_workload_processes", "games", 100); n != 0 || len(l.Refused()) != 0 {
+		t.Errorf("after an hour %d are refused, and %v named", n, l.Refused())
+	}
+}

@@ -77,6 +77,8 @@ type Request struct {
 	sites  map[string]*meter // those seen so far, with their samples
 	taken  map[*meter]int
 	fresh  map[string]int // series that begin, by sender and node
+	// refused are those that may not.
+	refused map[Refusal]int
 }
 
 // Begin starts a request of a sender. own are the bounds of its token; what they leave out is that of all senders. The error is a
@@ -124,7 +126,7 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 // Stored counts what the request brought, when it was stored.
 func (r *Request) Stored() {
 	now := r.l.clock()
-	r.l.fresh.add(r.fresh, now)
+	r.l.fresh.add(r.fresh, r.refused, now)
 	for m, n := range r.taken {
 		m.spend(n, now)
 	}

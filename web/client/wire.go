@@ -80,6 +80,7 @@ type (
 	NextFigure          = wire.NextFigure
 	Node                = wire.Node
 	NodeBatch           = wire.NodeBatch
+	NodeBound           = wire.NodeBound
 	NodeDevices         = wire.NodeDevices
 	NodeList            = wire.NodeList
 	NodeOther           = wire.NodeOther
