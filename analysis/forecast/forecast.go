@@ -6,9 +6,8 @@
 // not assumed. The band is conformal: quantiles of the errors on
 // the past, not of a distribution. Methods: seasonal naive of day and week; medians of the last hours and day, of
 // weeks, and day level with a 7-day profile of medians; medians of what followed similar times (analogs,
-// Lorenz 1969); STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al. 2008); MSTL with an
-// autoregression (Bandara et al. 2021); Theta (Assimakopoulos and Nikolopoulos 2000); double seasonal Holt-Winters
-// (Taylor 2003); a regression on lags.
+// Lorenz 1969); STL, of two seasons MSTL (Bandara et al. 2021), with damped exponential smoothing (Cleveland et al. 1990; Hyndman et
+// al. 2008) and with Theta (Assimakopoulos and Nikolopoulos 2000).
 //
 // The package is pure: no file, no clock; safe for concurrent use; there are no errors: a series with too little history gets
 // a simple answer and a flag. Results are finite, never below Floor, never above Capacity.

@@ -13,10 +13,9 @@ type method struct {
 }
 
 var (
-	naive      = method{"last value", lastValue}
-	naiveDay   = method{"seasonal naive of the day", seasonalDay}
-	naiveWeek  = method{"seasonal naive of the week", func(h *history, n int) []float64 { return seasonal(h.y, h.week, n) }}
-	naiveFound = method{"seasonal naive", seasonalFound}
+	naive     = method{"last value", lastValue}
+	naiveDay  = method{"seasonal naive of the day", seasonalDay}
+	naiveWeek = method{"seasonal naive of the week", func(h *history, n int) []float64 { return seasonal(h.y, h.week, n) }}
 )
 
 // methods returns all methods, the steadier first among equals; the last is the baseline that the others must beat.
@@ -32,11 +31,8 @@ func methods() []method {
 		{"median of 7 days", func(h *history, n int) []float64 { return medians(h.y, h.day, 7, n) }},
 		{"median of 4 weeks", func(h *history, n int) []float64 { return medians(h.y, h.week, 4, n) }},
 		{"STL and ETS", stlETS},
-		{"MSTL and AR", mstlAR},
 		{"Theta", theta},
-		{"double seasonal Holt-Winters", double},
-		{"regression on lags", regression},
-		naive, naiveFound, naiveWeek, naiveDay,
+		naive, naiveWeek, naiveDay,
 	}
 }
 
@@ -48,13 +44,6 @@ func seasonalDay(h *history, n int) []float64 {
 		return lastValue(h, n)
 	}
 	return seasonal(h.y, h.day, n)
-}
-
-func seasonalFound(h *history, n int) []float64 {
-	if m := h.season(); m != h.day {
-		return seasonal(h.y, m, n)
-	}
-	return nil
 }
 
 func seasonal(y []float64, m, n int) []float64 {
@@ -161,7 +150,11 @@ func medians(y []float64, m, cycles, n int) []float64 {
 func stlETS(h *history, n int) []float64 {
 	d := h.decompose()
 	lim := limit(d.adjusted)
-	p := *once(&h.tuned.damped, func() dampedTrend { return fitDamped(d.adjusted, lim) })
+	if *h.tuned == nil {
+		p := fitDamped(d.adjusted, lim)
+		*h.tuned = &p
+	}
+	p := **h.tuned
 	_, level, slope := p.run(d.adjusted, lim)
 	out := make([]float64, n)
 	damp := p.phi
@@ -169,24 +162,6 @@ func stlETS(h *history, n int) []float64 {
 		level += damp * slope
 		damp *= p.phi
 		out[k] = level + d.next(k)
-	}
-	return h.back(out)
-}
-
-// mstlAR returns nil with fewer than two seasons: the regression on lags, by absolute errors, is then the better autoregression.
-func mstlAR(h *history, n int) []float64 {
-	if len(h.periods) < 2 {
-		return nil
-	}
-	d := h.decompose()
-	center := mean(d.adjusted)
-	rest := make([]float64, len(d.adjusted))
-	for i, v := range d.adjusted {
-		rest[i] = v - center
-	}
-	out := extend(rest, burg(rest, 28), n)
-	for k := range out {
-		out[k] += center + d.next(k)
 	}
 	return h.back(out)
 }
@@ -205,40 +180,6 @@ func theta(h *history, n int) []float64 {
 	out := make([]float64, n)
 	for k := range out {
 		out[k] = level + slope/2*(float64(k)+1/alpha) + d.next(k)
-	}
-	return h.back(out)
-}
-
-func double(h *history, n int) []float64 {
-	if len(h.periods) == 0 {
-		return nil
-	}
-	day, week := h.periods[0], 0
-	if len(h.periods) > 1 {
-		week = h.periods[1]
-	}
-	p := once(&h.tuned.double[len(h.periods)-1], func() doubleSeasonal { return fitDouble(h.z, day, week) })
-	return h.back(p.extrapolate(h.z, n))
-}
-
-// regression uses the last steps, the same time of the last days and weeks, and the level of the last season.
-func regression(h *history, n int) []float64 {
-	p := predictors{lags: []int{1, 2, 3}}
-	for i, m := range h.periods {
-		p.lags = append(p.lags, m, m+1)
-		if i == 0 {
-			p.lags = append(p.lags, 2*m, 2*m+1)
-		}
-	}
-	if m := h.season(); m > 0 {
-		p.windows = []int{m}
-		if h.week > 0 && m == h.day {
-			p.windows = append(p.windows, h.week)
-		}
-	}
-	out := lagRegression(h.z, p, n)
-	if out == nil {
-		return nil
 	}
 	return h.back(out)
 }

@@ -18,27 +18,13 @@ type history struct {
 	log     bool // the swing is proportional to the level: additive methods work on logarithms
 	z       []float64
 	parts   *decomposition // of z
-	tuned   *tuning        // shared with the shorter histories of the back-test
-}
-
-// tuning holds parameters that are fitted once, on the shortest history of the back-test: refitting them for each
-// origin costs four times as much and gains nothing.
-type tuning struct {
-	damped *dampedTrend
-	double [2]*doubleSeasonal // by number of seasons - 1
-}
-
-// once returns the value that p points to, computed by fit on first use.
-func once[T any](p **T, fit func() T) *T {
-	if *p == nil {
-		v := fit()
-		*p = &v
-	}
-	return *p
+	// tuned is fitted once, on the shortest history of the back-test, and shared: refitting it for each origin costs four times as much
+	// and gains nothing.
+	tuned **dampedTrend
 }
 
 func newHistory(p prepared) *history {
-	h := &history{y: p.y, filled: p.filled, tuned: &tuning{}}
+	h := &history{y: p.y, filled: p.filled, tuned: new(*dampedTrend)}
 	if p.day > 0 && len(p.y) >= 2*p.day {
 		h.day = p.day
 	}

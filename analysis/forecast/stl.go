@@ -11,7 +11,6 @@ type decomposition struct {
 	adjusted []float64
 	seasons  [][]float64 // one per period
 	periods  []int
-	weights  []float64 // robustness: 0 for values treated as outliers
 }
 
 // next returns the seasonal component of a step after the end, from the last cycle.
@@ -46,7 +45,7 @@ func mstl(y []float64, periods []int) *decomposition {
 				add(d.adjusted, d.seasons[i], 1)
 			}
 			var s stl
-			d.seasons[i], d.weights = s.run(d.adjusted, m, 7+4*(i+1))
+			d.seasons[i] = s.run(d.adjusted, m, 7+4*(i+1))
 			add(d.adjusted, d.seasons[i], -1)
 		}
 	}
@@ -66,11 +65,11 @@ type stl struct {
 
 const outerLoops = 2
 
-// run returns the season of period m, smoothed over window cycles, and the robustness weights.
-func (s *stl) run(y []float64, m, window int) (season, weights []float64) {
+// run returns the season of period m, smoothed over window cycles.
+func (s *stl) run(y []float64, m, window int) []float64 {
 	n := len(y)
 	trend := make([]float64, n)
-	season = make([]float64, n)
+	season := make([]float64, n)
 	s.detrended, s.cycle, s.low = make([]float64, n), make([]float64, n+2*m), make([]float64, n+2*m)
 	s.buffer = make([]float64, n+2*m)
 	trendWindow := odd(1.5 * float64(m) / (1 - 1.5/float64(window)))
@@ -89,7 +88,7 @@ func (s *stl) run(y []float64, m, window int) (season, weights []float64) {
 			s.robustness(y, trend, season)
 		}
 	}
-	return season, s.weights
+	return season
 }
 
 func odd(v float64) int { return 2*int(math.Ceil(v)/2) + 1 }
