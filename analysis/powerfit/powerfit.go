@@ -8,12 +8,10 @@
 // points is left out one level at a time. Everything a family chooses for
 // itself (features, knots, exponents) it chooses within the training part.
 // The families, from simple to rich: the mean (the baseline), a line with a root of
-// utilisation, a straight line, a power, Fan's curve (Fan, Weber and Barroso, ISCA 2007), a
-// monotone piecewise-linear curve with fitted knots, a monotone curve under a prior learnt
-// from many servers, non-negative least squares over several features, and
-// gradient-boosted trees. If the best is no more than a standard error ahead of the
-// simplest, half of each is taken. The chosen model is not worse than the baseline in any
-// figure over all rows.
+// utilisation, a monotone curve under a prior learnt from many servers, non-negative
+// least squares over several features, and gradient-boosted trees, which also see earlier samples where times are known. If the best is no more
+// than a standard error ahead of the simplest, half of each is taken. The chosen model is
+// not worse than the baseline in any figure over all rows.
 //
 // Units: watts, seconds, and ratios from 0 to 1 for utilisation and for errors.
 // The package is pure and deterministic: no file, no clock, and random choices

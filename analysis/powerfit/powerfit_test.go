@@ -57,13 +57,12 @@ func fit(t *testing.T, d Data, o Options) *Result {
 
 func TestRecoversLaws(t *testing.T) {
 	for name, law := range map[string]func(u, cycles, misses float64) float64{
-		Linear:   func(u, _, _ float64) float64 { return 60 + 90*u },
-		Fan:      func(u, _, _ float64) float64 { return 60 + 90*(2*u-math.Pow(u, 1.4)) },
-		Pieces:   func(u, _, _ float64) float64 { return 60 + 100*min(u, 0.4) + 20*max(u-0.4, 0) },
+		"linear": func(u, _, _ float64) float64 { return 60 + 90*u },
+		"fan":    func(u, _, _ float64) float64 { return 60 + 90*(2*u-math.Pow(u, 1.4)) },
 		Additive: func(_, c, m float64) float64 { return 60 + 25*c + 30*math.Sqrt(m) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := fit(t, recording(8, 60, 3, law), Options{Families: []string{Linear, Fan, Pieces, CurveFam, Additive}})
+			r := fit(t, recording(8, 60, 3, law), Options{Families: []string{Root, CurveFam, Additive}})
 			if r.Score.MAPE > 0.012 {
 				t.Errorf("error %.4f by %s", r.Score.MAPE, r.Chosen)
 			}
@@ -71,24 +70,6 @@ func TestRecoversLaws(t *testing.T) {
 				t.Errorf("%s was chosen for a law of several features", r.Chosen)
 			}
 		})
-	}
-}
-
-// TestKnotFound: the fit recovers the knot and both slopes of a broken line.
-func TestKnotFound(t *testing.T) {
-	d := recording(8, 100, 5, func(u, _, _ float64) float64 { return 50 + 100*min(u, 0.4) + 10*max(u-0.4, 0) })
-	r := fit(t, d, Options{Families: []string{Pieces}})
-	at := func(u float64) float64 { return r.Model.Predict([]float64{u}).Watts }
-	if len(r.Model.Features) != 1 {
-		t.Fatalf("features %+v", r.Model.Features)
-	}
-	for u, want := range map[float64]float64{0: 50, 0.2: 70, 0.4: 90, 0.7: 93, 1: 96} {
-		if math.Abs(at(u)-want) > 1.5 {
-			t.Errorf("at %g: %.2f W, want %.2f", u, at(u), want)
-		}
-	}
-	if n := len(r.Model.Parts[0].Terms); n > 5 {
-		t.Errorf("%d pieces for a law of two", n)
 	}
 }
 
@@ -102,7 +83,7 @@ func TestMonotoneAndPositive(t *testing.T) {
 			u[i] = rapid.Float64Range(0, 1).Draw(t, "u")
 			y[i] = rapid.Float64Range(0.1, 500).Draw(t, "watts")
 		}
-		for _, f := range []string{Linear, Fan, Pieces, Additive, CurveFam} {
+		for _, f := range []string{Root, Additive, CurveFam} {
 			r, err := Fit(Data{Features: []Column{{Name: "cpu_utilization", Unit: "ratio", Values: u}}, Watts: y}, Options{Families: []string{f}})
 			if err != nil {
 				t.Fatal(err)
@@ -201,14 +182,14 @@ func TestWarnings(t *testing.T) {
 	d.Features = append(d.Features, Column{Name: "flat", Values: make([]float64, 100)})
 	d.Watts[3], d.Watts[4] = math.NaN(), 0
 	d.Time[50], d.Time[51] = d.Time[51], d.Time[50]
-	r := fit(t, d, Options{Families: []string{Linear}})
+	r := fit(t, d, Options{Families: []string{Root}})
 	all := strings.Join(r.Warnings, "\n")
 	for _, want := range []string{"1 workload(s) only", "feature flat is constant", "1 row has a gap", "power of zero", "steps back 1 times"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning %q in\n%s", want, all)
 		}
 	}
-	if r.Protocol != ByBlock || r.Chosen != Linear {
+	if r.Protocol != ByBlock || r.Chosen != Root {
 		t.Errorf("%s by %s", r.Chosen, r.Protocol)
 	}
 }
@@ -288,7 +269,7 @@ func TestExtrapolates(t *testing.T) {
 			part.Features[k].Values = append(part.Features[k].Values, d.Features[k].Values[i])
 		}
 	}
-	for _, f := range []string{Linear, Root, Power, Additive, TreesFam} {
+	for _, f := range []string{Root, Additive, TreesFam} {
 		r, err := Fit(part, Options{Families: []string{f}, Lags: -1})
 		if err != nil {
 			t.Fatal(err)
@@ -421,9 +402,14 @@ func readServer(t testing.TB) Data {
 	return d
 }
 
-// TestRealServer uses a real server; each workload is left out in turn, with nested selection.
+// TestRealServer uses a real server; each workload is left out in turn, with nested selection. The choice is never behind a line and a
+// root of utilisation, and ahead of it in the mean.
 func TestRealServer(t *testing.T) {
-	r, err := Validate(readServer(t), Options{Families: []string{Linear, Fan, Pieces, CurveFam, Additive, Devices}})
+	r, err := Validate(readServer(t), Options{Families: []string{Root, CurveFam, Additive}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := Validate(readServer(t), Options{Families: []string{Root}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,8 +417,9 @@ func TestRealServer(t *testing.T) {
 	if r.Protocol != ByWorkload || len(r.Folds) != 10 {
 		t.Fatalf("%s over %d folds", r.Protocol, len(r.Folds))
 	}
-	if r.Score.MAPE > 0.055 || r.Score.Worst > 0.11 || r.Baseline.MAPE < 0.1 {
-		t.Errorf("error %.4f, worst %.4f, baseline %.4f", r.Score.MAPE, r.Score.Worst, r.Baseline.MAPE)
+	if r.Score.MAPE > 0.055 || r.Score.Worst > root.Score.Worst+0.003 || r.Score.MAPE > root.Score.MAPE-0.01 || r.Baseline.MAPE < 0.1 {
+		t.Errorf("error %.4f, worst %.4f, of a root %.4f and %.4f, baseline %.4f", r.Score.MAPE, r.Score.Worst, root.Score.MAPE,
+			root.Score.Worst, r.Baseline.MAPE)
 	}
 }
 

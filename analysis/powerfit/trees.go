@@ -35,33 +35,7 @@ var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4
 // they start from half of the additive model. Starting from all of it biases every row towards a sum of features;
 // starting from none of it predicts unfamiliar workloads worse.
 func fitTrees(t *table, o *Options) ([]powermodel.Part, error) {
-	return boost(t, t.base, fitAdditive, o)
-}
-
-func fitTreesLag(t *table, o *Options) ([]powermodel.Part, error) {
 	return boost(t, len(t.feats), fitAdditive, o)
-}
-
-// fitTreesUse fits trees to utilisation alone: a step curve that follows any bend, and that
-// no counter correlated with a single workload can mislead.
-func fitTreesUse(t *table, o *Options) ([]powermodel.Part, error) {
-	if t.base == 0 {
-		return nil, errNoFeature
-	}
-	use, at := *t, t.primary
-	use.feats, use.x, use.base, use.primary = t.feats[at:at+1], t.x[at:at+1], 1, 0
-	parts, err := boost(&use, 1, fitRoot, o)
-	for i := range parts {
-		for j := range parts[i].Terms {
-			parts[i].Terms[j].Feature = at
-		}
-		if parts[i].Trees != nil {
-			for n := range parts[i].Trees.Feature {
-				parts[i].Trees.Feature[n] = at
-			}
-		}
-	}
-	return parts, err
 }
 
 // forest is the state while an ensemble grows.

@@ -9,22 +9,13 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// Families, in order from simple to rich. The root precedes the line because it includes it
-// and costs only one more non-negative coefficient.
+// Families, in order from simple to rich.
 const (
 	Mean     = "mean"
 	Root     = "root"
-	Linear   = "linear"
-	Power    = "power"
-	Pieces   = "piecewise"
-	Fan      = "fan"
 	CurveFam = "curve"
 	Additive = "nnls"
-	Devices  = "nnls+devices"
-	TreesUse = "utilization-trees"
 	TreesFam = "trees"
-	TreesLag = "trees+lags"
-	Blend    = "blend"
 )
 
 type family struct {
@@ -45,27 +36,26 @@ func one(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Opti
 
 func families() []family {
 	return []family{
-		{Mean, one(fitMean)}, {Root, one(fitRoot)}, {Linear, one(fitLinear)}, {Power, one(fitPower)}, {Fan, one(fitFan)},
-		{Pieces, one(fitPieces)}, {CurveFam, one(fitCurve)}, {Additive, one(fitAdditive)}, {Devices, one(fitDevices)},
-		{TreesUse, fitTreesUse}, {TreesFam, fitTrees}, {TreesLag, fitTreesLag},
+		{Mean, one(fitMean)}, {Root, one(fitRoot)}, {CurveFam, one(fitCurve)}, {Additive, one(fitAdditive)},
+		{TreesFam, fitTrees},
 	}
 }
 
 // Families returns the names of all families, simple ones first. The mean is
-// always a candidate, as is a blend of the two best if it helps.
+// always a candidate.
 func Families() []string {
 	var out []string
 	for _, f := range families() {
 		out = append(out, f.name)
 	}
-	return append(out, Blend)
+	return out
 }
 
 // candidate is a family with its out-of-fold predictions.
 type candidate struct {
 	Candidate
 	pred []float64
-	// members and weights are set for a blend; a plain family has one member.
+	// members and weights are of the families that it is made of, mostly one.
 	members []family
 	weights []float64
 }
@@ -184,9 +174,6 @@ func validate(t *table, o *Options) *validation {
 		if f.name != Mean && o.Families != nil && !slices.Contains(o.Families, f.name) {
 			continue
 		}
-		if f.name == TreesLag && len(t.feats) == t.base {
-			continue
-		}
 		c := candidate{Candidate: Candidate{Family: f.name}, members: []family{f}, weights: []float64{1}}
 		pred, err := outOfFold(t, train, f, o)
 		if err != nil {
@@ -196,9 +183,6 @@ func validate(t *table, o *Options) *validation {
 			c.Score, c.Folds = foldScore(t, pred)
 		}
 		v.candidates = append(v.candidates, c)
-	}
-	if o.Families == nil || slices.Contains(o.Families, Blend) {
-		v.blend(t)
 	}
 	return v
 }
@@ -229,65 +213,6 @@ func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error
 // bare returns a model of parts over all features of t, without a band.
 func bare(t *table, parts ...powermodel.Part) *powermodel.Model {
 	return &powermodel.Model{Features: t.feats, Parts: parts}
-}
-
-// blend adds a candidate made of the two best families of different kinds. Its weight is
-// fitted on out-of-fold predictions of its members, and evaluated on folds not used for the
-// weight.
-func (v *validation) blend(t *table) {
-	first, second := -1, -1
-	for i := range v.candidates {
-		c := &v.candidates[i]
-		if c.Skipped != "" || i == 0 {
-			continue
-		}
-		switch {
-		case first < 0 || c.Score.MAPE < v.candidates[first].Score.MAPE:
-			first, second = i, first
-		case second < 0 || c.Score.MAPE < v.candidates[second].Score.MAPE:
-			second = i
-		}
-	}
-	if second < 0 {
-		return
-	}
-	a, b := &v.candidates[first], &v.candidates[second]
-	w := t.weights(true)
-	pred := make([]float64, len(t.y))
-	for g := range t.names {
-		share := blendShare(t, a.pred, b.pred, w, g)
-		for i := range pred {
-			if t.group[i] == g {
-				pred[i] = share*a.pred[i] + (1-share)*b.pred[i]
-			}
-		}
-	}
-	share := blendShare(t, a.pred, b.pred, w, -1)
-	if share <= 0.05 || share >= 0.95 {
-		return
-	}
-	c := candidate{Candidate: Candidate{Family: Blend}, pred: pred,
-		members: []family{a.members[0], b.members[0]}, weights: []float64{share, 1 - share}}
-	c.Score, c.Folds = foldScore(t, pred)
-	v.candidates = append(v.candidates, c)
-}
-
-// blendShare returns the weight of a against b with the least squares of relative errors
-// on all folds but one, moved halfway to equal shares since it is based on few folds.
-func blendShare(t *table, a, b, w []float64, without int) float64 {
-	var num, den float64
-	for i, y := range t.y {
-		if t.group[i] == without {
-			continue
-		}
-		d := a[i] - b[i]
-		num += w[i] * d * (y - b[i])
-		den += w[i] * d * d
-	}
-	if den == 0 {
-		return 1
-	}
-	return (min(max(num/den, 0), 1) + 0.5) / 2
 }
 
 // foldScore scores predictions: the MAPE is the mean over folds, the other figures

@@ -71,7 +71,7 @@ server has measured of a node.
 Every family is tried on work it has not seen, and the best one is fitted to all of
 it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 		Example: `  reckon power fit measurements.csv -o node.json
-  reckon power fit run.parquet --power wall_watts --feature cpu_utilization --family linear
+  reckon power fit run.parquet --power wall_watts --feature cpu_utilization --family root
   reckon power fit --node n1 --from 7d -o n1.json
   reckon power fit --domain gpu --from 1d -o gpu.json`,
 		Args: cobra.MaximumNArgs(1),

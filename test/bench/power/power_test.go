@@ -23,8 +23,7 @@ func dataDir() string {
 // the trees here, which take a minute; the program measures them with.
 func TestGoals(t *testing.T) {
 	servers := func(w io.Writer, dir string, folds bool) ([]row, error) {
-		return serverRows(w, dir, folds, []string{powerfit.Linear, powerfit.Fan, powerfit.Pieces, powerfit.CurveFam, powerfit.Additive,
-			powerfit.Devices})
+		return serverRows(w, dir, folds, []string{powerfit.Root, powerfit.CurveFam, powerfit.Additive})
 	}
 	for name, part := range map[string]func(io.Writer, string, bool) ([]row, error){"specpower": specRows, "servers": servers,
 		"orin": orinRows} {

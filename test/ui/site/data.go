@@ -89,12 +89,12 @@ func (x tables) PowerFit(_ context.Context, q client.PowerFitQuery) (client.Powe
 			errors.New("no node has measured power in that time"))
 	}
 	f := client.PowerFit{
-		Node: "n1", From: q.From, To: q.To, StepSeconds: 30, Family: "piecewise", Protocol: "leave one block of time out",
+		Node: "n1", From: q.From, To: q.To, StepSeconds: 30, Family: "root", Protocol: "leave one block of time out",
 		Score: client.PowerScore{MAPE: 0.021, RMSE: 3, R2: 0.96, Worst: 0.04}, Baseline: client.PowerScore{MAPE: 0.19, RMSE: 28},
 		BandCoverage: 0.9, BandLow: 0.94, BandHigh: 1.06, BaseWatts: 82,
 		Contributions: []client.PowerContribution{{Feature: "cpu_utilization", Watts: 61, Low: 4, High: 118},
 			{Feature: "network_bytes", Watts: 2.5, Low: 0, High: 9}},
-		Candidates: []client.PowerCandidate{{Family: "mean", MAPE: ptr(0.19)}, {Family: "piecewise", MAPE: ptr(0.021)},
+		Candidates: []client.PowerCandidate{{Family: "mean", MAPE: ptr(0.19)}, {Family: "root", MAPE: ptr(0.021)},
 			{Family: "fan", Skipped: "no utilisation"}}, Warnings: []string{"3 rows without power were dropped"},
 	}
 	for i := range 240 {

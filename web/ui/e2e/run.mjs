@@ -140,7 +140,7 @@ const pages = {
     "By node",
     "Power against work",
     "Model of the power",
-    "piecewise",
+    "root",
     "What adds to it",
     "CPU use",
   ],
