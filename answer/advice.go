@@ -21,11 +21,11 @@ const advisedRuns = 20
 // for kinds of work without a request.
 func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
-	if !kind.Requests() || d.State == "pending" || d.Lost || b.unheard(d) {
+	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.unheard(d) {
 		return nil, nil
 	}
 	if kind.Service() {
-		if a, err := b.serviceAdvice(ctx, d); a != nil || err != nil {
+		if a, err := b.serviceAdvice(ctx, d); a != nil || err != nil || d.Lost {
 			return a, err
 		}
 	}

@@ -23,7 +23,11 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		return nil, nil // nobody asked for anything, and it is no run of anything
 	}
 	if d.Lost {
-		s := sentences.Sentence("last-heard", phrase.Words{"state": d.State, "at": until(&d.Workload).UTC().Format(time.RFC3339)})
+		key := "last-heard"
+		if d.State == "" {
+			key = "last-seen"
+		}
+		s := sentences.Sentence(key, phrase.Words{"state": d.State, "at": until(&d.Workload).UTC().Format(time.RFC3339)})
 		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}}, nil
 	}
 	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),

@@ -256,8 +256,13 @@ func (a *account) sandboxes(spans []span) map[place]bool {
 	return out
 }
 
-// lost reports whether a reported run that counts as ended only fell silent.
+// lost reports whether a reported run, or a service, that counts as ended only fell silent.
 func (a *account) lost(spans []span) bool {
+	if !a.reported() && len(spans) > 0 && workload.ID(a.ID).Kind().Service() {
+		last := slices.MaxFunc(spans, func(s, t span) int { return cmp.Compare(s.last, t.last) })
+		e, ok := a.Ends[last.place]
+		return !last.stale && !(ok && e.covers(last.last))
+	}
 	if !a.reported() || a.Scheduler.End != 0 || a.Next != 0 {
 		return false
 	}

@@ -256,8 +256,7 @@ func printOn(s term.Screen, title, empty string, list []client.Workload, total i
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s6|STATE|START|CORES:r|CPU TIME:r|MEMORY PEAK:ro1|NODES:ro3")
 	for i := range list {
 		w := &list[i]
-		state := cmp.Or(w.State, map[bool]string{true: "running", false: "ended"}[w.Running])
-		t.Add(calledName(*w), w.ID, cmp.Or(w.Owner, term.Unknown), state, term.Clock(w.Start, now), term.Cores(w.CoresMean),
+		t.Add(calledName(*w), w.ID, cmp.Or(w.Owner, term.Unknown), state(*w), term.Clock(w.Start, now), term.Cores(w.CoresMean),
 			term.Seconds(w.CPUSeconds), term.Bytes(w.MemoryPeakBytes), fmt.Sprint(len(w.Nodes)))
 	}
 	return t.Print(s)

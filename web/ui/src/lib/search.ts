@@ -182,5 +182,5 @@ export function stateOf(w: Workload): string {
   if (w.running) return "running";
   if (w.exit_code !== undefined && w.exit_code !== null)
     return w.exit_code === 0 ? "ended" : `exit ${w.exit_code}`;
-  return "ended";
+  return w.lost ? "unseen" : "ended";
 }
