@@ -28,6 +28,7 @@ var intended = []intent{
 		is, err2 := strconv.ParseFloat(fmt.Sprint(d.Is), 64)
 		return err1 == nil && err2 == nil && is > was && is < 1.2*was
 	}},
+	{"rebuilt-jobs/end", "a service without samples is not over (foresight.md, F6)", func(d difference) bool { return d.Is == nil }},
 	{"look/*/state", "a finding over days has those about single runs as its evidence, in their place (pages.md, U6)", func(d difference) bool {
 		return d.Was == "open" && d.Is == "gone"
 	}},
