@@ -20,19 +20,22 @@ type Topic struct {
 
 // Topics lists the documents: the guides by name, and after them the references.
 func Topics() (out []Topic) {
-	entries, err := files.ReadDir("guides")
-	if err != nil {
-		panic(err) // embedded
-	}
-	names := []string{}
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".md"))
-	}
-	for _, name := range append(names, "figures", "metrics", "rules", "settings") {
+	for _, name := range append(guides(), "figures", "metrics", "rules", "settings") {
 		text, _ := Text(name)
 		out = append(out, Topic{name, Title(text)})
 	}
 	return out
+}
+
+func guides() (names []string) {
+	entries, err := files.ReadDir("guides")
+	if err != nil {
+		panic(err) // embedded
+	}
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".md"))
+	}
+	return names
 }
 
 // Title returns the first heading of a document.
@@ -46,6 +49,40 @@ func Text(name string) (string, bool) {
 	for _, dir := range []string{"guides", "."} {
 		if text, err := files.ReadFile(path.Join(dir, name+".md")); err == nil {
 			return string(text[max(0, bytes.Index(text, []byte("# "))):]), true
+		}
+	}
+	return "", false
+}
+
+// Section returns a section of the guides with its subsections, by words in its heading, in any case: the only one with this heading,
+// else the only one with all words in its heading; false where there is none or more than one.
+func Section(words string) (string, bool) {
+	want := strings.ToLower(strings.Join(strings.Fields(words), " "))
+	for _, is := range []func(title string) bool{
+		func(title string) bool { return title == want || title == want+"s" },
+		func(title string) bool { return containsAll(title, strings.Fields(want)) },
+	} {
+		found, sections := "", 0
+		for _, name := range guides() {
+			text, _ := Text(name)
+			level := 0 // of the section
+			for line := range strings.Lines(text) {
+				title := strings.TrimLeft(line, "#")
+				n := len(line) - len(title)
+				if n > 0 && (level == 0 || n <= level) {
+					level = 0
+					if n > 1 && is(strings.ToLower(strings.TrimSpace(title))) {
+						level = n
+						sections++
+					}
+				}
+				if level > 0 {
+					found += line
+				}
+			}
+		}
+		if sections == 1 && want != "" {
+			return found, true
 		}
 	}
 	return "", false

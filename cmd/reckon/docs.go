@@ -18,10 +18,11 @@ const mostDocLines = 50
 func newDocs(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "docs [TOPIC | WORDS...]", Short: "Read the guides, or search in them",
-		Long: `docs lists the guides, prints one, or prints the lines that contain all WORDS. Every
-server has them as pages at /docs.`,
+		Long: `docs lists the guides, prints one or a section of one, or prints the lines that
+contain all WORDS. Every server has them as pages at /docs.`,
 		Example: `  reckon docs
   reckon docs jobs
+  reckon docs power models
   reckon docs memory killed`,
 		ValidArgsFunction: firstArg(g, func(context.Context, *globals, string) (names []string, _ cobra.ShellCompDirective) {
 			for _, t := range doc.Topics() {
@@ -41,7 +42,11 @@ func runDocs(g *globals, words string) error {
 		}
 		return t.Print(g.screen())
 	}
-	if text, ok := doc.Text(strings.TrimSuffix(words, ".md")); ok {
+	text, ok := doc.Text(strings.TrimSuffix(words, ".md"))
+	if !ok {
+		text, ok = doc.Section(words)
+	}
+	if ok {
 		_, err := io.WriteString(g.stdout, text)
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"reckon/agent"
 	"reckon/cmd/resident"
 	"reckon/cmd/settings"
+	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/buildinfo"
 	"reckon/sensor"
 	"reckon/sensor/task"
@@ -206,15 +208,20 @@ func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Tim
 	screen := g.screen()
 	fmt.Fprintf(g.stdout, "\nThe %d of %d workloads that have used the most CPU time:\n\n", len(list.Workloads), list.Total)
 	marks := marked{}
-	if err := marks.jobs(list.Workloads, time.Now()).Print(screen); err != nil {
+	table := marks.jobs(list.Workloads, time.Now())
+	rows := table.MarkRows(format.Mark(figure.AtLeast))
+	if err := table.Print(screen); err != nil {
 		return
 	}
 	if text := marks.legend(); text != "" {
 		fmt.Fprintln(g.stdout, text)
 	}
 	if !began.IsZero() { // a demonstration measures nothing
-		fmt.Fprintf(g.stdout, "Measured since %s: of what ran before, only what /proc still counts is known.\n",
-			began.Format(time.TimeOnly))
+		fmt.Fprintf(g.stdout, "Measured since %s.", began.Format(time.TimeOnly))
+		if rows > 0 {
+			fmt.Fprint(g.stdout, " Rows that begin with >= ran before: their figures are lower bounds, from what /proc still counts.")
+		}
+		fmt.Fprintln(g.stdout)
 	}
 	me := "reckon"
 	if strings.Contains(os.Args[0], "/") { // as it was called: it need not be in the path

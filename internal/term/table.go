@@ -50,6 +50,30 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
+// MarkRows puts a mark once before the first cell of each row in which most cells that begin with a digit have it, in place of the
+// marks before these cells. It returns the number of such rows.
+func (t *Table) MarkRows(mark string) (n int) {
+	for _, row := range t.rows {
+		has, lacks := 0, 0
+		for _, cell := range row {
+			if strings.HasPrefix(cell, mark) {
+				has++
+			} else if cell != "" && cell[0] >= '0' && cell[0] <= '9' {
+				lacks++
+			}
+		}
+		if has < 3 || has < lacks {
+			continue
+		}
+		n++
+		for i, cell := range row {
+			row[i] = strings.TrimPrefix(cell, mark)
+		}
+		row[0] = mark + " " + row[0]
+	}
+	return n
+}
+
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 

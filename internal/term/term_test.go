@@ -266,3 +266,20 @@ func BenchmarkTable(b *testing.B) {
 		}
 	}
 }
+
+// TestMarkRows: a row of bounds has one mark, before its first cell; rows with few bounds and unknown cells are left as they are.
+func TestMarkRows(t *testing.T) {
+	table := TableOf("NAME|A|B|C|D")
+	table.Add("old", ">=1 s", ">=2", "-", ">=3 B")
+	table.Add("new", "1 s", ">=2", "5", "3 B")
+	if n := table.MarkRows(">="); n != 1 {
+		t.Error(n, "rows")
+	}
+	var b strings.Builder
+	if err := table.Print(Screen{Writer: &b}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME    A    B    C  D\n>= old  1 s  2    -  3 B\nnew     1 s  >=2  5  3 B\n"; b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
