@@ -67,6 +67,8 @@ func (s *server) alertmanager(mux *http.ServeMux) {
 	if s.Alertmanager == nil {
 		return
 	}
+	// Messages link to Alertmanager's own pages.
+	mux.Handle("GET /alertmanager/{$}", http.RedirectHandler("/alerts", http.StatusFound))
 	mux.Handle("/alertmanager/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		least := access.Admin
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {

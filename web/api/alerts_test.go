@@ -22,6 +22,22 @@ func (fakeAlerts) Arrived(_ context.Context, id string) (client.AlertTest, error
 	return client.AlertTest{ID: id, Deliveries: []client.AlertDelivery{{Alertmanager: "embedded", Receiver: "hook", Integration: "webhook[0]", Arrived: true}}}, nil
 }
 
+// TestAlertmanagerLink: what a message links to as Alertmanager's page is the page of alerts.
+func TestAlertmanagerLink(t *testing.T) {
+	h := api.New(api.Options{Alerts: fakeAlerts{}, Alertmanager: http.NotFoundHandler()})
+	for _, path := range []string{"/alertmanager", "/alertmanager/"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code == http.StatusTemporaryRedirect { // of the multiplexer: the slash
+			path, w = w.Header().Get("Location"), httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		}
+		if w.Code != http.StatusFound || w.Header().Get("Location") != "/alerts" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+}
+
 // TestAlertsByRole: admins send tests and silences; viewers who see all may read them.
 func TestAlertsByRole(t *testing.T) {
 	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
