@@ -152,6 +152,11 @@ func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *wire
 	if r.Started.IsZero() {
 		r.Started = m.Clock().UTC()
 	}
+	for _, p := range u.Run.Pods { // the sender may have come later
+		if p.Started != nil && p.Started.Before(r.Started) {
+			r.Started = *p.Started
+		}
+	}
 	out := &store.MetricRun{Namespace: namespace, Name: name, Site: r.Site, Set: r.Set, Outcome: r.Outcome, Started: r.Started}
 	if r.Finished != nil {
 		out.Finished = *r.Finished

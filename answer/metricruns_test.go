@@ -77,7 +77,8 @@ func TestKeepTwice(t *testing.T) {
 		t.Errorf("after an overlap: %+v", k)
 	}
 	end := runStart.Add(10 * time.Second)
-	p.Ended = "completions"
+	before := runStart.Add(-5 * time.Second) // the operator came later than the pod began
+	p.Ended, p.Started = "completions", &before
 	send(wire.MetricRun{Outcome: "Finished", Finished: &end}, p, all[7:])
 	send(header("sidecar"), pod("a"), all) // late, and from before the end
 	r, err := m.Run(ctx, "bench", "demo-1")
@@ -88,7 +89,7 @@ func TestKeepTwice(t *testing.T) {
 	for _, s := range all {
 		want += *s.Total.CPUSeconds
 	}
-	if got := r.Pods[0]; r.Outcome != "Finished" || r.Samples != 10 || got.Samples != 10 || math.Abs(*got.Total.CPUSeconds-want) > 1e-9 || got.Kernel != "6.18.0" || got.Ended != "completions" ||
+	if got := r.Pods[0]; r.Outcome != "Finished" || !r.Started.Equal(before) || r.Samples != 10 || got.Samples != 10 || math.Abs(*got.Total.CPUSeconds-want) > 1e-9 || got.Kernel != "6.18.0" || got.Ended != "completions" ||
 		len(got.Commands) != 1 || math.Abs(*got.Commands[0].CPUSeconds-want) > 1e-9 || !got.First.Equal(runStart) || !got.Last.Equal(end) {
 		t.Errorf("run %+v", r)
 	}

@@ -205,8 +205,7 @@ func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
 }
 
 // programOf is the container of a pod whose log is what was measured: a program in an image of its own, not the probe and not an
-// application
-// that is measured.
+// application that is measured.
 func programOf(p *core.Pod, m *metricset.Measure) string {
 	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 ||
 		p.Spec.Containers[0].Name == "workers" {
@@ -215,10 +214,17 @@ func programOf(p *core.Pod, m *metricset.Measure) string {
 	return p.Spec.Containers[0].Name
 }
 
-// podRecord describes a pod before it is measured.
-func podRecord(p *core.Pod, job string) Pod {
-	out := Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
+// podRecord is what the API server has of a pod: also the summary that a probe leaves in the status of its container, which stays when
+// nobody read the probe before it ended. taken is how many samples that counts.
+func podRecord(p *core.Pod, job string, port int32) (out Pod, taken int64) {
+	out = Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
 		Resources: map[string]string{}}
+	if s := probeStatus(p, port); s != nil && s.State.Terminated != nil {
+		var page reckon.ProbePage
+		if json.Unmarshal([]byte(s.State.Terminated.Message), &page) == nil && page.Ended && (&batch{page: page}).merge(&out) == nil {
+			taken = page.Last
+		}
+	}
 	for _, statuses := range [][]core.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, s := range statuses {
 			if s.ImageID != "" {
@@ -233,5 +239,5 @@ func podRecord(p *core.Pod, job string) Pod {
 			}
 		}
 	}
-	return out
+	return out, taken
 }

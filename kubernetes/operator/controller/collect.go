@@ -54,6 +54,7 @@ type seen struct {
 	record Pod
 	// program is the container whose log is the result, empty if there is none.
 	program string
+	taken   int64     // samples that its probe took, by the summary of its container; 0 until that ends
 	first   time.Time // when it was seen first with a node
 }
 
@@ -132,7 +133,8 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	if first.IsZero() && p.Spec.NodeName != "" {
 		first = time.Now()
 	}
-	c.seen[p.UID] = seen{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, podRecord(p, job), programOf(p, m), first}
+	record, taken := podRecord(p, job, c.Port)
+	c.seen[p.UID] = seen{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, record, programOf(p, m), taken, first}
 	r := c.pods[p.UID]
 	ended := p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed || status != nil && status.State.Terminated != nil
 	if r != nil {
@@ -162,7 +164,6 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 		c.pods = map[types.UID]*reading{}
 	}
 	c.pods[p.UID] = r
-	record := podRecord(p, jobOf(p, set))
 	go func() {
 		defer close(r.done)
 		defer stop()
@@ -394,7 +395,7 @@ func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome str
 			return ctx.Err()
 		}
 	}
-	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.logs(ctx, key)); err != nil {
+	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.logs(ctx, runKey(ms), key)); err != nil {
 		return err
 	}
 	c.drop(key)
@@ -436,19 +437,24 @@ func (c *Collector) records(set types.NamespacedName) (out []Pod) {
 	return out
 }
 
-// logs are the records with the logs of programs, which go with their pods.
-func (c *Collector) logs(ctx context.Context, set types.NamespacedName) []Pod {
-	programs := map[string]string{}
+// logs are the records with the logs of programs, which go with their pods, and with how many samples were not read in time.
+func (c *Collector) logs(ctx context.Context, run, set types.NamespacedName) []Pod {
+	programs, taken := map[string]string{}, map[string]int64{}
 	c.mu.Lock()
 	for _, s := range c.seen {
-		if s.set == set && s.program != "" {
-			programs[s.record.UID] = s.program
+		if s.set == set {
+			programs[s.record.UID], taken[s.record.UID] = s.program, s.taken
 		}
 	}
 	c.mu.Unlock()
 	records := c.records(set)
 	for i := range records {
 		p := &records[i]
+		if n := taken[p.UID]; n > 0 {
+			if kept, err := c.Runs.Pod(ctx, run, *p); err == nil && kept.Samples-kept.Offset < n {
+				p.Incomplete = fmt.Sprintf("%d of %d samples were not read before the probe ended", n-kept.Samples+kept.Offset, n)
+			}
+		}
 		if c.ReadLog == nil || programs[p.UID] == "" {
 			continue
 		}

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"reckon/kubernetes/operator/jobs"
 )
 
 // TestDrained: the node of a pod is drained in the middle of a run, and the Job makes another pod elsewhere. Samples of both stand in
@@ -187,5 +189,32 @@ func TestClocksApart(t *testing.T) {
 				t.Errorf("the last sample is of %s, on its node it was %s", got, want)
 			}
 		})
+	}
+}
+
+// TestAfterTheEnd: an operator that comes when a pod has ended has the times of the kubelet, the result that the probe left in the status of its
+// container, and how many samples nobody read.
+func TestAfterTheEnd(t *testing.T) {
+	c := newCluster(t, set(t, "a", "{name: io-probe, addons: [{name: volume-empty, options: {name: d, path: /d}}]}"))
+	c.look("a")
+	began, ended := metav1.NewTime(time.Now().Add(-time.Minute).Truncate(time.Second)), metav1.NewTime(time.Now().Add(-40*time.Second).Truncate(time.Second))
+	p := pod("a")
+	p.Labels[jobs.LabelMetric] = "io-probe-0"
+	p.Spec.InitContainers, p.Status.InitContainerStatuses = nil, nil
+	p.Spec.Containers = []core.Container{{Name: "storage", Ports: []core.ContainerPort{{Name: "probe", ContainerPort: 9878}}}}
+	p.Status.Phase = core.PodSucceeded
+	p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "storage", State: core.ContainerState{Terminated: &core.ContainerStateTerminated{StartedAt: began, FinishedAt: ended,
+		Message: `{"start":"2026-01-01T00:00:00Z","kernel":"6.1","rate_seconds":1,"wanted":5,"ended":true,"reason":"completions","samples":[],"last":5,"result":{"metric":"io-probe","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:05Z","figures":{"write_bytes_per_second":17}}}`}}}}
+	if err := c.client.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	c.complete("a", string(jobset.JobSetCompleted))
+	run := c.run(c.look("a"))
+	if !run.Started.Equal(&began) || !run.Finished.Equal(&ended) {
+		t.Errorf("from %v to %v, the pod ran from %v to %v", run.Started, run.Finished, began, ended)
+	}
+	have := run.Pods[0]
+	if !strings.Contains(have.Result, `"write_bytes_per_second":17`) || have.Kernel != "6.1" || !strings.HasPrefix(have.Incomplete, "5 of 5 samples") {
+		t.Errorf("%+v", have)
 	}
 }

@@ -127,6 +127,25 @@ func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *b
 	return o.change(ctx, key, func(run *metricrun.Run) error { return b.merge(podOf(run, p)) })
 }
 
+// span is when the first pod began and the last one ended, by the kubelet, since an operator may come later; nil and now where that is
+// not known.
+func span(pods []v1alpha2.PodStatus, now metav1.Time) (began *metav1.Time, ended metav1.Time) {
+	over := len(pods) > 0
+	for _, p := range pods {
+		if p.Started != nil && (began == nil || p.Started.Before(began)) {
+			began = p.Started
+		}
+		if p.Finished != nil && ended.Before(p.Finished) {
+			ended = *p.Finished
+		}
+		over = over && p.Finished != nil
+	}
+	if !over {
+		ended = now
+	}
+	return began, ended
+}
+
 // End implements Runs.
 func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome string, pods []v1alpha2.PodStatus, records []Pod) error {
 	err := o.change(ctx, key, func(run *metricrun.Run) error {
@@ -137,11 +156,14 @@ func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome str
 		for _, r := range records { // images are known when containers have started
 			p := podOf(run, r)
 			p.Images, p.Resources, p.Node = r.Images, r.Resources, r.Node
-			p.Log, p.Incomplete = cmp.Or(r.Log, p.Log), cmp.Or(p.Incomplete, r.Incomplete)
+			p.Log, p.Incomplete, p.Result = cmp.Or(r.Log, p.Log), cmp.Or(p.Incomplete, r.Incomplete), cmp.Or(p.Result, r.Result)
 		}
 		if run.Outcome == "Running" {
-			now := metav1.Now()
-			run.Outcome, run.Finished = outcome, &now
+			began, ended := span(pods, metav1.Now())
+			run.Outcome, run.Finished = outcome, &ended
+			if began != nil && began.Before(&run.Started) {
+				run.Started = *began
+			}
 		}
 		return nil
 	})

@@ -136,7 +136,7 @@ func (s *Server) Add(ctx context.Context, key types.NamespacedName, p Pod, b *ba
 
 // End implements Runs.
 func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome string, pods []v1alpha2.PodStatus, records []Pod) error {
-	now := time.Now().UTC()
+	_, ended := span(pods, metav1.Now())
 	all := map[string]reckon.MetricRunPod{}
 	for i := range records {
 		p := runPod(&records[i])
@@ -154,7 +154,7 @@ func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome stri
 		p.Started, p.Finished, p.ExitCode = timeOf(st.Started), timeOf(st.Finished), st.ExitCode
 		all[st.UID] = p
 	}
-	run := reckon.MetricRun{Outcome: outcome, Finished: &now}
+	run := reckon.MetricRun{Outcome: outcome, Finished: timeOf(&ended)}
 	for _, p := range all {
 		run.Pods = append(run.Pods, p)
 	}
