@@ -160,3 +160,45 @@ func TestDashboards(t *testing.T) {
 		t.Error("dashboards that nobody asked for")
 	}
 }
+
+// TestDigestByValues: the digest of the week is a mail of its own, with the report as its text, over the mail server of the receivers.
+func TestDigestByValues(t *testing.T) {
+	objects := rendered(t, `alerts:
+  digest: weekly
+  receivers: {email: {to: ops@example.org, from: reckon@example.org, smarthost: "mail:25", requireTLS: false}}`)
+	if args := serverArgs(t, objects); !slices.Contains(args, "--set=digest=weekly") {
+		t.Errorf("%q", args)
+	}
+	var config struct {
+		Route struct {
+			Routes []struct {
+				Receiver string
+				Matchers []string
+			}
+		}
+		Receivers []struct {
+			Name         string
+			EmailConfigs []struct {
+				To, Smarthost, Text string
+				RequireTLS          *bool `json:"require_tls"`
+			} `json:"email_configs"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(get[corev1.Secret](t, objects, "Secret", "reckon-alerts").StringData["alertmanager.yml"]), &config); err != nil {
+		t.Fatal(err)
+	}
+	if len(config.Route.Routes) != 1 || config.Route.Routes[0].Matchers[0] != `alertname="WeeklyDigest"` || len(config.Receivers) != 2 {
+		t.Fatalf("%+v", config)
+	}
+	mail := config.Receivers[1]
+	if mail.Name != config.Route.Routes[0].Receiver || len(mail.EmailConfigs) != 1 || mail.EmailConfigs[0].RequireTLS == nil || *mail.EmailConfigs[0].RequireTLS ||
+		mail.EmailConfigs[0].Text != "{{ .CommonAnnotations.description }}" || mail.EmailConfigs[0].Smarthost != "mail:25" {
+		t.Errorf("%+v", mail)
+	}
+	if args := serverArgs(t, rendered(t, "")); slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "digest") }) {
+		t.Errorf("%q", args)
+	}
+	if _, _, err := render(t, "alerts: {digest: daily}"); err == nil {
+		t.Error("another interval is taken")
+	}
+}

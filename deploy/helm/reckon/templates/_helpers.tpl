@@ -113,17 +113,22 @@ webhook_configs:
 pagerduty_configs:
   - {routing_key: {{ $r.pagerduty.routingKey | quote }}}
 {{- end }}
-{{- with $r.email }}
-{{- if .to }}
+{{- if $r.email.to }}
 email_configs:
-  - to: {{ .to | quote }}
-    from: {{ required "alerts.receivers.email.from: give the sender" .from | quote }}
-    smarthost: {{ required "alerts.receivers.email.smarthost: give HOST:PORT of the mail server" .smarthost | quote }}
-    {{- if .username }}
-    auth_username: {{ .username | quote }}
-    auth_password: {{ .password | quote }}
-    {{- end }}
-    send_resolved: true
+  - send_resolved: true
+    {{- include "reckon.email" . | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{- define "reckon.email" -}}
+{{- with .Values.alerts.receivers.email -}}
+to: {{ .to | quote }}
+from: {{ required "alerts.receivers.email.from: give the sender" .from | quote }}
+smarthost: {{ required "alerts.receivers.email.smarthost: give HOST:PORT of the mail server" .smarthost | quote }}
+require_tls: {{ .requireTLS }}
+{{- if .username }}
+auth_username: {{ .username | quote }}
+auth_password: {{ .password | quote }}
 {{- end }}
 {{- end }}
 {{- end }}
