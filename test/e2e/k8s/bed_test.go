@@ -45,7 +45,7 @@ type bed struct {
 }
 
 // needs are the programs of the bed that a run of the tests starts.
-var needs = []string{"k8s-1.34/kubectl", "k8s-1.34/kube-apiserver", "k8s-1.34/kubelet", "node/containerd", "node/runc", "jobset/jobset-manager"}
+var needs = []string{"k8s-1.34/kubectl", "k8s-1.34/kube-apiserver", "k8s-1.34/kubelet", "node/containerd", "node/runc", "jobset/jobset-manager", "dns/dns"}
 
 // start brings the bed up, or skips with what is missing.
 func start(t *testing.T) *bed {
@@ -59,7 +59,7 @@ func start(t *testing.T) *bed {
 	}
 	for _, p := range needs {
 		if _, err := os.Stat(filepath.Join(cache, p)); err != nil {
-			t.Skipf("%v: run test/e2e/beds/k8s/build.sh control node jobset with this K8SBED_CACHE", err)
+			t.Skipf("%v: run test/e2e/beds/k8s/build.sh control node jobset dns with this K8SBED_CACHE", err)
 		}
 	}
 	for _, p := range []string{"reckon", "reckon-agent"} {
@@ -76,7 +76,7 @@ func start(t *testing.T) *bed {
 		state = dir
 	}
 	b := &bed{t: t, cache: cache, state: state, node: "node0"}
-	b.env = append(os.Environ(), "K8SBED_STATE="+state, "K8SBED_JOBSET=1", "KUBECONFIG="+filepath.Join(state, "admin.kubeconfig"),
+	b.env = append(os.Environ(), "K8SBED_STATE="+state, "K8SBED_JOBSET=1", "K8SBED_DNS=1", "KUBECONFIG="+filepath.Join(state, "admin.kubeconfig"),
 		"PATH="+filepath.Join(cache, "k8s-1.34")+":"+cache+":"+os.Getenv("PATH"))
 	if os.Getenv("K8SBED_NODES") == "" {
 		b.env = append(b.env, "K8SBED_NODES=1")
