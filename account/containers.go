@@ -54,7 +54,7 @@ type container struct {
 
 	info, restarts, waiting, exit, exitBefore    *metric.Series
 	reqCores, reqMemory, limitCores, limitMemory *metric.Series
-	running                                      *metric.Series
+	running, ready                               *metric.Series
 	devices                                      []*metric.Series // of told.Devices
 	cgroupSeries
 	pod podSeries
@@ -143,6 +143,7 @@ func (p *Part) exportReport(b *metric.Batch) {
 		return
 	}
 	b.Add(p.lazy(&c.running, containerRunning), number(f.Running))
+	b.Add(p.lazy(&c.ready, containerReady), number(f.Ready))
 	b.Add(p.lazy(&c.restarts, containerRestarts), float64(f.Restarts))
 	if f.Waiting != "" {
 		replace(&c.waiting, f.Waiting == was.Waiting, func() *metric.Series { return p.series(containerWaiting, f.Waiting) })

@@ -1,8 +1,6 @@
 package account
 
 import (
-	"strconv"
-
 	"reckon/metric"
 	"reckon/workload"
 )
@@ -49,7 +47,11 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 	l := &listed{id, series, b}
 	if f.Type == sandbox {
 		l.names(f)
-		l.add(podInfo, 1, f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.Priority, strconv.FormatBool(f.HostNetwork), f.QoS)
+		labels := podLabels(f)
+		l.add(podInfo, 1, labels[:]...)
+		if known(f.PodReady) {
+			l.add(podReady, number(f.PodReady == "True"))
+		}
 		if f.Phase != "" {
 			l.add(podPhase, 1, f.Phase)
 		}
@@ -63,6 +65,7 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 		l.ends(f)
 	}
 	l.add(containerRunning, number(f.Running))
+	l.add(containerReady, number(f.Ready))
 	ExportAmounts(id, f, series, b)
 }
 

@@ -12,15 +12,19 @@ import (
 // at each container.
 var (
 	podInfo = metric.NewDesc("reckon_pod_info", metric.Gauge, metric.None,
-		with("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "priority_class", "host_network", "qos"),
-		"What the kubelet reports of a pod, at its sandbox: the owner that controls it, address and class of priority; the value is "+
-			"always 1.")
+		with("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "host_ip", "priority_class", "host_network", "qos"),
+		"What the kubelet reports of a pod, at its sandbox: the owner that controls it, its address and its node's, and class of "+
+			"priority; the value is always 1.")
 	podPhase = metric.NewDesc("reckon_pod_phase", metric.Gauge, metric.None, with("phase"),
 		"1 for the phase that the pod is in, as the kubelet reports it: Pending, Running, Succeeded, Failed or Unknown.")
+	podReady = metric.NewDesc("reckon_pod_ready", metric.Gauge, metric.None, with(),
+		"1 while the pod takes requests (its condition Ready), else 0; absent where the kubelet does not know.")
 	podCreated = metric.NewDesc("reckon_pod_created_time_seconds", metric.Gauge, metric.Seconds, with(),
 		"When the pod was created, by the clock of the API server, since the Unix epoch.")
 	containerRunning = metric.NewDesc("reckon_container_running", metric.Gauge, metric.None, with(),
 		"1 while the kubelet reports that the container runs, else 0.")
+	containerReady = metric.NewDesc("reckon_container_ready", metric.Gauge, metric.None, with(),
+		"1 while the container takes requests by its readiness probe, else 0; 1 for an init container that ended well.")
 	containerUsage = metric.NewDesc("reckon_container_memory_usage_bytes", metric.Gauge, metric.Bytes, with(),
 		"All memory that is charged to the container's control group: page cache and memory of the kernel are in it.")
 	containerWorking = metric.NewDesc("reckon_container_memory_working_set_bytes", metric.Gauge, metric.Bytes, with(),
@@ -33,7 +37,7 @@ var (
 )
 
 // podSeries are the series at a sandbox.
-type podSeries struct{ info, phase, created *metric.Series }
+type podSeries struct{ info, phase, ready, created *metric.Series }
 
 // cgroupSeries are the series of a control group in the kubelet's terms.
 type cgroupSeries struct{ usage, working, periods, throttled *metric.Series }
@@ -45,18 +49,27 @@ func number(b bool) float64 {
 	return 0
 }
 
+// podLabels are the labels of podInfo beside those of the workload.
+func podLabels(f *workload.ContainerFacts) [10]string {
+	return [...]string{f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.HostIP, f.Priority, strconv.FormatBool(f.HostNetwork),
+		f.QoS}
+}
+
+// known reports whether a condition of a pod is.
+func known(status string) bool { return status == "True" || status == "False" }
+
 // exportPod appends the reported facts of a whole pod; was is the state at the last export.
 func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 	x := &p.container.pod
-	names := func(f *workload.ContainerFacts) [9]string {
-		return [...]string{f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.Priority, strconv.FormatBool(f.HostNetwork), f.QoS}
-	}
-	n := names(f)
-	replaceSeries(&x.info, n == names(was), b, func() *metric.Series { return p.series(podInfo, n[:]...) })
+	n := podLabels(f)
+	replaceSeries(&x.info, n == podLabels(was), b, func() *metric.Series { return p.series(podInfo, n[:]...) })
 	b.Add(x.info, 1)
 	if f.Phase != "" {
 		replaceSeries(&x.phase, f.Phase == was.Phase, b, func() *metric.Series { return p.series(podPhase, f.Phase) })
 		b.Add(x.phase, 1)
+	}
+	if known(f.PodReady) {
+		b.Add(p.lazy(&x.ready, podReady), number(f.PodReady == "True"))
 	}
 	if f.Created != 0 {
 		b.Add(p.lazy(&x.created, podCreated), float64(f.Created))

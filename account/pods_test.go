@@ -12,10 +12,11 @@ import (
 func TestPodReports(t *testing.T) {
 	r, c, running := pods(t, 1, false, workload.Amounts{})
 	const at = "|deployment/shop/cart|deployment|cart-a|shop"
-	step := func(phase, ip string, want map[string]float64) {
+	step := func(phase, ip, ready string, want map[string]float64) {
 		t.Helper()
 		f := c.reports["a/p"]
 		f.OwnerKind, f.OwnerName, f.Phase, f.IP, f.Priority, f.QoS, f.Created = "ReplicaSet", "cart-5d4", phase, ip, "high", "Burstable", 1795327203
+		f.HostIP, f.PodReady = "10.0.0.7", ready
 		r.tick(0, running(0))
 		r.export()
 		got := 0
@@ -34,10 +35,13 @@ func TestPodReports(t *testing.T) {
 		}
 	}
 	info := func(ip string) string {
-		return "info" + at + "|shop|cart-a|a|ReplicaSet|cart-5d4|" + ip + "|high|false|Burstable"
+		return "info" + at + "|shop|cart-a|a|ReplicaSet|cart-5d4|" + ip + "|10.0.0.7|high|false|Burstable"
 	}
-	step("Pending", "", map[string]float64{info(""): 1, "phase" + at + "|Pending": 1, "created_time_seconds" + at: 1795327203})
-	step("Running", "10.244.0.9", map[string]float64{info("10.244.0.9"): 1, "phase" + at + "|Running": 1, "created_time_seconds" + at: 1795327203})
+	step("Pending", "", "", map[string]float64{info(""): 1, "phase" + at + "|Pending": 1, "created_time_seconds" + at: 1795327203})
+	running1 := map[string]float64{info("10.244.0.9"): 1, "phase" + at + "|Running": 1, "created_time_seconds" + at: 1795327203, "ready" + at: 0}
+	step("Running", "10.244.0.9", "False", running1)
+	running1["ready"+at] = 1
+	step("Running", "10.244.0.9", "True", running1)
 }
 
 // TestContainerGroup: memory and periods in the kubelet's terms, from the container's own control group; no series for
@@ -50,7 +54,7 @@ func TestContainerGroup(t *testing.T) {
 		g.Have |= sensor.CgroupCPU
 		g.UsageNanos = c.containers[10].cg.UsageNanos + second/10
 		c.containers[10].cg = g
-		c.reports["a/c"].Running = true
+		c.reports["a/c"].Running, c.reports["a/c"].Ready = true, true
 		r.tick(0, running(0))
 		r.export()
 		for _, name := range []string{"memory_usage_bytes", "memory_working_set_bytes", "cpu_periods_total", "cpu_throttled_periods_total"} {
@@ -60,7 +64,7 @@ func TestContainerGroup(t *testing.T) {
 			}
 		}
 	}
-	if check("nothing", sensor.Cgroup{}, nil); r.values["reckon_container_running"+at] != 1 {
+	if check("nothing", sensor.Cgroup{}, nil); r.values["reckon_container_running"+at] != 1 || r.values["reckon_container_ready"+at] != 1 {
 		t.Error("it runs")
 	}
 	check("without inactive pages", sensor.Cgroup{Have: sensor.CgroupMemory, Current: 100}, map[string]float64{"memory_usage_bytes": 100})

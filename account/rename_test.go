@@ -192,7 +192,7 @@ func TestShortContainers(t *testing.T) {
 	r.export()
 	r.wantIDs(want...)
 	r.want("one of them", r.cpu("job/shop/j03", "j03-x/main", "shop"), 0.05)
-	if n := len(r.values); n > 12*16 {
+	if n := len(r.values); n > 12*17 {
 		t.Errorf("%d series of 12 containers that hardly did anything", n)
 	}
 	for range 3 { // containers without a reported end stay for two seconds

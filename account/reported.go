@@ -36,7 +36,7 @@ func isReport(d *metric.Desc) bool {
 	return strings.HasPrefix(d.Name, "reckon_pod_") || slices.Contains(containerReports, d)
 }
 
-var containerReports = []*metric.Desc{containerInfo, containerRunning, containerRestarts, containerWaiting, containerExit,
+var containerReports = []*metric.Desc{containerInfo, containerRunning, containerReady, containerRestarts, containerWaiting, containerExit,
 	containerExitBefore}
 
 // exportReports appends the reports of ended containers.
@@ -69,7 +69,7 @@ func (l *Ledger) Reports(id *workload.Identity) bool {
 // endReport ends the series of a container that is not reported any more, except those that its successor next has too;
 // next may be nil.
 func (p *Part) endReport(next *Part, b *metric.Batch) {
-	var others [9]*metric.Series
+	var others [11]*metric.Series
 	if next != nil {
 		others = next.container.reports()
 	}
@@ -81,9 +81,10 @@ func (p *Part) endReport(next *Part, b *metric.Batch) {
 }
 
 // reports are the series of a container's report, nil where there is none.
-func (c *container) reports() [9]*metric.Series {
+func (c *container) reports() [11]*metric.Series {
 	if c == nil {
-		return [9]*metric.Series{}
+		return [11]*metric.Series{}
 	}
-	return [...]*metric.Series{c.info, c.running, c.restarts, c.waiting, c.exit, c.exitBefore, c.pod.info, c.pod.phase, c.pod.created}
+	return [...]*metric.Series{c.info, c.running, c.ready, c.restarts, c.waiting, c.exit, c.exitBefore, c.pod.info, c.pod.phase,
+		c.pod.ready, c.pod.created}
 }

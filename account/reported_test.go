@@ -94,7 +94,7 @@ func TestEndedBefore(t *testing.T) {
 	}
 	for range 3 {
 		r.export()
-		if got := only(r.values, of); got["reckon_container_exit_code"+of+"|Error"] != 7 || len(only(r.values, "|cart-a/gone|")) != len(got) || len(got) != 4 {
+		if got := only(r.values, of); got["reckon_container_exit_code"+of+"|Error"] != 7 || len(only(r.values, "|cart-a/gone|")) != len(got) || len(got) != 5 {
 			t.Fatalf("%v", got)
 		}
 		r.tick(0, running(0))

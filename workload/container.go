@@ -11,6 +11,7 @@ type ContainerFacts struct {
 	Type     string
 	Restarts int
 	Running  bool
+	Ready    bool   // by its readiness probe
 	Waiting  string // reason
 	// Ended: ExitCode and Reason are of its latest end, EndedID is the id that it had then.
 	Ended    bool
@@ -26,13 +27,19 @@ type ContainerFacts struct {
 	Devices []Device
 	// PodRequest and PodLimit are of its whole pod; a limit of 0 is none.
 	PodRequest, PodLimit Amounts
-	// Of its whole pod: the owner that controls it, its phase and address, the class of its priority, and when it was
-	// created, seconds since the Unix epoch.
-	OwnerKind, OwnerName, Phase, IP, Priority string
-	HostNetwork                               bool
-	Created                                   int64
+	PodFacts
 	// Completes: the pod ends when its work is done, as that of a job does.
 	Completes bool
+}
+
+// PodFacts are facts of the whole pod of a container: the owner that controls it, its phase, its address and its node's, and the class of
+// its priority.
+type PodFacts struct {
+	OwnerKind, OwnerName, Phase, IP, HostIP, Priority string
+	// PodReady is the status of its condition Ready: True, False or Unknown; empty while none is reported.
+	PodReady    string
+	HostNetwork bool
+	Created     int64 // seconds since the Unix epoch
 }
 
 // Device is a device that a container was given: under the name of the resource that it requested, such as nvidia.com/gpu, and

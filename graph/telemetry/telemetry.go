@@ -30,6 +30,7 @@ func figures() []figure {
 		{"reckon_workload_cpu_seconds_total", "Cores in use", "1", "counter", "sum(rate(reckon_workload_cpu_seconds_total{%s}[5m]))"},
 		{"reckon_workload_memory_bytes", "Resident memory", "By", "gauge", "sum(reckon_workload_memory_bytes{%s})"},
 		{"reckon_workload_io_bytes_total", "Storage traffic", "By/s", "counter", "sum(rate(reckon_workload_io_bytes_total{%s}[5m]))"},
+		{"reckon_container_storage_bytes", "Disk space", "By", "gauge", "sum(reckon_container_storage_bytes{%s})"},
 		{"reckon_workload_network_bytes_total", "Network traffic", "By/s", "counter",
 			"sum(rate(reckon_workload_network_bytes_total{%s}[5m]))"},
 		{"reckon_workload_gpu_seconds_total", "GPUs in use", "1", "counter", "sum(rate(reckon_workload_gpu_seconds_total{%s}[5m]))"},
@@ -65,6 +66,9 @@ func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
 	}
 	for i := range t.Metrics.Series {
 		s := &t.Metrics.Series[i]
+		if figures[s.Name] == "" {
+			continue
+		}
 		s.Forecast = fmt.Sprintf("reckon_forecast{subject=%q,figure=%q,quantile=\"0.5\",horizon=\"24h\"%s}", subject, figures[s.Name],
 			selector)
 	}

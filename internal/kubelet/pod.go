@@ -23,9 +23,10 @@ type Pod struct {
 	// Unlisted: the kubelet lists it no more. Nothing is reported of it, and where it never listed it only names are known.
 	Unlisted bool
 
-	Phase, QoS, IP string
-	Priority       string // class
-	HostNetwork    bool
+	Phase, QoS, IP, HostIP string
+	Ready                  string // status of the condition: True, False or Unknown; empty while none is reported
+	Priority               string // class
+	HostNetwork            bool
 	// Completes: the pod is not begun again when it ended well (restart policy Never or OnFailure).
 	Completes  bool
 	Containers []Container
@@ -58,6 +59,7 @@ type Container struct {
 	ID, Previous string
 	Restarts     int
 	Running      bool
+	Ready        bool   // by its readiness probe; an init container that has ended well is
 	Waiting      string // reason: CrashLoopBackOff, ImagePullBackOff; empty while it does not wait
 	// Ended describes the end of the container, or of the one before it while it runs again; nil while none has ended.
 	Ended *End

@@ -83,3 +83,19 @@ func TestEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestReady: readiness and the address of the node, as the kubelet of 1.34 reports them.
+func TestReady(t *testing.T) {
+	list, err := Decode(strings.NewReader(`{"items":[{"metadata":{"uid":"u"},"spec":{"containers":[{"name":"c"}],"initContainers":[{"name":"i"}]},
+		"status":{"hostIP":"10.199.0.10","conditions":[{"type":"PodScheduled","status":"True"},{"type":"Ready","status":"False"},{"type":"ContainersReady","status":"True"}],
+		"containerStatuses":[{"name":"c","ready":true,"state":{"running":{}}}],"initContainerStatuses":[{"name":"i","state":{"running":{}}}]}},{"metadata":{"uid":"v"}}]}`))
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	if p := list[0]; p.HostIP != "10.199.0.10" || p.Ready != "False" || p.Containers[0].Ready || !p.Containers[1].Ready {
+		t.Errorf("%+v", p)
+	}
+	if p := list[1]; p.HostIP != "" || p.Ready != "" {
+		t.Errorf("%+v", p)
+	}
+}

@@ -35,8 +35,13 @@ type wirePod struct {
 		Claims         []struct{}      `json:"resourceClaims"`
 	} `json:"spec"`
 	Status struct {
-		Phase          string       `json:"phase"`
-		IP             string       `json:"podIP"`
+		Phase      string `json:"phase"`
+		IP         string `json:"podIP"`
+		HostIP     string `json:"hostIP"`
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
 		QoS            string       `json:"qosClass"`
 		InitContainers []wireStatus `json:"initContainerStatuses"`
 		Containers     []wireStatus `json:"containerStatuses"`
@@ -66,6 +71,7 @@ type amounts map[string]string
 type wireStatus struct {
 	Name     string    `json:"name"`
 	ID       string    `json:"containerID"` // containerd://DIGITS
+	Ready    bool      `json:"ready"`
 	Restarts int       `json:"restartCount"`
 	State    wireState `json:"state"`
 	Last     wireState `json:"lastState"`
@@ -89,6 +95,12 @@ func (w *wirePod) pod() *Pod {
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ReportedUID: m.UID, Created: m.Created, Labels: m.Labels,
 		Phase: w.Status.Phase, QoS: w.Status.QoS, IP: w.Status.IP, Priority: w.Spec.Priority,
 		HostNetwork: w.Spec.HostNetwork, Completes: w.Spec.RestartPolicy != "" && w.Spec.RestartPolicy != "Always",
+	}
+	p.HostIP = w.Status.HostIP
+	for _, c := range w.Status.Conditions {
+		if c.Type == "Ready" {
+			p.Ready = c.Status
+		}
 	}
 	for key, v := range m.Annotations {
 		if strings.HasPrefix(key, "prometheus.io/") || strings.HasPrefix(key, "reckon/") {
@@ -142,7 +154,7 @@ func (p *Pod) take(list []wireContainer, status []wireStatus, of Type) {
 }
 
 func (c *Container) report(s *wireStatus) {
-	c.ID, c.Restarts = digits(s.ID), s.Restarts
+	c.ID, c.Restarts, c.Ready = digits(s.ID), s.Restarts, s.Ready
 	c.Running = s.State.Running != nil
 	if s.State.Waiting != nil {
 		c.Waiting = s.State.Waiting.Reason

@@ -11,8 +11,8 @@ import (
 // kube shows what the kubelet of this node reports about its pods under the names of kube-state-metrics
 // (https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/workload/pod-metrics.md): the
 // series that dashboards and recording rules join with usage. Each agent shows the pods of its node; a pod that is
-// not scheduled is in none. Facts that only the API server has (conditions, labels of other objects, desired
-// replicas) are absent.
+// not scheduled is in none. Facts that only the API server has (labels of other objects, desired replicas) are
+// absent.
 type kube struct {
 	node string
 	t    table
@@ -41,6 +41,7 @@ var (
 	kubeOwner    = kubePodDesc("owner", "Information about the Pod's owner.", "owner_kind", "owner_name", "owner_is_controller")
 	kubePhase    = kubePodDesc("status_phase", "The pods current phase.", "phase")
 	kubeQoS      = kubePodDesc("status_qos_class", "The pods current qosClass.", "qos_class")
+	kubeReady    = kubePodDesc("status_ready", "Describes whether the pod is ready to serve requests.", "condition")
 	kubeCreated  = kubePodDesc("created", "Unix creation timestamp")
 	kubeReplicas = kubeDesc("replicaset_owner", "Information about the ReplicaSet's owner.", "namespace", "replicaset", "owner_kind",
 		"owner_name", "owner_is_controller")
@@ -51,7 +52,7 @@ var (
 // kubeContainers are the series of containers, of those that run all the time and of those that begin first, with init_ in
 // their names.
 type kubeContainers struct {
-	info, restarts, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
+	info, restarts, ready, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
 }
 
 func kubeContainersOf(prefix, article, what string) kubeContainers {
@@ -62,6 +63,7 @@ func kubeContainersOf(prefix, article, what string) kubeContainers {
 	return kubeContainers{
 		info:          desc("info", "Information about a container in a pod.", "image", "container_id"),
 		restarts:      desc("status_restarts_total", "The number of container restarts per container."),
+		ready:         desc("status_ready", "Describes whether the containers readiness check succeeded."),
 		waiting:       desc("status_waiting", "Describes whether the container is currently in waiting state."),
 		waitingReason: desc("status_waiting_reason", "Describes the reason the container is currently in waiting state.", "reason"),
 		running:       desc("status_running", "Describes whether the container is currently in running state."),
@@ -77,7 +79,7 @@ func kubeContainersOf(prefix, article, what string) kubeContainers {
 }
 
 func (c *kubeContainers) descs() []*metric.Desc {
-	return []*metric.Desc{c.info, c.restarts, c.waiting, c.waitingReason, c.running, c.terminated, c.termReason, c.lastTermReason,
+	return []*metric.Desc{c.info, c.restarts, c.ready, c.waiting, c.waitingReason, c.running, c.terminated, c.termReason, c.lastTermReason,
 		c.lastExit, c.requests, c.limits}
 }
 
@@ -102,8 +104,8 @@ func (k *kube) Name() string { return KubeName }
 
 // Descs implements View.
 func (k *kube) Descs() []*metric.Desc {
-	return slices.Concat([]*metric.Desc{kubeInfo, kubeOwner, kubePhase, kubeQoS, kubeCreated, kubeReplicas, kubeJob}, kubeMain.descs(),
-		kubeInit.descs())
+	return slices.Concat([]*metric.Desc{kubeInfo, kubeOwner, kubePhase, kubeReady, kubeQoS, kubeCreated, kubeReplicas, kubeJob},
+		kubeMain.descs(), kubeInit.descs())
 }
 
 // Append implements View.
@@ -170,7 +172,8 @@ func (k *kube) pod(s *metric.Series, v float64) {
 		case kind == "": // as in the original
 			kind, name, controlled = none, none, none
 		}
-		k.t.add(kubeInfo, 1, ns, pod, uid, "", label(s, "ip"), k.node, kind, name, label(s, "priority_class"), label(s, "host_network"))
+		k.t.add(kubeInfo, 1, ns, pod, uid, label(s, "host_ip"), label(s, "ip"), k.node, kind, name, label(s, "priority_class"),
+			label(s, "host_network"))
 		k.t.add(kubeOwner, 1, ns, pod, uid, kind, name, controlled)
 		if qos := label(s, "qos"); qos != "" {
 			k.t.add(kubeQoS, 1, ns, pod, uid, qos)
@@ -189,6 +192,13 @@ func (k *kube) pod(s *metric.Series, v float64) {
 				is = 1
 			}
 			k.t.add(kubePhase, is, ns, pod, uid, p)
+		}
+	case "reckon_pod_ready":
+		for _, c := range [...]struct {
+			is string
+			v  float64
+		}{{"true", v}, {"false", 1 - v}, {"unknown", 0}} {
+			k.t.add(kubeReady, c.v, ns, pod, uid, c.is)
 		}
 	case "reckon_pod_created_time_seconds":
 		k.t.add(kubeCreated, v, ns, pod, uid)
@@ -219,6 +229,8 @@ func (k *kube) container(s *metric.Series, v float64) {
 		k.t.add(d.restarts, v, ns, pod, uid, name)
 	case "reckon_container_running":
 		k.t.add(d.running, v, ns, pod, uid, name)
+	case "reckon_container_ready":
+		k.t.add(d.ready, v, ns, pod, uid, name)
 	case "reckon_container_waiting":
 		k.t.add(d.waiting, v, ns, pod, uid, name)
 		k.t.add(d.waitingReason, v, ns, pod, uid, name, label(s, "reason"))

@@ -37,9 +37,10 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 // factsOf is the report about a pod and, where it is not nil, about a container in it.
 func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	f := &workload.ContainerFacts{
-		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, Completes: pod.Completes, HostNetwork: pod.HostNetwork,
+		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, Completes: pod.Completes,
 		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
-		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority,
+		PodFacts: workload.PodFacts{OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, HostIP: pod.HostIP,
+			Priority: pod.Priority, PodReady: pod.Ready, HostNetwork: pod.HostNetwork},
 	}
 	if pod.Static && f.OwnerKind == "" {
 		f.OwnerKind = "Node" // according to its mirror
@@ -50,8 +51,8 @@ func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	if c == nil {
 		return f
 	}
-	f.Name, f.Image, f.ID, f.Type, f.Restarts, f.Running, f.Waiting = c.Name, c.Image, c.ID, string(c.Type), c.Restarts, c.Running,
-		c.Waiting
+	f.Name, f.Image, f.ID, f.Type, f.Restarts, f.Running, f.Ready, f.Waiting = c.Name, c.Image, c.ID, string(c.Type), c.Restarts,
+		c.Running, c.Ready, c.Waiting
 	f.Request, f.Limit = workload.Amounts(c.Request), workload.Amounts(c.Limit)
 	for _, d := range c.Devices {
 		f.Devices = append(f.Devices, workload.Device(d))

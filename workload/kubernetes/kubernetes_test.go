@@ -188,7 +188,7 @@ func TestContainer(t *testing.T) {
 	half := workload.Amounts{Cores: 0.2, MemoryBytes: 64 << 20}
 	want := workload.ContainerFacts{
 		Namespace: "shop", Pod: "cart-5d4-x", UID: uid, QoS: "Burstable", Name: "app", Image: "i:1", ID: cid, Type: "main", Restarts: 2,
-		OwnerKind: "ReplicaSet", OwnerName: "cart-5d4", Phase: "Running", Running: true, Created: 1795327203,
+		PodFacts: workload.PodFacts{OwnerKind: "ReplicaSet", OwnerName: "cart-5d4", Phase: "Running", Created: 1795327203}, Running: true,
 		Ended: true, EndedID: "old", ExitCode: 137, Reason: "OOMKilled", Request: half, PodRequest: half,
 		Limit: workload.Amounts{Cores: 0.3}, PodLimit: workload.Amounts{Cores: 0.3},
 	}
