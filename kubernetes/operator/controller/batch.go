@@ -214,8 +214,8 @@ func programOf(p *core.Pod, m *metricset.Measure) string {
 	return p.Spec.Containers[0].Name
 }
 
-// podRecord is what the API server has of a pod: also the summary that a probe leaves in the status of its container, which stays when
-// nobody read the probe before it ended. taken is how many samples that counts.
+// podRecord describes a pod by the API server, with the summary that its probe left in the status of the container. It also returns the
+// number of samples in that summary.
 func podRecord(p *core.Pod, job string, port int32) (out Pod, taken int64) {
 	out = Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
 		Resources: map[string]string{}}

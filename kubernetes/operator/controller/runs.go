@@ -127,8 +127,8 @@ func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *b
 	return o.change(ctx, key, func(run *metricrun.Run) error { return b.merge(podOf(run, p)) })
 }
 
-// span is when the first pod began and the last one ended, by the kubelet, since an operator may come later; nil and now where that is
-// not known.
+// span returns the start of the first pod and the end of the last one by the kubelet, since an operator may come later; nil and now where
+// they are unknown.
 func span(pods []v1alpha2.PodStatus, now metav1.Time) (began *metav1.Time, ended metav1.Time) {
 	over := len(pods) > 0
 	for _, p := range pods {

@@ -127,7 +127,7 @@ func (b *bed) probed(t *testing.T, run *client.MetricRun) {
 	}
 }
 
-// counted is how many bytes reckon has of a pod.
+// counted returns the bytes that reckon has of a pod.
 func (b *bed) counted(set, pod, direction string) float64 {
 	b.t.Helper()
 	query := fmt.Sprintf(`sum by (workload) (last_over_time(reckon_workload_network_bytes_total{workload="jobset/shop/%s",part=~"%s/.*",protocol="tcp",direction="%s"}[20m]))`, set, pod, direction)
