@@ -23,11 +23,14 @@ import (
 type webOptions struct {
 	config   string
 	insecure bool
+	users    []string
 }
 
 func (o *webOptions) register(s *settings.Set) {
 	s.Flags.StringVar(&o.config, "web-config", "",
 		"file with TLS certificates and users of /metrics, in the form of Prometheus's web configuration; read again while the agent runs")
+	s.Keys.StringSliceVar(&o.users, "metrics-users", nil,
+		"users of this machine who see the work of all at /metrics, besides root and accounts of the system")
 	s.Flags.BoolVar(&o.insecure, "insecure", false, "let everybody who reaches the address read /metrics")
 }
 
@@ -37,6 +40,7 @@ type door struct {
 	config *webconfig.Config // nil: plain HTTP without authentication
 	local  bool              // no password is required, and only this machine can connect
 	names  *users.Table      // of those who ask; nil where nobody is looked up
+	all    []string          // who sees the work of all
 }
 
 func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
@@ -61,7 +65,7 @@ func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
 				"--web-config, push instead (--push URL), or let everybody read with --insecure", at)
 	}
 	if d.byUser() {
-		d.names = users.New("/")
+		d.names, d.all = users.New("/"), o.users
 	}
 	if d.config != nil {
 		d.Listener = d.config.Listener(d.Listener)
@@ -132,14 +136,17 @@ func knownOnly(h http.Handler) http.Handler {
 	})
 }
 
-// keep returns what the sender of a request may see: root, the agent's user and accounts of the system, as Prometheus has one, see all;
-// other users their own work and what is about the machine.
+// keep returns what the sender of a request may see: root, the agent's user and accounts of the system, as Prometheus has one, see all, and
+// so do those of metrics-users; other users their own work and what is about the machine.
 func (d *door) keep(r *http.Request) func(*metric.Series) bool {
 	uid, known := r.Context().Value(peerKey{}).(uint32)
 	if !d.byUser() || known && (uid < firstUser("/etc/login.defs") || int(uid) == os.Geteuid()) {
 		return nil
 	}
 	v := access.Viewer{Role: access.User, Name: d.names.Name(uid)}
+	if known && slices.Contains(d.all, v.Name) {
+		return nil
+	}
 	return func(s *metric.Series) bool {
 		return v.SeesSeries(func(label string) string {
 			if label == "__name__" {

@@ -64,7 +64,7 @@ func TestOthersNeedAPassword(t *testing.T) {
 
 // On the loopback address without a password each user sees their own work, and a stranger nothing.
 func TestUsersSeeTheirOwn(t *testing.T) {
-	d, err := (&webOptions{}).open("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	d, err := (&webOptions{users: []string{"48713"}}).open("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +96,8 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 		who  []string
 		sees []bool // root's, the user's, the machine's
 	}{{[]string{"env"}, []bool{true, true, true}}, {user, []bool{false, true, true}},
+		{append(user[:len(user):len(user)], "unshare", "-U", "-r"), []bool{false, true, true}},
+		{[]string{"setpriv", "--reuid=48713", "--regid=48713", "--clear-groups"}, []bool{true, true, true}},
 		{[]string{"setpriv", "--reuid=121", "--regid=121", "--clear-groups"}, []bool{true, true, true}}} {
 		text := ask(c.who...)
 		for i, what := range []string{`owner="root"`, `owner="48711"`, "reckon_node_cores 4"} {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -239,23 +237,14 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 
 // withHeld writes what has no rows: of the owner of short work, and of all where a workload is not there.
 func withHeld(ctx context.Context, g *globals, c *client.Client, id string, err error) error {
-	var is *client.APIError
-	if err != nil && (!errors.As(err, &is) || is.Status != http.StatusNotFound) {
-		return err
-	}
 	list, bad := c.Nodes(ctx)
-	if bad != nil {
-		return err // it is only more about the error
+	switch {
+	case bad != nil: // it is only more about the error
+		return err
+	case err != nil:
+		id = ""
 	}
-	var lines []string
-	for i := range list.Nodes {
-		n := &list.Nodes[i]
-		if err == nil {
-			n.Bounds = slices.DeleteFunc(n.Bounds, func(b client.NodeBound) bool { return "short/"+b.Owner+"/"+n.Node != id })
-		}
-		lines = append(lines, heldBack(n)...)
-	}
-	return cmp.Or(err, printHeld(g.screen(), lines))
+	return cmp.Or(err, printHeld(g.screen(), list.Nodes, id))
 }
 
 // writeNext adds the forecast of the next run to the page of an ended batch job; servers without forecasts add nothing. To that of short

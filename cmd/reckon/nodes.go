@@ -158,39 +158,32 @@ func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
 	if err := printSenders(s, nodes, now); err != nil {
 		return err
 	}
-	var held []string
-	for i := range nodes {
-		held = append(held, heldBack(&nodes[i])...)
-	}
-	if err := printHeld(s, held); err != nil {
+	if err := printHeld(s, nodes, ""); err != nil {
 		return err
 	}
 	return printMissing(s, nodes)
 }
 
-// heldBack lists what has no rows on a node, since it is more than a bound allows.
-func heldBack(n *client.Node) (lines []string) {
-	for _, b := range n.Bounds {
-		kind, why := b.Kind, "they were refused, and are taken again within an hour: the log of the server has one of them"
-		if b.Owner != "" {
-			kind += " of " + b.Owner
+// printHeld lists what has no rows on nodes, since it is more than a bound allows; with short that of this short work.
+func printHeld(s term.Screen, nodes []client.Node, short string) error {
+	text := ""
+	for i := range nodes {
+		for _, b := range nodes[i].Bounds {
+			in := "short/" + b.Owner + "/" + nodes[i].Node
+			if short != "" && short != in {
+				continue
+			}
+			why := map[string]string{"process groups": "what they use is in " + in + " until they do more",
+				"file systems": "those nearly full have one",
+				"new series":   "they were refused, and are taken again within an hour; the log of the server has one of them"}[b.Kind]
+			text += fmt.Sprintf("\n  %s: %s %s of %s have no row of their own: %s", nodes[i].Node, term.Number(&b.Count), b.Kind,
+				cmp.Or(b.Owner, "the node"), why)
 		}
-		switch b.Kind {
-		case "process groups":
-			why = "what they use is in short/" + b.Owner + "/" + n.Node + " until they do more"
-		case "file systems":
-			why = "those that are nearly full have one"
-		}
-		lines = append(lines, fmt.Sprintf("  %s: %s %s have no row of their own: %s", n.Node, term.Number(&b.Count), kind, why))
 	}
-	return lines
-}
-
-func printHeld(s term.Screen, lines []string) error {
-	if len(lines) == 0 {
+	if text == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(s, "\n%s\n%s\n", s.Paint(term.Bold, "Held back"), term.Safe(strings.Join(lines, "\n")))
+	_, err := fmt.Fprintf(s, "\n%s%s\n", s.Paint(term.Bold, "Held back"), term.Safe(text))
 	return err
 }
 

@@ -77,10 +77,10 @@ func TestNodesHeldBack(t *testing.T) {
 	n := client.Node{Node: "n1", Bounds: []client.NodeBound{{Owner: "games", Kind: "process groups", Count: 2400}, {Kind: "file systems", Count: 3000},
 		{Owner: "games", Kind: "new series", Count: 512}}}
 	var out strings.Builder
-	if err := printHeld(term.Screen{Writer: &out, Width: 200}, heldBack(&n)); err != nil {
+	if err := printHeld(term.Screen{Writer: &out, Width: 200}, []client.Node{n}, ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"2,400 process groups of games have no row of their own: what they use is in short/games/n1", "3,000 file systems have",
+	for _, line := range []string{"2,400 process groups of games have no row of their own: what they use is in short/games/n1", "3,000 file systems of the node have",
 		"512 new series of games have no row of their own: they were refused"} {
 		if !strings.Contains(out.String(), "  n1: "+line) {
 			t.Errorf("no %q in\n%s", line, out.String())

@@ -145,6 +145,8 @@ func (l *login) tries() map[string]request {
 		"send as root of another network namespace":                          bySocket("unshare", "-n"),
 		"send as root of another process namespace":                          bySocket("unshare", "-p", "-f"),
 		"send as root of both":                                               bySocket("unshare", "-n", "-p", "-f"),
+		"send as root of a user namespace, by the socket":                    bySocket(append(games[:len(games):len(games)], "unshare", "-U", "-r")...),
+		"send as root of a user namespace":                                   write(nil, append(games[:len(games):len(games)], "unshare", "-U", "-r"), root),
 		"send with a wrong token":                                            write([]string{"Authorization: Bearer rkn_wrong"}, games, root),
 		"send with a wrong password":                                         write([]string{"Authorization: Basic cm9vdDpyb290"}, games, root),
 		"send from a page of another site":                                   write([]string{"Origin: http://evil.example", "Sec-Fetch-Site: cross-site"}, []string{"env"}, root),

@@ -3,7 +3,6 @@ package limits
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,9 +21,6 @@ const DefaultNodeSeries = 60_000
 // it falls on who causes it. Owners come from the sender; all together have twice the bound.
 const ownerSeries = 5_000
 
-// maxRefusals bounds the owners that are named.
-const maxRefusals = 1_000
-
 // Begun reports what new series are held against where the file of limits shows nothing.
 type Begun struct {
 	// Learned are higher bounds of nodes that had more before there was a bound, by [NodeKey].
@@ -40,7 +36,7 @@ func (l *Limiter) SetBegun(b Begun) { l.begun = &b }
 // derived begins names of series that show again what others have: they are refused first.
 var derived = []string{"container_", "kube_", "kepler_", "DCGM_FI_", "tegra_", "reckon_command_"}
 
-// Refusal is how many new series of an owner on a node a request brought in vain, at most in half an hour to an hour.
+// Refusal is how many new series of an owner on a node a request brought in vain, at most in half an hour.
 type Refusal struct {
 	Site, Node, Owner string
 	Series            int
@@ -58,20 +54,15 @@ type fresh struct {
 	now     map[string]int
 	older   map[string]int
 	logged  time.Time
-	refused [2]map[Refusal]int // now and older, with Series 0
+	refused map[Refusal]int // since turn, with Series 0
 }
 
 // Refused returns what was refused lately.
 func (l *Limiter) Refused() (all []Refusal) {
-	f := &l.fresh
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.age(l.clock())
-	most := maps.Clone(f.refused[0])
-	for k, n := range f.refused[1] {
-		most[k] = max(most[k], n)
-	}
-	for k, n := range most {
+	l.fresh.mu.Lock()
+	defer l.fresh.mu.Unlock()
+	l.fresh.age(l.clock())
+	for k, n := range l.fresh.refused {
 		k.Series = n
 		all = append(all, k)
 	}
@@ -160,8 +151,8 @@ func (f *fresh) add(began map[string]int, refused map[Refusal]int, now time.Time
 	defer f.mu.Unlock()
 	f.age(now)
 	for k, n := range refused {
-		if len(f.refused[0]) < maxRefusals {
-			f.refused[0][k] = max(f.refused[0][k], n)
+		if len(f.refused) < maxMeters {
+			f.refused[k] = max(f.refused[k], n)
 		}
 	}
 	if len(f.now) >= maxMeters {
@@ -175,11 +166,11 @@ func (f *fresh) add(began map[string]int, refused map[Refusal]int, now time.Time
 // age begins a new generation when it is time to. The caller holds mu.
 func (f *fresh) age(now time.Time) {
 	if now.Sub(f.turn) >= generation {
-		f.older, f.refused[1] = f.now, f.refused[0]
+		f.older = f.now
 		if now.Sub(f.turn) >= 2*generation {
-			f.older, f.refused[1] = nil, nil
+			f.older = nil
 		}
-		f.now, f.refused[0], f.turn = map[string]int{}, map[Refusal]int{}, now
+		f.now, f.refused, f.turn = map[string]int{}, map[Refusal]int{}, now
 	}
 }
 
