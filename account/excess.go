@@ -11,9 +11,9 @@ import (
 	"reckon/workload"
 )
 
-// A user can start any number of process groups, scopes, containers, or jobs that nothing but a variable names, and each would have
-// series of its own. Beyond mostLive live ones of a login a new one has none until it does something: it is charged to the short work of
-// its owner, and begins its own account at zero then. Of those that do something mostBusy have one. What batch systems and pods run in
+// A user can start any number of process groups, scopes, containers, or jobs that a variable names. Each would have series of its own.
+// Beyond mostLive live ones of a login a new one has none until it does something. It is charged to the short work of its owner, and
+// begins its own account at zero then. Of those that do something mostBusy have one. What batch systems and pods run in
 // control groups and units of the system are not bounded, and nor is root.
 const (
 	mostLive = 200

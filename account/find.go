@@ -29,8 +29,8 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	return Pending
 }
 
-// Keep has a part shown under its own name, though it may turn out to be short work. If it is not shown yet, may is asked. known is false
-// if no reading has seen it, and own if it is short work, as one beyond the bound of its owner.
+// Keep shows a part under its own name, though it may turn out to be short work. It asks may if the part is not shown yet. known is false
+// if no reading has seen it. own is false if it is short work, as one beyond the bound of its owner.
 func (l *Ledger) Keep(id workload.ID, part, owner string, may func() bool) (known, own bool) {
 	p := l.parts.byKey[key{id, part, owner}]
 	switch {

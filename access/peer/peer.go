@@ -58,9 +58,9 @@ func uidOf(c net.Conn) (uint32, error) {
 	return 0, ErrUnknown
 }
 
-// Home reports whether the other end of a Unix socket is in our network namespace and, where the kernel tells (6.5, SO_PEERPIDFD), in
-// our process namespace or one that holds it. Else its user 0 is root of a container, which the kernel names as it does our root where
-// no user namespace stands between. A container that shares both with the host cannot be seen.
+// Home reports whether the other end of a Unix socket is in our network namespace and, with SO_PEERPIDFD (Linux 6.5), in our
+// process namespace or one that holds it. Else its user 0 is root of a container: without a user namespace between, the kernel names both
+// alike. A container that shares both with the host cannot be seen.
 func Home(c *net.UnixConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
