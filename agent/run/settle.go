@@ -49,6 +49,11 @@ func (r *runner) report() *Report {
 	r.fillRest(rep)
 	var shared float64
 	rep.Commands, shared = breakdown(t.commands, t.unseen, m.last.cpu, rep.Processes, rep.Sources["processes"] != sampled)
+	for i := range rep.Commands {
+		if m.hasty() {
+			rep.Commands[i].MemoryPeakBytes = nil
+		}
+	}
 	if shared > 0.01*rep.CPU.Total {
 		rep.Sources["commands"] += fmt.Sprintf("; %.0f %% of the CPU time shared out by number of processes", 100*shared/rep.CPU.Total)
 	}

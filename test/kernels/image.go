@@ -54,10 +54,9 @@ func (c *cpio) end() error {
 
 // testPackages are run on each kernel, with what they have in testdata.
 var testPackages = []string{
-	"sensor/cgroup", "sensor/netfs", "sensor/task", "sensor/task/bpf", "sensor/task/counters", "sensor/task/disks", "sensor/task/ebpf",
-	"sensor/task/files",
-	"sensor/task/mounts", "sensor/task/procfs", "sensor/task/rdma", "sensor/task/runqueue", "sensor/task/taskstats", "sensor/task/traffic",
-	"sensor/task/waits",
+	"access/peer", "sensor/cgroup", "sensor/netfs", "sensor/task", "sensor/task/bpf", "sensor/task/counters", "sensor/task/disks",
+	"sensor/task/ebpf", "sensor/task/files", "sensor/task/mounts", "sensor/task/procfs", "sensor/task/rdma", "sensor/task/runqueue",
+	"sensor/task/taskstats", "sensor/task/traffic", "sensor/task/waits",
 }
 
 // programs builds what runs in the machine, and returns where it is here by its place there.
