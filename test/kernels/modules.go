@@ -15,13 +15,14 @@ import (
 
 // wanted are the parts of the kernel that the tests need and that Debian builds as modules. A kernel that lacks one has it built in, or no
 // use for it. What they need themselves they name.
-var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd"}
+var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd", "unix_diag", "tcp_diag"}
 
 // moduleFolders are the places where the package of a kernel has them.
 func moduleFolders() []string {
 	return []string{"./lib/modules/*/kernel/fs/*", "./lib/modules/*/kernel/lib/*", "./lib/modules/*/kernel/crypto/crc*",
 		"./lib/modules/*/kernel/drivers/block/loop*",
-		"./lib/modules/*/kernel/net/sunrpc/*", "./lib/modules/*/kernel/net/dns_resolver/*"}
+		"./lib/modules/*/kernel/net/sunrpc/*", "./lib/modules/*/kernel/net/dns_resolver/*",
+		"./lib/modules/*/kernel/net/unix/*", "./lib/modules/*/kernel/net/ipv4/*_diag*"}
 }
 
 // modules returns the modules for a kernel, in an order in which they can be loaded.
