@@ -254,17 +254,26 @@ func multiplicative(y []float64, m int) bool {
 	return div > 1e-6*n && (sxy-sx*sy/n)/div > 0.5
 }
 
-// levelShift reports whether the medians of the last two days lie outside those of the two weeks
+// shiftedDays is for how many days at most a new level is a shift.
+const shiftedDays = 7
+
+// levelShift reports whether the medians of the last days, two to seven, lie outside those of the two weeks
 // before, by more than their whole range.
 func levelShift(p prepared) bool {
-	if p.day == 0 || len(p.y) < 6*p.day {
+	if p.day == 0 {
 		return false
 	}
 	var days []float64
-	for end := len(p.y); end-p.day >= 0 && len(days) < 16; end -= p.day {
+	for end := len(p.y); end-p.day >= 0 && len(days) < 14+shiftedDays; end -= p.day {
 		days = append(days, quantiles.Median(slices.Clone(p.y[end-p.day:end])))
 	}
-	low, high := slices.Min(days[2:]), slices.Max(days[2:])
-	room := max(high-low, 1e-9*math.Abs(high))
-	return days[0] > high+room && days[1] > high+room || days[0] < low-room && days[1] < low-room
+	for n := 2; n <= shiftedDays && n+4 <= len(days); n++ {
+		before := days[n:min(n+14, len(days))]
+		low, high := slices.Min(before), slices.Max(before)
+		room := max(high-low, 1e-9*math.Abs(high))
+		if slices.Min(days[:n]) > high+room || slices.Max(days[:n]) < low-room {
+			return true
+		}
+	}
+	return false
 }
