@@ -162,7 +162,8 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version,
 		Name: o.Name, Domain: o.Domain, Machine: o.Machine, Parts: parts,
 	}
-	m.Band = band(t.y, pred, t.weights(false))
+	in, kept, _ := inner(t, pred)
+	m.Band = band(in.y, kept, in.weights(false))
 	if m.Name == "" {
 		m.Name = r.Chosen
 	}

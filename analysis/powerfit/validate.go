@@ -234,13 +234,21 @@ func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
 	return s, folds
 }
 
-// stated is the score to state: of a calibration, that of the levels between others. To leave out the lowest or the highest level
-// extrapolates, which the fitted model does not do within its range; that error is stated apart.
+// stated is the score to state: of a calibration, that of the levels between others. That of the lowest and the highest is stated apart.
 func stated(t *table, pred []float64) powermodel.Score {
-	s, folds := foldScore(t, pred)
-	if t.protocol != ByLevel || len(folds) < fewestParts {
-		return s
+	in, kept, outside := inner(t, pred)
+	s, _ := foldScore(in, kept)
+	s.Outside = outside
+	return s
+}
+
+// inner leaves out of the predictions of a calibration those of the lowest and the highest level, and returns their error, ratio: to leave
+// such a level out extrapolates, which the fitted model does not do within its range.
+func inner(t *table, pred []float64) (in *table, kept []float64, outside float64) {
+	if t.protocol != ByLevel || len(t.names) < fewestParts {
+		return t, pred, 0
 	}
+	_, folds := foldScore(t, pred)
 	low, high := 0, 0
 	for i, y := range t.y {
 		if y < t.y[low] {
@@ -250,22 +258,17 @@ func stated(t *table, pred []float64) powermodel.Score {
 			high = i
 		}
 	}
-	inner := *t
-	inner.y, inner.group = nil, nil
-	var kept []float64
+	some := *t
+	some.y, some.group = nil, nil
 	for i, g := range t.group {
 		if g != t.group[low] && g != t.group[high] {
-			inner.y, inner.group, kept = append(inner.y, t.y[i]), append(inner.group, g), append(kept, pred[i])
+			some.y, some.group, kept = append(some.y, t.y[i]), append(some.group, g), append(kept, pred[i])
 		}
 	}
-	in := inner.renumber()
-	if len(in.names) == 0 {
-		return s
+	if in = some.renumber(); len(in.names) == 0 {
+		return t, pred, 0
 	}
-	outside := (folds[t.group[low]] + folds[t.group[high]]) / 2
-	s, _ = foldScore(in, kept)
-	s.Outside = outside
-	return s
+	return in, kept, (folds[t.group[low]] + folds[t.group[high]]) / 2
 }
 
 // score compares predictions with measured power, row by row.

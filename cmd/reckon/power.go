@@ -139,7 +139,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if err := printCandidates(g, r, len(d.Features)); err != nil {
 		return err
 	}
-	if nested != nil {
+	if nested != nil && r.Model.Training.Score.Points > 0 { // of fewer parts no error is stated
 		fmt.Fprintf(g.stdout, "\nChoosing and fitting together, on work it had not seen: MAPE %s (worst %s), the mean power %s.\n",
 			errorText(nested.Score.MAPE), errorText(nested.Score.Worst), errorText(nested.Baseline.MAPE))
 	}
