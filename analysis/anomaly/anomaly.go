@@ -121,6 +121,8 @@ type detector struct {
 	windows [3]window
 	usual   []float64 // values of the last days, for the minimum scale
 	scale   [3]float64
+	floor   float64 // least scale, of the values up to floorAt
+	floorAt int
 	buffer  []float64
 }
 
@@ -261,7 +263,7 @@ func (d *detector) score(t, i int, m float64) float64 {
 		w.past = append(w.past, m)
 	}
 	if d.scale[i] == 0 || t%max(d.day/12, 1) == 0 {
-		d.rescale(i)
+		d.rescale(t, i)
 	}
 	z := math.Abs(m) / d.scale[i]
 	if math.IsNaN(z) || math.IsInf(z, 0) {
@@ -281,26 +283,28 @@ func (d *detector) score(t, i int, m float64) float64 {
 }
 
 // rescale computes the robust deviation of the means of the last days, at least a fiftieth of the range of the values.
-func (d *detector) rescale(i int) {
+func (d *detector) rescale(t, i int) {
 	w := &d.windows[i]
 	keep := 4 * d.day / max(w.steps/2, 1)
 	if len(w.past) > keep {
 		w.past = slices.Delete(w.past, 0, len(w.past)-keep)
 	}
-	if len(d.usual) > days*d.day {
-		d.usual = slices.Delete(d.usual, 0, len(d.usual)-days*d.day)
+	if d.floorAt != t || d.floor == 0 {
+		if len(d.usual) > days*d.day {
+			d.usual = slices.Delete(d.usual, 0, len(d.usual)-days*d.day)
+		}
+		b := append(d.buffer[:0], d.usual...)
+		slices.Sort(b)
+		low, mid, high := b[len(b)/20], b[len(b)/2], b[len(b)-1-len(b)/20]
+		d.floor, d.floorAt, d.buffer = max((high-low)/50, math.Abs(mid)/100, 1e-12), t, b
 	}
-	b := append(d.buffer[:0], d.usual...)
-	slices.Sort(b)
-	low, mid, high := b[len(b)/20], b[len(b)/2], b[len(b)-1-len(b)/20]
-	floor := max((high-low)/50, math.Abs(mid)/100, 1e-12)
-	b = append(b[:0], w.past...)
+	b := append(d.buffer[:0], w.past...)
 	for k, v := range b {
 		b[k] = math.Abs(v)
 	}
-	d.scale[i] = floor
+	d.scale[i] = d.floor
 	if len(b) > 0 {
-		d.scale[i] = max(1.4826*quantiles.Median(b), floor)
+		d.scale[i] = max(1.4826*quantiles.Median(b), d.floor)
 	}
 	d.buffer = b
 }
