@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -43,7 +44,8 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("detect anomalies: %w", err)
 	}
-	x := search{end: end, limits: l, subjects: map[subject][]happened{}, peers: map[string][]series{}, owners: map[string]bool{}}
+	x := search{end: end, limits: l, subjects: map[subject][]happened{}, peers: map[string][]series{}, owners: map[string]bool{},
+		climbs: map[subject]misuse.Finding{}}
 	if err := k.runningServices(ctx, end, func(w *store.Workload) error {
 		x.owners[w.Owner] = true
 		return k.recent(ctx, end, w, x.take)
@@ -76,7 +78,7 @@ type search struct {
 	subjects map[subject][]happened
 	peers    map[string][]series // by what they have
 	owners   map[string]bool     // of services
-	climbs   []misuse.Finding
+	climbs   map[subject]misuse.Finding
 }
 
 // take looks at series.
@@ -112,12 +114,17 @@ func (x *search) events(s *series) {
 var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "watts": 20, "gpus": 0.2, "disk_bytes_per_second": 4e6,
 	"network_bytes_per_second": 4e6}
 
-// matters reports whether an event is large enough for a finding: half of the range in which the figure was before, and no trifle.
+// nothingLeft is the share of what was expected below which a figure is as good as gone.
+const nothingLeft = 0.2
+
+// matters reports whether an event is large enough for a finding: half of the range in which the figure was before, or all but nothing
+// of what was expected, and no trifle.
 func (s *series) matters(e *anomaly.Event) bool {
 	before := slices.DeleteFunc(slices.Clone(s.values[:e.First]), math.IsNaN)
 	slices.Sort(before)
 	usual := quantiles.Linear(before, 0.99) - quantiles.Linear(before, 0.01)
-	return math.Abs(e.Value-e.Expected) >= max(leastOdd[s.figure], usual/2)
+	far := math.Abs(e.Value - e.Expected)
+	return far >= leastOdd[s.figure] && (far >= usual/2 || e.Value < nothingLeft*e.Expected)
 }
 
 // climb notes memory that will reach its limit.
@@ -133,7 +140,8 @@ func (x *search) climb(s *series) {
 	if !ok {
 		return
 	}
-	f := subject{s.subject, s.site, s.owner, s.name}.finding("memory-climbs", x.end.Add(-24*time.Hour), x.end)
+	of := subject{s.subject, s.site, s.owner, s.name}
+	f := of.finding(memoryRises, x.end.Add(-24*time.Hour), x.end)
 	if c.Steps <= soonFull {
 		f.Severity = misuse.Medium
 	}
@@ -142,8 +150,11 @@ func (x *search) climb(s *series) {
 		{Text: "memory in use", Value: s.values[len(s.values)-1], Unit: "bytes", Limit: &limit},
 		{Text: "until its limit at this rate", Value: c.Steps * 3600, Unit: "seconds"},
 	}
-	x.climbs = append(x.climbs, f)
+	x.climbs[of] = f
 }
+
+// memoryRises is the part of the finding about memory that rises, whether its limit is in sight yet or not: it is one event.
+const memoryRises = "memory-climbs"
 
 // findings returns a finding for each event of a subject, whichever of its figures shows it.
 func (x *search) findings() (out []misuse.Finding) {
@@ -155,16 +166,29 @@ func (x *search) findings() (out []misuse.Finding) {
 				last = later(last, list[n].last)
 				n++
 			}
-			out = append(out, of.happened(list[:n], last))
+			f := of.happened(list[:n], last)
+			if c, ok := x.climbs[of]; ok && f.Part == memoryRises {
+				c.First, c.Evidence = earlier(c.First, f.First), append(c.Evidence, f.Evidence...)
+				x.climbs[of] = c
+			} else {
+				out = append(out, f)
+			}
 			list = list[n:]
 		}
 	}
-	out = append(out, x.climbs...)
+	out = slices.AppendSeq(out, maps.Values(x.climbs))
 	for like, group := range x.peers {
 		_, like, _ = strings.Cut(like, ": ")
 		out = append(out, unlike(group, like, x.end)...)
 	}
 	return out
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func later(a, b time.Time) time.Time {
@@ -179,6 +203,9 @@ func (of subject) happened(list []happened, last time.Time) misuse.Finding {
 	list = slices.Clone(list)
 	f := of.finding("odd since "+list[0].first.Format("2006-01-02 15:04"), list[0].first, last)
 	slices.SortStableFunc(list, func(a, b happened) int { return cmp.Compare(b.event.Score, a.event.Score) })
+	if e := list[0].event; list[0].figure == "memory_bytes" && e.Value > e.Expected {
+		f.Part = memoryRises
+	}
 	f.Text = misuse.AnomalyText(string(list[0].event.Kind), list[0].figure, list[0].event.Value, list[0].event.Expected)
 	for _, h := range list {
 		u := unit(h.figure)
