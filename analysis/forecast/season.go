@@ -18,8 +18,8 @@ type history struct {
 	log     bool // the swing is proportional to the level: additive methods work on logarithms
 	z       []float64
 	parts   *decomposition // of z
-	// tuned is fitted once, on the shortest history of the back-test, and shared: refitting it for each origin costs four times as much
-	// and gains nothing.
+	// tuned is fitted once, on the shortest history of the back-test. Refitting it for each origin costs four times as much and gains
+	// nothing.
 	tuned **dampedTrend
 }
 
@@ -257,8 +257,8 @@ func multiplicative(y []float64, m int) bool {
 // shiftedDays is for how many days at most a new level is a shift.
 const shiftedDays = 7
 
-// levelShift reports whether the medians of the last days, two to seven, lie outside those of the two weeks
-// before, by more than their whole range.
+// levelShift reports whether the level changed two to seven days ago: the medians of these days lie outside those of the two weeks
+// before. Outside is by more than their whole range.
 func levelShift(p prepared) bool {
 	if p.day == 0 {
 		return false

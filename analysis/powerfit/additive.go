@@ -8,11 +8,10 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// drives are the features of an additive model, if the data set has them: each represents a part of the machine that
-// draws power when it works, and more beyond the observed range: a busier core draws more. Other columns
-// (counts of interrupts, of context switches, memory in use, traffic of disks and networks) go along with work
-// and draw little power themselves; a model that relies on them fails on the next
-// workload. They are left to the trees.
+// drives are the features of an additive model, if the data set has them. Each represents a part of the machine that
+// draws power when it works. They may extrapolate: a busier core draws more. Other columns go along with work and draw
+// little power themselves: interrupts, context switches, memory in use, traffic of disks and networks. A model that
+// relies on them fails on the next workload. They are left to the trees.
 var drives = []string{"cpu_utilization", "cpu_cycles", "cpu_instructions", "llc_misses",
 	"gpu_utilization", "gpu_cycles", "memory_controller_load", "memory_bytes"}
 
@@ -28,8 +27,8 @@ func shapes(t *table, f int) []powermodel.Term {
 	}
 }
 
-// fitAdditive is non-negative least squares over the features that drive power or, if a data set has only names of
-// its own, all non-negative ones but traffic of disks and networks.
+// fitAdditive is non-negative least squares over the features that drive power. A data set that has only names of
+// its own gives all non-negative ones but traffic of disks and networks.
 func fitAdditive(t *table, _ *Options) (powermodel.Part, error) {
 	var terms, others []powermodel.Term
 	for f := range t.base {

@@ -9,10 +9,10 @@
 // itself (features, knots, exponents) it chooses within the training part.
 // The families, from simple to rich: the mean (the baseline), a line with a root of
 // utilisation, a monotone curve under a prior learnt from many servers, non-negative
-// least squares over several features, and gradient-boosted trees, which also see
+// least squares over several features, and gradient-boosted trees. Trees also see
 // earlier samples where times are known. If the best is no more than a standard error
-// ahead of the simplest, half of each is taken, and the root alone where that is the
-// simplest. The chosen model is not worse than the baseline in any figure over all rows.
+// ahead of the simplest, half of each is taken. A root that is the simplest is taken
+// alone. The chosen model is not worse than the baseline in any figure over all rows.
 //
 // Units: watts, seconds, and ratios from 0 to 1 for utilisation and for errors.
 // The package is pure and deterministic: no file, no clock, and random choices

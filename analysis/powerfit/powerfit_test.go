@@ -402,8 +402,8 @@ func readServer(t testing.TB) Data {
 	return d
 }
 
-// TestRealServer uses a real server; each workload is left out in turn, with nested selection. The choice is never behind a line and a
-// root of utilisation, and ahead of it in the mean.
+// TestRealServer uses a real server; each workload is left out in turn, with nested selection. The choice
+// is never behind a line and a root of utilisation.
 func TestRealServer(t *testing.T) {
 	r, err := Validate(readServer(t), Options{Families: []string{Root, CurveFam, Additive}})
 	if err != nil {

@@ -242,8 +242,8 @@ func stated(t *table, pred []float64) powermodel.Score {
 	return s
 }
 
-// inner leaves out of the predictions of a calibration those of the lowest and the highest level, and returns their error, ratio: to leave
-// such a level out extrapolates, which the fitted model does not do within its range.
+// inner leaves the lowest and the highest level of a calibration out of its predictions, and returns their error, ratio. Without such a
+// level a model extrapolates, as the fitted one does not within its range.
 func inner(t *table, pred []float64) (in *table, kept []float64, outside float64) {
 	if t.protocol != ByLevel || len(t.names) < fewestParts {
 		return t, pred, 0

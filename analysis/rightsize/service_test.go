@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/quick"
@@ -220,5 +221,23 @@ func TestServiceObjects(t *testing.T) {
 	}
 	if Patch("unit", list) != "" || VPA("pod", "pod/shop/x", list) != "" || Paste("unit", list[1:]) != "" {
 		t.Error("an object for what has none")
+	}
+}
+
+// TestVPAText holds the objects that the operator's tests apply to an API server.
+func TestVPAText(t *testing.T) {
+	cores, memory := 0.25, float64(300<<20)
+	list := []Container{{"app", &ServiceAdvice{Cores: &cores, Memory: &memory}}, {"log", &ServiceAdvice{Memory: &memory}}}
+	var lines []string
+	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
+		lines = append(lines, VPA(kind, kind+"/default/"+kind+"-cart", list))
+	}
+	const file = "../../kubernetes/operator/crd/testdata/vpa.json"
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(lines, "\n") + "\n"; got != string(want) {
+		t.Errorf("%s is not what is written now:\n%s", file, got)
 	}
 }

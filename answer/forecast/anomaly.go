@@ -117,8 +117,8 @@ var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "wat
 // nothingLeft is the share of what was expected below which a figure is as good as gone.
 const nothingLeft = 0.2
 
-// matters reports whether an event is large enough for a finding: half of the range in which the figure was before, or all but nothing
-// of what was expected, and no trifle.
+// matters reports whether an event is large enough for a finding. It is no trifle, and half of the range before or nearly all of the
+// expected value.
 func (s *series) matters(e *anomaly.Event) bool {
 	before := slices.DeleteFunc(slices.Clone(s.values[:e.First]), math.IsNaN)
 	slices.Sort(before)

@@ -52,8 +52,8 @@ const (
 	services, owners, nodes = 27, 18, 22
 )
 
-// Services 0 to 17, which things happen to, are of owners 0 to 8; the others of owners 9 to 17, which things happen to themselves. All are
-// on nodes 0 to 8; things happen to the others.
+// Events of services are on 0 to 17, of owners 0 to 8. Events of owners are on 9 to 17, who have the other services. All services are on
+// nodes 0 to 8; events of nodes are on the others.
 func ownerOf(i int) string {
 	if i < 18 {
 		i %= 9
@@ -116,8 +116,8 @@ func curve(r *rand.Rand) func(step int) float64 {
 	}
 }
 
-// TestFortyEvents: of forty bursts, outages, shifts and leaks of services, owners and nodes at least 38 are found once and in time, with
-// at most three false findings a day for 100 subjects over thirty days.
+// TestFortyEvents: of forty bursts, outages, shifts and leaks at least 38 are found once and in time. There are at most three false
+// findings a day for 100 subjects, over thirty days.
 func TestFortyEvents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")

@@ -2,14 +2,18 @@ package forecast_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"reckon/analysis/misuse"
 	"reckon/catalogue"
+	"reckon/figure/format"
 	"reckon/metric"
 )
 
@@ -55,6 +59,40 @@ func planted(steps int) []service {
 			return 0.01
 		}, flat, ""},
 	}
+}
+
+// number matches the numbers of a sentence.
+var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// wrong returns an error in the numbers of a finding. Each number of its text stands in its evidence, which is near to the planted one.
+func (v *service) wrong(f *misuse.Finding) string {
+	var written []string
+	for _, e := range f.Evidence[:2] {
+		switch e.Unit {
+		case "bytes":
+			written = append(written, format.Bytes(e.Value), format.Bytes(*e.Limit))
+		case "seconds":
+			written = append(written, misuse.Span(e.Value), format.Bytes((*f.Evidence[0].Limit-f.Evidence[0].Value)/e.Value*3600))
+		default:
+			written = append(written, format.Number(e.Value))
+		}
+	}
+	all := number.FindAllString(strings.Join(written, " "), -1)
+	for _, n := range number.FindAllString(f.Text, -1) {
+		if !slices.Contains(all, n) {
+			return fmt.Sprintf("%q: %s is in no evidence: %v", f.Text, n, written)
+		}
+	}
+	want := map[string][2][2]float64{ // least and most of the value and of what was expected
+		"burst": {{7.5, 11.2}, {0.8, 3.2}}, "outage": {{0.02, 0.3}, {0.8, 3.2}}, "shift": {{3.8, 6.2}, {0.8, 3.4}},
+		"leak": {{6.9 * (1 << 30), 7.1 * (1 << 30)}, {4.2 * 86400, 4.8 * 86400}}, // 2 GiB a day for three days, to 16 GiB
+	}[v.name]
+	for i, w := range want {
+		if got := f.Evidence[i].Value; got < w[0] || got > w[1] {
+			return fmt.Sprintf("%q: %s is %v, planted were %v to %v", f.Text, f.Evidence[i].Text, got, w[0], w[1])
+		}
+	}
+	return ""
 }
 
 // TestPlantedServices: what happens to a service is one finding about it, and what always happens is none.
@@ -121,6 +159,18 @@ func TestPlantedServices(t *testing.T) {
 		case v.want != "" && len(got) != 1:
 			t.Errorf("%s: %d findings, want 1", v.name, len(got))
 		case v.want != "":
+			if wrong := v.wrong(&got[0]); wrong != "" {
+				t.Errorf("%s: %s", v.name, wrong)
+			}
+			lie := got[0] // a number that was not planted is found
+			if lie.Evidence = slices.Clone(lie.Evidence); v.name == "leak" {
+				lie.Evidence[1].Value *= 1.5
+			} else {
+				lie.Evidence[0].Value += 2
+			}
+			if v.wrong(&lie) == "" || v.wrong(&misuse.Finding{Text: got[0].Text + " 777", Evidence: got[0].Evidence}) == "" {
+				t.Errorf("%s: a wrong number was taken", v.name)
+			}
 			a, b, _ := strings.Cut(v.want, "|")
 			if !strings.Contains(got[0].Text, a) && (b == "" || !strings.Contains(got[0].Text, b)) {
 				t.Errorf("%s: %q, want %q", v.name, got[0].Text, v.want)

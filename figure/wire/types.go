@@ -48,8 +48,8 @@ type Workload struct {
 	EndedBy     string `json:"ended_by,omitempty"`
 	EndedByUser string `json:"ended_by_user,omitempty"` // The user who cancelled it; a number where the batch system gives no name.
 	QOS         string `json:"qos,omitempty"`           // Quality of service under which it ran.
-	// Whether the scheduler, or of a service its node, stopped reporting it before it ended: whether and when it ended is unknown,
-	// end is null, and seen is the time of the last report.
+	// Whether the scheduler, or the node of a service, stopped reporting it before it ended. Its end is unknown and null,
+	// and seen is the time of the last report.
 	Lost bool `json:"lost,omitempty"`
 	// Users of a process group of several (su, sudo, sshd): those of which the totals are in this row. With partial
 	// it has others too, who are left out: peaks, distributions and the present are of the whole group.

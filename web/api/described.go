@@ -969,7 +969,7 @@ func clientTexts() map[string]string {
 		"Workload.exit_code":                             "Exit code, if known.",
 		"Workload.id":                                    "kind/name; unique within the site.",
 		"Workload.kind":                                  "First word of the id.",
-		"Workload.lost":                                  "Whether the scheduler, or of a service its node, stopped reporting it before it ended: whether and when it ended is unknown, end is null, and seen is the time of the last report.",
+		"Workload.lost":                                  "Whether the scheduler, or the node of a service, stopped reporting it before it ended. Its end is unknown and null, and seen is the time of the last report.",
 		"Workload.name":                                  "What its owner calls it, else the name in the id.",
 		"Workload.nodes":                                 "Nodes that it ran on.",
 		"Workload.owner":                                 "Unix user for jobs, sessions and units; namespace for pods.",

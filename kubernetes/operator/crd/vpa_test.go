@@ -5,21 +5,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"reckon/analysis/rightsize"
 )
 
 // autoscaler is the module whose definition of the VerticalPodAutoscaler a cluster has.
 const autoscaler = "k8s.io/autoscaler/vertical-pod-autoscaler@v1.4.1"
 
-// TestVPAIsApplied: an API server with the definition takes what `reckon rightsize --format vpa` writes, by strict validation, and keeps
-// the advice where the recommender reads it: in spec. It updates no pod.
+// TestVPAIsApplied: an API server with the definition takes the output of `reckon rightsize --format vpa` by strict validation. It keeps
+// the advice in spec, where the recommender reads it. It updates no pod.
 func TestVPAIsApplied(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver: make e2e-operator")
@@ -45,12 +44,13 @@ func TestVPAIsApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	strict := client.WithFieldValidation(c, "Strict")
-	cores, memory := 0.25, float64(300<<20)
-	for _, k := range []struct{ kind, target string }{{"deployment", "Deployment"}, {"statefulset", "StatefulSet"}, {"daemonset", "DaemonSet"}} {
-		text := rightsize.VPA(k.kind, k.kind+"/default/"+k.kind+"-cart", []rightsize.Container{
-			{Name: "app", ServiceAdvice: &rightsize.ServiceAdvice{Cores: &cores, Memory: &memory}},
-			{Name: "log", ServiceAdvice: &rightsize.ServiceAdvice{Memory: &memory}},
-		})
+	written, err := os.ReadFile("testdata/vpa.json") // the output, held by the tests of package rightsize
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := strings.Split(strings.TrimSpace(string(written)), "\n")
+	for i, k := range []struct{ kind, target string }{{"deployment", "Deployment"}, {"statefulset", "StatefulSet"}, {"daemonset", "DaemonSet"}} {
+		text := texts[i]
 		o := &unstructured.Unstructured{}
 		if err := json.Unmarshal([]byte(text), o); err != nil {
 			t.Fatal(err)
@@ -83,10 +83,10 @@ func TestVPAIsApplied(t *testing.T) {
 	}
 	// A field that the definition does not have is refused, so that the test would see one.
 	bad := &unstructured.Unstructured{}
-	if err := json.Unmarshal([]byte(rightsize.VPA("deployment", "deployment/default/bad", []rightsize.Container{
-		{Name: "app", ServiceAdvice: &rightsize.ServiceAdvice{Cores: &cores}}})), bad); err != nil {
+	if err := json.Unmarshal([]byte(texts[0]), bad); err != nil {
 		t.Fatal(err)
 	}
+	bad.SetName("bad")
 	if err := unstructured.SetNestedField(bad.Object, "x", "spec", "recommendation"); err != nil {
 		t.Fatal(err)
 	}
