@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -119,8 +120,8 @@ func curve(r *rand.Rand) func(step int) float64 {
 // TestFortyEvents: of forty bursts, outages, shifts and leaks at least 38 are found once and in time. There are at most three false
 // findings a day for 100 subjects, over thirty days.
 func TestFortyEvents(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute")
+	if os.Getenv("RECKON_TEST_FORTY") == "" {
+		t.Skip("takes minutes: set RECKON_TEST_FORTY")
 	}
 	s, events := open(t), forty()
 	s.feedForty(t, events)
