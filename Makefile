@@ -46,6 +46,9 @@ lint: ## format, go vet, staticcheck and the architecture
 	@script/lint
 	go test -count=1 ./internal/archtest
 
+messages: ## print every message that programs and pages can show, by file, to read them aloud
+	@RECKON_MESSAGES=1 go test -count=1 -v -run TestMessages ./internal/archtest
+
 ui: ## build the pages (needs npm; go build does not): web/ui/dist.zip, which is committed
 	npm --prefix web/ui ci --no-audit --no-fund
 	cd web/ui && npx --no prettier -- --write --log-level warn src test e2e && npx --no tsc

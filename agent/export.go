@@ -49,7 +49,7 @@ func (a *Agent) export(now time.Time) {
 				a.self.crowded = map[string]bool{}
 			}
 			a.self.crowded[owner] = true
-			a.log.Warn("a user runs more than 200 process groups: further ones are short work until they do something; this is said once",
+			a.log.Warn("a user runs more than 200 process groups: further ones are short work until they do something; logged once",
 				"owner", owner)
 		}
 	})
@@ -135,7 +135,7 @@ func (a *Agent) Sensors() []client.Sensor {
 }
 
 var sensorUp = metric.NewDesc("reckon_sensor_up", metric.Gauge, metric.None, []string{"sensor", "reason"},
-	"Whether the sensor works on this node; the reason says why not.")
+	"Whether the sensor works on this node; reason has the cause if not.")
 
 var refusedReadings = metric.NewDesc("reckon_sensor_refused_readings_total", metric.Counter, metric.None, []string{"sensor"},
 	"Readings that the device or the group can not have, by the limits that it states: they are left out, and named in the log.")

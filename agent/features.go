@@ -158,7 +158,7 @@ func (f *features) missing() []string {
 		switch {
 		case ok:
 		case i == f.gpu:
-			out = append(out, f.names[i]+" (no GPU tells how busy it is)")
+			out = append(out, f.names[i]+" (no GPU reports how busy it is)")
 		case f.live[i] != nil && !f.live[i].Found():
 			out = append(out, fmt.Sprintf("%s (no sensor of this node gives %s)", f.names[i], strings.Join(f.live[i].Series(), " or ")))
 		default:

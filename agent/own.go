@@ -19,7 +19,7 @@ import (
 
 var (
 	ownInput = metric.NewDesc("reckon_own_input_up", metric.Gauge, metric.None, []string{"sensor", "input", "reason"},
-		"Whether everything was taken of a file or address with figures of its own; the reason says what was not, and why.")
+		"Whether everything was taken of a file or address with figures of its own; reason has what was not, and why.")
 	ownSeries = metric.NewDesc("reckon_own_series", metric.Gauge, metric.None, []string{"sensor"},
 		"Series with figures of others that the last export carried.")
 	ownPushes = metric.NewDesc("reckon_own_pushes_total", metric.Counter, metric.None, []string{"result"},

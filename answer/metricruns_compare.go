@@ -43,7 +43,7 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 	if len(sides[0]) == 0 || len(sides[1]) == 0 {
 		return out, Invalid("give a and b", fmt.Errorf("nothing to compare"))
 	}
-	out.Scope = "Each run is one look at its machine at its time: the test says whether the two runs differ by more than they vary " +
+	out.Scope = "Each run is one look at its machine at its time: the test shows whether the two runs differ by more than they vary " +
 		"within themselves, not whether another run of the same would. Compare several runs of each to know that."
 	if len(a) > 1 || len(b) > 1 {
 		out.Scope = "Every run counts as one value, so that what differs from run to run is in the spread."

@@ -24,7 +24,7 @@ var (
 	gpuBusy = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
 	gpuCounted = gpu("reckon_gpu_busy_counted", metric.Gauge, metric.None,
-		"1 where the busy time is what counters of the device say that it computed, 0 where it is by the driver's samples of use, for "+
+		"1 where the busy time is computing by counters of the device, 0 where it is by the driver's samples of use, for "+
 			"which copies are computing: an older device, or one whose counters a profiler holds. Absent where there is no choice.")
 	gpuEngine = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any computing, "+

@@ -58,7 +58,7 @@ var (
 	selfSeconds = selfDesc("request_seconds_total", metric.Counter, metric.Seconds, "Time that answering took.", "what")
 	selfRunning = selfDesc("requests_running", metric.Gauge, "", "Requests that are being answered.")
 	selfStuck   = selfDesc("queries_abandoned", metric.Gauge, "",
-		"Queries that did not end when they were told to and compute on; of two, others are refused. No old samples leave memory or the "+
+		"Queries that did not end when they were stopped and compute on; of two, others are refused. No old samples leave memory or the "+
 			"disk meanwhile: restart the server.")
 	selfRefused = selfDesc("refused_series", metric.Gauge, "",
 		"New series of an owner on a node, name, that were refused lately since too many begin there; owner is empty for those of the "+
@@ -262,7 +262,7 @@ func (s *Server) runSelf(ctx context.Context) error {
 			b := &metric.Batch{Time: now}
 			s.gatherSelf(ctx, b, now)
 			if err := s.series.Append(ctx, external, b); err != nil && ctx.Err() == nil {
-				s.log.Debug("what the server says of itself could not be stored", "err", err)
+				s.log.Debug("the server's own figures could not be stored", "err", err)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ const shareEvery = 5 * time.Second
 func (s *Server) shareSenders(ctx context.Context) {
 	all, err := s.config.member.lease.Share(ctx, s.senders.Claims())
 	if err != nil {
-		s.log.Debug("other servers could not be told who sends", "err", err)
+		s.log.Debug("other servers could not be informed about senders", "err", err)
 		return
 	}
 	s.senders.Learn(all)
@@ -35,7 +35,7 @@ func (s *Server) replaceNode(site, node string) bool {
 		ctx, cancel := context.WithTimeout(context.Background(), shareEvery)
 		defer cancel()
 		if err := m.lease.Forget(ctx, site, node); err != nil {
-			s.log.Warn("other servers could not be told that a name was given away", "node", node, "err", err)
+			s.log.Warn("other servers could not be informed that a name was given away", "node", node, "err", err)
 		}
 		s.shareSenders(ctx)
 	}

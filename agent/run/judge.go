@@ -66,7 +66,7 @@ func judgeCPU(r *Report) Verdict {
 	switch {
 	case r.WallSeconds < limits.Short:
 		cpu := r.CPU.Total
-		v.Text = fmt.Sprintf("used %s of CPU time; too short a run to say more.", term.Seconds(&cpu))
+		v.Text = fmt.Sprintf("used %s of CPU time; too short to judge.", term.Seconds(&cpu))
 	case have > 0 && mean >= limits.Full*have:
 		v.Text = fmt.Sprintf("used %s of %s on average (%s): it kept everything it was given busy, more cores may help.", c, cores(have),
 			percent(mean/have))
@@ -76,7 +76,7 @@ func judgeCPU(r *Report) Verdict {
 	case have > 1.5 && r.Cores.P95 <= limits.OneCore && mean >= limits.Full*min(1, have):
 		v.Level = levelNotice
 		v.Text = fmt.Sprintf(
-			"used %s of %s, never more than %s: it computes on one core, and more will not help unless it is told to use them.", c,
+			"used %s of %s, never more than %s: it computes on one core, and more will not help unless it is set up to use them.", c,
 			cores(have), cores(r.Cores.Max))
 	case r.Cores.Max >= limits.Uneven*mean && r.Cores.Max > limits.OneCore:
 		v.Level = levelNotice
@@ -148,7 +148,7 @@ func judgeMemory(r *Report) Verdict {
 	}
 	switch {
 	case r.MemoryAtMost && share >= limits.Memory:
-		v.Text = text + ": it may be much less, for its processes look as if they had the same memory, and nothing here tells."
+		v.Text = text + ": it may be much less, for its processes look as if they had the same memory, and nothing here shows that."
 	case share >= limits.MemoryFull:
 		v.Level, v.Text = levelWarning, text+": there is no room left, the next run may be killed."
 	case faults >= limits.MajorFaults:
@@ -161,7 +161,7 @@ func judgeMemory(r *Report) Verdict {
 		v.Level, v.Text = levelNotice,
 			text+fmt.Sprintf("; the mean is %s only: a short peak decides what must be asked for.", bytesOf(*r.MemoryMeanBytes))
 	case r.MemoryAtLeast:
-		v.Text = text + ": it may be more, for shared memory that no process maps grew on the machine, and nothing here tells whose it is."
+		v.Text = text + ": it may be more, for shared memory that no process maps grew on the machine, and nothing here shows its owner."
 	default:
 		v.Text = text + ": fine."
 	}

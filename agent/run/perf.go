@@ -53,7 +53,7 @@ func openPerf(sysRoot string) (*perfWatch, error) {
 		return nil, err
 	}
 	if len(cpus) > maxPerfCPUs {
-		return nil, sensor.Unavailable(fmt.Sprintf("%d processors: following each process by perf events would cost more than it tells",
+		return nil, sensor.Unavailable(fmt.Sprintf("%d processors: following each process by perf events would cost more than it shows",
 			len(cpus)), "", nil)
 	}
 	w := &perfWatch{}

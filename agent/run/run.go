@@ -112,7 +112,7 @@ func (r *runner) start(path string) error {
 	// Until its exec the child had our memory, and the kernel remembers that as its peak.
 	m.floor = m.tree.files.HighWater(int32(os.Getpid()))
 	if perfErr != nil && m.exits == nil {
-		r.note("short processes cannot be told apart by name: %v", perfErr)
+		r.note("short processes cannot be distinguished by name: %v", perfErr)
 	}
 	return nil
 }

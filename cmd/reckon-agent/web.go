@@ -129,7 +129,7 @@ func (d *door) peer(ctx context.Context, c net.Conn) context.Context {
 func knownOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, known := r.Context().Value(peerKey{}).(uint32); !known && r.URL.Path == "/metrics" {
-			http.Error(w, "the kernel does not tell which user asks, as of a container; name users in --web-config", http.StatusForbidden)
+			http.Error(w, "the kernel does not name the user who asks, as of a container; name users in --web-config", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)

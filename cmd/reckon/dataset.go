@@ -55,7 +55,7 @@ and FILE.md for people.`,
 	f.StringArrayVar(&o.selectors, "select", nil, "series: a PromQL selector such as node_load1{node=\"n1\"}; repeatable")
 	f.StringVar(&o.file, "select-file", "", "file of selectors, one per line; # starts a comment")
 	f.StringSliceVar(&o.by, "by", []string{"workload", "node"},
-		"labels that become columns and tell rows apart; the others become part of the names of columns")
+		"labels that become columns and distinguish rows; the others become part of the names of columns")
 	f.StringVar(&o.from, "from", "1h", "start: a duration before now, or a time")
 	f.StringVar(&o.to, "to", "now", "end")
 	f.StringVar(&o.step, "step", "15s", "time between rows, 1ms or more")

@@ -66,7 +66,7 @@ func (p *demoProgress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		// the client went away
 		_ = json.NewEncoder(w).Encode(map[string]any{"type": "about:blank", "title": "Service Unavailable", "status": 503, "error": text,
-			"hint": "ask again in some seconds; the text says how far it is", "detail": text})
+			"hint": "ask again in some seconds; the text shows the progress", "detail": text})
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")

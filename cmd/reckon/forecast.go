@@ -238,7 +238,7 @@ func printNext(g *globals, list []client.NextFigure) error {
 		runs = fmt.Sprintf("the last %d runs", n)
 	}
 	if !slices.ContainsFunc(list, func(n client.NextFigure) bool { return n.Runs >= 3 }) {
-		_, err := fmt.Fprintf(g.stdout, "Next run: %s ended well, three are needed to say how the next ones may be\n", runs)
+		_, err := fmt.Fprintf(g.stdout, "Next run: %s ended well, three are needed for a prediction\n", runs)
 		return err
 	}
 	fmt.Fprintf(g.stdout, "Next run, from %s that ended well\n", runs)

@@ -56,7 +56,7 @@ var about = map[string]string{
 		"or empty is good.",
 	"reckon_agent_push_samples_total": "Samples that agents have sent. Empty where agents are scraped, or run in the server " +
 		"itself.",
-	"reckon_sensor_up":                           "Sensors that do not work, with the reason; the page About says what to do.",
+	"reckon_sensor_up":                           "Sensors that do not work, with the reason; the page About shows the remedy.",
 	"reckon_server_proof_accounted_ratio":        "How far usage agrees with the raw counters of the kernel, at the last check.",
 	"reckon_server_senders":                      "Agents that sent samples recently.",
 	"reckon_server_store_samples_total":          "Samples written into the store per second.",

@@ -68,7 +68,7 @@ func energy() Dashboard {
 }
 
 func slurm() Dashboard {
-	return Dashboard{Name: "slurm", Title: "Slurm", Description: "What the controller of a cluster says.",
+	return Dashboard{Name: "slurm", Title: "Slurm", Description: "Reports of a cluster's controller.",
 		Vars: []Var{{Name: "site", Metric: "reckon_slurm_up", Label: "site"}}, Rows: []Row{
 			{Title: "Cluster", Panels: []Panel{
 				stat("Controller answers", "bool_yes_no", `min(reckon_slurm_up{`+onSite+`})`),
@@ -84,7 +84,7 @@ func slurm() Dashboard {
 						"{{partition}} {{state}}")},
 				{Title: "Nodes by state", Unit: "short", Stack: true,
 					Queries: one(`count by (state) (reckon_slurm_node_state{`+onSite+`})`, "{{state}}")},
-				{Title: "Cores held and used", Help: "Held as Slurm says, used as measured on the nodes.", Unit: "short",
+				{Title: "Cores held and used", Help: "Allocated by Slurm, used as measured on the nodes.", Unit: "short",
 					Queries: []Query{{Expr: `sum(reckon_slurm_node_allocated_cores{` + onSite + `})`, Legend: "held"},
 						{Expr: `sum(rate(reckon_workload_cpu_seconds_total{` + onSite + `,kind="slurm"}[$__rate_interval]))`,
 							Legend: "used"}}},

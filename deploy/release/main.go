@@ -141,7 +141,7 @@ func version(stated, described string, at time.Time) (string, error) {
 	switch tag, isTagged := strings.CutPrefix(described, "v"); {
 	case isTagged && tag == stated:
 	case isTagged && !strings.HasPrefix(commit, "g"):
-		return "", fmt.Errorf("the tag v%s is of another version than internal/buildinfo/VERSION, which says %s", tag, stated)
+		return "", fmt.Errorf("the tag v%s is of another version than internal/buildinfo/VERSION, which has %s", tag, stated)
 	default:
 		v += "+" + at.Format("20060102.150405") + ".g" + strings.TrimPrefix(commit, "g")
 	}

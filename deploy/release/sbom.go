@@ -18,7 +18,7 @@ import (
 func (r *release) bill(bin, out string) error {
 	info, err := buildinfo.ReadFile(bin)
 	if err != nil {
-		return fmt.Errorf("%s does not say what it is made of: %w", bin, err)
+		return fmt.Errorf("%s does not list its parts: %w", bin, err)
 	}
 	name := filepath.Base(bin)
 	b := cdx.NewBOM()

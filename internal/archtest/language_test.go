@@ -2,11 +2,13 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,18 +22,18 @@ const (
 // phrase is one line of language.txt.
 type phrase struct {
 	name     string
-	most     [2]int // in comments and in guides
+	most     [3]int // in comments, guides and messages
 	pattern  *regexp.Regexp
-	counts   [2]int
-	examples [2][]string
+	counts   [3]int
+	examples [3][]string
 }
 
-// TestLanguage holds how often comments of hand-written Go files and guides use the words of language.txt. Code in guides, and
-// directives and lists of code in comments, are no text.
+// TestLanguage holds how often comments of hand-written Go files, guides, and the messages of programs and pages use the words of
+// language.txt. Code in guides, and directives and lists of code in comments, are no text.
 func TestLanguage(t *testing.T) {
 	phrases := languageList(t)
-	words := [2]int{}
-	for i, read := range []func(*testing.T, func(where, text string)){commentsOfTree, guidesOfTree} {
+	words := [3]int{}
+	for i, read := range []func(*testing.T, func(where, text string)){commentsOfTree, guidesOfTree, messagesOfTree} {
 		read(t, func(where, text string) {
 			words[i] += len(strings.Fields(text))
 			for _, p := range phrases {
@@ -44,7 +46,7 @@ func TestLanguage(t *testing.T) {
 		})
 	}
 	for _, p := range phrases {
-		for i, kind := range []string{"comments", "guides"} {
+		for i, kind := range []string{"comments", "guides", "messages"} {
 			t.Logf("%s in %s: %d, %.2f per 1,000 words", p.name, kind, p.counts[i], 1000*float64(p.counts[i])/float64(words[i]))
 			if p.counts[i] > p.most[i] {
 				t.Errorf("%s in %s: %d, at most %d by internal/archtest/language.txt: write it otherwise\n\t%s", p.name, kind, p.counts[i],
@@ -52,7 +54,7 @@ func TestLanguage(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d words in comments, %d in guides", words[0], words[1])
+	t.Logf("%d words in comments, %d in guides, %d in messages", words[0], words[1], words[2])
 }
 
 func languageList(t *testing.T) (out []*phrase) {
@@ -63,7 +65,7 @@ func languageList(t *testing.T) (out []*phrase) {
 	}
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
-		if len(f) < 4 || f[0] == "#" {
+		if len(f) < 5 || f[0] == "#" {
 			continue
 		}
 		p := &phrase{name: f[0]}
@@ -73,7 +75,7 @@ func languageList(t *testing.T) (out []*phrase) {
 			}
 		}
 		if p.name != longSentence {
-			p.pattern = regexp.MustCompile("(?im)" + strings.Join(f[3:], " "))
+			p.pattern = regexp.MustCompile("(?im)" + strings.Join(f[4:], " "))
 		}
 		out = append(out, p)
 	}
@@ -112,6 +114,92 @@ func commentsOfTree(t *testing.T, do func(where, text string)) {
 		}
 		return nil
 	})
+}
+
+// TestMessages prints every message that programs and pages can show, by folder: make messages. It holds that there are some of each kind.
+func TestMessages(t *testing.T) {
+	folders := map[string]bool{}
+	messagesOfTree(t, func(where, text string) {
+		folders[filepath.Dir(where)] = true
+		if os.Getenv("RECKON_MESSAGES") != "" {
+			fmt.Printf("%s\t%s\n", where, strings.ReplaceAll(text, "\n", "\n\t\t"))
+		}
+	})
+	for _, folder := range []string{"cmd/reckon", "cmd/reckon-agent", "answer", "analysis/misuse/rules", "web/ui/src/pages"} {
+		if !folders[folder] {
+			t.Error("no messages in", folder)
+		}
+	}
+}
+
+var (
+	message = regexp.MustCompile(`^[^\w]*\w[\w'’-]*,?( [\w'’%.:-]+,?){2,}`) // three words and more
+	noText  = regexp.MustCompile(`(?i)^\s*(?:select|insert|update|delete|create|drop|with|pragma) |^\s*[[{<]|\bprefix \w+:|\) by \(|\bsum by|\{\w+=`)
+	webText = regexp.MustCompile("\"(?:[^\"\\\\\n]|\\\\.)*\"|`(?:[^`\\\\]|\\\\.)*`|>[^<>{}]+<")
+)
+
+// messagesOfTree calls do with each text of three words and more in the Go code and the pages: literals, help and rules of misuse.
+func messagesOfTree(t *testing.T, do func(where, text string)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	found := map[string]string{}
+	add := func(path, text string) {
+		if message.MatchString(text) && !noText.MatchString(text) {
+			rel, _ := filepath.Rel(root, path)
+			found[rel+"\x00"+text] = text
+		}
+	}
+	goFiles(t, root, func(path string) error {
+		if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/test/") || strings.Contains(path, "/lab/simulate/") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if ast.IsGenerated(file) {
+			return nil
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				n.Tag = nil
+			case *ast.BasicLit:
+				if n.Kind == token.STRING {
+					text, _ := strconv.Unquote(n.Value) // the parser has read it
+					add(path, text)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	rules, _ := filepath.Glob(filepath.Join(root, "analysis", "misuse", "rules", "*.txt")) // the pattern is well formed
+	pages, _ := filepath.Glob(filepath.Join(root, "web", "ui", "src", "*", "*.ts*"))
+	for _, path := range append(rules, pages...) {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Ext(path) == ".txt" {
+			for _, paragraph := range strings.Split(string(raw), "\n\n") {
+				add(path, paragraph)
+			}
+			continue
+		}
+		for _, text := range webText.FindAllString(string(raw), -1) {
+			add(path, strings.Trim(text, "\"`<> \n\t"))
+		}
+	}
+	keys := []string{}
+	for key := range found {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		where, _, _ := strings.Cut(key, "\x00")
+		do(where, found[key])
+	}
 }
 
 var (

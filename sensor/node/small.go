@@ -244,7 +244,7 @@ func NewOS(root string) (*Info, error) {
 		}
 	}
 	if err != nil {
-		return nil, sensor.Unavailable("the system does not say what it is", "", err)
+		return nil, sensor.Unavailable("the system does not describe it", "", err)
 	}
 	facts := parseOSRelease(text)
 	values := make([]string, len(osLabels))

@@ -47,8 +47,8 @@ func NewTimex(root string) (*Timex, error) {
 		return nil, sensor.Unavailable("the clock of a recorded machine is not there", "", nil)
 	}
 	if _, err := unix.Adjtimex(&unix.Timex{}); err != nil {
-		return nil, sensor.Unavailable("the kernel does not tell how the clock is kept", "allow adjtimex(2), which some containers forbid",
-			err)
+		return nil, sensor.Unavailable("the kernel does not report how the clock is kept",
+			"allow adjtimex(2), which some containers forbid", err)
 	}
 	t := &Timex{descs: timexDescs}
 	t.series = series(t.descs)

@@ -30,7 +30,7 @@ var meanings = map[int]string{
 	144: "an NVLink failed",
 	145: "an NVLink failed",
 	149: "an NVLink failed",
-	154: "the device says what it needs to recover, such as a reset",
+	154: "the device reports what it needs to recover, such as a reset",
 }
 
 // meaning returns the meaning of an Xid.

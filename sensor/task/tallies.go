@@ -132,7 +132,7 @@ func programmable(o *Options) error {
 		return err
 	}
 	if o.Source == Procfs {
-		return sensor.Unavailable("no programs are loaded into the kernel, as --source procfs says", "leave it out", nil)
+		return sensor.Unavailable("no programs are loaded into the kernel, because of --source procfs", "leave it out", nil)
 	}
 	if err := sameMachine(o.Root); err != nil {
 		return err

@@ -79,7 +79,7 @@ func Open(root string) (*Reader, error) {
 	}
 	r.openPolicies(base)
 	if r.packages < 2 && len(r.policies) < 2 {
-		return nil, errors.Join(sensor.Unavailable("one processor package of one kind: nothing to tell apart", "", nil), r.Close())
+		return nil, errors.Join(sensor.Unavailable("one processor package of one kind: nothing to distinguish", "", nil), r.Close())
 	}
 	if r.packages > 1 {
 		f, err := os.Open(filepath.Join(base, "proc/stat"))

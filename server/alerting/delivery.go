@@ -345,7 +345,7 @@ func openFindings(dir string) (map[string]*notifier.Alert, error) {
 		return out, nil
 	}
 	if err = cmp.Or(err, json.Unmarshal(raw, &kept)); err != nil {
-		return nil, fmt.Errorf("read the findings that were told (%s): %w; remove it, and the end of those that are gone is told late",
+		return nil, fmt.Errorf("read the notified findings (%s): %w; remove it, and their ends are notified late",
 			findingsFile(dir), err)
 	}
 	for id, f := range kept {

@@ -91,7 +91,7 @@ func openEmbedded(file string, kept files, external string, resend time.Duration
 	}
 	if e.notified, err = nflog.New(nflog.Options{SnapshotFile: filepath.Join(dir, "nflog"), Retention: keep, Logger: log,
 		Metrics: e.metrics}); err != nil {
-		return nil, fmt.Errorf("read what was told (%s): %w; remove it, and alerts that last are told once more",
+		return nil, fmt.Errorf("read the sent notifications (%s): %w; remove it, and lasting alerts are sent once more",
 			filepath.Join(dir, "nflog"), err)
 	}
 	e.silences, err = silence.New(silence.Options{SnapshotFile: filepath.Join(dir, "silences"), Retention: 120 * time.Hour, Logger: log,
@@ -207,7 +207,7 @@ func (e *embedded) stopPresent() {
 	if e.dispatcher != nil {
 		e.dispatcher.Stop()
 		if !e.drain.close() {
-			e.log.Warn("a receiver did not answer within 15 s of the stop; it may be told once more")
+			e.log.Warn("a receiver did not answer within 15 s of the stop; it may be notified once more")
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (e *embedded) check(_ context.Context, id string) []Delivery {
 	for _, r := range routes.Match(model.LabelSet{"alertname": testName, testLabel: model.LabelValue(id), "severity": "info"}) {
 		name := r.RouteOpts.Receiver
 		if len(counts[name]) == 0 {
-			out = append(out, Delivery{Alertmanager: "embedded", Receiver: name, Arrived: true, Error: "this receiver tells nobody"})
+			out = append(out, Delivery{Alertmanager: "embedded", Receiver: name, Arrived: true, Error: "this receiver notifies nobody"})
 		}
 		for _, integration := range counts[name] {
 			d := e.memory.testResult(id, name, integration)

@@ -41,7 +41,7 @@ func (s *Service) followFindings(ctx context.Context) {
 	for {
 		if err := s.Follow(ctx, time.Now()); err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
-			s.log.Error("findings could not be told", "err", err)
+			s.log.Error("findings could not be notified", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -89,7 +89,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 	}
 	if changed {
 		if err := saveFindings(files{s.o.Dir, s.o.Shared}, s.firing); err != nil { // before they are reported
-			s.log.Error("findings that were told could not be saved; a restart may end them", "err", err)
+			s.log.Error("notified findings could not be saved; a restart may end them", "err", err)
 		}
 	}
 	s.put(out...)

@@ -30,11 +30,11 @@ var troubles = [3]struct {
 	message string
 	text    string
 }{
-	{store.ErrUnavailable, "", "alert rules wait for the store, and those that fire keep firing here; said once an hour"},
-	{store.ErrFull, "", "what rules compute is not stored: the disk is full; alerts go on; said once an hour"},
+	{store.ErrUnavailable, "", "alert rules wait for the store, and those that fire keep firing here; logged once an hour"},
+	{store.ErrFull, "", "what rules compute is not stored: the disk is full; alerts go on; logged once an hour"},
 	{
 		nil, "Error on ingesting ", "what rules compute is not stored where newer results are there already: the clock was set back, or " +
-			"time ran into that of before; alerts go on; said once an hour"},
+			"time ran into that of before; alerts go on; logged once an hour"},
 }
 
 // troubleOf returns which of the troubles an error is, below 0 none. Errors of queries do not

@@ -86,7 +86,7 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 		err = json.Unmarshal(raw, &s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the alerts that fire (%s): %w; remove it, and the end of those that have ended is not told", m.file(),
+		return nil, fmt.Errorf("read the alerts that fire (%s): %w; remove it, and the end of those that have ended is not sent", m.file(),
 			err)
 	}
 	for _, a := range s.Alerts {
@@ -183,7 +183,7 @@ func (m *memory) trySave() error {
 		err = m.replace(m.file(), raw)
 	}
 	if err != nil {
-		m.log.Error("alerts could not be saved; a restart may tell them twice", "err", err)
+		m.log.Error("alerts could not be saved; a restart may send them twice", "err", err)
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Clai
 		if _, err := put.ExecContext(ctx, c.Site, c.Node, c.ID.Agent, c.ID.Machine, c.ID.Boot, c.Address, c.Since.Milliseconds(),
 			c.Seen.Milliseconds(), c.Skew.Milliseconds(),
 			l.o.Member, senders.Silence.Milliseconds(), senders.Pause.Milliseconds()); err != nil {
-			return nil, fmt.Errorf("tell the other servers who sends: %w", err)
+			return nil, fmt.Errorf("inform the other servers about senders: %w", err)
 		}
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT site, node, agent, machine, boot, address, CAST(extract(epoch FROM clock_timestamp() - since) AS DOUBLE PRECISION),

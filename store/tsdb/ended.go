@@ -87,7 +87,7 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 		return false
 	case full(err):
 		if !s.noRoom {
-			s.log.Error("series that ended stay in memory until the disk has room; this is said once", "err", fullDisk(s.opts.Dir, err))
+			s.log.Error("series that ended stay in memory until the disk has room; logged once", "err", fullDisk(s.opts.Dir, err))
 		}
 		s.noRoom = true
 		return true

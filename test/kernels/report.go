@@ -93,7 +93,7 @@ func (r *report) take(line string) {
 // refusals are the reasons why a mode may fail on a kernel: eBPF is not used on 5.10, and exit records name no process before 5.19.
 var refusals = []struct{ kernel, mode, why string }{
 	{"5.10.", "ebpf", "ebpf: eBPF is not used on Linux 5.10"},
-	{"5.10.", "taskstats", "the kernel's exit records (version 10) do not say of which process a thread was"},
+	{"5.10.", "taskstats", "the kernel's exit records (version 10) do not name the process of a thread"},
 }
 
 // fail takes in that a mode could not be measured to its end.

@@ -43,7 +43,7 @@ GUEST nobody v2 ebpf 0.0000`, []string{"ebpf, oom-peak: ", "ebpf, oom-kills: "}}
 		"refused on 5.10": {`GUEST kernel 5.10.0-46-amd64
 GUEST said hybrid ebpf reckon-agent: not available: ebpf: eBPF is not used on Linux 5.10, on which a test machine locked up with it (use Linux 6.1 or later)
 GUEST failed hybrid ebpf it reads processes by procfs, no exit records
-GUEST failed hybrid taskstats the agent has ended: reckon-agent: exit records of taskstats: the kernel's exit records (version 10) do not say of which process a thread was (use Linux 5.19 or later)`, nil},
+GUEST failed hybrid taskstats the agent has ended: reckon-agent: exit records of taskstats: the kernel's exit records (version 10) do not name the process of a thread (use Linux 5.19 or later)`, nil},
 		"refused on another kernel": {`GUEST kernel 6.1.0-56-amd64
 GUEST said v2 ebpf reckon-agent: not available: ebpf: the verifier of this kernel rejects the BPF programs: program walk: no
 GUEST failed v2 ebpf it reads processes by procfs, no exit records`, []string{"ebpf: ebpf: the verifier of this kernel rejects the BPF programs: program walk: no; it reads"}},

@@ -86,7 +86,7 @@ func Open(o Options) (*Service, error) {
 	s.found = discovery.NewManager(ctx, o.Logger, own, metrics, discovery.Name("scrape"), discovery.Updatert(o.Settle))
 	if s.found == nil {
 		stop()
-		return nil, errors.New("the discovery of targets could not be made; the log says more")
+		return nil, errors.New("the discovery of targets could not be made; the log has more")
 	}
 	s.Manager, err = scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, ParseST: true, DiscoveryReloadInterval: model.Duration(o.Settle), DiscoveryReloadOnStartup: true,
@@ -222,9 +222,9 @@ func check(text []byte) error {
 		switch name {
 		case "global", "scrape_configs", "scrape_config_files":
 		case "rule_files", "alerting":
-			return fmt.Errorf("%s says nothing here; see the setting rules and doc/guides/alerts.md", name)
+			return fmt.Errorf("%s has no meaning here; see the setting rules and doc/guides/alerts.md", name)
 		default:
-			return fmt.Errorf("%s says nothing here; global and scrape_configs do", name)
+			return fmt.Errorf("%s has no meaning here; global and scrape_configs have", name)
 		}
 	}
 	var global struct {

@@ -18,7 +18,7 @@ func senders(h http.Handler) http.Handler {
 				reason = access.ErrUnauthenticated
 			}
 			writeError(w, access.Refuse(reason, "send the token of an agent: `reckon token create --agent` makes one",
-				errors.New("who sends samples must say who it is")))
+				errors.New("a sender of samples must identify itself")))
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -50,7 +50,7 @@ func (s *server) dataRoutes() []route {
 			doc: "One row for each step of time, one column for each series. Counters are rates per second, gauges means of the step; a " +
 				"gap is null, an empty field in CSV, a null in Parquet.",
 			params: append(slices.Clone(common),
-				param{name: "by", doc: "Labels that become columns and tell rows apart; without it each series is a column.",
+				param{name: "by", doc: "Labels that become columns and distinguish rows; without it each series is a column.",
 					schema: schema{"type": "string"}, many: true},
 				param{name: "format", doc: "Form of the answer.", schema: enum("json", "csv", "parquet")}),
 			answer: client.DataTable{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.data,

@@ -190,7 +190,7 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 		case len(found) == 0:
 			p.Inputs[in].Err = fmt.Errorf("%s: there is no such file", r.File)
 		case len(found) > 1 && r.at < 0:
-			p.Inputs[in].Err = fmt.Errorf("%s stands for %d files; tell them apart with path_label", r.File, len(found))
+			p.Inputs[in].Err = fmt.Errorf("%s stands for %d files; distinguish them with path_label", r.File, len(found))
 			return
 		case len(found) > maxFiles:
 			p.Inputs[in].Err = fmt.Errorf("%s stands for more than %d files", r.File, maxFiles)

@@ -78,7 +78,7 @@ func TestReadings(t *testing.T) {
 		"rig_missing":      `/run/rig.json: there is no "1" on the way to chambers.1.open`,
 		"word":             "/sys/word: it does not begin with a number",
 		"gone":             "/sys/gone: no such file or directory",
-		"several":          "/sys/class/hwmon/*/fan1_input stands for 2 files; tell them apart with path_label",
+		"several":          "/sys/class/hwmon/*/fan1_input stands for 2 files; distinguish them with path_label",
 	}
 	for k, v := range want {
 		if got[k] != v {

@@ -126,7 +126,7 @@ func plain(err error, timeout time.Duration) error {
 	case os.IsTimeout(err):
 		return fmt.Errorf("no answer within %v", timeout)
 	case errors.Is(err, unix.ECONNREFUSED):
-		return errors.New("nobody listens there")
+		return errors.New("nothing listens there")
 	case errors.Is(err, unix.ENOENT):
 		return errors.New("there is no such socket")
 	case errors.As(err, &op):

@@ -83,7 +83,7 @@ func TestScrape(t *testing.T) {
 	s.now = time.Now
 	srv.Close()
 	x.fetch(context.Background(), s.now)
-	if got, _, reason := read(s); len(got) != 0 || reason != "nobody listens there" {
+	if got, _, reason := read(s); len(got) != 0 || reason != "nothing listens there" {
 		t.Errorf("%v %q", got, reason)
 	}
 }

@@ -152,7 +152,7 @@ func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 		reason, message = why, answer
 	}
 	if reason == "" && js != nil && len(s.ms.Status.Pods) == 0 && s.now.Sub(js.CreationTimestamp.Time) > slowStart {
-		reason, message = v1alpha2.ReasonPodsPending, "no pod was made, and no event of the jobs says why"
+		reason, message = v1alpha2.ReasonPodsPending, "no pod was made, and no event of the jobs gives a reason"
 	}
 	if reason == "" {
 		reason, message = s.waiting()

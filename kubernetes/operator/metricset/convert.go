@@ -240,9 +240,9 @@ func moveVolume(field, name string, v v1alpha2.LegacyVolume) (v1alpha2.MetricAdd
 	}
 	switch {
 	case len(kinds) == 0:
-		return addon, Problem{field, "says no kind of volume", "one of hostPath, claimName, secretName, configMapName, emptyVol"}
+		return addon, Problem{field, "names no kind of volume", "one of hostPath, claimName, secretName, configMapName, emptyVol"}
 	case len(kinds) > 1:
-		return addon, Problem{field, "says several kinds of volume: " + strings.Join(kinds, ", "), "leave one of them"}
+		return addon, Problem{field, "names several kinds of volume: " + strings.Join(kinds, ", "), "leave one of them"}
 	case v.Path == "" && v.HostPath != "":
 		v.Path = v.HostPath
 	}

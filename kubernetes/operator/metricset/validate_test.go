@@ -52,8 +52,8 @@ func TestRefused(t *testing.T) {
 		{"other completions", head + "  pods: 2\n  completions: 3\n  metrics: [{name: sys-hwloc}]\n", "spec.completions: 3 differs from spec.pods (2)"},
 		{"rate twice", one(`{name: perf-sysstat, rate: 2, options: {rate: 3}, addons: [` + app + "]}"), "spec.metrics[0].rate: is also in options; leave out one of them"},
 		{"storage of nothing", head + "  storage: {volume: {hostPath: /d}}\n  metrics: [{name: sys-hwloc}]\n", "spec.storage: no metric of this set measures storage"},
-		{"volume of no kind", head + "  storage: {volume: {path: /d}}\n  metrics: [{name: io-fio}]\n", "spec.storage.volume: says no kind of volume"},
-		{"volume of two kinds", head + "  storage: {volume: {path: /d, hostPath: /d, claimName: c}}\n  metrics: [{name: io-fio}]\n", "spec.storage.volume: says several kinds of volume: hostPath, claimName"},
+		{"volume of no kind", head + "  storage: {volume: {path: /d}}\n  metrics: [{name: io-fio}]\n", "spec.storage.volume: names no kind of volume"},
+		{"volume of two kinds", head + "  storage: {volume: {path: /d, hostPath: /d, claimName: c}}\n  metrics: [{name: io-fio}]\n", "spec.storage.volume: names several kinds of volume: hostPath, claimName"},
 		{"name too long", strings.Replace(one("{name: sys-hwloc}"), "demo", strings.Repeat("x", 42), 1), "63 are allowed; shorten the name by 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func (s *Server) file(name string) string { return filepath.Join(s.control, name
 
 func tell(path, text string) error {
 	if err := os.WriteFile(path, []byte(text+"\n"), 0); err != nil {
-		return fmt.Errorf("tell the NFS server %q: %w", text, err)
+		return fmt.Errorf("write to the NFS server %q: %w", text, err)
 	}
 	return nil
 }

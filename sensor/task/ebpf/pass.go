@@ -73,11 +73,11 @@ func (s *Source) walk() error {
 		}
 		// A pass failed that the kernel takes for told.
 		if err := s.kernel.tellAnew(); err != nil {
-			return fmt.Errorf("have the kernel tell all processes: %w", err)
+			return fmt.Errorf("have the kernel report all processes: %w", err)
 		}
 	}
 	if len(s.table.next) == 0 {
-		return errors.New("read the task iterator: it told no process")
+		return errors.New("read the task iterator: it reported no process")
 	}
 	s.addThreads()
 	s.table.finish()

@@ -95,7 +95,7 @@ func (s *Source) start(o Options) error {
 	}
 	s.layout = layout
 	if version < oldest {
-		return sensor.Unavailable(fmt.Sprintf("the kernel's exit records (version %d) do not say of which process a thread was", version),
+		return sensor.Unavailable(fmt.Sprintf("the kernel's exit records (version %d) do not name the process of a thread", version),
 			newer, nil)
 	}
 	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, o.Buffer) != nil {

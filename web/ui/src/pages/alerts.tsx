@@ -140,7 +140,7 @@ export function Alerts() {
             <p class="quiet">
               {receivers.data?.data.activeAlertmanagers.length === 0 ? (
                 <>
-                  Nobody is told of alerts yet. To send them to Slack, e-mail or a webhook, name a
+                  Alerts notify nobody yet. To send them to Slack, e-mail or a webhook, name a
                   file of receivers in the server's setting <code>alertmanager-config</code>, or an
                   Alertmanager in <code>alertmanager</code>; <code>reckon alerts test</code> tries
                   it.

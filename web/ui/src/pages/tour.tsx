@@ -48,7 +48,7 @@ export function Tour({ close }: { close: () => void }) {
     </p>,
     <p>
       Point at a figure for its exact value, at a time for UTC. A dash (–) is <b>not measured</b>,
-      never zero; <b>About</b> says what is missing and how to get it. <kbd>?</kbd> shows all keys.
+      never zero; <b>About</b> shows what is missing and how to get it. <kbd>?</kbd> shows all keys.
     </p>,
   ];
   const lastOne = step === steps.length - 1;
