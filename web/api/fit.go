@@ -25,7 +25,7 @@ func (s *server) fitRoutes() []route {
 		params: []param{
 			{name: "cores", doc: "Cores on one node.", schema: amount},
 			{name: "memory_bytes", doc: "Memory on one node, bytes.", schema: amount},
-			{name: "gpus", doc: "GPUs on one node; below 1 a part of the time of one, for which the answer lists GPUs to share.", schema: amount},
+			{name: "gpus", doc: "GPUs on one node; below 1 the share of one: the answer then lists GPUs to share.", schema: amount},
 			{name: "gpu_memory_bytes", doc: "Memory of one GPU, bytes: the answer lists the GPUs that can be shared.", schema: amount},
 			{name: "time", doc: "How long it runs: comparable jobs are those that ran for up to twice as long.",
 				schema: schema{"type": "string", "examples": []string{"2h", "1d"}}},
