@@ -131,6 +131,10 @@ func (p *Part) leaveCgroup() {
 
 func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	if p.rows == nil {
+		if p.behind != nil {
+			p.bornAfter(p.behind)
+			p.behind = nil
+		}
 		p.rows = p.newRows()
 	}
 	r := p.rows

@@ -171,6 +171,7 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 func (r *registry) enter(p *Part) {
 	if before := r.byKey[p.key]; before != nil {
 		if before.closed() {
+			p.bornAfter(before)
 			r.remove(before)
 		} else {
 			if before.end == 0 && before.live == 0 {
@@ -181,6 +182,13 @@ func (r *registry) enter(p *Part) {
 	}
 	r.byKey[p.key] = p
 	r.joinGroup(p)
+}
+
+// bornAfter moves the zero of counters behind the last export of an earlier run with the same series. A store takes no earlier one.
+func (p *Part) bornAfter(before *Part) {
+	if p.created != 0 && before.rows != nil && before.rows.shown >= p.created {
+		p.created = before.rows.shown + 2 // the marker of its end is 1 ms after it
+	}
 }
 
 // learn adds the other details found of a part.

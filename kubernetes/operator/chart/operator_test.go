@@ -83,8 +83,11 @@ func TestOperatorObjects(t *testing.T) {
 			t.Errorf("the chart has another %s.yaml: cp kubernetes/operator/crd/*.yaml deploy/helm/reckon/files/", name)
 		}
 	}
-	get[apiextensions.CustomResourceDefinition](t, with, "CustomResourceDefinition", "metricsets.flux-framework.org")
-	get[apiextensions.CustomResourceDefinition](t, with, "CustomResourceDefinition", "metricruns.metrics.reckon")
+	for _, name := range []string{"metricsets.flux-framework.org", "metricruns.metrics.reckon"} { // people's results go with their definitions
+		if d := get[apiextensions.CustomResourceDefinition](t, with, "CustomResourceDefinition", name); d.Annotations["helm.sh/resource-policy"] != "keep" {
+			t.Errorf("%s goes with the release: %v", name, d.Annotations)
+		}
+	}
 	pod := get[appsv1.Deployment](t, with, "Deployment", "reckon-operator").Spec.Template.Spec
 	c := pod.Containers[0]
 	if s := c.SecurityContext; !*pod.SecurityContext.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {

@@ -3,7 +3,9 @@
 package k8s
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,5 +99,34 @@ func (b *bed) logs(t *testing.T, install []string) {
 	if !strings.Contains(out, strings.Repeat("x", long)) {
 		t.Error("the long line is not whole")
 	}
+	b.logLinks(t)
 	b.must("kubectl", "-n", "shop", "delete", "deployment/loki", "service/loki", "--wait")
+}
+
+// logLinks: the graph leads from a Deployment to its log store and the query there, which finds lines.
+func (b *bed) logLinks(t *testing.T) {
+	b.apply(named("Deployment", "apps/v1", "writer", object{"replicas": 1, "selector": selector("writer"), "template": template("writer", pod("Always", container("main", "while :; do echo words; sleep 1; done")))}))
+	defer func() { _, _ = b.command(time.Minute, "", "kubectl", "-n", "shop", "delete", "deployment", "writer") }()
+	b.until(2*time.Minute, "lines of a Deployment by the links of the graph", func() string {
+		out, err := b.reckon("graph", "query", `PREFIX rk: <urn:reckon:ns#> SELECT ?url ?query { ?w a rk:Workload ; rk:kind "Deployment" ; rk:name "writer" ;
+			rk:telemetry/rk:hasLogs ?l . ?l rk:source/rk:url ?url ; rk:query ?query }`, "--format", "json")
+		if err != nil {
+			return err.Error()
+		}
+		var r struct {
+			Results struct {
+				Bindings []map[string]struct{ Value string }
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Results.Bindings) != 1 {
+			return out
+		}
+		link := r.Results.Bindings[0]
+		got, err := b.command(time.Minute, "", "kubectl", "-n", "shop", "exec", "bare", "--", "wget", "-q", "-O", "-",
+			link["url"].Value+"/loki/api/v1/query_range?limit=5&query="+url.QueryEscape(link["query"].Value))
+		if err != nil || !strings.Contains(got, "words") {
+			return fmt.Sprint(link, err, got)
+		}
+		return ""
+	})
 }

@@ -71,7 +71,25 @@ func TestSite(t *testing.T) {
 	}
 	step("links", b.links)
 	step("alerts", b.alerts)
+	step("beside the kubelet", b.besideCAdvisor)
+	step("logs", func(t *testing.T) { b.logs(t, install) })
 	step("standalone", func(t *testing.T) { b.standalone(t, install) })
+	step("uninstall", b.uninstall)
+}
+
+// uninstall leaves nothing of the release but what a site keeps: the definitions of MetricSets and runs with the objects in them.
+func (b *bed) uninstall(t *testing.T) {
+	if os.Getenv("RECKON_KEEP") != "" {
+		t.Skip("RECKON_KEEP is set")
+	}
+	b.must("helm", "-n", "reckon", "uninstall", "reckon", "--wait")
+	for _, kinds := range []string{"deployments,statefulsets,daemonsets,services,configmaps,secrets,serviceaccounts,roles,rolebindings,ingresses,networkpolicies",
+		"clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations"} {
+		if left := b.must("kubectl", "-n", "reckon", "get", kinds, "-l", "app.kubernetes.io/instance=reckon", "-o", "name"); strings.TrimSpace(left) != "" {
+			t.Errorf("left: %s", left)
+		}
+	}
+	b.must("kubectl", "get", "crd", "metricsets.flux-framework.org", "metricruns.metrics.reckon")
 }
 
 // packed is the chart as `helm package` writes it, which is what a site installs.
