@@ -130,7 +130,8 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
 		Store: s.graph.subgraphs(), Workloads: s.graph.rows, Nodes: views, Base: s.config.Graph.Base, Site: site,
-		Links:    feed.Links{URL: s.graphURL(), Pages: s.config.Graph.pages, Loki: s.config.Graph.Loki},
+		Links: feed.Links{URL: s.graphURL(), Pages: s.config.Graph.pages, Loki: s.config.Graph.Loki,
+			LogSelector: s.config.Logs.Selector},
 		Forecast: func(kind string) bool { return workload.Kind(kind).Service() }, Clock: time.Now,
 	})
 	if s.graph.snapshots != nil {

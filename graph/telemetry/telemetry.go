@@ -18,7 +18,12 @@ type Links struct {
 	// Pages is the server's address for people, where that is another one: behind a proxy or an Ingress.
 	Pages string
 	Loki  string // of the log store; empty: there is none
+	// LogSelector is the template of LogQL for it, with {{.Namespace}} and {{.Pods}}; empty for the labels namespace and pod.
+	LogSelector string
 }
+
+// label matches the label that a template compares with a value.
+var label = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_]*)\s*=~?\s*"\{\{\s*\.(Namespace|Pods)\s*\}\}"`)
 
 // figure is a series with its query for a label selector.
 type figure struct{ name, title, unit, kind, query string }
@@ -79,6 +84,13 @@ func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
 func (l Links) Logs(selector string) *object.Logs {
 	if l.Loki == "" {
 		return nil
+	}
+	for _, m := range label.FindAllStringSubmatch(l.LogSelector, -1) {
+		if m[2] == "Namespace" {
+			selector = strings.Replace(selector, "namespace=", m[1]+"=", 1)
+		} else {
+			selector = strings.Replace(selector, ",pod=", ","+m[1]+"=", 1)
+		}
 	}
 	return &object.Logs{Source: object.Source{Type: "loki", URL: l.Loki}, Query: "{" + selector + "}"}
 }

@@ -202,3 +202,15 @@ func TestDigestByValues(t *testing.T) {
 		t.Error("another interval is taken")
 	}
 }
+
+// TestLogLabels: the graph asks the log store by the labels that the collector of the chart makes, as the server does.
+func TestLogLabels(t *testing.T) {
+	const selector = `{k8s_namespace_name="{{.Namespace}}",k8s_pod_name=~"{{.Pods}}"}`
+	objects := rendered(t, "logs: {loki: {url: 'http://loki:3100'}, collector: {enabled: true}}")
+	if args := serverArgs(t, objects); !slices.Contains(args, "--set=loki-selector="+selector) {
+		t.Errorf("%q", args)
+	}
+	if args := get[appsv1.Deployment](t, objects, "Deployment", "reckon-graph").Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--graph-loki-selector="+selector) {
+		t.Errorf("%q", args)
+	}
+}

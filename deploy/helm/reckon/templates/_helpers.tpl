@@ -196,6 +196,9 @@ auth_password: {{ .password | quote }}
 {{- with .Values.logs.loki.url }}
 - --graph-loki={{ . }}
 {{- end }}
+{{- with include "reckon.logSelector" . }}
+- {{ printf "--graph-loki-selector=%s" . | quote }}
+{{- end }}
 {{- with .Values.site }}
 - --graph-site={{ . }}
 {{- end }}

@@ -98,6 +98,8 @@ func (o *options) register(f *flag.FlagSet) {
 	f.StringVar(&o.graph.Links.URL, "graph-url", "", "address of the server for those who read the graph; empty: that of --graph")
 	f.StringVar(&o.graph.Links.Pages, "graph-pages", "",
 		"address of the server's pages for people who read the graph; empty: that of --graph-url")
+	f.StringVar(&o.graph.Links.LogSelector, "graph-loki-selector", "",
+		"LogQL for them with {{.Namespace}} and {{.Pods}}; empty: labels namespace and pod")
 	f.StringVar(&o.graph.Links.Loki, "graph-loki", "", "address of Loki for those who read the graph; empty: there is none")
 	f.IntVar(&o.ttl, "ttl", defaultTTL, "seconds that a finished JobSet is kept")
 }
