@@ -376,8 +376,8 @@ func (r *kindResult) check(t *testing.T, c *cluster, u *up, accounted map[string
 // judged holds the sentences about a job against the batch system and its control groups.
 func (r *kindResult) judged(c *cluster, u *up, id string, sacct accountedJob) {
 	truth := judge.Truth{ID: id, Wall: -1, Limit: -1, CPU: -1, Cores: -1, Memory: -1, Exit: -1, Must: r.kind.must}
-	truth.Peak, _ = c.kept(r.raw, "memory.max_usage_in_bytes")
-	if n := len(sacct.lines); n > 0 && !sacct.changed { // the last run
+	truth.Peak = c.sumOfAll(r.raw, "memory.max_usage_in_bytes") // no node can have had more
+	if n := len(sacct.lines); n > 0 && !sacct.changed {         // the last run
 		f := strings.Split(sacct.lines[n-1], "|")
 		number := func(s string) float64 { v, _ := strconv.ParseFloat(s, 64); return v }
 		truth.Wall, truth.Cores = max(number(f[6])-number(f[5]), 0), number(f[3])
@@ -443,13 +443,16 @@ func (r *kindResult) array(c *cluster, u *up) {
 }
 
 // countedOfAll is the CPU time of a job by its control groups on all nodes, in seconds.
-func (c *cluster) countedOfAll(raw string) (sum float64) {
+func (c *cluster) countedOfAll(raw string) float64 { return c.sumOfAll(raw, "cpuacct.usage") / 1e9 }
+
+// sumOfAll adds up a counter of the control groups of a job on all nodes.
+func (c *cluster) sumOfAll(raw, file string) (sum float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, dir := range c.held[raw] {
-		if text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")); err == nil {
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
 			v, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-			sum += v / 1e9
+			sum += v
 		}
 	}
 	return sum
