@@ -163,15 +163,15 @@ func (r *runner) fillMemory(rep *Report) {
 	}
 }
 
-// hasty reports whether samples say too little and no exit record more: a command was still being loaded when it was looked at, and ended
-// before
-// it was again. What wait4(2) returns holds our own memory from before its exec.
+// hasty reports whether samples say too little and no exit record more: a command may still have been being loaded whenever it was looked
+// at. What wait4(2) returns holds our own memory from before its exec.
 func (m *meter) hasty() bool {
-	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && (m.samples < 3 || m.lastAt < hastyTime)
+	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && !m.tree.loaded
 }
 
-// hastyTime is the time, in seconds, that programs take to be loaded, with room to spare.
-const hastyTime = 0.01
+// loadTime is the CPU time that programs take to be loaded, with room to spare, in nanoseconds: a processor that others use, too, makes
+// more of it on the clock. A process that sleeps and can be interrupted is a program by then.
+const loadTime = 10e6
 
 func (r *runner) fillRest(rep *Report) {
 	m, t := r.meter, r.meter.tree

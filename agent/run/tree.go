@@ -90,6 +90,7 @@ type tree struct {
 	share    float64         // proportional over resident memory: shared pages counted once
 	spaces   map[int32]*proc // who has the memory of an address space of several processes in this look
 	alike    bool            // processes may have one address space, and nothing reports it
+	loaded   bool            // a process was looked at that was certainly a program: loaded, and not being executed
 	machine  sharedMemory    // of which some may be the tree's that none of its processes maps
 	bound    bool            // so that the highest memory is an upper bound
 	same     func(a, b int32) (same, refused bool)
@@ -254,7 +255,7 @@ func (t *tree) look(now float64) level {
 		}
 		p.missed = 0
 		t.readClock(p)
-		if p.looks < 2 {
+		if p.looks < 2 || !t.loaded {
 			t.readStat(p)
 		}
 		l.procs++
@@ -264,6 +265,7 @@ func (t *tree) look(now float64) level {
 			p.rss, p.shared = 0, 0
 			continue
 		}
+		t.loaded = t.loaded || p.stat.State == 'S' || p.clock >= loadTime
 		p.peak = max(p.peak, resident)
 		if p.counted = t.sharesSpace(p); p.counted {
 			continue
