@@ -132,3 +132,34 @@ func TestResizedJSON(t *testing.T) {
 		t.Errorf("%g core seconds", held)
 	}
 }
+
+// TestTasksThatWait: the tasks of an array that have not started are one line of accounting, and no run of the catalogue; they are runs in
+// a later export, in which they have started.
+func TestTasksThatWait(t *testing.T) {
+	const head = "JobID|JobIDRaw|User|State|Submit|Start|End|ReqCPUS|AllocTRES|TotalCPU|NodeList|JobName\n"
+	const first = "7_1|8|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2|cpu=2,node=1|00:05:00|n1|x\n"
+	unix := time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC).Unix()
+	for name, text := range map[string]string{
+		"text": head + first + "7_[4-10%2]|7|a|PENDING|2025-03-01T09:00:00|Unknown|Unknown|2||00:00:00|None assigned|x\n",
+		"JSON": fmt.Sprintf(`{"jobs":[
+			{"job_id":8,"array":{"job_id":7,"task_id":1,"task":""},"user":"a","name":"x","nodes":"n1","allocation_nodes":1,"state":{"current":["COMPLETED"]},
+			"time":{"submission":%[1]d,"start":%[1]d,"end":%[2]d},"tres":{"allocated":[{"type":"cpu","count":2}],"requested":[]},
+			"steps":[{"step":{"id":"8.batch","name":"batch"},"time":{"start":%[1]d,"end":%[2]d,"total":{"seconds":300,"microseconds":0}},"state":"COMPLETED"}]},
+			{"job_id":7,"array":{"job_id":7,"task_id":{"set":false,"infinite":false,"number":0},"task":"4-10%%2"},"user":"a","name":"x","nodes":"None assigned",
+			"state":{"current":["PENDING"]},"time":{"submission":%[1]d,"start":0,"end":0},"tres":{"allocated":[],"requested":[{"type":"cpu","count":2}]},"steps":[]}]}`,
+			unix, unix+600),
+	} {
+		l := newLab(t)
+		if r := l.take("a.sacct", text); r.Taken != 1 || r.Waiting != 1 || r.BadCount != 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+		l.want("slurm/7_1 a n1 2025-03-01T09:00:00 600 300")
+		for _, u := range l.held(store.SpanWhole) {
+			if figureOf(u.HeldCoreSeconds) != 1200 {
+				t.Errorf("%s: %+v", name, u)
+			}
+		}
+		l.take("b.sacct", head+first+"7_4|11|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:20:00|2025-03-01T09:30:00|2|cpu=2,node=1|00:06:00|n1|x\n")
+		l.want("slurm/7_1 a n1 2025-03-01T09:00:00 600 300\nslurm/7_4 a n1 2025-03-01T09:20:00 600 360")
+	}
+}
