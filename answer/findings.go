@@ -3,7 +3,6 @@ package answer
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -128,9 +127,14 @@ func findingToAPI(f *store.Finding) (wire.Finding, error) {
 	if !f.MutedUntil.IsZero() {
 		out.MutedUntil = &f.MutedUntil
 	}
-	if err := json.Unmarshal(f.Evidence, &out.Evidence); err != nil {
+	evidence, values, err := findings.Figures(f)
+	if err != nil {
 		return out, fmt.Errorf("evidence of finding %s: %w", f.ID, err)
 	}
+	for _, e := range evidence {
+		out.Evidence = append(out.Evidence, wire.Evidence(e))
+	}
+	out.Values = values
 	return out, nil
 }
 
@@ -214,7 +218,7 @@ func findingsToAPI(list []misuse.Finding) []wire.Finding {
 		one := wire.Finding{
 			ID: findings.ID(f), Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: string(f.Severity), Site: f.Site, Owner: f.Owner,
 			Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
-			First: f.First.UTC(), Last: f.Last.UTC(),
+			First: f.First.UTC(), Last: f.Last.UTC(), Values: findings.Values(f.Values),
 		}
 		for _, e := range f.Evidence {
 			one.Evidence = append(one.Evidence, wire.Evidence(e))

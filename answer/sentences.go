@@ -3,6 +3,7 @@ package answer
 import (
 	_ "embed"
 
+	"reckon/answer/findings"
 	"reckon/figure/wire"
 	"reckon/internal/phrase"
 )
@@ -14,12 +15,8 @@ var sentences = phrase.MustParse(sentenceFile)
 
 // sentenceOf returns a sentence about a run with what it is made of.
 func sentenceOf(s phrase.Sentence, w *wire.Workload) *wire.Sentence {
-	out := &wire.Sentence{Key: s.Key, Template: s.Template, Values: []wire.Value{}, Run: w.ID, From: w.Start.UTC(), To: until(w).UTC(),
-		Over: w.End != nil}
-	for _, v := range s.Values {
-		out.Values = append(out.Values, wire.Value{Name: v.Name, Text: v.Text, Value: encodable(v.Number), Unit: v.Unit, Run: v.Run})
-	}
-	return out
+	return &wire.Sentence{Key: s.Key, Template: s.Template, Values: findings.Values(s.Values), Run: w.ID, From: w.Start.UTC(),
+		To: until(w).UTC(), Over: w.End != nil}
 }
 
 // tell adds a sentence to advice.

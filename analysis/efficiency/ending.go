@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"reckon/figure"
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -142,14 +141,14 @@ var imageReasons = map[string]string{
 
 // NotStarted returns what keeps a container from being started, by the kubelet's reason for which it waits; false for one that is being
 // started, or ended fewer times than shows that it always does.
-func NotStarted(reason string, restarts float64) (why string, ok bool) {
+func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	switch do := imageReasons[reason]; {
 	case do != "":
-		return reason + "; " + do, true
+		return phrase.Join(reason + "; " + do), true
 	case reason == crashLoop && restarts >= 3:
-		return reason + ": it ends again and again, " + format.Count(restarts) + " times by now", true
+		return phrase.Join(reason+": it ends again and again, ", phrase.Count(restarts), " times by now"), true
 	}
-	return "", false
+	return nil, false
 }
 
 // outOfMemory reports that the kernel killed processes, or a step, for lack of memory. A step

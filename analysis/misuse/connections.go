@@ -45,7 +45,7 @@ func (r steady) findings(w *Workload) []Finding {
 		return nil
 	}
 	return []Finding{w.finding(r.rule, grave(Medium, s.mean >= r.high), r.part, r.key,
-		phrase.Words{"rate": format.Count(math.Round(s.mean)), "when": s.when()},
+		phrase.Words{"rate": phrase.Number(s.mean, "1/s", format.Count(math.Round(s.mean))), "when": s.when()},
 		Evidence{Text: r.what, Value: s.mean, Unit: "1/s", Limit: limit(r.rate)},
 		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(r.minimum.Seconds())})}
 }

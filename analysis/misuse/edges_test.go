@@ -8,6 +8,8 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/figure"
+	"reckon/internal/phrase"
+	"reckon/internal/phrase/phrasetest"
 )
 
 // found returns the rules and parts that some workloads break, with their severities.
@@ -75,7 +77,7 @@ func TestEdges(t *testing.T) {
 		})
 	}
 	stuck := func(seconds float64) misuse.Workload {
-		return misuse.Workload{Run: figure.Run{ID: "slurm/1", Owner: "alice", State: "pending", Start: epoch}, Stuck: "x", Waited: seconds, Last: epoch}
+		return misuse.Workload{Run: figure.Run{ID: "slurm/1", Owner: "alice", State: "pending", Start: epoch}, Stuck: phrase.Join("x"), Waited: seconds, Last: epoch}
 	}
 	for name, c := range map[string]struct {
 		w    misuse.Workload
@@ -271,6 +273,9 @@ func TestWords(t *testing.T) {
 	var said []string
 	say := func(edit ...func(*misuse.Workload)) {
 		for _, f := range misuse.Judge([]misuse.Workload{job(1, 48, edit...)}, nil, func(string, []string) *misuse.Policy { return policy() }) {
+			if loose := phrasetest.Figures(f.Text, f.Values, "node", "step"); loose != "" {
+				t.Error(loose)
+			}
 			said = append(said, f.Owner+" "+f.Text)
 		}
 	}
@@ -293,10 +298,22 @@ func TestWords(t *testing.T) {
 	say(func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 1e5, "b": 0, "c": 0, "d": 1e5} })
 	say(connects(1234.4))
 	say(func(w *misuse.Workload) {
-		w.State, w.Stuck, w.Waited = "pending", "it asks for more time than its partition allows", 10800
+		w.State, w.Stuck, w.Waited = "pending", phrase.Join("it asks for more time than its partition allows"), 10800
 	})
-	said = append(said, "alice "+misuse.OverShareText(misuse.Excess{Share: 0.95, What: "CPUs", Where: "login1", Seconds: 18000, Waited: 0, Fair: 0.25}), "alice "+misuse.OverShareText(misuse.Excess{Share: 0.5, What: "memory", Where: "login1 and 1 more node", Seconds: 1200, Waited: 0, Fair: 0.25, Held: 0.5}),
-		"alice "+misuse.OverShareText(misuse.Excess{Share: 0.9, What: "CPUs", Where: "login1", Seconds: 3600, Waited: 60, Fair: 0.25}), "alice "+misuse.OverShareText(misuse.Excess{Share: 0.9, What: "storage traffic", Where: "login1", Seconds: 3600, Waited: 59.9, Fair: 0.25}), "alice "+misuse.OverShareText(misuse.Excess{Share: 0.9, What: "storage traffic", Where: "login1", Seconds: 3600, Waited: 7200, Fair: 0.25}))
+	for _, x := range []misuse.Excess{
+		{Share: 0.95, What: "CPUs", Where: phrase.Join("login1"), Seconds: 18000, Fair: 0.25},
+		{Share: 0.5, What: "memory", Where: phrase.Join("login1 and ", phrase.Count(1), " more node"), Seconds: 1200, Fair: 0.25, Held: 0.5},
+		{Share: 0.9, What: "CPUs", Where: phrase.Join("login1"), Seconds: 3600, Waited: 60, Fair: 0.25},
+		{Share: 0.9, What: "storage traffic", Where: phrase.Join("login1"), Seconds: 3600, Waited: 59.9, Fair: 0.25},
+		{Share: 0.9, What: "storage traffic", Where: phrase.Join("login1"), Seconds: 3600, Waited: 7200, Fair: 0.25},
+	} {
+		var f misuse.Finding
+		f.Say(misuse.OverShareText(x))
+		if loose := phrasetest.Figures(f.Text, f.Values, "where"); loose != "" {
+			t.Error(loose)
+		}
+		said = append(said, "alice "+f.Text)
+	}
 	want := []string{
 		"alice has not used its GPU at all",
 		"alice has not used its 4 GPUs at all",

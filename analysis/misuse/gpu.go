@@ -1,7 +1,6 @@
 package misuse
 
 import (
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -24,7 +23,7 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			return nil
 		}
 		share := *w.CoresMean / *w.NodeCores
-		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": format.Percent(share)},
+		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": phrase.Percent(share)},
 			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)},
 			Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, lasted(m.Minimum)))
 	case known(w.GPUSeconds) && !w.GPUInexact && wall >= m.GPUMinimum.Seconds():
@@ -38,7 +37,7 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			key = "gpu-unused.never"
 		}
 		out = append(out, w.finding(GPUUnused, grave(Medium, held >= m.GPUHighHours*3600), "gpu", key,
-			phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": format.Percent(busy)},
+			phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": phrase.Percent(busy)},
 			Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)},
 			Evidence{Text: "GPU time allocated", Value: held, Unit: "gpu-seconds"},
 			Evidence{Text: "GPU time allocated and not used", Value: held - *w.GPUSeconds, Unit: "gpu-seconds", Wasted: true},

@@ -3,7 +3,6 @@ package misuse
 import (
 	"math"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -46,7 +45,7 @@ func (b *ImbalanceRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			e = append(e, x)
 		}
 		out = append(out, w.finding(Imbalance, grave(Medium, idle*2 >= len(k.by)), k.part, "imbalance",
-			phrase.Words{"idle": format.Count(float64(idle)), "all": format.Count(float64(len(k.by))), "what": k.what}, e...))
+			phrase.Words{"idle": phrase.Count(float64(idle)), "all": phrase.Count(float64(len(k.by))), "what": k.what}, e...))
 	}
 	return append(out, w.unevenTasks(b)...)
 }
@@ -88,8 +87,8 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 	}
 	share := worst.others() / worst.Busiest
 	return []Finding{w.finding(Imbalance, grave(Medium, share < b.Idle), "tasks", "imbalance.tasks",
-		phrase.Words{"tasks": format.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": format.Time(worst.Busiest),
-			"rest": format.Time(worst.others())},
+		phrase.Words{"tasks": phrase.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": phrase.Time(worst.Busiest),
+			"rest": phrase.Time(worst.others())},
 		Evidence{Text: "CPU time of the other tasks, on average, beside that of the busiest", Value: share, Unit: "ratio",
 			Limit: limit(b.Tasks)},
 		Evidence{Text: "use of the busiest", Value: worst.Busiest / wall, Unit: "cores", Limit: limit(b.Busy)},

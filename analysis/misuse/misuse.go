@@ -52,7 +52,11 @@ type Finding struct {
 	First    time.Time
 	Last     time.Time
 	Evidence []Evidence
+	Values   []phrase.Value // the figures and names in Text, in order
 }
+
+// Say sets the text, and the figures in it.
+func (f *Finding) Say(s phrase.Sentence) { f.Text, f.Values = s.String(), s.Values }
 
 // Wasted returns the unused allocation that the finding is about, and its unit; empty where it is about none.
 func (f *Finding) Wasted() (amount float64, unit string) {
@@ -73,7 +77,7 @@ type Workload struct {
 	// Stuck is a sentence that explains why it can never start or, of pods that run, why one of their containers does not; empty for
 	// other work that runs, ended or will start.
 	// Waited is the time that it has waited, in seconds.
-	Stuck  string
+	Stuck  phrase.Text
 	Waited float64
 
 	Cores, Memory, GPUs                   *float64 // allocated, or requested if there is no allocation
@@ -115,8 +119,10 @@ func (w *Workload) Wall() float64 {
 }
 
 func (w *Workload) finding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
-	return Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, Text: say(key, words), First: w.Start,
-		Last: w.Last, Evidence: e}
+	f := Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, First: w.Start, Last: w.Last,
+		Evidence: e}
+	f.Say(say(key, words))
+	return f
 }
 
 // Passed are workloads of an owner without an allocation that ended too soon for any rule about single workloads, summed up.
@@ -144,7 +150,7 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 			}
 		})
 		out = append(out, once(slices.Clone(found))...)
-		if w.Stuck == "" && !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == OverRequested }) {
+		if len(w.Stuck) == 0 && !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == OverRequested }) {
 			gather(small, w, p)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/figure"
+	"reckon/internal/phrase"
 )
 
 var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -115,9 +116,11 @@ func labelled() map[string]struct {
 		"nodes stand still":       {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 30, "n3": 20} }), []string{"imbalance"}},
 		"nodes share the work":    {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 60000} }), nil},
 		"all nodes stand still":   {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100, "n2": 0} }), nil},
-		"it can never start":      {many(1, 0, unmeasured, func(w *misuse.Workload) { w.State, w.Stuck, w.Waited = "pending", "its partition is too small", 600 }), []string{"cannot-start"}},
-		"it will start":           {many(1, 0, unmeasured, func(w *misuse.Workload) { w.State, w.Waited = "pending", 86400 }), nil},
-		"one of two GPUs works":   {many(1, 2, onGPU(2, 7000), func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), []string{"imbalance"}},
+		"it can never start": {many(1, 0, unmeasured, func(w *misuse.Workload) {
+			w.State, w.Stuck, w.Waited = "pending", phrase.Join("its partition is too small"), 600
+		}), []string{"cannot-start"}},
+		"it will start":         {many(1, 0, unmeasured, func(w *misuse.Workload) { w.State, w.Waited = "pending", 86400 }), nil},
+		"one of two GPUs works": {many(1, 2, onGPU(2, 7000), func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), []string{"imbalance"}},
 	}
 }
 

@@ -3,7 +3,6 @@ package misuse
 import (
 	"math"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 	"reckon/workload"
 )
@@ -47,7 +46,7 @@ func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			key = "over-requested.idle"
 		}
 		out = append(out, w.finding(OverRequested, grave(Medium, wasted >= 10*g.CoreHours*3600), "cpu", key,
-			phrase.Words{"was": w.was(), "allocated": counted(*w.Cores, "core"), "p95": format.AtMost(*w.CoresP95)},
+			phrase.Words{"was": w.was(), "allocated": counted(*w.Cores, "core"), "p95": phrase.AtMost(*w.CoresP95)},
 			Evidence{Text: "p95 of the cores allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600), Wasted: true}))
 	}
@@ -55,7 +54,7 @@ func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	if share, wasted := waste(w.Memory, need, g.MinMemory, wall, w.MemoryInexact || w.Squeezed); share < g.Share &&
 		wasted >= g.GiBHours*3600*(1<<30) {
 		out = append(out, w.finding(OverRequested, Low, "memory", "over-requested.memory",
-			phrase.Words{"was": w.was(), "allocated": format.Bytes(*w.Memory), "peak": format.Bytes(*need)},
+			phrase.Words{"was": w.was(), "allocated": phrase.Bytes(*w.Memory), "peak": phrase.Bytes(*need)},
 			Evidence{Text: "peak of the memory allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "byte-seconds", Limit: limit(g.GiBHours * 3600 * (1 << 30)),
 				Wasted: true}))

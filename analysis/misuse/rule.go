@@ -62,12 +62,14 @@ var readRules = sync.OnceValue(func() ruleTexts {
 })
 
 // say fills in a sentence of a rule.
-func say(key string, words phrase.Words) string { return readRules().sentences.Say(key, words) }
+func say(key string, words phrase.Words) phrase.Sentence {
+	return readRules().sentences.Sentence(key, words)
+}
 
 // told returns a text about a rule by the first word of its key; empty if there is none.
 func told(what, rule string) string {
 	if key := what + "." + rule; readRules().sentences.Has(key) {
-		return say(key, nil)
+		return readRules().sentences.Say(key, nil)
 	}
 	return ""
 }
@@ -109,9 +111,9 @@ type Needs struct {
 // judges reports whether the rule judges a run.
 func (n *Needs) judges(w *Workload) bool {
 	if n.Waiting {
-		return w.Stuck != ""
+		return len(w.Stuck) > 0
 	}
-	if w.Stuck != "" && !w.Running {
+	if len(w.Stuck) > 0 && !w.Running {
 		return false
 	}
 	if n.Running {

@@ -71,16 +71,19 @@ func smallJobs(all map[[2]string]*heap) (out []Finding) {
 		v := h.policy.ManySmallJobs
 		f := Finding{Rule: ManySmallJobs, Severity: Medium, Site: h.site, Owner: h.owner, First: h.first, Last: h.last}
 		if need := h.policy.OverRequested.CoreHours * 3600; h.wasted >= v.Count && h.coreSeconds >= need {
-			f.Part, f.Text = "cpu", say("many-small-jobs.cpu",
-				phrase.Words{"jobs": counted(float64(h.wasted), "job"), "wasted": counted(h.coreSeconds/3600, "core-hour")})
+			f.Part = "cpu"
+			f.Say(say("many-small-jobs.cpu",
+				phrase.Words{"jobs": counted(float64(h.wasted), "job"), "wasted": counted(h.coreSeconds/3600, "core-hour")}))
 			f.Evidence = []Evidence{{Text: "jobs", Value: float64(h.wasted), Unit: "count", Limit: limit(float64(v.Count))},
 				{Text: "allocated and not used", Value: h.coreSeconds, Unit: "core-seconds", Limit: limit(need), Wasted: true}}
 			out = append(out, f)
 		}
 		if h.short >= v.ShortCount {
 			mean := h.shortWall / float64(h.short)
-			f.Part, f.Text = "short", say("many-small-jobs.short",
-				phrase.Words{"jobs": counted(float64(h.short), "job"), "limit": v.Short.text(), "mean": Duration(mean * 1e9).text()})
+			f.Part = "short"
+			f.Say(say("many-small-jobs.short",
+				phrase.Words{"jobs": counted(float64(h.short), "job"), "limit": phrase.Number(v.Short.Seconds(), "seconds", v.Short.text()),
+					"mean": phrase.Number(mean, "seconds", Duration(mean*1e9).text())}))
 			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))},
 				{Text: "length of one, on average", Value: mean, Unit: "seconds", Limit: limit(v.Short.Seconds())},
 				{Text: "CPU time of all of them", Value: h.cpu, Unit: "seconds"}}

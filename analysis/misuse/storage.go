@@ -3,7 +3,6 @@ package misuse
 import (
 	"math"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -39,7 +38,7 @@ func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
 		return nil
 	}
 	return []Finding{w.finding(StoragePattern, Low, "again", "storage-pattern.again",
-		phrase.Words{"share": format.Percent(share), "read": format.Bytes(*w.ReadBytes)},
+		phrase.Words{"share": phrase.Percent(share), "read": phrase.Bytes(*w.ReadBytes)},
 		Evidence{Text: "share that had been in memory shortly before", Value: share, Unit: "ratio", Limit: limit(c.Again)})}
 }
 
@@ -56,7 +55,7 @@ func (w *Workload) oneWriter(c *StoragePatternRule) []Finding {
 		return nil
 	}
 	return []Finding{w.finding(StoragePattern, Low, "writer", "storage-pattern.writer",
-		phrase.Words{"nodes": format.Count(float64(len(w.PerNodeWritten))), "share": format.Percent(most / sum),
-			"written": format.Bytes(sum)},
+		phrase.Words{"nodes": phrase.Count(float64(len(w.PerNodeWritten))), "share": phrase.Percent(most / sum),
+			"written": phrase.Bytes(sum)},
 		Evidence{Text: "share of the node that writes most", Value: most / sum, Unit: "ratio", Limit: limit(c.WriterShare)})}
 }

@@ -1,7 +1,6 @@
 package misuse
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -67,8 +66,8 @@ func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool
 }
 
 // when formats the time of a stretch for people, in UTC, as all times of the server.
-func (s *stretch) when() string {
-	return fmt.Sprintf("for %s from %s UTC on", Span(s.seconds), s.first.UTC().Format("2006-01-02 15:04"))
+func (s *stretch) when() phrase.Text {
+	return phrase.Join("for ", Span(s.seconds), " from ", phrase.Moment(s.first, "2006-01-02 15:04"), " UTC on")
 }
 
 func (t *MemoryThrashingRule) needs() (Needs, bool) { return Needs{Ran: t.Minimum}, t.On }
@@ -103,7 +102,8 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			continue
 		}
 		out = append(out, w.finding(MemoryThrashing, k.severity, k.part, "memory-thrashing."+k.part,
-			phrase.Words{"rate": format.Count(math.Round(s.mean)), "share": format.Percent(s.mean), "when": s.when()},
+			phrase.Words{"rate": phrase.Number(s.mean, k.unit, format.Count(math.Round(s.mean))), "share": phrase.Percent(s.mean),
+				"when": s.when()},
 			Evidence{Text: k.figure, Value: s.mean, Unit: k.unit, Limit: limit(k.limit)},
 			Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(t.Minimum.Seconds())}))
 	}

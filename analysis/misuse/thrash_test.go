@@ -68,7 +68,7 @@ func TestSustained(t *testing.T) {
 
 func TestSpan(t *testing.T) {
 	for seconds, want := range map[float64]string{18000: "5h", 4800: "1h20m", 720: "12m", 20: "less than a minute", 50: "1m", 90000: "25h"} {
-		if got := misuse.Span(seconds); got != want {
+		if got := misuse.Span(seconds).String(); got != want {
 			t.Errorf("%g: %q, want %q", seconds, got, want)
 		}
 	}

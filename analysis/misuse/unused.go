@@ -6,10 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -141,14 +139,15 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		f := Finding{Rule: UnusedOverTime, Severity: Medium, Site: of.site, Owner: of.owner, Part: cmp.Or(of.name, AllOfOwner),
 			First: h.First, Last: h.Last}
 		cost := 0.0
-		var amounts []string
+		var amounts phrase.Text
 		for _, r := range broken {
 			name, hour := unit(r)
 			least := [...]float64{of.rule.CoreHours, of.rule.GPUHours, of.rule.GiBHours}[r]
 			f.Severity = grave(f.Severity, h.Unused[r] >= 10*least*hour)
 			what := [...]string{"core-hour", "GPU-hour", "GiB-hour"}[r]
-			amounts = append(amounts, fmt.Sprintf("%s of the %s", format.Count(math.Round(h.Unused[r]/hour)),
-				counted(math.Round(h.Held[r]/hour), what)))
+			amounts = phrase.Join(amounts, map[bool]string{true: " and "}[len(amounts) > 0], phrase.Count(math.Round(h.Unused[r]/hour)),
+				" of the ",
+				counted(math.Round(h.Held[r]/hour), what))
 			f.Evidence = append(f.Evidence,
 				Evidence{Text: "allocated and not used " + days(&periods[at]), Value: h.Unused[r], Unit: name, Limit: limit(least * hour),
 					Wasted: true},
@@ -168,9 +167,9 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			f.Evidence = append(f.Evidence, Evidence{Text: "in addition, not used because the partition gives whole nodes", Value: h.Whole,
 				Unit: "core-seconds"})
 		}
-		words := phrase.Words{"unused": strings.Join(amounts, " and "), "runs": counted(float64(h.Runs), "run"), "names": "",
-			"days": fmt.Sprint(int(math.Round(periods[at].To.Sub(periods[at].From).Hours() / 24))),
-			"from": h.First.UTC().Format(time.DateOnly), "to": h.Last.UTC().Format(time.DateOnly)}
+		words := phrase.Words{"unused": amounts, "runs": counted(float64(h.Runs), "run"), "names": "",
+			"days": phrase.Count(math.Round(periods[at].To.Sub(periods[at].From).Hours() / 24)),
+			"from": phrase.Moment(h.First, time.DateOnly), "to": phrase.Moment(h.Last, time.DateOnly)}
 		if of.name != "" {
 			words["names"] = " of " + of.name
 		} else {
@@ -180,7 +179,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 				words["names"] = ", most of it in " + most
 			}
 		}
-		f.Text = say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words)
+		f.Say(say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
 		list = append(list, f)
 		order[f.Site+"\n"+f.Owner+"\n"+f.Part] = [2]float64{float64(min(h.Running, 1)), cost}
 	}

@@ -8,29 +8,30 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Span formats seconds as people write them, to the minute: 5h, 1h20m, 12m.
-func Span(seconds float64) string {
+// Span shows seconds as people write them, to the minute: 5h, 1h20m, 12m.
+func Span(seconds float64) phrase.Text {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Minute)
 	if d < time.Minute {
-		return "less than a minute"
+		return phrase.Number(seconds, "seconds", "less than a minute")
 	}
 	text := strings.TrimSuffix(d.String(), "0s")
 	if d >= time.Hour {
 		text = strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
 	}
-	return text
+	return phrase.Number(seconds, "seconds", text)
 }
 
 // Excess is the use of an owner above a fair share: means over the seconds in which others wanted it.
 type Excess struct {
 	// Share of the capacity that the owner used, Fair that would have been fair, Held what jobs held.
 	Share, Fair, Held float64
-	What, Where       string  // CPUs, memory, GPUs or storage traffic, and of which node
+	What              string // CPUs, memory, GPUs or storage traffic
+	Where             phrase.Text
 	Seconds, Waited   float64 // threads of others waited meanwhile; mentioned if that is a minute or more
 }
 
 // OverShareText describes the use of an owner above a fair share.
-func OverShareText(x Excess) string {
+func OverShareText(x Excess) phrase.Sentence {
 	pronoun := "them"
 	if x.What == "memory" || x.What == "storage traffic" {
 		pronoun = "it"
@@ -39,15 +40,15 @@ func OverShareText(x Excess) string {
 	if x.Waited >= leastWait {
 		key = "over-share.waited"
 	}
-	return say(key, phrase.Words{"share": format.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun,
+	return say(key, phrase.Words{"share": phrase.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun,
 		"span":   Span(x.Seconds),
-		"waited": Span(x.Waited), "fair": format.Percent(x.Fair), "by": FairBy(x.Held)})
+		"waited": Span(x.Waited), "fair": phrase.Percent(x.Fair), "by": FairBy(x.Held)})
 }
 
 // FairBy reports what a fair share is, where jobs held a share of the capacity.
-func FairBy(held float64) string {
+func FairBy(held float64) phrase.Sentence {
 	if held > 0 {
-		return say("over-share.beside-jobs", phrase.Words{"held": format.Percent(held)})
+		return say("over-share.beside-jobs", phrase.Words{"held": phrase.Percent(held)})
 	}
 	return say("over-share.even", nil)
 }
@@ -56,17 +57,17 @@ func FairBy(held float64) string {
 const leastWait = 60
 
 // its formats a number after the word "its": "GPU", "4 GPUs".
-func its(n float64, noun string) string {
+func its(n float64, noun string) phrase.Text {
 	if n == 1 {
-		return noun
+		return phrase.Join(noun)
 	}
-	return format.Count(n) + " " + noun + "s"
+	return counted(n, noun)
 }
 
 // counted formats a number with its noun: "1 job", "20 jobs".
-func counted(n float64, noun string) string {
+func counted(n float64, noun string) phrase.Text {
 	if n == 1 {
-		return "1 " + noun
+		return phrase.Number(n, "count", "1 "+noun)
 	}
-	return strings.TrimSpace(format.Count(n) + " " + noun + "s")
+	return phrase.Number(n, "count", format.Count(n)+" "+noun+"s")
 }

@@ -45,13 +45,14 @@ func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 	if least >= 10*d.Zombies {
 		s = Medium
 	}
-	return Finding{
+	f := Finding{
 		Rule: IdleAllocation, Severity: s, Site: z.Site, Node: z.Node, Owner: z.Owner, Part: "zombies", First: begin, Last: end,
-		Text: say("idle-allocation.zombies", phrase.Words{"zombies": counted(least, "zombie")}),
 		Evidence: []Evidence{
 			{Text: "zombies, at least", Value: least, Unit: "count", Limit: limit(d.Zombies)},
 			{Text: "zombies now", Value: z.Counts[n-1], Unit: "count"},
 			{Text: "for", Value: span, Unit: "seconds", Limit: limit(d.ZombiesFor.Seconds())},
 		},
-	}, true
+	}
+	f.Say(say("idle-allocation.zombies", phrase.Words{"zombies": counted(least, "zombie")}))
+	return f, true
 }

@@ -16,6 +16,7 @@ import (
 	"reckon/analysis/footprint"
 	"reckon/analysis/misuse"
 	"reckon/answer/invariant"
+	"reckon/internal/phrase"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -274,7 +275,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 	if w.Waits() {
 		m.Waited = w.Seen.Sub(w.Submit).Seconds()
 		if why, stuck := efficiency.Stuck(w.Reason); stuck {
-			m.Stuck = why
+			m.Stuck = phrase.Join(why)
 		}
 	}
 	if m.Running && w.State == "" && w.Reason != "" && w.Restarts != nil {

@@ -16,11 +16,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"reckon/analysis/misuse"
+	"reckon/figure/wire"
+	"reckon/internal/phrase"
 	"reckon/store"
 )
 
@@ -173,8 +176,35 @@ func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[st
 	return k.Store.PutFindings(ctx, put)
 }
 
+// kept is what is stored of a finding as JSON: its evidence alone up to 2026.
+type kept struct {
+	Evidence []misuse.Evidence `json:"evidence"`
+	Values   []wire.Value      `json:"values"`
+}
+
+// Values returns the figures and names in a sentence.
+func Values(list []phrase.Value) []wire.Value {
+	out := []wire.Value{}
+	for _, v := range list {
+		if v.Number != nil && (math.IsNaN(*v.Number) || math.IsInf(*v.Number, 0)) {
+			v.Number = nil
+		}
+		out = append(out, wire.Value{Name: v.Name, Text: v.Text, Value: v.Number, Unit: v.Unit, Run: v.Run})
+	}
+	return out
+}
+
+// Figures returns the evidence of a stored finding, and the figures and names in its text.
+func Figures(f *store.Finding) (evidence []misuse.Evidence, values []wire.Value, err error) {
+	var k kept
+	if err = json.Unmarshal(f.Evidence, &k); err != nil {
+		err = json.Unmarshal(f.Evidence, &k.Evidence)
+	}
+	return k.Evidence, k.Values, err
+}
+
 func asRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
-	evidence, err := json.Marshal(f.Evidence)
+	evidence, err := json.Marshal(kept{f.Evidence, Values(f.Values)})
 	if err != nil {
 		return store.Finding{}, fmt.Errorf("evidence of %s: %w", f.Rule, err)
 	}

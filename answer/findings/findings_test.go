@@ -2,7 +2,6 @@ package findings
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -298,9 +297,9 @@ func TestSteps(t *testing.T) {
 		if err != nil || len(steps) == 0 {
 			t.Fatalf("%v %v", steps, err)
 		}
-		var evidence []misuse.Evidence
-		if err := json.Unmarshal(f.Evidence, &evidence); err != nil {
-			t.Fatal(err)
+		evidence, values, err := Figures(&f)
+		if err != nil || len(values) == 0 {
+			t.Fatal(err, values)
 		}
 		sum := 0.0
 		for i, s := range steps {

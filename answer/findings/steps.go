@@ -2,7 +2,6 @@ package findings
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -72,8 +71,8 @@ const (
 
 // addUp reports whether the steps add up to the stored score of the finding.
 func addUp(f *store.Finding, steps []Step) bool {
-	var evidence []misuse.Evidence
-	if json.Unmarshal(f.Evidence, &evidence) != nil || len(evidence) == 0 || len(steps) == 0 {
+	evidence, _, err := Figures(f)
+	if err != nil || len(evidence) == 0 || len(steps) == 0 {
 		return true // nothing to compare with, or no longer stored
 	}
 	sum, score := 0.0, evidence[0].Value

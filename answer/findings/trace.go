@@ -2,7 +2,6 @@ package findings
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
+	"reckon/internal/phrase"
 	"reckon/store"
 )
 
@@ -196,27 +196,27 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 		slices.SortFunc(s.nodes, func(a, b nodeScore) int {
 			return cmp.Or(cmp.Compare(b.seconds, a.seconds), strings.Compare(a.node, b.node))
 		})
-		where := s.nodes[0].node
+		where := phrase.Join(s.nodes[0].node)
 		if n := len(s.nodes) - 1; n > 0 {
-			where = fmt.Sprintf("%s and %d more %s", where, n, map[bool]string{true: "node", false: "nodes"}[n == 1])
+			where = phrase.Join(where, " and ", phrase.Count(float64(n)), map[bool]string{true: " more node", false: " more nodes"}[n == 1])
 		}
-		limit := s.seconds / s.over
+		limit, by := s.seconds/s.over, misuse.FairBy(s.held/s.contended)
 		f := misuse.Finding{
 			Rule: misuse.OverShare, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
-			Text: misuse.OverShareText(misuse.Excess{Share: s.share / s.contended, Fair: s.fair / s.contended, Held: s.held / s.contended,
-				What: s.what, Where: where, Seconds: s.contended, Waited: s.waited}),
 			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
 			Evidence: []misuse.Evidence{
 				{Text: "score: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds",
 					Limit: &limit},
 				{Text: "mean share of the capacity in that time", Value: s.share / s.contended, Unit: "ratio"},
-				{Text: "share that was fair in that time: " + misuse.FairBy(s.held/s.contended), Value: s.fair / s.contended,
+				{Text: "share that was fair in that time: " + by.String(), Value: s.fair / s.contended,
 					Unit: "ratio"},
 				{Text: "owners who wanted it too, on average", Value: s.others / s.contended, Unit: "count"},
 				{Text: "time in which it was contended and the owner above a fair share; most often: " + reasons[why], Value: s.contended,
 					Unit: "seconds"},
 			},
 		}
+		f.Say(misuse.OverShareText(misuse.Excess{Share: s.share / s.contended, Fair: s.fair / s.contended, Held: s.held / s.contended,
+			What: s.what, Where: where, Seconds: s.contended, Waited: s.waited}))
 		if s.hasWaited {
 			f.Evidence = append(f.Evidence,
 				misuse.Evidence{Text: "time that others waited for it meanwhile, added up over threads", Value: s.waited, Unit: "seconds"})

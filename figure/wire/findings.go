@@ -66,6 +66,7 @@ type Finding struct {
 	Found    time.Time  `json:"found"`              // When it was first found.
 	Seen     time.Time  `json:"seen"`               // When it was confirmed last.
 	Evidence []Evidence `json:"evidence"`           // The figures behind it.
+	Values   []Value    `json:"values,omitempty"`   // The figures and names in the text, in order; absent for findings of older releases.
 	// Queries that show the data behind the finding, over the time from first to last.
 	Queries []FindingQuery `json:"queries,omitempty"`
 

@@ -1,6 +1,10 @@
 package phrase
 
-import "reckon/figure/format"
+import (
+	"time"
+
+	"reckon/figure/format"
+)
 
 // The functions below return a figure as a value of a sentence: the number and its unit beside how it is shown.
 
@@ -21,3 +25,8 @@ func Count(v float64) Text { return Number(v, "count", format.Count(v)) }
 
 // AtMost returns a number of things, rounded up: for what was no more than it.
 func AtMost(v float64) Text { return Number(v, "count", format.AtMost(v)) }
+
+// Moment returns a time in UTC, as its layout shows it; its number is Unix seconds.
+func Moment(t time.Time, layout string) Text {
+	return Number(float64(t.Unix()), "unix seconds", t.UTC().Format(layout))
+}

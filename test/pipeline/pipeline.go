@@ -23,6 +23,7 @@ import (
 	"reckon/answer/invariant"
 	"reckon/catalogue"
 	"reckon/catalogue/database"
+	"reckon/internal/phrase/phrasetest"
 	"reckon/interop/importer"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
@@ -284,7 +285,7 @@ func (s *Site) Findings(policy string) []misuse.Finding {
 	e := &findings.Evaluator{Series: s.Series, Facts: s.Catalogue, Hold: s.bounds.Runs, Inconsistent: &s.Inconsistent}
 	found, err := e.Evaluate(s.tb.Context(), p, s.Now.Add(-24*time.Hour), s.Now)
 	must(s.tb, err)
-	return found
+	return s.complete(found)
 }
 
 // Imported are the findings of the rules in the past since a time, known from accounting alone.
@@ -294,6 +295,17 @@ func (s *Site) Imported(policy string, since time.Time) []misuse.Finding {
 	must(s.tb, err)
 	found, err := (&findings.Evaluator{Series: s.Series, Facts: s.Catalogue}).Imported(s.tb.Context(), p, since, s.Now)
 	must(s.tb, err)
+	return s.complete(found)
+}
+
+// complete holds that the sentences of findings have all figures that they show.
+func (s *Site) complete(found []misuse.Finding) []misuse.Finding {
+	s.tb.Helper()
+	for i := range found {
+		if loose := phrasetest.Figures(found[i].Text, found[i].Values, "where", "names", "node", "step", "like"); loose != "" {
+			s.tb.Errorf("%s: %s", found[i].Rule, loose)
+		}
+	}
 	return found
 }
 

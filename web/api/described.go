@@ -140,6 +140,7 @@ func clientTexts() map[string]string {
 		"Finding.site":                            "Site that it was found on.",
 		"Finding.state":                           "new when it was found for the first time, open while it lasts, gone when it is no longer confirmed; imported where it is about the past that was imported, of which nobody is notified.",
 		"Finding.text":                            "What was found, in words.",
+		"Finding.values":                          "The figures and names in the text, in order; absent for findings of older releases.",
 		"Finding.workload":                        "The workload, when it is about one.",
 		"FindingDifference":                       "The effect of another policy.",
 		"FindingDifference.added":                 "Those that only the other one finds.",

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
 
 	"reckon/internal/phrase"
 )
@@ -22,6 +24,30 @@ func Loose(s *phrase.Sentence, fixed ...string) string {
 		if v.Name == "" || v.Number != nil && v.Unit == "" {
 			return fmt.Sprintf("%s: a value of %q has no name or no unit: %+v", s.Key, s.String(), v)
 		}
+	}
+	return ""
+}
+
+// Figures returns what is wrong with a text and the figures in it: a number that is in none of them, or a value without a number that is
+// not one of the names that the text may have; empty if nothing is.
+func Figures(text string, values []phrase.Value, names ...string) string {
+	rest := strings.ReplaceAll(text, "95 % of the time", "") // what the percentile of a template is for
+	for _, v := range values {
+		before, after, found := strings.Cut(rest, v.Text)
+		switch {
+		case !found:
+			return fmt.Sprintf("%q has no %s %q", text, v.Name, v.Text)
+		case strings.ContainsFunc(before, unicode.IsDigit):
+			return fmt.Sprintf("%q: a number of %q is no value", text, before)
+		case v.Number == nil && !slices.Contains(names, strings.TrimRight(v.Name, "0123456789")):
+			return fmt.Sprintf("%q: %s %q has no number", text, v.Name, v.Text)
+		case v.Number != nil && v.Unit == "":
+			return fmt.Sprintf("%q: %s has no unit", text, v.Name)
+		}
+		rest = after
+	}
+	if strings.ContainsFunc(rest, unicode.IsDigit) {
+		return fmt.Sprintf("%q: a number of %q is no value", text, rest)
 	}
 	return ""
 }
