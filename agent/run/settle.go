@@ -163,14 +163,15 @@ func (r *runner) fillMemory(rep *Report) {
 	}
 }
 
-// hasty reports whether samples say too little and no exit record more: a command may still have been being loaded whenever it was looked
-// at. What wait4(2) returns holds our own memory from before its exec.
+// hasty reports whether a command may have been in loading at each sample, and no exit record has its memory. What wait4(2) returns holds
+// our own memory from before its exec.
 func (m *meter) hasty() bool {
 	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && !m.tree.loaded
 }
 
-// loadTime is the CPU time that programs take to be loaded, with room to spare, in nanoseconds: a processor that others use, too, makes
-// more of it on the clock. A process that sleeps and can be interrupted is a program by then.
+// loadTime is the most CPU time that programs take to be loaded, in nanoseconds: on a busy processor wall time can be much longer. A
+// process
+// that sleeps and can be interrupted is loaded.
 const loadTime = 10e6
 
 func (r *runner) fillRest(rep *Report) {

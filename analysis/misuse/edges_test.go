@@ -308,7 +308,7 @@ func TestWords(t *testing.T) {
 		{Share: 0.9, What: "storage traffic", Where: phrase.Join("login1"), Seconds: 3600, Waited: 7200, Fair: 0.25},
 	} {
 		var f misuse.Finding
-		f.Say(misuse.OverShareText(x))
+		f.SetText(misuse.OverShareText(x))
 		if loose := phrasetest.Figures(f.Text, f.Values, "where"); loose != "" {
 			t.Error(loose)
 		}

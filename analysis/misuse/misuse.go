@@ -55,8 +55,8 @@ type Finding struct {
 	Values   []phrase.Value // the figures and names in Text, in order
 }
 
-// Say sets the text, and the figures in it.
-func (f *Finding) Say(s phrase.Sentence) { f.Text, f.Values = s.String(), s.Values }
+// SetText sets the text, and the figures in it.
+func (f *Finding) SetText(s phrase.Sentence) { f.Text, f.Values = s.String(), s.Values }
 
 // Wasted returns the unused allocation that the finding is about, and its unit; empty where it is about none.
 func (f *Finding) Wasted() (amount float64, unit string) {
@@ -121,7 +121,7 @@ func (w *Workload) Wall() float64 {
 func (w *Workload) finding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
 	f := Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, First: w.Start, Last: w.Last,
 		Evidence: e}
-	f.Say(say(key, words))
+	f.SetText(say(key, words))
 	return f
 }
 

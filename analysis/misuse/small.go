@@ -72,7 +72,7 @@ func smallJobs(all map[[2]string]*heap) (out []Finding) {
 		f := Finding{Rule: ManySmallJobs, Severity: Medium, Site: h.site, Owner: h.owner, First: h.first, Last: h.last}
 		if need := h.policy.OverRequested.CoreHours * 3600; h.wasted >= v.Count && h.coreSeconds >= need {
 			f.Part = "cpu"
-			f.Say(say("many-small-jobs.cpu",
+			f.SetText(say("many-small-jobs.cpu",
 				phrase.Words{"jobs": counted(float64(h.wasted), "job"), "wasted": counted(h.coreSeconds/3600, "core-hour")}))
 			f.Evidence = []Evidence{{Text: "jobs", Value: float64(h.wasted), Unit: "count", Limit: limit(float64(v.Count))},
 				{Text: "allocated and not used", Value: h.coreSeconds, Unit: "core-seconds", Limit: limit(need), Wasted: true}}
@@ -81,7 +81,7 @@ func smallJobs(all map[[2]string]*heap) (out []Finding) {
 		if h.short >= v.ShortCount {
 			mean := h.shortWall / float64(h.short)
 			f.Part = "short"
-			f.Say(say("many-small-jobs.short",
+			f.SetText(say("many-small-jobs.short",
 				phrase.Words{"jobs": counted(float64(h.short), "job"), "limit": phrase.Number(v.Short.Seconds(), "seconds", v.Short.text()),
 					"mean": phrase.Number(mean, "seconds", Duration(mean*1e9).text())}))
 			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))},

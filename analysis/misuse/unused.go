@@ -179,7 +179,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 				words["names"] = ", most of it in " + most
 			}
 		}
-		f.Say(say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
+		f.SetText(say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
 		list = append(list, f)
 		order[f.Site+"\n"+f.Owner+"\n"+f.Part] = [2]float64{float64(min(h.Running, 1)), cost}
 	}

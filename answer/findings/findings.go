@@ -176,7 +176,7 @@ func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[st
 	return k.Store.PutFindings(ctx, put)
 }
 
-// kept is what is stored of a finding as JSON: its evidence alone up to 2026.
+// kept is the stored JSON of a finding: its evidence alone up to 2026.
 type kept struct {
 	Evidence []misuse.Evidence `json:"evidence"`
 	Values   []wire.Value      `json:"values"`

@@ -215,7 +215,7 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 					Unit: "seconds"},
 			},
 		}
-		f.Say(misuse.OverShareText(misuse.Excess{Share: s.share / s.contended, Fair: s.fair / s.contended, Held: s.held / s.contended,
+		f.SetText(misuse.OverShareText(misuse.Excess{Share: s.share / s.contended, Fair: s.fair / s.contended, Held: s.held / s.contended,
 			What: s.what, Where: where, Seconds: s.contended, Waited: s.waited}))
 		if s.hasWaited {
 			f.Evidence = append(f.Evidence,

@@ -145,7 +145,7 @@ func (x *search) climb(s *series) {
 	if c.Steps <= soonFull {
 		f.Severity = misuse.Medium
 	}
-	f.Say(misuse.ClimbText(c.Steps*3600, c.PerStep, limit))
+	f.SetText(misuse.ClimbText(c.Steps*3600, c.PerStep, limit))
 	f.Evidence = []misuse.Evidence{
 		{Text: "memory in use", Value: s.values[len(s.values)-1], Unit: "bytes", Limit: &limit},
 		{Text: "until its limit at this rate", Value: c.Steps * 3600, Unit: "seconds"},
@@ -206,7 +206,7 @@ func (of subject) happened(list []happened, last time.Time) misuse.Finding {
 	if e := list[0].event; list[0].figure == "memory_bytes" && e.Value > e.Expected {
 		f.Part = memoryRises
 	}
-	f.Say(misuse.AnomalyText(string(list[0].event.Kind), list[0].figure, list[0].event.Value, list[0].event.Expected))
+	f.SetText(misuse.AnomalyText(string(list[0].event.Kind), list[0].figure, list[0].event.Value, list[0].event.Expected))
 	for _, h := range list {
 		u := unit(h.figure)
 		f.Evidence = append(f.Evidence, misuse.Evidence{Text: h.figure, Value: h.event.Value, Unit: u},
@@ -239,7 +239,7 @@ func unlike(group []series, like string, end time.Time) []misuse.Finding {
 	for _, u := range anomaly.Peers(lines) {
 		s := &group[u.Index]
 		f := subject{s.subject, s.site, s.owner, s.name}.finding("unlike-peers", end.Add(-peerHours*time.Hour), end)
-		f.Say(misuse.PeersText(u.Value, u.Peers, len(group)-1, like))
+		f.SetText(misuse.PeersText(u.Value, u.Peers, len(group)-1, like))
 		f.Evidence = []misuse.Evidence{{Text: "power, median of three days", Value: u.Value, Unit: "watts"},
 			{Text: "median of the nodes like it", Value: u.Peers, Unit: "watts"}}
 		out = append(out, f)

@@ -133,8 +133,7 @@ func TestResizedJSON(t *testing.T) {
 	}
 }
 
-// TestTasksThatWait: the tasks of an array that have not started are one line of accounting, and no run of the catalogue; they are runs in
-// a later export, in which they have started.
+// TestTasksThatWait: tasks of an array that wait are one line of accounting and no run. They are runs in a later export, once started.
 func TestTasksThatWait(t *testing.T) {
 	const head = "JobID|JobIDRaw|User|State|Submit|Start|End|ReqCPUS|AllocTRES|TotalCPU|NodeList|JobName\n"
 	const first = "7_1|8|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2|cpu=2,node=1|00:05:00|n1|x\n"

@@ -139,7 +139,7 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// continued returns the part of a run before a change of its allocation that a record continues, and gives the record the submit time and
+// continued returns the part of a run that a record continues after a change of its allocation. It gives the record the submit time and
 // the start of the run. Accounting has the time of the change as submit time, and the start of the run (observed with 22.05) or the time
 // of the change as start.
 func (b *JobTracker) continued(j *Job) *Job {
@@ -318,8 +318,8 @@ func (b *JobTracker) Unresolved() (n int) {
 	return n
 }
 
-// RereadSince returns from when on accounting is to be read again after a restart; zero if nothing is. A job that left the queue without a
-// known end is then not queried by number, and the allocations of a run before the last one are sent with its end.
+// RereadSince returns the time since which accounting is to be read again after a restart; zero if nothing is. A job that left the queue
+// without a known end is then not queried by number. The allocations of a run before the last one are sent with its end.
 func (b *JobTracker) RereadSince() (t time.Time) {
 	for k, l := range b.runs {
 		since := l.left

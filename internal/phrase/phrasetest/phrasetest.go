@@ -28,8 +28,8 @@ func Loose(s *phrase.Sentence, fixed ...string) string {
 	return ""
 }
 
-// Figures returns what is wrong with a text and the figures in it: a number that is in none of them, or a value without a number that is
-// not one of the names that the text may have; empty if nothing is.
+// Figures returns what is wrong with a text and its figures: a number in none of them, or an unexpected value without a number. It is empty
+// if nothing is. names are the values that may have no number.
 func Figures(text string, values []phrase.Value, names ...string) string {
 	rest := strings.ReplaceAll(text, "95 % of the time", "") // what the percentile of a template is for
 	for _, v := range values {
