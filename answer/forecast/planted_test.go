@@ -72,7 +72,7 @@ func (v *service) wrong(f *misuse.Finding) string {
 		case "bytes":
 			written = append(written, format.Bytes(e.Value), format.Bytes(*e.Limit))
 		case "seconds":
-			written = append(written, misuse.Span(e.Value), format.Bytes((*f.Evidence[0].Limit-f.Evidence[0].Value)/e.Value*3600))
+			written = append(written, misuse.Span(e.Value).String(), format.Bytes((*f.Evidence[0].Limit-f.Evidence[0].Value)/e.Value*3600))
 		default:
 			written = append(written, format.Number(e.Value))
 		}
