@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -255,6 +256,12 @@ func TestRefusedSeriesDoNotBegin(t *testing.T) {
 	}
 	one("second", now, 204)
 	one("third", now, 400)
+	w := post(t, h, kind2, &writev2.Request{Symbols: []string{"", "__name__", "a", "b", "node", "n1"}, Timeseries: []writev2.TimeSeries{
+		{LabelsRefs: []uint32{1, 2, 4, 5}, Samples: []writev2.Sample{{Timestamp: now.UnixMilli()}}},
+		{LabelsRefs: []uint32{1, 3, 4, 5}, Samples: []writev2.Sample{{Timestamp: now.UnixMilli()}}}}})
+	if text := w.Body.String(); strings.Count(text, "more than 2 series") != 1 || !strings.Contains(text, "and 1 more") {
+		t.Errorf("one reason of two samples is not named once: %s", text)
+	}
 }
 
 // A counter that is refused since too many series begin comes again, and counts from its start when it is taken.

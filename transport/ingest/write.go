@@ -155,7 +155,9 @@ func (w *writer) refuse(why string, n int, format string, args ...any) {
 	}
 	w.why[why] += n
 	if len(w.reasons) < sayAtMost {
-		w.reasons = append(w.reasons, fmt.Sprintf(format, args...))
+		if reason := fmt.Sprintf(format, args...); !slices.Contains(w.reasons, reason) {
+			w.reasons = append(w.reasons, reason)
+		}
 	}
 }
 
