@@ -274,7 +274,7 @@ func (b *bed) besideCAdvisor(t *testing.T) {
 		return out
 	}
 	const cpu, working = "container_cpu_usage_seconds_total", "container_memory_working_set_bytes"
-	var before map[string]line // once our page was read for a while: the kubelet's values may be 20 s old
+	var before map[string]line   // once our page was read for a while: the kubelet's values may be 20 s old
 	pods := map[string][]point{} // rows of whole pods on our page, which has the values of the last export, at the time of that to half a second
 	for began := time.Now(); time.Since(began) < 110*time.Second; <-time.After(500 * time.Millisecond) {
 		asked := time.Now()
