@@ -110,14 +110,6 @@ func (c *cluster) jobKinds() []*jobKind {
 			c.run("scontrol", "resume", id)
 		}, state: "completed"},
 		{what: "children left at the end", script: "LOAD -hold 10m & LOAD -hold 10m & LOAD -burn 1s", options: []string{two}, state: "completed", never: []string{"exit code"}},
-		{what: "children that work until they are killed with it", script: "LOAD -burn 10m & sh -c 'dd if=/dev/zero of=/var/tmp/kind-$SLURM_JOB_ID bs=1M count=40 conv=fsync status=none; rm /var/tmp/kind-$SLURM_JOB_ID; exec sleep 600' & LOAD -alloc 104857600 -hold 10m & sleep 15", options: []string{one, "--mem=300M"}, state: "completed", never: []string{"exit code", "signal"},
-			measure: func(r *kindResult, c *cluster, u *up) {
-				r.peak(c, u)
-				r.equal("written", r.detail.WriteBytes, 40<<20, 2<<20)
-				if v := r.detail.CPUWaitSeconds; v == nil || *v > 60 || *v+r.cpu < 0.9*r.detail.WallSeconds { // its child runs or waits for all of the time
-					r.errorf("CPU wait %s, CPU time %g, wall %g", figureOf(v), r.cpu, r.detail.WallSeconds)
-				}
-			}},
 		{what: "a name of two words and quotes", script: "LOAD -burn 1s", options: []string{two, "-J", "say \"hi\" `now`"}, state: "completed", measure: func(r *kindResult, _ *cluster, _ *up) {
 			if want := "say \"hi\" `now`"; r.detail.Name != want {
 				r.errorf("its name is %q, want %q", r.detail.Name, want)
