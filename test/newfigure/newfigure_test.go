@@ -94,7 +94,7 @@ func TestNewFigure(t *testing.T) {
 	// By hand: the row, a test, a note.
 	edit(t, filepath.Join(scratch, "figure/table.go"), "\t{Key: \"swap_peak_bytes\"", row+"\t{Key: \"swap_peak_bytes\"")
 	write(t, filepath.Join(scratch, "catalogue/context_switches_test.go"), test)
-	edit(t, filepath.Join(scratch, "CHANGELOG.md"), "\n**Changed**\n", "\n- Runs have their context switches.\n\n**Changed**\n")
+	edit(t, filepath.Join(scratch, "CHANGELOG.md"), "\n**Answers**\n", "\n- Runs have their context switches.\n\n**Answers**\n")
 	run(t, scratch, "go", "generate", "./figure")
 	atMost(t, root, scratch, most)
 	contains(t, filepath.Join(scratch, "doc/figures.md"), "context_switches")

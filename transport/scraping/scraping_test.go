@@ -141,8 +141,8 @@ func TestConfigurationErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "scrape.yaml")
 	for want, text := range map[string]string{
 		"names no job":                                     "global: {}\n",
-		"rule_files has no meaning here":                     "rule_files: [x]\nscrape_configs: [{job_name: a}]\n",
-		"remote_write has no meaning here":                   "remote_write: [{url: x}]\n",
+		"rule_files has no meaning here":                   "rule_files: [x]\nscrape_configs: [{job_name: a}]\n",
+		"remote_write has no meaning here":                 "remote_write: [{url: x}]\n",
 		"external_labels says nothing":                     "global: {external_labels: {a: b}}\nscrape_configs: [{job_name: a}]\n",
 		"job 1 (a): kubernetes_sd_configs is not built in": "scrape_configs: [{job_name: a, kubernetes_sd_configs: [{role: pod}]}]\n",
 		"is no list of jobs":                               "scrape_configs: 7\n",
