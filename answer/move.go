@@ -79,7 +79,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 		exempt: policy.For("", nil).OverShare.Exempts}
 	file, err := ReadShapes([]byte(cmp.Or(q.Shapes, string(m.Shapes))))
 	if err != nil {
-		return list, Invalid("see doc/guides/usage.md for its form", err)
+		return list, Invalid("see `reckon docs file of shapes` for its form", err)
 	}
 	err = g.readShapes(ctx, file)
 	if err := m.Outage.degrade(&list.Missing, "what the nodes are like", err); err != nil {

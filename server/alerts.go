@@ -114,7 +114,7 @@ type alertTests struct{ service *alerting.Service }
 
 func (a alertTests) Test(ctx context.Context, by string) (client.AlertTest, error) {
 	if err := a.service.Reachable(); err != nil {
-		return client.AlertTest{}, answer.Busy("see doc/guides/alerts.md", err)
+		return client.AlertTest{}, answer.Busy("see `reckon docs alerts`", err)
 	}
 	return a.Arrived(ctx, a.service.Test(time.Now(), by))
 }

@@ -78,7 +78,7 @@ func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 func join(ctx context.Context, c *Config) (_ *membership, end func(), err error) {
 	if c.Store == "" || c.Catalogue == "" {
 		return nil, nil, errors.New(
-			"one of several servers needs a --store and a --catalogue that all of them reach; see doc/guides/stores.md")
+			"one of several servers needs a --store and a --catalogue that all of them reach; see `reckon docs stores`")
 	}
 	if err := errors.Join(cluster.CheckAddress(c.Member), CheckStores(c.Store, c.Catalogue)); err != nil {
 		return nil, nil, err

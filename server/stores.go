@@ -122,7 +122,7 @@ func openAlone(ctx context.Context, address string, log *slog.Logger) (*database
 	if err == nil && leader != "" {
 		err = fmt.Errorf(
 			"several servers have the catalogue in %s in common, and %s leads: start this one with the setting member and its own "+
-				"address (see doc/guides/stores.md), or stop them first", Shown(address), leader)
+				"address (see `reckon docs stores`), or stop them first", Shown(address), leader)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())

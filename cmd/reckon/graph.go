@@ -140,7 +140,7 @@ func newGraphQuery(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "query 'SPARQL'", Short: "Query the graph in SPARQL", Args: cobra.ExactArgs(1),
 		Long: `query asks in SPARQL 1.1: SELECT and ASK print rows or yes or no, CONSTRUCT and DESCRIBE
-statements. doc/guides/graph.md lists what the embedded store leaves out.`,
+statements. reckon docs graph lists what the embedded store leaves out.`,
 		Example: `  reckon graph query 'PREFIX rk: <urn:reckon:ns#> SELECT ?name ?node { ?w rk:name ?name ; rk:runsOn/rk:name ?node }'
   reckon graph query 'ASK { ?s ?p ?o }'
   reckon graph query 'DESCRIBE <urn:reckon:site/default>' --format jsonld`,

@@ -33,7 +33,7 @@ With --owner the work that stays is listed too, with the reason. The column text
 paragraph to be sent to the owner.
 
 Partitions are those of the batch system. A file of shapes adds what it does not tell;
-see doc/guides/usage.md.`,
+see reckon docs who should move.`,
 		Example: `  reckon move
   reckon move --since 90d shapes.yaml
   reckon move --owner alice               hers, and why the rest stays
@@ -79,7 +79,7 @@ func readShapes(file string) (text []byte, err error) {
 		_, err = answer.ReadShapes(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; see doc/guides/usage.md for its form", file, err)
+		return nil, fmt.Errorf("%s: %w; see `reckon docs file of shapes` for its form", file, err)
 	}
 	return text, nil
 }

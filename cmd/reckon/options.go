@@ -48,7 +48,7 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 		"file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
 	k.StringVar(&o.projects, "projects", "",
 		"file with a line USER: PROJECT for each owner without accounts: usage by account takes it from there")
-	k.StringVar(&o.shapes, "shapes", "", "file that describes partitions and clusters, for reckon move; see doc/guides/usage.md")
+	k.StringVar(&o.shapes, "shapes", "", "file that describes partitions and clusters, for reckon move; see reckon docs file of shapes")
 	o.footprint.register(k)
 	o.scheduler.register(s)
 	registerGraph(s, &o.Graph)
@@ -129,8 +129,8 @@ func registerAccess(s *settings.Set, a *server.Access) {
 		"file with TLS certificates and the like, in the form of Prometheus's web configuration; read again while the server runs")
 	k.StringVar(&a.OIDC, "oidc-config", "", "configuration file for sign-in by OpenID Connect")
 	k.StringVar(&a.Kubernetes, "kubernetes-config", "",
-		"file that names the service accounts of a Kubernetes cluster that are let in, see doc/guides/access.md")
-	k.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see doc/guides/access.md")
+		"file that names the service accounts of a Kubernetes cluster that are let in, see reckon docs access")
+	k.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see reckon docs access")
 	k.StringSliceVar(&a.Proxies, "trusted-proxy", nil,
 		"address or network of a reverse proxy that is believed about whom a request comes from "+
 			"(X-Forwarded-For, X-Forwarded-Proto); can be given again")

@@ -75,7 +75,7 @@ func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 		return runsCSV(g, list.Runs)
 	}
 	if len(list.Runs) == 0 {
-		fmt.Fprintln(g.stdout, "No run of a MetricSet is kept; doc/guides/experiments.md describes how to make one.")
+		fmt.Fprintln(g.stdout, "No run of a MetricSet is kept; `reckon docs experiments` describes how to make one.")
 		return nil
 	}
 	t := term.TableOf("NAMESPACE:s8|RUN:s16|METRICS:s12|OUTCOME|STARTED|TOOK:r|SAMPLES:r|SITE:o1")

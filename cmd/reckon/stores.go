@@ -17,7 +17,7 @@ func (s *storeFlags) register() {
 	s.flags = pflag.NewFlagSet("", pflag.ContinueOnError)
 	s.flags.StringVar(&s.store, "store", "",
 		"`URL` of another store of series: http://HOST:9090 (Prometheus), or with victoriametrics+, mimir+, influxdb+ or influxdb2+ in "+
-			"front; see doc/guides/stores.md")
+			"front; see `reckon docs stores`")
 	s.flags.StringVar(&s.catalogue, "catalogue", "",
 		"`URL` of a PostgreSQL for the catalogue: postgres://USER@HOST/DATABASE, password_file=FILE behind a ?")
 }

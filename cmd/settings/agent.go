@@ -36,15 +36,15 @@ func (o *Agent) Register(s *Set, nodeIP string) {
 	k.StringVar((*string)(&o.Idle), "idle-share", "none", "attribution of idle energy: none, request (in proportion to requests) or even")
 	k.StringSliceVar(&o.Compat, "compat", nil,
 		"show /metrics, and with reckon up keep in the store, also under the names of other programs: "+strings.Join(compat.Names(), ", "))
-	k.StringVar(&o.OwnMetrics, "own-metrics", "", "YAML file that names metrics of your own to read, see doc/guides/own-metrics.md")
+	k.StringVar(&o.OwnMetrics, "own-metrics", "", "YAML file that names metrics of your own to read, see reckon docs own-metrics")
 	k.StringArrayVar(&o.Textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
 	k.StringVar(&o.Socket, "push-socket", "auto",
 		"where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+
 			agent.SystemSocket+" as root) or none")
 	k.StringVar(&o.Files, "files", "network",
-		"file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see doc/guides/network.md")
+		"file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see reckon docs network")
 	k.BoolVar(&o.Counters, "counters", false,
-		"read the performance counters of the processors for each workload, see doc/guides/network.md")
+		"read the performance counters of the processors for each workload, see reckon docs network")
 	o.Kubelet.NodeIP = nodeIP
 	k.StringVar(&o.Kubelet.Address, "kubelet", "auto", "kubelet to read pod names from: https://NODE:10250, none, or auto: "+
 		"in a pod with a service account that of NODE_IP, else of this machine")

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"reckon/doc"
 )
 
 const (
@@ -119,8 +121,18 @@ func commentsOfTree(t *testing.T, do func(where, text string)) {
 // TestMessages prints every message that programs and pages can show, by folder: make messages. It holds that there are some of each kind.
 func TestMessages(t *testing.T) {
 	folders := map[string]bool{}
+	guide := regexp.MustCompile("reckon docs ([a-z][a-z -]*[a-z])")
 	messagesOfTree(t, func(where, text string) {
 		folders[filepath.Dir(where)] = true
+		for _, m := range guide.FindAllStringSubmatch(text, -1) {
+			words, _, _ := strings.Cut(m[1], " lists")
+			words, _, _ = strings.Cut(words, " describes")
+			if _, isGuide := doc.Text(words); !isGuide && where != "cmd/reckon/docs.go" {
+				if _, ok := doc.Section(words); !ok {
+					t.Errorf("%s: no guide or section %q", where, words)
+				}
+			}
+		}
 		if os.Getenv("RECKON_MESSAGES") != "" {
 			fmt.Printf("%s\t%s\n", where, strings.ReplaceAll(text, "\n", "\n\t\t"))
 		}

@@ -381,7 +381,7 @@ func commit(app storage.AppenderV2) error {
 	if errors.Is(err, store.ErrTooOld) {
 		return fmt.Errorf(
 			"%w; a Prometheus takes the past only as far as its storage.tsdb.out_of_order_time_window says, or into an empty directory; "+
-				"doc/guides/stores.md says what else can be done", err)
+				"`reckon docs stores` lists what else can be done", err)
 	}
 	return err
 }

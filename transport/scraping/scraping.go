@@ -222,7 +222,7 @@ func check(text []byte) error {
 		switch name {
 		case "global", "scrape_configs", "scrape_config_files":
 		case "rule_files", "alerting":
-			return fmt.Errorf("%s has no meaning here; see the setting rules and doc/guides/alerts.md", name)
+			return fmt.Errorf("%s has no meaning here; see the setting rules and `reckon docs alerts`", name)
 		default:
 			return fmt.Errorf("%s has no meaning here; global and scrape_configs have", name)
 		}

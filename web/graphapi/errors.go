@@ -47,7 +47,7 @@ func toHTTP(err error) *httpError {
 		return at(http.StatusRequestEntityTooLarge,
 			fmt.Sprintf("a document has at most %d MiB and %d statements, and a literal %d KiB", maxBody>>20, maxQuads, maxLiteral>>10))
 	case errors.As(err, &unsupported):
-		return at(http.StatusNotImplemented, "doc/guides/graph.md lists what the embedded store answers")
+		return at(http.StatusNotImplemented, "`reckon docs graph` lists what the embedded store answers")
 	case errors.As(err, &syntax), errors.Is(err, graph.ErrTooSymmetric), errors.Is(err, embedded.ErrNoGraph):
 		return at(http.StatusBadRequest, "")
 	case errors.Is(err, sparql.ErrTooMuch):

@@ -140,8 +140,8 @@ export function Alerts() {
             <p class="quiet">
               {receivers.data?.data.activeAlertmanagers.length === 0 ? (
                 <>
-                  Alerts notify nobody yet. To send them to Slack, e-mail or a webhook, name a
-                  file of receivers in the server's setting <code>alertmanager-config</code>, or an
+                  Alerts notify nobody yet. To send them to Slack, e-mail or a webhook, name a file
+                  of receivers in the server's setting <code>alertmanager-config</code>, or an
                   Alertmanager in <code>alertmanager</code>; <code>reckon alerts test</code> tries
                   it.
                 </>
