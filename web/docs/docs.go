@@ -81,6 +81,7 @@ var page = template.Must(template.New("").Parse(`<!doctype html>
 <title>{{.Title}} · reckon</title><link rel="stylesheet" href="/static/landing.css"></head>
 <body class="docs"><header><a href="/">reckon</a> · <a href="` + Path + `">Guides</a>
 <form action="` + Path + `" role="search"><input type="search" name="q" value="{{.Query}}" aria-label="Search the guides"> <button>Search</button></form></header>
+{{with .Sections}}<nav aria-label="Sections">{{range $i, $s := .}}{{if $i}} · {{end}}<a href="#{{$s.ID}}">{{$s.Title}}</a>{{end}}</nav>{{end}}
 <main>{{if .Body}}{{.Body}}{{else}}<h1>{{.Title}}</h1>
 {{if .Query}}<p>{{len .Found}} lines have all of these words{{if .Cut}}, at least{{end}}.</p>
 <ul>{{range .Found}}<li><a href="` + Path + `/{{.Topic.Name}}">{{.Topic.Title}}</a>{{if ne .Heading .Topic.Title}}, {{.Heading}}{{end}}: {{.Line}}</li>{{end}}</ul>
@@ -90,9 +91,28 @@ var page = template.Must(template.New("").Parse(`<!doctype html>
 type content struct {
 	Title, Query string
 	Body         template.HTML
+	Sections     []section
 	Topics       []doc.Topic
 	Found        []doc.Match
 	Cut          bool // there may be more
+}
+
+// section is a heading of the second level.
+type section struct{ ID, Title string }
+
+// sections lists the sections of a document; none of one with less than three.
+func sections(document ast.Node, source []byte) (out []section) {
+	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, ok := n.(*ast.Heading); ok && h.Level == 2 {
+			id, _ := h.AttributeString("id")
+			name, _ := id.([]byte)
+			out = append(out, section{string(name), strings.ReplaceAll(string(h.Lines().Value(source)), "`", "")})
+		}
+	}
+	if len(out) < 3 {
+		return nil
+	}
+	return out
 }
 
 // Handler serves Path and what is below it.
@@ -113,12 +133,15 @@ func Handler() http.Handler {
 			send(w, http.StatusNotFound, content{Title: "There is no guide " + name, Topics: doc.Topics()})
 			return
 		}
+		source := []byte(markup)
+		document := markdown.Parser().Parse(text.NewReader(source))
 		var b bytes.Buffer
-		if err := markdown.Convert([]byte(markup), &b); err != nil {
+		if err := markdown.Renderer().Render(&b, source, document); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		send(w, http.StatusOK, content{Title: doc.Title(markup), Body: template.HTML(b.String())}) // ours, and without raw HTML
+		send(w, http.StatusOK, content{Title: doc.Title(markup), Body: template.HTML(b.String()), // ours, and without raw HTML
+			Sections: sections(document, source)})
 	})
 	mux.HandleFunc("GET "+Path+"/images/{name}", func(w http.ResponseWriter, r *http.Request) {
 		raw, ok := doc.Image(r.PathValue("name"))

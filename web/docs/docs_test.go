@@ -17,6 +17,16 @@ func get(t *testing.T, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
+// TestSections: a guide of several sections lists them, each with an address.
+func TestSections(t *testing.T) {
+	_, page := get(t, Path+"/energy")
+	for _, want := range []string{`<nav aria-label="Sections">`, `<a href="#power-models">Power models</a> · <a href="#gpus">GPUs</a></nav>`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
 // TestEveryDocument: each document is a page with its title, every link within the guides leads somewhere, anchors too, and nothing
 // needs a style or script of its own.
 func TestEveryDocument(t *testing.T) {
