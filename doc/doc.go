@@ -67,11 +67,9 @@ func Section(words string) (string, bool) {
 			text, _ := Text(name)
 			level := 0 // of the section
 			for line := range strings.Lines(text) {
-				title := strings.TrimLeft(line, "#")
-				n := len(line) - len(title)
-				if n > 0 && (level == 0 || n <= level) {
+				if title, n := heading(line); n > 0 && (level == 0 || n <= level) {
 					level = 0
-					if n > 1 && is(strings.ToLower(strings.TrimSpace(title))) {
+					if n > 1 && is(strings.ToLower(title)) {
 						level = n
 						sections++
 					}
@@ -109,16 +107,16 @@ func Find(words string, limit int) (out []Match) {
 	}
 	for _, t := range Topics() {
 		text, _ := Text(t.Name)
-		heading := t.Title
+		section := t.Title
 		for line := range strings.Lines(text) {
 			line = strings.TrimSpace(line)
-			if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
-				heading = strings.TrimSpace(title)
+			if title, n := heading(line); n > 0 {
+				section = title
 			}
 			if !containsAll(strings.ToLower(line), want) {
 				continue
 			}
-			if out = append(out, Match{t, heading, line}); len(out) == limit {
+			if out = append(out, Match{t, section, line}); len(out) == limit {
 				return out
 			}
 		}
@@ -133,4 +131,13 @@ func containsAll(s string, words []string) bool {
 		}
 	}
 	return true
+}
+
+// heading returns the text and the level of a line that is a heading; the level of others is 0.
+func heading(line string) (title string, level int) {
+	title = strings.TrimLeft(line, "#")
+	if level = len(line) - len(title); level == 0 || !strings.HasPrefix(title, " ") {
+		return "", 0
+	}
+	return strings.TrimSpace(title), level
 }
