@@ -82,7 +82,7 @@ func TestGPUSplit(t *testing.T) {
 				c.uses[i].Device = "g"
 			}
 			r.gpu([]sensor.GPU{gpuOf("g", c.busy)}, c.uses...)
-			for range 2 { // what the first could not report it
+			for range 2 { // what the first could not report
 				r.gpu([]sensor.GPU{gpuOf("g", 0)}, still(c.uses)...)
 			}
 			r.export()

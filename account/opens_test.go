@@ -53,7 +53,7 @@ func TestGPUOpens(t *testing.T) {
 			r.tick(0, c.live, c.ended...)
 			r.pass.Opens = nil
 			r.gpu(device(0.9), c.uses...)
-			for range 3 { // what the first could not report it
+			for range 3 { // what the first could not report
 				r.tick(0, processes{stays})
 				r.gpu(device(0), quiet...)
 			}

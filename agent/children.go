@@ -8,7 +8,7 @@ type processReader interface {
 }
 
 // childTimes reads what the children of every process have used, where the source of
-// processes does not report it: once, in the first tick, so that a later restart finds what
+// processes does not report: once, in the first tick, so that a later restart finds what
 // they did while nobody looked, and this one what they did before it.
 func (a *Agent) childTimes(pass *sensor.Pass) {
 	look, ok := a.look.(processReader)

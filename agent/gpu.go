@@ -100,7 +100,7 @@ func (g *gpuing) live(l *client.Live) {
 }
 
 // computing is the number of devices that computed in this tick, as a mean over it, and false where
-// no device reports it. A partition counts where its device does not report it.
+// no device reports. A partition counts where its device does not report.
 func (g *gpuing) computing() (float64, bool) {
 	sum, known := 0.0, false
 	for i := range g.pass.Devices {

@@ -59,7 +59,7 @@ func machineTree(t *testing.T, flags string) string {
 }
 
 // A server without a meter gets the curve of its family; the same machine as a guest, of
-// which only the hypervisor bit reports it, gets none, and the reason names the host.
+// which only the hypervisor bit shows, gets none, and the reason names the host.
 func TestVirtualMachineIsNotModelled(t *testing.T) {
 	m, err := openPowerModel(machineTree(t, "sse2"), "")
 	if err != nil || m == nil || m.model.Name != "built-in: Intel Xeon Scalable 1" {

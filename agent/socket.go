@@ -69,7 +69,7 @@ func (a *Agent) Listen(path string) (*Socket, error) {
 		return nil, fmt.Errorf("make the folder of the socket for own metrics: %w", err)
 	}
 	if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSocket != 0 {
-		_ = os.Remove(path) // if it cannot be removed, listening reports it
+		_ = os.Remove(path) // if it cannot be removed, listening fails with the reason
 	}
 	ln, err := net.Listen("unix", path)
 	if err != nil {

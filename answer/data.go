@@ -119,7 +119,7 @@ func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, er
 	return out, nil
 }
 
-// describe returns a series without its samples. Its metadata, or else the suffix of its name, reports it
+// describe returns a series without its samples. Its metadata, or else the suffix of its name, decide
 // whether it is a counter.
 func describe(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
 	s := dataset.Series{Kind: metric.Gauge}

@@ -7,7 +7,7 @@ import (
 
 // TestNumberUsedAgain: a job ends while one of its nodes has no network, and its number is used again within seconds, by a
 // requeue or by another job. In whatever order the nodes of the second run report, it is a run of its own. Where it runs on
-// other nodes only, nothing but its name of the run reports it from a later step of the first one.
+// other nodes only, nothing but its name of the run distinguishes it from a later step of the first one.
 func TestNumberUsedAgain(t *testing.T) {
 	n1, n2, n3, n4 := place{Node: "n1"}, place{Node: "n2"}, place{Node: "n3", Part: "0"}, place{Node: "n4", Part: "0"}
 	for what, tt := range map[string]struct {

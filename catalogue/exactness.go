@@ -155,7 +155,7 @@ func (a *account) exactness(row *figure.Row) {
 			continue
 		}
 		row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()])
-		if f.Key != "cores_mean" || !a.reported() { // whose end its scheduler reports it
+		if f.Key != "cores_mean" || !a.reported() { // its scheduler reports the end
 			row.Exactness.Add(f.Key, a.Inexact[f.Also])
 		}
 	}

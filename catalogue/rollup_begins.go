@@ -16,7 +16,7 @@ import (
 // seconds.
 const sameBoot = 2000
 
-// beginning is a time at which a counter began at zero, and the first sample that reports it.
+// beginning is a time at which a counter began at zero, and the first sample after it.
 type beginning struct{ at, first int64 }
 
 // bootRun is a stretch in which a series reported one time of boot. Times are in milliseconds.

@@ -23,8 +23,8 @@ func PackedFigures() int { return len(packed) }
 func (f *Figure) ExactnessKey() string { return cmp.Or(f.As, f.Key) }
 
 // Pack encodes the exactness of the figures of one hour as a number, 0 when all are exact. The greater
-// of two codes of a figure is the worse one. Of memory, which no model reports it, the code of Modelled is that of an upper bound; of other
-// figures that is stored as an estimate.
+// of two codes of a figure is the worse one. Of memory, for which there is no model, the code of Modelled is that of an upper
+// bound; of other figures that is stored as an estimate.
 func (d Degrees) Pack() (n int64) {
 	for i, key := range packed {
 		e := d[key]

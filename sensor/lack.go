@@ -11,12 +11,12 @@ const (
 	LackNothing Lack = iota
 
 	// Of processes.
-	LackEndedThreads   // what threads did that ended where nobody could count it; [Process.Partial] reports about which process
+	LackEndedThreads   // what threads did that ended where nobody could count it; [Process.Partial] names the process
 	LackEndedProcesses // ends of processes, and what they did since their last reading
 	LackLastMoments    // of ended processes, the last moments and the process group (taskstats)
 	LackChildTimes     // and besides, the CPU time of children is not told to parents
 	LackOrphans        // CPU time that no parent has seen
-	LackLate           // when CPU time was used: child times report it when it is over
+	LackLate           // when CPU time was used: child times show it when it is over
 	LackWhose          // whose CPU time it was: another's, or this one's
 	LackUnread         // processes that no reading and no record showed
 	LackHistory        // what was before the agent began

@@ -36,7 +36,7 @@ type TallySpec struct {
 type TallySet struct {
 	// Labels is the number of label values that the name has; 0 for the first set.
 	Labels int
-	// Most is the number of named sets of the source a workload that has. All others are together in one named "other".
+	// Most is the number of named sets of the source that a workload has. All others are together in one named "other".
 	Most   int
 	Series []TallySeries
 }

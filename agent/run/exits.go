@@ -15,7 +15,7 @@ type exitFeed struct {
 	err     error
 	taken   uint64
 	whole   bool // the record of a child of ours came: the source does report it
-	// strangers are records of children of the tree of which the events did not report it.
+	// strangers are records of children of the tree of which the events did not report.
 	strangers uint64
 }
 

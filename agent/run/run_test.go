@@ -182,7 +182,7 @@ func TestRunChildrenNobodyWaitsFor(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "told")
 			r, kernel := load(t, o, "ignore 4 60 "+file)
 			want := told(t, file) + kernel
-			if o.NoPerf && o.NoCgroup { // a minimum, and the report reports it
+			if o.NoPerf && o.NoCgroup { // a minimum, and the report notes it
 				if r.CPU.Total > want*1.01+0.010 {
 					t.Errorf("CPU %.4f s of %.4f s", r.CPU.Total, want)
 				}

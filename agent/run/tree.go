@@ -89,7 +89,7 @@ type tree struct {
 	observed threadRun       // all threads ever looked at
 	share    float64         // proportional over resident memory: shared pages counted once
 	spaces   map[int32]*proc // who has the memory of an address space of several processes in this look
-	alike    bool            // processes may have one address space, and nothing reports it
+	alike    bool            // processes may have one address space, and nothing shows it
 	loaded   bool            // a process was looked at that was certainly a program: loaded, and not being executed
 	machine  sharedMemory    // of which some may be the tree's that none of its processes maps
 	bound    bool            // so that the highest memory is an upper bound

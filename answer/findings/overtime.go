@@ -75,7 +75,7 @@ func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Poli
 // heldFor is the time that the sums of days are taken for those of now.
 const heldFor = 15 * time.Minute
 
-// Imported finds who held what they did not use in the part of a time in which nobody measured the nodes: by accounting.
+// Imported finds, by accounting, who held what they did not use while nobody measured the nodes.
 func (e *Evaluator) Imported(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
 	h, err := e.holdings(ctx, []misuse.Period{{From: from, To: to, Report: true}}, true)
 	if err != nil {

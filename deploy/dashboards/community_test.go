@@ -35,7 +35,7 @@ import (
 )
 
 // gaps are the series that dashboards of others ask for and reckon lacks, with the reason, as
-// doc/guides/alerts.md reports it. A name ends in * for all that begin so.
+// doc/guides/alerts.md has the reason. A name ends in * for all that begin so.
 var gaps = map[string]string{
 	"node_processes_*":                     "off in node_exporter unless asked for; reckon counts processes by workload",
 	"node_interrupts_total":                "off in node_exporter unless asked for",

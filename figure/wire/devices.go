@@ -18,7 +18,7 @@ type Disk struct {
 	// Share of time with a request under way; a disk that serves several at once may have room at 1.
 	Busy    *float64 `json:"busy"`
 	Waiting *float64 `json:"waiting"` // Mean queue length, requests in service included.
-	// Threads of all workloads that slept on average until it had answered; null where the agent cannot report it.
+	// Threads of all workloads that slept on average until it had answered; null where the agent does not know.
 	Threads      *float64 `json:"waiting_threads"`
 	ReadBytes    *float64 `json:"read_bytes_per_second"`  // Bytes read each second.
 	WriteBytes   *float64 `json:"write_bytes_per_second"` // Bytes written each second.

@@ -100,7 +100,7 @@ func (s *Sentence) put(name string, word Text) {
 	}
 }
 
-// named reports whether a character makes a word a value: of the plain text around values only templates report it.
+// named reports whether a character makes a word a value: the plain text around values is known from templates only.
 func named(c rune) bool { return c == '{' || c == '}' || unicode.IsDigit(c) }
 
 func (s *Sentence) has(name string) bool {

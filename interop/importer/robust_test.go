@@ -60,7 +60,7 @@ func TestNothingTaken(t *testing.T) {
 	}
 }
 
-// TestSetBackClock: where clocks were set back an hour, the time that a job ran reports which of two times is meant. Oslo, 2025-10-26: 03:00
+// TestSetBackClock: where clocks were set back an hour, the time that a job ran shows which of two times is meant. Oslo, 2025-10-26: 03:00
 // summer time is followed by 02:00.
 func TestSetBackClock(t *testing.T) {
 	oslo, err := time.LoadLocation("Europe/Oslo")

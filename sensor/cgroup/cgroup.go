@@ -40,7 +40,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options controls where to read.
+// Options controls the place to read from.
 type Options struct {
 	// Root is the file system to read, "/" if empty. A host's tree that is mounted
 	// elsewhere, and a recorded one, are read alike.

@@ -42,7 +42,7 @@ func (s *Source) Exits() string {
 // its last moments, waits until it has left, so that nobody is reported alive after the end. Where the record does not name the
 // process group, or reports one that began after the reading began, it waits for the next reading, too, if its parent is one that
 // the table does not have and that has not ended: the parent began while the table was read, nobody would know where the child
-// belongs, and what is charged for it would be charged again by the child times of the parent. When it began does not report it, as that is
+// belongs, and what is charged for it would be charged again by the child times of the parent. When it began does not show that, as it is
 // known to a second or less. It does not wait if its parent is in the table: that may have waited for it before it was read itself,
 // and its child times have what the record reports.
 func (s *Source) Read(p *sensor.Pass) error {

@@ -99,7 +99,7 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 }
 
 // load gives the alerts of before. None has ended because nobody was here to state that
-// it lasts: each gets the time in which those who report it come back.
+// it lasts: each gets the time until those who report it come back.
 func (m *memory) load() []*alert.Alert {
 	m.mu.Lock()
 	defer m.mu.Unlock()

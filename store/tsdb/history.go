@@ -309,7 +309,7 @@ func (h *History) fill(ctx context.Context, cw *chunks.Writer, path string, at i
 
 const importedFile = "imported.json"
 
-// importedSet names the blocks that came by ImportBlocks, in the file imported.json. A block that was made of them reports it by its
+// importedSet names the blocks that came by ImportBlocks, in the file imported.json. A block that was made of them is known by its
 // sources.
 type importedSet struct {
 	mu     sync.Mutex

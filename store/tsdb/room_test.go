@@ -60,7 +60,7 @@ func openOnFullDisk(dir string) error {
 }
 
 // A store that was killed opens on a disk that has filled since, answers and takes nothing; and
-// where not even that is possible it reports it, and the process goes on.
+// where not even that is possible it reports the reason, and the process goes on.
 func TestOpenOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, "120m")
 	dir := filepath.Join(disk, "store")

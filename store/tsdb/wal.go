@@ -159,7 +159,7 @@ func newestCheckpoint(dir string, sizes map[string]int64) (name string, number i
 	number = -1
 	for _, path := range paths {
 		if st, err := os.Stat(path); err == nil && !st.IsDir() {
-			continue // nothing that could be replayed: the database reports it
+			continue // nothing that could be replayed: the database reports that
 		}
 		text, ok := strings.CutPrefix(filepath.Base(path), "checkpoint.")
 		if n, err := strconv.Atoi(text); ok && err == nil && n > number {
@@ -322,7 +322,7 @@ func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	for ; at < size; at += walPage {
 		var head [recordHeader]byte
 		if _, err := f.ReadAt(head[:], at); errors.Is(err, io.EOF) {
-			return at, 0, nil // not even a header: the reader reports it
+			return at, 0, nil // not even a header: the reader reports that
 		} else if err != nil {
 			return at, 0, err
 		}

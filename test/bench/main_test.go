@@ -52,7 +52,7 @@ func TestWithoutPrograms(t *testing.T) {
 	}
 }
 
-// Every area takes its short flags; without public data two of them report it and end well.
+// Every area takes its short flags; without public data two of them print that and end well.
 func TestAreas(t *testing.T) {
 	var out bytes.Buffer
 	for _, a := range areas {

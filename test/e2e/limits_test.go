@@ -14,7 +14,7 @@ import (
 	"reckon/figure"
 )
 
-// TestLimits holds, for each source of processes, that no figure which its limits make wrong is marked to be exact: what ended threads waited
+// TestLimits holds, for each source of processes, that no figure which its limits make wrong is marked as exact: what ended threads waited
 // and wrote after their process had waited for a child, and what was deleted before it reached storage.
 func TestLimits(t *testing.T) {
 	for name, args := range map[string][]string{

@@ -68,7 +68,7 @@ func TestSlurm(t *testing.T) {
 	never := c.submit("hpcbob", "true", "--begin=now+1hour", "-J", "never", small)
 	add("a job that is cancelled while it waits", never, never, "hpcbob", "cancelled", -1, false, false)
 
-	// What waits is in the list, and is marked to wait.
+	// What waits is in the list, and is marked as waiting.
 	c.until("a waiting job is listed", 2*time.Minute, func() bool {
 		w := find(u.workloads("kind=slurm&state=pending&limit=1000"), "slurm/"+never)
 		return w != nil && !w.Running && w.Reason != "" && w.RequestCores != nil

@@ -131,7 +131,7 @@ func (v result) exact(mode string) bool {
 const unattributed = 0.005
 
 // wrong shows what is wrong with a figure, or "". nobody is the part of the processors' time that no task had: the agent
-// cannot report it from the time of orphans.
+// cannot distinguish it from the time of orphans.
 func (v result) wrong(mode string, nobody float64) string {
 	limit := 0.01
 	if v.ofProcesses() && !strings.HasSuffix(mode, "ebpf") {

@@ -68,7 +68,7 @@ func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 }
 
 // Append implements storage.AppenderV2. A series that is refused has no reference, and the scrape goes on; who scrapes too fast has the
-// whole scrape fail, which its up reports it.
+// whole scrape fail, which its up shows.
 func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	name := ls.Get(model.MetricNameLabel)

@@ -93,7 +93,7 @@ func clientTexts() map[string]string {
 		"Disk.read_bytes_per_second":              "Bytes read each second.",
 		"Disk.read_seconds":                       "Seconds that a read took on average; null where there was none.",
 		"Disk.waiting":                            "Mean queue length, requests in service included.",
-		"Disk.waiting_threads":                    "Threads of all workloads that slept on average until it had answered; null where the agent cannot report it.",
+		"Disk.waiting_threads":                    "Threads of all workloads that slept on average until it had answered; null where the agent does not know.",
 		"Disk.write_bytes_per_second":             "Bytes written each second.",
 		"Disk.write_seconds":                      "Seconds that a write took on average; null where there was none.",
 		"DiskWait":                                "The time that threads of a workload slept until disks of one name had answered, added up over threads and nodes.",

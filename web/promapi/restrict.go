@@ -115,7 +115,7 @@ func unlimited(h *storage.SelectHints) *storage.SelectHints {
 	return &c
 }
 
-// narrowed adds what the index can report it: the owner is the viewer's own, or there is none.
+// narrowed adds what the index can answer: the owner is the viewer's own, or there is none.
 func narrowed(v access.Viewer, ms []*labels.Matcher) []*labels.Matcher {
 	alternatives := []string{""}
 	for _, o := range v.Own() {

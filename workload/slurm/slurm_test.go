@@ -136,7 +136,7 @@ func TestOneNamePerJob(t *testing.T) {
 	}
 }
 
-// Names that a later process may improve report it: the number while no environment was read, and root as the owner.
+// Names that a later process may improve are marked: the number while no environment was read, and root as the owner.
 func TestProvisionalNames(t *testing.T) {
 	const dir = "/system.slice/slurmstepd.scope/job_4720/step_0/user/task_0"
 	r := New()

@@ -67,7 +67,7 @@ func TestDrained(t *testing.T) {
 	}
 }
 
-// TestNamespaceDeleted: a namespace that is being deleted takes no new objects. Its sets report it and are not tried in a loop, and once they
+// TestNamespaceDeleted: a namespace that is being deleted takes no new objects. Its sets show that and are not tried in a loop, and once they
 // are gone nothing is left to do; sets of other namespaces do not notice.
 func TestNamespaceDeleted(t *testing.T) {
 	c := newCluster(t, set(t, "late", sidecar), set(t, "runs", sidecar))

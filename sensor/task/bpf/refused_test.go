@@ -47,7 +47,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Only the kernel that locked up is refused, in words that report it.
+// Only the kernel that locked up is refused, in words that name it.
 func TestTrusted(t *testing.T) {
 	for _, c := range []struct {
 		major, minor int

@@ -1,5 +1,5 @@
 // Package counters reads the performance counters of the processors and charges what they count to the process that runs:
-// cycles, instructions, branch and cache misses, and floating-point instructions by width where the processor reports it
+// cycles, instructions, branch and cache misses, and floating-point instructions by width where the processor counts them
 // them apart.
 //
 // One event of perf_event_open(2) per counter and processor counts all the time; a program of BPF reads them where

@@ -163,7 +163,7 @@ func TestHarvest(t *testing.T) {
 	t.Error("what its threads did is kept after its end")
 }
 
-// TestHarvestBegun tests a source that begins while threads have ended already: their share is missing, is marked to be, and what they
+// TestHarvestBegun tests a source that begins while threads have ended already: their share is missing and marked, and what they
 // wrote is not lost again later.
 func TestHarvestBegun(t *testing.T) {
 	pid, truth, again, _ := startPool(t)

@@ -53,7 +53,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options controls where to read.
+// Options controls the place to read from.
 type Options struct {
 	// Root is the place where the machine's file tree is mounted, "" for "/".
 	Root string

@@ -172,7 +172,7 @@ func (s *Source) failed(e *entry, err error) bool {
 	return true // its last figures stand
 }
 
-// fromStat takes over what stat reports it.
+// fromStat takes over the content of stat.
 func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
 	p := &e.p
 	p.PPID, p.PGID, p.SID = st.ppid, st.pgid, st.sid

@@ -16,7 +16,7 @@ type sharer struct {
 }
 
 // SameSpace reports whether two processes have one address space (kcmp(2), KCMP_VM). It takes the rights to read both; refused reports that
-// the kernel, or what filters its calls, does not report it.
+// the kernel, or what filters its calls, does not report.
 func SameSpace(a, b int32) (same, refused bool) {
 	const vm = 1
 	r, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)

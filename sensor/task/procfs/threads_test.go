@@ -275,7 +275,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	}
 }
 
-// TestEndedThreads: once a thread has ended its wait is no more in /proc, however briefly it lived, and the process is marked to lack it.
+// TestEndedThreads: once a thread has ended its wait is no more in /proc, however briefly it lived, and the process is marked as lacking it.
 func TestEndedThreads(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass

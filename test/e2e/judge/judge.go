@@ -148,7 +148,7 @@ func shows(text string, value float64) bool {
 	return math.Abs(value-n*unit) <= 0.51*step*unit+1e-9
 }
 
-// of returns between what the value of a sentence must be by the truth; false where that does not report it.
+// of returns between what the value of a sentence must be by the truth; false where that is unknown.
 func (t *Truth) of(key, name string) (low, high float64, ok bool) {
 	about := func(v, within float64) (float64, float64, bool) { return v - within, v + within, v >= 0 }
 	kind, _, _ := strings.Cut(key, ".")
