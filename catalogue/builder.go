@@ -27,6 +27,12 @@ import (
 	"reckon/workload"
 )
 
+// Steps of taking in history, in this order.
+const (
+	JobsTaken   = "jobs taken in"
+	HoursSummed = "hours summed up"
+)
+
 // BuilderOptions controls how a catalogue is kept up to date.
 type BuilderOptions struct {
 	// Gone is for how long a workload may be silent before it counts as ended; 0 is 5 min.
@@ -42,8 +48,8 @@ type BuilderOptions struct {
 	// SaveEvery is the interval at which the builder saves its own state; 0 is 5 min. After a kill
 	// that much is read again.
 	SaveEvery time.Duration
-	// Progress hears now and then how far history is taken in, for people; nil if nobody does.
-	Progress func(text string)
+	// Progress is called while history is taken in, with the step and the time up to which it is done; nil for none.
+	Progress func(step string, to time.Time)
 	Logger   *slog.Logger
 	Clock    func() time.Time
 }
@@ -107,7 +113,7 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 		o.Clock = time.Now
 	}
 	if o.Progress == nil {
-		o.Progress = func(string) {}
+		o.Progress = func(string, time.Time) {}
 	}
 	b := &Builder{q: q, cat: c, o: o}
 	b.roll = b.newRoller()
@@ -350,7 +356,7 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 		return n, err
 	}
 	b.at = to
-	b.o.Progress("jobs taken into the catalogue up to " + to.UTC().Format("2006-01-02 15:04"))
+	b.o.Progress(JobsTaken, to)
 	b.forget(to)
 	err = b.cat.SetWatermark(ctx, to)
 	b.wrote = b.wrote || err == nil

@@ -16,7 +16,7 @@ import (
 // once nothing is likely to be added to them, and what still is, at the end: each is written twice at most.
 type historyPass struct {
 	r            *roller
-	progress     func(text string)
+	progress     func(step string, to time.Time)
 	last, before map[uint64]point // the last samples of series in this day of the pass, and in the day before
 	turned       time.Time        // when that day began
 
@@ -54,7 +54,7 @@ func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) err
 			return err
 		}
 		at = end
-		h.progress("hours summed up to " + at.UTC().Format("2006-01-02 15:04"))
+		h.progress(HoursSummed, at)
 		if err := h.settle(ctx, at.Add(-historyBack), historyRows); err != nil {
 			return err
 		}

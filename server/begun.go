@@ -44,7 +44,7 @@ func (s *Server) boundBegun() (err error) {
 		if b, err = learnBegun(embedded); err != nil {
 			return err
 		}
-		if !errors.Is(bad, fs.ErrNotExist) || b.Series > 0 {
+		if !errors.Is(bad, fs.ErrNotExist) || (b.Series > 0 && s.config.Play == nil) { // a demonstration was written without them
 			s.log.Warn("the bounds of series that nodes had cannot be read and are learned again from the last day", "file", file, "err",
 				bad)
 		}

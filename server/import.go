@@ -109,7 +109,11 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	i := &imports{series: series, dir: filepath.Join(data, "imports"), leaves: true,
-		builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log, Progress: o.Progress})}
+		builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log, Progress: func(step string, to time.Time) {
+			if o.Progress != nil {
+				o.Progress(step + " until " + to.UTC().Format("2006-01-02 15:04"))
+			}
+		}})}
 	var open io.Closer
 	defer func() {
 		if open != nil {

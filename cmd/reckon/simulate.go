@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/figure/format"
 	"reckon/internal/buildinfo"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
@@ -140,51 +141,33 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version})
 	fmt.Fprintf(g.stdout, "Site %q, simulated: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
 		o.name, site.Nodes, site.Cores, site.GPUNodes, len(site.Users), site.Config.Jobs,
-		short(site.For), site.From.Local().Format("Mon 2 Jan 15:04"))
-	stretch := simulation.Stretch{Until: site.End(), Tick: o.tick, Export: o.export, Speed: speed, Progress: tellProgress(g.stderr)}
+		format.Duration(site.For.Seconds()), site.From.Local().Format("Mon 2 Jan 15:04"))
+	print := progressLines(g.stderr)
+	stretch := simulation.Stretch{Until: site.End(), Tick: o.tick, Export: o.export, Speed: speed,
+		Progress: func(p simulation.Progress) { print(p.At.Sub(site.From).Seconds()/site.For.Seconds(), p) }}
 	if o.data != "" {
 		return simulateInto(ctx, g, o, fleet, stretch)
 	}
 	return simulatePush(ctx, g, o, site, fleet, stretch)
 }
 
-// short formats a duration without trailing zero units.
-func short(d time.Duration) string {
-	s := d.Round(time.Second).String()
-	s = strings.TrimSuffix(s, "m0s")
-	if s != d.Round(time.Second).String() {
-		s += "m"
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-// tellProgress prints a progress line now and then.
-func tellProgress(w io.Writer) func(simulation.Progress) {
-	next := 5 * time.Second
-	return func(p simulation.Progress) {
-		if p.Took < next {
+// progressLines returns a function that prints how far a simulation is, first after 2 s and then every 5 s. share is from 0 to 1.
+func progressLines(w io.Writer) func(share float64, p simulation.Progress) {
+	began := time.Now()
+	next := began.Add(2 * time.Second)
+	return func(share float64, p simulation.Progress) {
+		now := time.Now()
+		if now.Before(next) {
 			return
 		}
-		next = p.Took + 10*time.Second
-		fmt.Fprintf(w, "%s  %d jobs run, %d wait; %s samples, %.3gx\n", p.At.Local().Format("Mon 2 Jan 15:04"), p.Live, p.Waiting,
-			count(p.Samples), p.Speed())
+		next = now.Add(5 * time.Second)
+		text := fmt.Sprintf("%s: %d jobs run, %d wait", p.At.Local().Format("Mon 2 Jan 15:04"), p.Live, p.Waiting)
+		if p.Step != "" {
+			text = p.Step + " until " + p.Built.Local().Format("Mon 2 Jan 15:04")
+		}
+		left := now.Sub(began).Seconds() * (1 - share) / share
+		fmt.Fprintf(w, "%3.0f %%  %s; about %s left\n", 100*share, text, format.Duration(max(left, 1)))
 	}
-}
-
-// count formats a number readably.
-func count[T int | int64 | uint64](n T) string {
-	switch v := float64(n); {
-	case v >= 1e7:
-		return fmt.Sprintf("%.0f M", v/1e6)
-	case v >= 1e6:
-		return fmt.Sprintf("%.1f M", v/1e6)
-	case v >= 1e4:
-		return fmt.Sprintf("%.0f k", v/1e3)
-	}
-	return strconv.FormatInt(int64(n), 10)
 }
 
 // simulateInto writes into a data directory.
@@ -203,7 +186,7 @@ func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *sim
 		return err
 	}
 	fmt.Fprintf(g.stdout, "%s samples of %d workloads are in %s after %s. Look at them with `reckon serve --data %s`.\n",
-		count(done.Samples), done.Workloads, o.data, short(done.Writing+done.Counting), o.data)
+		format.Count(float64(done.Samples)), done.Workloads, o.data, format.Duration((done.Writing + done.Counting).Seconds()), o.data)
 	return nil
 }
 
@@ -268,10 +251,11 @@ func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simu
 		return err
 	}
 	fmt.Fprintf(g.stdout, "%s of %d nodes in %s: %.3gx. %s samples in %s exports, %s taken by %s",
-		short(p.Passed), site.Nodes, short(sentTo), p.Speed(), count(p.Samples), count(p.Batches), count(left.Sent),
+		format.Duration(p.Passed.Seconds()), site.Nodes, format.Duration(sentTo.Seconds()), p.Speed(), format.Count(float64(p.Samples)),
+		format.Count(float64(p.Batches)), format.Count(float64(left.Sent)),
 		strings.Join(o.push, " and "))
 	if caught > time.Second {
-		fmt.Fprintf(g.stdout, ", the last %s later", short(caught))
+		fmt.Fprintf(g.stdout, ", the last %s later", format.Duration(caught.Seconds()))
 	}
 	fmt.Fprintln(g.stdout, ".")
 	switch {
@@ -280,9 +264,10 @@ func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simu
 			left.Lost, left.Dropped, cmp.Or(left.Error, "see the server log"))
 	case left.Exports > 0 && o.queue == "":
 		return fmt.Errorf("%d exports were not taken in %s (%s) and are gone with the temporary queues; --queue keeps them", left.Exports,
-			short(patience), cmp.Or(left.Error, http.StatusText(http.StatusGatewayTimeout)))
+			format.Duration(patience.Seconds()), cmp.Or(left.Error, http.StatusText(http.StatusGatewayTimeout)))
 	case left.Exports > 0:
-		return fmt.Errorf("%d exports were not taken in %s and wait in %s: %s", left.Exports, short(patience), dir, left.Error)
+		return fmt.Errorf("%d exports were not taken in %s and wait in %s: %s", left.Exports, format.Duration(patience.Seconds()), dir,
+			left.Error)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // call runs the program and returns its output.
@@ -20,7 +19,8 @@ func call(t *testing.T, args ...string) (out, errs string, code int) {
 func TestSimulate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "site")
 	out, errs, code := call(t, "simulate", "--nodes", "4", "--jobs", "30", "--for", "2h", "--export", "1m", "--tick", "30s", "--data", dir)
-	if code != 0 || !strings.Contains(out, `Site "simulated", simulated: 4 nodes with 32 cores`) || !strings.Contains(out, "30 jobs in 2h") || !strings.Contains(out, "reckon serve --data "+dir) {
+	if code != 0 || !strings.Contains(out, `Site "simulated", simulated: 4 nodes with 32 cores`) ||
+		!strings.Contains(out, "30 jobs in 2h") || !strings.Contains(out, "reckon serve --data "+dir) {
 		t.Fatalf("code %d\n%s\n%s", code, out, errs)
 	}
 	for _, f := range []string{"series", "catalogue.db"} {
@@ -32,8 +32,10 @@ func TestSimulate(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		want string
-	}{{nil, ", 1 of them with GPUs,"}, {[]string{"--gpu-nodes", "0"}, ", 0 of them with GPUs,"}, {[]string{"--gpu-nodes", "2"}, ", 2 of them with GPUs,"}} {
-		args := append([]string{"simulate", "--nodes", "8", "--jobs", "8", "--for", "10m", "--data", filepath.Join(t.TempDir(), "site")}, tt.args...)
+	}{{nil, ", 1 of them with GPUs,"}, {[]string{"--gpu-nodes", "0"}, ", 0 of them with GPUs,"},
+		{[]string{"--gpu-nodes", "2"}, ", 2 of them with GPUs,"}} {
+		args := append([]string{"simulate", "--nodes", "8", "--jobs", "8", "--for", "10m", "--data", filepath.Join(t.TempDir(), "site")},
+			tt.args...)
 		if out, errs, code := call(t, args...); code != 0 || !strings.Contains(out, tt.want) {
 			t.Errorf("%v: code %d, want %q\n%s%s", args, code, tt.want, out, errs)
 		}
@@ -54,7 +56,8 @@ func TestSimulate(t *testing.T) {
 		}
 	}
 	// If no server responds, this is reported at once, with a remedy.
-	if _, errs, code := call(t, "simulate", "--push", "http://127.0.0.1:1", "--nodes", "2", "--jobs", "3", "--for", "10m"); code != 1 || !strings.Contains(errs, "reckon serve") {
+	if _, errs, code := call(t, "simulate", "--push", "http://127.0.0.1:1", "--nodes", "2", "--jobs", "3", "--for", "10m"); code != 1 ||
+		!strings.Contains(errs, "reckon serve") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 }
@@ -71,20 +74,5 @@ func TestDemoKeepsOthers(t *testing.T) {
 	}
 	if got, err := os.ReadFile(own); err != nil || string(got) != "measured" {
 		t.Errorf("what was there is %q, %v", got, err)
-	}
-}
-
-func TestShort(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		6 * time.Hour: "6h", 90 * time.Minute: "1h30m", time.Minute: "1m", 61 * time.Second: "1m1s", 1500 * time.Millisecond: "2s", 0: "0s",
-	} {
-		if got := short(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
-	}
-	for n, want := range map[int64]string{9999: "9999", 12_345: "12 k", 1_234_567: "1.2 M", 77e6: "77 M"} {
-		if got := count(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
 	}
 }

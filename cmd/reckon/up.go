@@ -227,6 +227,9 @@ func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Tim
 	if strings.Contains(os.Args[0], "/") { // as it was called: it need not be in the path
 		me = os.Args[0]
 	}
+	if s.URL() != client.DefaultServer {
+		me += " --server " + s.URL()
+	}
 	fmt.Fprintf(g.stdout, "\nWhat now:\n"+
 		"  %[1]s top         live view\n"+
 		"  %[1]s jobs        everything that was measured\n"+

@@ -38,7 +38,14 @@ func Fill(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, str
 		return done, err
 	}
 	defer func() { err = errors.Join(err, facts.Close()) }()
-	b := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Gone: time.Minute, Logger: log})
+	built := func(step string, to time.Time) {
+		if last := stretches[len(stretches)-1].Progress; last != nil {
+			p := done.Progress
+			p.Step, p.Built = step, to
+			last(p)
+		}
+	}
+	b := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Gone: time.Minute, Progress: built, Logger: log})
 	if err := b.Ready(ctx); err != nil {
 		return done, err
 	}

@@ -107,7 +107,7 @@ type Stretch struct {
 	Speed float64
 	// Live makes simulated time follow the clock, after catching up if it is behind.
 	Live bool
-	// Progress, if not nil, is called after each export interval.
+	// Progress, if not nil, is called after each export interval, and by [Fill] while the catalogue is built.
 	Progress func(Progress)
 }
 
@@ -120,6 +120,8 @@ type Progress struct {
 	Waiting int           // pending jobs
 	Took    time.Duration // by the clock of this machine
 	Passed  time.Duration // of simulated time
+	Step    string        // what [Fill] does after all samples were written: see [catalogue.BuilderOptions]
+	Built   time.Time     // the time up to which that is done
 }
 
 // Speed returns the number of simulated seconds per second.
