@@ -56,7 +56,7 @@ type Operation struct {
 	Insert, Delete []graph.Quad
 }
 
-// variables numbers the variables of a query; those of blank nodes and of paths have names that cannot be written.
+// variables numbers the variables of a query; the variables of blank nodes and of paths have names that cannot be written.
 type variables struct {
 	names []string
 	index map[string]int

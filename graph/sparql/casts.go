@@ -101,7 +101,7 @@ func castNumber(kind int) func([]graph.Term) (graph.Term, error) {
 	}
 }
 
-// regexp compiles an expression once for a query. The syntax is that of RE2, without back references.
+// regexp compiles an expression once for a query. The syntax is RE2's, without back references.
 func (e *eval) regexp(text, flags string) (*regexp.Regexp, error) {
 	key := flags + "/" + text
 	if re, ok := e.regexps[key]; ok {

@@ -11,7 +11,7 @@
 // refuses names that leave the tree. Command lines and environments are never recorded;
 // see [Files] for the files that are, and [Scrubber] for names.
 //
-// Units are those of the records in package sensor. The types of this package are used
+// Units are the units of the records in package sensor. The types of this package are used
 // from one goroutine at a time.
 package recording
 

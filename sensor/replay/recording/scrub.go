@@ -14,7 +14,7 @@ import (
 
 // Scrubber replaces the names of people and machines, the same name by the same word in
 // all passes: users become user1, user2..., hosts host1, host2... (the node itself is
-// host1). Host names are those of the node and of network file systems; network addresses
+// host1). Host names are the names of the node and of network file systems; network addresses
 // become 192.0.2.N and 2001:db8::N. Mount options are reduced to ro and rw, the boot id
 // and serial numbers of boards are blanked.
 //
