@@ -2,7 +2,7 @@ package access
 
 import "reckon/figure/wire"
 
-// Live keeps the viewer's own workloads in a tick and sums up those of all others.
+// Live keeps the viewer's own workloads in a tick and sums up all others'.
 func (v Viewer) Live(l wire.Live) wire.Live {
 	if v.All() {
 		return l

@@ -1,6 +1,6 @@
 package figure
 
-// Rules that bound figures; their values are those of the rule label of
+// Rules that bound figures; their values are the values of the rule label of
 // reckon_inconsistent_figures_total.
 const (
 	PeakWithinLimit          = "peak_within_limit"

@@ -239,7 +239,7 @@ type Numbered interface {
 	At(i int) **float64
 }
 
-// Add adds the figures of from to those of to. A figure unknown in both stays unknown, and a sum
+// Add adds the figures of from to the figures of to. A figure unknown in both stays unknown, and a sum
 // is as exact as its least exact term. The two share no pointers afterwards.
 func Add[T Numbered](to, from T) {
 	for i := range to.Len() {

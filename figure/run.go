@@ -60,7 +60,7 @@ type Share struct {
 }
 
 // Of reduces a process group of several users to what some of them used of it: totals, and means in proportion. Peaks,
-// distributions and the present remain those of the group. It changes no other run, and none in which they have no share.
+// distributions and the present remain the group's. It changes no other run, and none in which they have no share.
 func (r *Run) Of(owners []string) {
 	shares := maps.Clone(r.Shares)
 	maps.DeleteFunc(shares, func(o string, _ Share) bool { return !slices.Contains(owners, o) })
@@ -125,7 +125,7 @@ type Step struct {
 	Start, End time.Time // zero when not reported
 	ExitCode   *int      // 128 plus the signal number if a signal ended it
 
-	CPUSeconds, MemoryPeakBytes *float64 // the peak is that of a task, as polled by the batch system
+	CPUSeconds, MemoryPeakBytes *float64 // the peak is one task's, as polled by the batch system
 	Cores                       *float64 // allocated
 }
 

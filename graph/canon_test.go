@@ -51,7 +51,7 @@ func TestCanonicalIgnoresLabels(t *testing.T) {
 	})
 }
 
-// The canonical form matches that of another implementation: see the head of the file.
+// The canonical form matches another implementation's: see the head of the file.
 func TestCanonicalAsOthers(t *testing.T) {
 	file, err := txtar.ParseFile("testdata/canon.txtar")
 	if err != nil {

@@ -118,7 +118,7 @@ func Name(id string) string {
 	return NamePrefix + EscapeIRI(id)
 }
 
-// NamePrefix begins the names of graphs of subgraphs whose ids are not IRIs.
+// NamePrefix begins the names of graphs of subgraphs with ids that are not IRIs.
 const NamePrefix = "urn:reckon:subgraph/"
 
 // IDOf returns the id of the subgraph in the named graph of an IRI; see Name.

@@ -133,7 +133,7 @@ func (b *Batch) Reset(t time.Time) {
 }
 
 // OwnHistograms has the samples point to copies of their histograms, which stay as they are when the producers go on. The
-// copies are kept in the memory of own, those of an earlier batch, and returned.
+// copies are kept in the memory of own, which are the copies of an earlier batch, and returned.
 func (b *Batch) OwnHistograms(own []Histogram) []Histogram {
 	n := 0
 	for i := range b.Samples {

@@ -13,7 +13,7 @@ import (
 	"reckon/query"
 )
 
-// endless is a store whose selection does not end before it is let go, as a loop in the arithmetic of the library.
+// endless is a store with a selection that does not end before it is let go, as a loop in the arithmetic of the library.
 type endless struct {
 	storage.Querier
 	entered chan struct{}

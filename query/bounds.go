@@ -94,7 +94,7 @@ func parseable(input string) error {
 }
 
 // NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory bound, before a sample is
-// read. Otherwise it returns that of [promql.Engine]; a large query waits for other large ones. Close it after use.
+// read. Otherwise it returns the error of [promql.Engine]; a large query waits for other large ones. Close it after use.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query,
 	error) {
 	m, err := e.measure(qs, 0, 0)

@@ -54,7 +54,7 @@ type disk struct {
 	seconds, count [2]*float64
 }
 
-// mount is a file system: by its own series, and by those of the workloads on it, which count where there are no others.
+// mount is a file system: by its own series, and by the series of workloads on it, which count where there are no others.
 type mount struct {
 	own, workloads mountRates
 }
@@ -131,7 +131,7 @@ func (d *devices) take(n *series.Labels, r reading) {
 	}
 }
 
-// mount adds a series of a file system: either one of the node, or those of several workloads on it, whose rates are added up.
+// mount adds a series of a file system: either one of the node, or several of workloads on it, with their rates added up.
 func (d *devices) mount(n *series.Labels, r reading) {
 	k := [2]string{n.Rest["type"], n.Rest["source"]}
 	m := d.mounts[k]

@@ -117,7 +117,7 @@ func (s *pointSeries) Iterator(again chunkenc.Iterator) chunkenc.Iterator {
 	return it
 }
 
-// milliseconds is int64 by another name, so that vet does not take Seek for that of io.Seeker.
+// milliseconds is int64 by another name, so that vet does not take Seek for the method of io.Seeker.
 type milliseconds = int64
 
 // pointIterator iterates over floats in memory.

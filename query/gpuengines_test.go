@@ -8,7 +8,7 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestGPUEngines covers a job with two GPUs of its own, one that shares its GPU, one whose GPU has no
+// TestGPUEngines covers a job with two GPUs of its own, one that shares its GPU, one with a GPU that has no
 // engine counters, and one without a GPU.
 func TestGPUEngines(t *testing.T) {
 	w := newWriter(t)

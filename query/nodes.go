@@ -391,7 +391,7 @@ func (m *machine) finish() wire.Node {
 	return m.Node
 }
 
-// virtualDevices begin the names of devices whose traffic is also counted on another one.
+// virtualDevices begin the names of devices with traffic that another one counts too.
 var virtualDevices = []string{"veth", "docker", "br", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb",
 	"dummy", "bond", "team", "vlan", "macvlan", "vxlan", "wg"}
 

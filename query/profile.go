@@ -151,7 +151,7 @@ func (l *line) add(o *line) {
 }
 
 // increase spreads the increase of a counter between two samples evenly over the time
-// between them, in units per second. A counter whose first sample comes soon after the
+// between them, in units per second. A counter with a first sample soon after the
 // workload began was zero at that time.
 func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
 	var t0 int64

@@ -59,7 +59,7 @@ type Selection struct {
 	// Numbered are further ids under which nodes may have measured it; see [Views.Select].
 	Numbered []string
 	From, To time.Time
-	Owners   []string // of a process group of several users, those of which series count; none for all
+	Owners   []string // of a process group of several users, the users with series that count; none for all
 }
 
 // ids returns all ids under which the workload may have been measured.

@@ -108,7 +108,7 @@ func ask(ctx context.Context, b *testing.B, e *query.Engine, s *tsdb.Store, q st
 	}
 }
 
-// cpuTime is that of the process, garbage collection included.
+// cpuTime is the CPU time of the process, garbage collection included.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -19,7 +19,7 @@ const namedCommands = 20
 
 // CommandProfile returns the cores that each program used over time, all nodes and
 // parts together, in descending order of use; all but the largest few are
-// "other", as are programs that the agent did not name. Steps are those of [Views.Profile].
+// "other", as are programs that the agent did not name. Steps are as in [Views.Profile].
 func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Duration) ([]wire.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
@@ -87,7 +87,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 
 // Combine adds up the lines of a profile, over everything ("total") or per
 // "node"; any other value of by returns them unchanged. A step is unknown where all its lines
-// are. All lines must have the same steps, as those of one profile do.
+// are. All lines must have the same steps, as the lines of one profile have.
 func Combine(lines []wire.Profile, by string) []wire.Profile {
 	if by != "total" && by != "node" {
 		return lines

@@ -1,6 +1,6 @@
 package sensor
 
-// Direction is that of payload, as the process sees it.
+// Direction is the direction of the payload, as the process sees it.
 type Direction uint8
 
 // The directions.
@@ -74,7 +74,7 @@ type Cgroup struct {
 	Kernel uint64
 	// RefaultAnon and RefaultFile are memory that was reclaimed and soon needed again, bytes.
 	RefaultAnon, RefaultFile uint64
-	// Faults are page faults of all kinds; MajorFaults are those of them that waited for storage.
+	// Faults are page faults of all kinds; MajorFaults are the faults that waited for storage.
 	Faults, MajorFaults uint64
 	// Filled is anonymous and mapped memory that was filled since the group began, at most, bytes: by page faults, version 1: by charges
 	// of pages. What is written to files in memory is not in it.

@@ -17,7 +17,7 @@ const (
 	LackChildTimes     // and besides, the CPU time of children is not told to parents
 	LackOrphans        // CPU time that no parent has seen
 	LackLate           // when CPU time was used: child times show it when it is over
-	LackWhose          // whose CPU time it was: another's, or this one's
+	LackWhose          // the owner of the CPU time: another, or this one
 	LackUnread         // processes that no reading and no record showed
 	LackHistory        // what was before the agent began
 	LackEnd            // when the last process ended

@@ -54,7 +54,7 @@ type MeterSource interface {
 }
 
 // ModelledSource is a source of meters that may come from a power model elsewhere. They then
-// count as those of a named model: measurements take precedence.
+// count as a named model: measurements take precedence.
 type ModelledSource interface {
 	MeterSource
 	// ModelledMeters reports whether the last result of ReadMeters is modelled.

@@ -93,7 +93,7 @@ func CommOf(name []byte) (c Comm) {
 	return c
 }
 
-// SameStart reports whether two start times may be those of one process, given that
+// SameStart reports whether two start times may belong to one process, given that
 // sources round differently. A process id is not reused within the second.
 func SameStart(a, b uint64) bool {
 	d := int64(a - b)

@@ -28,11 +28,11 @@ type PartialTally interface {
 // TallySpec describes what a [Tally] counts. It never changes.
 type TallySpec struct {
 	Name string // of the source, in flags and in reckon_sensor_up
-	// Sets are the sets of series. The first is that of every process; the others have names that are known at run time.
+	// Sets are the sets of series. The first is the set of every process; the others have names that are known at run time.
 	Sets []TallySet
 }
 
-// TallySet is series that come together: those of every process, or those of one disk or file system.
+// TallySet is series that come together: the series of every process, or of one disk or file system.
 type TallySet struct {
 	// Labels is the number of label values that the name has; 0 for the first set.
 	Labels int
@@ -43,7 +43,7 @@ type TallySet struct {
 
 // TallySeries is one of the series of a set, a counter or, in octaves of a second, a native histogram.
 type TallySeries struct {
-	// Desc has the labels of the account ([Charged]), then those of the name of the set, then those of Values. Amounts of a
+	// Desc has the labels of the account ([Charged]), then the labels of the name of the set, then the labels of Values. Amounts of a
 	// series in seconds are nanoseconds.
 	Desc   *metric.Desc
 	Values []string
@@ -58,7 +58,7 @@ type TallySeries struct {
 	Rate        TallyRate
 }
 
-// TallyFigure is a figure of the API whose exactness follows from what its source lacks.
+// TallyFigure is a figure of the API with an exactness that follows from what its source lacks.
 type TallyFigure struct {
 	Name   string // in the API: "network_bytes"
 	Source string // the label source of reckon_figure_exactness: "sockets"

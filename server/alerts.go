@@ -92,7 +92,7 @@ func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
 	return out, nil
 }
 
-// severity is that of a finding in the words of alerts. No finding is critical: it
+// severity is the severity of a finding in the words of alerts. No finding is critical: it
 // wastes, and breaks nothing at once.
 func severity(of string) string {
 	if of == "low" {

@@ -38,7 +38,7 @@ func (s *Server) openAPISocket() error {
 }
 
 // listenUnix makes a socket that everybody may connect to. What a server that was killed left is taken
-// away; that of one that answers is not.
+// away; the claim of one that answers is not.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("the directory of the socket: %w", err)

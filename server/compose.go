@@ -128,7 +128,7 @@ func (s *Server) counted(ctx context.Context) time.Time {
 }
 
 // pause is the time that the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
-// is new: those of a large site come less often, so that they take one percent of a core, but once a minute at least.
+// is new: a large site's come less often, so that they take one percent of a core, but once a minute at least.
 func pause(every, round time.Duration) time.Duration {
 	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))

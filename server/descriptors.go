@@ -16,7 +16,7 @@ import (
 )
 
 // How many descriptors a server holds: some 60 when it has started, connections, two or three
-// for each block, and those of the agent in it.
+// for each block, and the agent's in it.
 const (
 	leastFiles    = 64
 	usualFiles    = 256

@@ -17,7 +17,7 @@ import (
 )
 
 // TestDigests: each owner gets one digest a week, with their own report and no other; a restart repeats
-// none, a server that was away for a day sends none late, and an owner whose report fails keeps no other from theirs.
+// none, a server that was away for a day sends none late, and an owner with a report that fails keeps no other from theirs.
 func TestDigests(t *testing.T) {
 	monday := time.Date(2026, 11, 23, digestHour, 0, 0, 0, time.Local)
 	var sent []string

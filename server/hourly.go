@@ -22,7 +22,7 @@ const HourlyDir = "hourly"
 // leastForHours is the shortest retention of samples that leaves time to make hours of them.
 const leastForHours = 48 * time.Hour
 
-// layered is the embedded store, with the hourly store for times whose samples are gone.
+// layered is the embedded store, with the hourly store for times without samples any more.
 type layered struct {
 	*tsdb.Store
 	hourly *hourly.Store
@@ -97,7 +97,7 @@ func (s *Server) openEmbedded() error {
 	return nil
 }
 
-// keptHours opens the hours of a data directory whose store was opened; nil where there are
+// keptHours opens the hours of a data directory with an opened store; nil where there are
 // none. Nothing is forgotten.
 func keptHours(data string, samples *tsdb.Store, log *slog.Logger) (*hourly.Store, error) {
 	dir := filepath.Join(data, HourlyDir)

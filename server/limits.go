@@ -68,7 +68,7 @@ func (s *Server) own(ctx context.Context) *ingest.Own {
 // scraped is how what this server scrapes itself is called among senders.
 const scraped = "scraping"
 
-// beginScrape counts the samples of a target like those of a sender.
+// beginScrape counts the samples of a target like a sender's.
 func (s *Server) beginScrape() (*limits.Request, error) {
 	return s.limits.Begin(scraped, limits.Bound{})
 }
@@ -188,7 +188,7 @@ func (e engines) of(ctx context.Context) *query.Engine {
 	return e.own
 }
 
-// lookback is that of a store with one figure an hour, or nil.
+// lookback returns the lookback of a store with one figure an hour, or nil.
 func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
 	if s.hourly == nil {
 		return nil

@@ -33,7 +33,7 @@ type membership struct {
 	socket *os.File // the listening socket, which outlives a change: who connects meanwhile waits
 }
 
-// errRole ends a server whose role changed.
+// errRole ends a server after a change of its role.
 var errRole = errors.New("another server leads now")
 
 // Serve opens a server, reports it by opened, and runs it until ctx ends. One of several

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// settleSince is for how long a run is looked at whose pods the agents measure.
+// settleSince is for how long a run with pods that agents measure is looked at.
 const settleSince = 48 * time.Hour
 
 // settleRuns keeps what agents measured of pods with the runs of MetricSets that these belong to, until ctx ends.

@@ -35,7 +35,7 @@ func (q *requests) counting(h http.Handler) http.Handler {
 	})
 }
 
-// asking marks the work for requests as that of questions, to which background work gives way.
+// asking marks the work for requests as work for questions; background work gives way to it.
 func (s *Server) asking(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(s.courtesy.Question(r.Context())))

@@ -9,7 +9,7 @@ import (
 	"reckon/metric"
 )
 
-// Scheduler is the batch system of a cluster, whose controller one server of a site asks.
+// Scheduler is the batch system of a cluster; one server of a site asks its controller.
 type Scheduler struct {
 	System string // one of package interop/scheduler/all
 	scheduler.Access

@@ -13,7 +13,7 @@ import (
 	"reckon/web/client"
 )
 
-// TestSlurm runs a server over commands that answer as those of Slurm do: a job that
+// TestSlurm runs a server over commands that answer as Slurm's do: a job that
 // waits, one that runs, and one that ended, are in the list as soon as they were reported.
 func TestSlurm(t *testing.T) {
 	dir := t.TempDir()

@@ -42,7 +42,7 @@ func (s *Server) replaceNode(site, node string) bool {
 	return had
 }
 
-// refused is whose new series of a node were refused lately.
+// refused are the owners with new series of a node that were refused lately.
 func (s *Server) refused(site, node string) (out []client.NodeBound) {
 	for _, r := range s.limits.Refused() {
 		if r.Site == site && r.Node == node {

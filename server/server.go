@@ -64,7 +64,7 @@ type Config struct {
 	// History is for how long workloads that ended and hourly usage are kept; 0 is for ever.
 	History time.Duration
 
-	// Store is the address of another store of series (see remote.ParseURL), Catalogue that of
+	// Store is the address of another store of series (see remote.ParseURL), Catalogue the address of
 	// a catalogue in PostgreSQL; empty is the data directory.
 	Store, Catalogue string
 
@@ -89,7 +89,7 @@ type Config struct {
 	Alerts Alerts
 	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
 	Policy []byte
-	// Projects are the accounts of owners of whose work no account is reported, by owner.
+	// Projects are the accounts of owners with work that has no reported account, by owner.
 	Projects map[string]string
 	// Shapes describes partitions and clusters that the batch system does not, YAML.
 	Shapes []byte

@@ -28,7 +28,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatal(what)
 }
 
-// TestStoresElsewhere runs a server whose series are in a Prometheus and whose catalogue is in
+// TestStoresElsewhere runs a server with its series in a Prometheus and its catalogue in
 // PostgreSQL, and takes the former away: answers report what they lack, nothing hangs, and what
 // was measured meanwhile arrives.
 func TestStoresElsewhere(t *testing.T) {

@@ -21,7 +21,7 @@ type Forecast struct {
 	Point, Low, High []float64
 	Mean             []float64
 	Models, Flags    []string
-	// Backtest is the mean absolute error on the subject's past, Naive that of the seasonal naive forecast there; nil
+	// Backtest is the mean absolute error on the subject's past, Naive the error of the seasonal naive forecast there; nil
 	// if there is none.
 	Backtest, Naive *float64
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Gap is a time range in which samples were lost to damage: those of one file. Answers about
+// Gap is a time range with samples that were lost to damage: the samples of one file. Answers about
 // that range are incomplete, not wrong.
 type Gap struct {
 	// From and To enclose the lost samples. A zero From is the beginning of the stored data.

@@ -19,9 +19,9 @@ import (
 
 // Default retention.
 const (
-	// DefaultRetention is that of samples.
+	// DefaultRetention is the retention of samples.
 	DefaultRetention = 90 * 24 * time.Hour
-	// DefaultHourlyRetention is that of hourly values.
+	// DefaultHourlyRetention is the retention of hourly values.
 	DefaultHourlyRetention = 5 * 365 * 24 * time.Hour
 )
 
@@ -47,7 +47,7 @@ type Series interface {
 	// AppendableV2 is for rules, scraping and remote write.
 	storage.AppendableV2
 
-	// Describe stores the description of a metric, and Metadata returns those of all, by
+	// Describe stores the description of a metric, and Metadata returns the descriptions of all, by
 	// name. The map belongs to the caller.
 	Describe(name string, m metadata.Metadata) error
 	Metadata() map[string]metadata.Metadata

@@ -28,7 +28,7 @@ type ContainerFacts struct {
 	// PodRequest and PodLimit are of its whole pod; a limit of 0 is none.
 	PodRequest, PodLimit Amounts
 	PodFacts
-	// Completes: the pod ends when its work is done, as that of a job does.
+	// Completes: the pod ends when its work is done, as a job's does.
 	Completes bool
 }
 
@@ -49,7 +49,7 @@ type Device struct{ Resource, ID string }
 // Amounts are a request, or a limit.
 type Amounts struct{ Cores, MemoryBytes, GPUs float64 }
 
-// PartOfPod is the part that stands for the whole pod of which part is a container: the name of the pod, and of a
+// PartOfPod is the part that stands for the whole pod with part as a container: the name of the pod, and of a
 // bare pod, which is a workload of its own, the empty name.
 func PartOfPod(id ID, part string) string {
 	if id.Kind().BarePod() {

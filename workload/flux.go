@@ -2,7 +2,7 @@ package workload
 
 import "strings"
 
-// base58 are the digits of job ids as Flux writes them, F58 of RFC 19: those of Bitcoin's addresses.
+// base58 are the digits of job ids as Flux writes them, F58 of RFC 19: the digits of Bitcoin's addresses.
 const base58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 // FluxID returns the id of a job of Flux by its number: F58 with the ASCII prefix f, as in fiFkbMhFM, which all commands of Flux take.

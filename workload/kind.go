@@ -68,7 +68,7 @@ var kinds = []struct {
 	{Other, byGroup, "the system", nil},
 }
 
-// controllers are the Kubernetes controllers with properties beyond those of any controller: the name in the API, and the kind
+// controllers are the Kubernetes controllers with properties beyond any controller's: the name in the API, and the kind
 // of object that it makes pods through, if any.
 var controllers = []struct {
 	kind            Kind
@@ -84,10 +84,10 @@ var controllers = []struct {
 	{"jobset", 0, "JobSet", "Job"},
 }
 
-// Kinds returns all kinds but those of Kubernetes controllers without known properties, in the order of lists and messages.
+// Kinds returns all kinds but the kinds of Kubernetes controllers without known properties, in the order of lists and messages.
 func Kinds() []Kind { return Of(func(Kind) bool { return true }) }
 
-// Of returns those of [Kinds] for which is returns true, as in Of(Kind.Batch).
+// Of returns the [Kinds] for which is returns true, as in Of(Kind.Batch).
 func Of(is func(Kind) bool) []Kind {
 	var out []Kind
 	add := func(k Kind) {
@@ -128,7 +128,7 @@ func Probes() []string {
 	return out
 }
 
-// has reports whether a kind has any of some traits. A kind that is not in the table is that of a Kubernetes controller.
+// has reports whether a kind has any of some traits. A kind that is not in the table is the kind of a Kubernetes controller.
 func (k Kind) has(t trait) bool {
 	for i := range kinds {
 		if kinds[i].kind == k {
@@ -175,7 +175,7 @@ func (k Kind) Container() bool { return k == Container }
 // Guest reports whether it is a virtual machine.
 func (k Kind) Guest() bool { return k == VM }
 
-// Unit reports whether it is a unit of systemd, whose log is in the journal.
+// Unit reports whether it is a unit of systemd, with its log in the journal.
 func (k Kind) Unit() bool { return k == Unit }
 
 // Group reports whether it is a process group without any other workload around it.
@@ -217,7 +217,7 @@ func (k Kind) Controller() (object, through string) {
 	return "", ""
 }
 
-// JobID returns the id of a batch job by its number, of the batch system whose tasks of arrays have numbers.
+// JobID returns the id of a batch job by its number, of the batch system that numbers the tasks of arrays.
 func JobID(number string) ID { return MakeID(Slurm, number) }
 
 // JobNumber returns the number of a batch job in text, which may be an id of [JobID].

@@ -23,7 +23,7 @@ import (
 // (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken). Accounts
 // are written NAMESPACE/NAME.
 type ClusterConfig struct {
-	// APIServer is the address of the API server that issues the tokens; empty is that of the
+	// APIServer is the address of the API server that issues the tokens; empty means the address of the
 	// cluster in which the server runs.
 	APIServer string `yaml:"api_server"`
 	// CAFile holds the authorities that the API server is checked against, TokenFile the token

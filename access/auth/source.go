@@ -34,7 +34,7 @@ func (a *Authenticator) source(r *http.Request) string {
 	return host
 }
 
-// proxy reports whether an address is that of a trusted proxy.
+// proxy reports whether an address belongs to a trusted proxy.
 func (a *Authenticator) proxy(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {

@@ -34,7 +34,7 @@ var ErrUnknown = errors.New("the kernel does not report the owner of the connect
 const overflow = 65534
 
 // UID returns the user at the other end of a connection to this machine. The error is
-// ErrUnknown, or that of the kernel.
+// ErrUnknown, or an error of the kernel.
 func UID(c net.Conn) (uint32, error) {
 	uid, err := uidOf(c)
 	if err == nil && uid == overflow {
@@ -71,7 +71,8 @@ func Home(c *net.UnixConn) bool {
 	return home
 }
 
-// sameNetwork compares the cookies of network namespaces: an accepted socket was made by the kernel in that of the caller. Before Linux
+// sameNetwork compares the cookies of network namespaces: an accepted socket was made by the kernel in the namespace of the caller. Before
+// Linux
 // 5.14 sock_diag(7) is asked, which finds sockets of our namespace only.
 func sameNetwork(fd int) bool {
 	theirs, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)

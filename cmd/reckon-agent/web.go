@@ -137,7 +137,7 @@ func knownOnly(h http.Handler) http.Handler {
 }
 
 // keep returns what the sender of a request may see: root, the agent's user and accounts of the system, as Prometheus has one, see all, and
-// so do those of metrics-users; other users their own work and what is about the machine.
+// so do members of metrics-users; other users their own work and what is about the machine.
 func (d *door) keep(r *http.Request) func(*metric.Series) bool {
 	uid, known := r.Context().Value(peerKey{}).(uint32)
 	if !d.byUser() || known && (uid < firstUser("/etc/login.defs") || int(uid) == os.Geteuid()) {

@@ -35,7 +35,7 @@ func jobWords() map[string]string {
 	return words
 }
 
-// usageWords are aliases for columns of usage: those of --sort, and those of sreport.
+// usageWords are aliases for columns of usage: the words of --sort and of sreport.
 func usageWords() map[string]string {
 	words := usedWords()
 	maps.Copy(words, map[string]string{
@@ -45,7 +45,7 @@ func usageWords() map[string]string {
 	return words
 }
 
-// nodeWords are aliases for columns of nodes: those of sinfo.
+// nodeWords are aliases for columns of nodes: the words of sinfo.
 func nodeWords() map[string]string {
 	return map[string]string{
 		"nodelist": "node", "nodename": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1",

@@ -186,7 +186,7 @@ func newExportTotals() exportTotals {
 const carriedFor = 3600
 
 // carry adds the use of ended parts of a job: its later readings include everything that it
-// used so far, like those of sonar, which counts children with their parents.
+// used so far, like sonar, which counts children with their parents.
 func (x *sonarExport) carry(k readingKey, id string, j *exportJob) {
 	key := [3]string{k.site, k.node, id}
 	old, known := x.totals[key]

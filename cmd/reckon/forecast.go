@@ -184,7 +184,7 @@ func expected(s *client.ForecastStep) float64 {
 	return s.Median
 }
 
-// forecastErrors formats the errors of the last 14 days, or in parentheses that of the back-test if there are none yet.
+// forecastErrors formats the errors of the last 14 days, or in parentheses the error of the back-test if there are none yet.
 func forecastErrors(f *client.Forecast) (mean, ofNaive, band string) {
 	switch {
 	case f.Error != nil:

@@ -10,7 +10,7 @@ import (
 	"reckon/web/client"
 )
 
-// A name whose work is neither counted yet nor among the latest workloads is no mistake.
+// A name with work that is neither counted yet nor among the latest workloads is no mistake.
 func TestNameWithWork(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var answer any = client.UsageList{Rows: []client.Usage{{Owner: "alice"}}}

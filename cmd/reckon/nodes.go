@@ -164,7 +164,7 @@ func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
 	return printMissing(s, nodes)
 }
 
-// printHeld lists what has no rows on nodes, since it is more than a bound allows; with short that of this short work.
+// printHeld lists what has no rows on nodes, since it is more than a bound allows; with short only what this short work has there.
 func printHeld(s term.Screen, nodes []client.Node, short string) error {
 	text := ""
 	for i := range nodes {

@@ -74,7 +74,7 @@ func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error
 	return nil
 }
 
-// socket returns the agent's socket: the given one, else that of root's agent, else the user's.
+// socket returns the agent's socket: the given one, else the socket of root's agent, else the user's.
 func (g *globals) socket(told string) string {
 	if told == "" {
 		told = g.getenv("RECKON_SOCKET")

@@ -113,7 +113,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// checkJSON: `json FILE KEY...` requires an array whose elements have the keys.
+// checkJSON: `json FILE KEY...` requires an array of elements with the keys.
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	var rows []map[string]any
 	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &rows); err != nil {

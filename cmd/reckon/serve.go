@@ -41,7 +41,8 @@ be cumulative. With the setting scrape-config it asks exporters itself, as Prome
 	return cmd
 }
 
-// aSite is the number of live series that the tables of the store are made for at the first start: those of a thousand nodes, in 10 MB.
+// aSite is the number of live series that the tables of the store are made for at the first start: as many as a thousand nodes have, in 10
+// MB.
 const aSite = 300_000
 
 func runServe(ctx context.Context, g *globals, o siteOptions) error {

@@ -17,7 +17,7 @@ func TestSettingsPage(t *testing.T) {
 	commandtest.Settings(t, "../../doc/settings.md", "reckon", set.Keys, *update)
 }
 
-// TestFlags counts the flags, those of `kubectl reckon` included.
+// TestFlags counts the flags, also of `kubectl reckon`.
 func TestFlags(t *testing.T) {
 	g := &globals{deps: deps{getenv: func(string) string { return "" }}}
 	n := commandtest.Registrations(newRoot(g.deps), new(plugin).flags())

@@ -51,7 +51,7 @@ func (s *Set) Given(name string) bool {
 	return f != nil && f.Changed
 }
 
-// Visit calls f with every setting: first those of the command line.
+// Visit calls f with every setting: first the settings of the command line.
 func (s *Set) Visit(f func(*pflag.Flag)) {
 	s.Flags.VisitAll(f)
 	s.Keys.VisitAll(f)

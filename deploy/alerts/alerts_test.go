@@ -85,7 +85,7 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// The names of metrics are those of the reference.
+// The names of metrics are the reference's.
 func TestMetricsExist(t *testing.T) {
 	raw, err := os.ReadFile("../../doc/metrics.md")
 	if err != nil {

@@ -85,7 +85,7 @@ func month() (alerts []held, planted []time.Duration) {
 
 // messages plays the routes and the inhibition of a configuration over alerts: a group is reported
 // group_wait after its first alert, and at most every group_interval again when something new
-// is in it; a group of which nothing holds any more is forgotten. Routes, grouping labels and matchers are Alertmanager's own; the clock is not.
+// is in it; a group is forgotten once nothing in it holds any more. Routes, grouping labels and matchers are Alertmanager's own; the clock is not.
 func messages(cfg *amconfig.Config, alerts []held) (out []message) {
 	root := dispatch.NewRoute(cfg.Route, nil)
 	var rules []*inhibit.InhibitRule

@@ -205,7 +205,7 @@ func (p prometheus) get(path string, v url.Values) (int, error) {
 	return n, nil
 }
 
-// end is the last moment of the site, whose figures are 30 s apart.
+// end is the last moment of the site, with figures 30 s apart.
 var end = time.Unix(0, 0).Add(2 * time.Hour)
 
 func (p prometheus) ask(expr string, instant bool) (int, error) {

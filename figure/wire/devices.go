@@ -8,7 +8,7 @@ type NodeDevices struct {
 	Disks   []Disk   `json:"disks"`             // Block devices.
 	Mounts  []Mount  `json:"mounts"`            // Network file systems, each once however often it is mounted.
 	Links   []Link   `json:"links"`             // Ports of InfiniBand, Omni-Path, RoCE and Slingshot.
-	Sockets []Socket `json:"sockets"`           // Processor sockets whose memory traffic is counted.
+	Sockets []Socket `json:"sockets"`           // Processor sockets with counted memory traffic.
 	Missing []string `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
 }
 

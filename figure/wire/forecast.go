@@ -66,7 +66,7 @@ type Forecast struct {
 	Old         bool           `json:"old"`          // A newer one should have been made.
 	StepSeconds float64        `json:"step_seconds"` // Length of a step, seconds.
 	Steps       []ForecastStep `json:"steps"`        // Those that have not ended.
-	Methods     []string       `json:"methods"`      // The methods whose median it is, the best first.
+	Methods     []string       `json:"methods"`      // The methods of which it is the median, the best first.
 	Flags       []string       `json:"flags"`        // Limitations of the history, such as short, gaps, stale or level-shift.
 	// Mean absolute error on the last days before it was made, in the unit of the figure; null without enough
 	// history.

@@ -11,7 +11,7 @@ type MoveQuery struct {
 	Since, Until  time.Time
 	Owners, Sites []string
 	All           bool   // with the work that stays, and why
-	Shapes        string // text of a file of shapes instead of that of the server; empty for that
+	Shapes        string // text of a file of shapes instead of the server's file; empty for that
 }
 
 // Query encodes the query as parameters of GET /api/reckon/v1/move.

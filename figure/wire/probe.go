@@ -108,7 +108,7 @@ type ProbePair struct {
 }
 
 // Plus adds the use of the following interval, o. A sum with an unknown term is
-// unknown; values at the end are those of o.
+// unknown; values at the end are taken from o.
 func (u ProbeUse) Plus(o ProbeUse) ProbeUse {
 	out := o
 	for _, f := range []struct{ sum, a, b **float64 }{

@@ -159,7 +159,7 @@ type Step struct {
 	Nodes           string     `json:"nodes,omitempty"`   // Its nodes, as the batch system writes lists of nodes.
 	Cores           *float64   `json:"cores"`             // Cores that it was given.
 	CPUSeconds      *float64   `json:"cpu_seconds"`       // CPU time, seconds.
-	MemoryPeakBytes *float64   `json:"memory_peak_bytes"` // Highest resident memory, bytes; where accounted, that of a single task.
+	MemoryPeakBytes *float64   `json:"memory_peak_bytes"` // Highest resident memory, bytes; where accounted, the highest of a single task.
 	// Peak non-reclaimable memory, bytes; excludes page cache.
 	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
 	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"` // Busy share of GPUs, integrated over time, seconds.
@@ -236,7 +236,7 @@ type Node struct {
 
 // NodeBound is what has no rows of its own on a node, since there is more of it than a bound of the agent or the server allows.
 type NodeBound struct {
-	Owner string  `json:"owner,omitempty"` // Whose it is; empty for that of the node itself.
+	Owner string  `json:"owner,omitempty"` // Whose it is; empty for the node itself.
 	Kind  string  `json:"kind"`            // One of process groups, file systems, and new series.
 	Count float64 `json:"count"`           // How many there are without a row.
 }

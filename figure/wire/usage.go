@@ -71,9 +71,9 @@ type Usage struct {
 	Length string `json:"length,omitempty"`
 	UsageFigures
 	// Capacity is that of the node in a row of one node, that of the nodes of the partition in a row of
-	// one partition if the batch system reports them, otherwise that of all nodes in that time.
+	// one partition if the batch system reports them, otherwise all nodes in that time.
 	Capacity
-	// Share of what was used: its CPU time by that of all rows together.
+	// Share of what was used: its CPU time divided by all rows' together.
 	UsedShare *float64 `json:"used_share"`
 	// Share of capacity: its CPU time by the core time of the machines while they were up; of a partition, by that of its nodes
 	// where the batch system reports them.

@@ -9,7 +9,7 @@ import (
 	"reckon/graph/sparql"
 )
 
-// maxLatest is the maximum number of series whose latest values one query may read: each is a query of the store of
+// maxLatest is the maximum number of series with latest values that one query may read: each is a query of the store of
 // series.
 const maxLatest = 1000
 

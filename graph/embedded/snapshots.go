@@ -58,7 +58,7 @@ func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) 
 	return o, nil
 }
 
-// numbers returns ids for terms: those of the database, or own ones.
+// numbers returns ids for terms: the database's, or own ones.
 func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
 	out, err := o.view.Find(ctx, terms)
 	if err != nil {

@@ -114,7 +114,7 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// explain translates errors of the database and returns those of the graph unchanged.
+// explain translates errors of the database and returns the graph's own errors unchanged.
 func (s *Store) explain(ctx context.Context, err error) error {
 	var version *graph.VersionError
 	if errors.Is(err, graph.ErrNotFound) || errors.As(err, &version) || errors.Is(err, graph.ErrTooSymmetric) {

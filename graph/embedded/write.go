@@ -139,7 +139,7 @@ func (s *Store) version(ctx context.Context, tx *sql.Tx, r row, at time.Time) (g
 
 type spo struct{ s, p, o int64 }
 
-// replace replaces the statements of a subgraph by those of p, writing only the difference, and returns their number.
+// replace replaces the statements of a subgraph by p's, writing only the difference, and returns their number.
 func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (changed bool, n int, err error) {
 	quads := p.Quads
 	for i := range quads {

@@ -24,7 +24,7 @@ import (
 
 // Workloads is the part of the catalogue that the feed reads.
 type Workloads interface {
-	// Lasting is that of [store.Facts].
+	// Lasting is as in [store.Facts].
 	Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error)
 }
 

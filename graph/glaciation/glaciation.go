@@ -17,7 +17,7 @@ import (
 	"reckon/graph/object"
 )
 
-// DefaultCluster is the namespace of a cluster whose API server address is unknown.
+// DefaultCluster is the namespace of a cluster with an unknown API server address.
 const DefaultCluster = "https://kubernetes.local/#"
 
 // K8s is the namespace of names of pods and containers.

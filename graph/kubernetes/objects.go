@@ -157,7 +157,8 @@ type jobTemplate struct {
 	} `json:"spec"`
 }
 
-// Workload reads a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob or JobSet. The requests of a JobSet are those of one pod of
+// Workload reads a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob or JobSet. The requests of a JobSet are the requests of one
+// pod of
 // each of its replicated Jobs together.
 func Workload(raw []byte) (object.Workload, error) {
 	var in struct {

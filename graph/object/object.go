@@ -43,7 +43,7 @@ type Workload struct {
 	// Annotated resources are those that the template specifies by annotation; they have no containers.
 	AnnotatedRequests, AnnotatedLimits Amounts
 	Containers                         []Requirements
-	// State, Start and End are those of the run; RunsOn are names of nodes.
+	// State, Start and End are the run's; RunsOn are names of nodes.
 	State      string
 	Start, End time.Time
 	RunsOn     []string

@@ -2,7 +2,7 @@ package own
 
 import "reckon/graph"
 
-// Namespace is the namespace of reckon's own terms, besides those of SAREF, SOSA and QUDT.
+// Namespace is the namespace of reckon's own terms, besides the terms of SAREF, SOSA and QUDT.
 const Namespace = "urn:reckon:ns#"
 
 // Namespaces of other vocabularies.

@@ -29,7 +29,7 @@ import (
 
 // Options configure a remote store.
 type Options struct {
-	// Store is the address of the Graph Store Protocol, Query that of SPARQL; both may contain a user, and
+	// Store is the address of the Graph Store Protocol, Query the address for SPARQL; both may contain a user, and
 	// ?password_file=FILE.
 	Store, Query string
 	Registry     graph.Store

@@ -265,7 +265,7 @@ func root(e ast.Expr) *ast.Ident {
 }
 
 // packageLevel distinguishes a package-level name from a local one: the parser resolves
-// names within a file and leaves those of other files unresolved.
+// names within a file and leaves names of other files unresolved.
 func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
 	if id.Obj == nil {
 		return true

@@ -76,7 +76,7 @@ func (m *Mount) Serves(controllers string) bool {
 }
 
 // ReadMounts finds the hierarchies under root, the mount point of the machine's file tree.
-// The mount points of another mount namespace (a host's tree mounted at root) are those of
+// The mount points of another mount namespace (a host's tree mounted at root) are the mount points of
 // its first process; a mount point that is already below root belongs to our own namespace.
 // The roots of mounts are relative to our own cgroup namespace.
 func ReadMounts(root string) ([]Mount, error) {

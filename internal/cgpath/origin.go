@@ -45,7 +45,7 @@ func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 		m := &outer[i]
 		up := climbs(m.Root)
 		if up == 0 || strings.Trim(m.Root[3*up:], "/") != "" || o.covers(m) {
-			continue // its root is at or below that of our namespace
+			continue // its root is at or below the root of our namespace
 		}
 		for j := range outer { // the outermost mount of the hierarchy
 			if n := &outer[j]; n.same(m) && climbs(n.Root) > up {

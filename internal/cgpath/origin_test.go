@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// groups creates directories below a new one, like those of a mounted hierarchy.
+// groups creates directories below a new one, as a mounted hierarchy has them.
 func groups(t *testing.T, paths ...string) (point string) {
 	t.Helper()
 	point = t.TempDir()
@@ -29,7 +29,7 @@ func ours(t *testing.T, dir string) (point string) {
 	return point
 }
 
-// The paths are those of containerd 2.2.9 with Kubernetes 1.34.4 on version 2, with the
+// The paths are as with containerd 2.2.9 with Kubernetes 1.34.4 on version 2, with the
 // drivers systemd and cgroupfs, of podman 4.3 and of Docker 28 on version 1.
 const (
 	burstable = "/kubepods.slice/kubepods-burstable.slice"

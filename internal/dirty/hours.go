@@ -46,7 +46,7 @@ var ErrDamaged = errors.New("the journal of dirty hours is damaged")
 type Snapshot struct {
 	// Hours are in order of time.
 	Hours []Hour
-	// Mark is that of the latest change of any hour. It grows while the store is open and
+	// Mark is the mark of the latest change of any hour. It grows while the store is open and
 	// starts again when it is opened.
 	Mark uint64
 }

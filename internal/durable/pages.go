@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// PageSize is that of a page of [Pages], bytes.
+// PageSize is the size of a page of [Pages], bytes.
 const PageSize = 4096
 
 // Pages keeps the checksums of the pages of a file that is written by pages, so that its note is renewed at the cost
@@ -27,7 +27,7 @@ type Pages struct {
 	LeftOpen bool
 }
 
-// NewPages returns the pages of a file of which nothing was read.
+// NewPages returns the pages of a file that was not read yet.
 func NewPages(path string) *Pages { return &Pages{path: path} }
 
 // Change calls write, which may change the pages of these numbers, counted from 0, shorten the file and extend it,
@@ -125,7 +125,7 @@ const mostParts = 1024
 // partPages is of how many pages each part of a file of so many is, the last one of fewer.
 func partPages(pages int64) int64 { return max(1, (pages+mostParts-1)/mostParts) }
 
-// differ returns the pages of the parts that differ from those of a file of the same size, nil where those are not known.
+// differ returns the pages of the parts that differ from the pages of a file of the same size, nil where those are not known.
 func (n *closedNote) differ(was closedNote) map[int64]bool {
 	if len(was.Parts) != len(n.Parts) {
 		return nil

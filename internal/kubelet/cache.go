@@ -194,7 +194,7 @@ func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) 
 	}
 }
 
-// unasked reports whether a pod is wanted of which no answer was heard. The caller holds the lock.
+// unasked reports whether a pod is wanted that no answer has named. The caller holds the lock.
 func (s *Cache) unasked() bool {
 	for why, r := range s.reasons {
 		if r.answers == 0 && s.byUID[why] == nil && !strings.Contains(why, "/") {

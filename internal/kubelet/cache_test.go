@@ -36,7 +36,7 @@ func listOf(uids ...string) string {
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// bubble runs f with a cache whose clock is not real.
+// bubble runs f with a cache that has a fake clock.
 func bubble(t *testing.T, f func(n *node, s *Cache, pass func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{text: listOf("a")}

@@ -27,7 +27,7 @@ import (
 	"reckon/internal/webconfig"
 )
 
-// DefaultAddress is the kubelet of the machine whose network the agent shares.
+// DefaultAddress is the machine's kubelet, for an agent in the machine's network.
 const DefaultAddress = "https://127.0.0.1:10250"
 
 // accountFolder is the place where Kubernetes puts what a pod needs to speak to the cluster.
@@ -140,7 +140,7 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	defer c.mu.Unlock()
 	pods, err := c.decoder.decode(resp.Body)
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a connection of which all was read serves the next question
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a connection that was read to its end serves the next question
 	}
 	return pods, c.plain(err)
 }

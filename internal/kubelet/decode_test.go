@@ -30,7 +30,7 @@ func listText(pods ...string) string {
 	return `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[` + strings.Join(pods, ",\n ") + "]}\n"
 }
 
-// TestOnlyWhatChangedIsDecoded: pods whose text is known from the list before are what they were, in whatever order they come, and those
+// TestOnlyWhatChangedIsDecoded: pods with the same text as in the list before are what they were, in whatever order they come, and those
 // who got them may fill in what they like.
 func TestOnlyWhatChangedIsDecoded(t *testing.T) {
 	a, b, c, later := podText(1, "Running"), podText(2, "Running"), podText(3, "Pending"), podText(3, "Running")
@@ -144,7 +144,7 @@ func TestConnectionServesAgain(t *testing.T) {
 	}
 }
 
-// BenchmarkDecode reads the list of 100 pods again, of which none has changed.
+// BenchmarkDecode reads the list of 100 pods again; none has changed.
 func BenchmarkDecode(b *testing.B) {
 	var pods []string
 	for i := range 100 {

@@ -26,7 +26,7 @@ type Device struct {
 	ID string
 }
 
-// DefaultFolder is that of the kubelet; DeviceSocket is the place where it serves its pod resources, below that.
+// DefaultFolder is the kubelet's folder; DeviceSocket is the place where it serves its pod resources, below that.
 const (
 	DefaultFolder = "/var/lib/kubelet"
 	DeviceSocket  = "pod-resources/kubelet.sock"

@@ -11,7 +11,7 @@ type Pod struct {
 	Namespace, Name string
 	// UID is the id that names the control groups of the pod: of a static pod the hash of its file.
 	UID string
-	// ReportedUID is the UID that the API server has; of a static pod that of its mirror differs.
+	// ReportedUID is the UID that the API server has; the mirror of a static pod has another one.
 	ReportedUID string
 	Created     time.Time
 	Labels      map[string]string
@@ -91,7 +91,7 @@ type Port struct {
 	Number         int
 }
 
-// Container returns the container of which the runtime has the id, now or before it was begun again; nil for none.
+// Container returns the container with this id in the runtime, now or before it was begun again; nil for none.
 func (p *Pod) Container(id string) *Container {
 	for i := range p.Containers {
 		if c := &p.Containers[i]; id != "" && (c.ID == id || c.Previous == id || c.Ended != nil && c.Ended.ID == id) {

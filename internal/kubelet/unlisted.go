@@ -127,7 +127,7 @@ func (p *Pod) withContainers(folder string, links *links) *Pod {
 const randomSuffix = 5
 
 // inherit takes the owner from a listed pod of the same one: of the same ReplicaSet, Job or other owner, by its name, or of
-// another ReplicaSet of the same Deployment, whose name differs in the hash alone.
+// another ReplicaSet of the same Deployment, with a name that differs in the hash alone.
 func (p *Pod) inherit(listed []*Pod) {
 	at := len(p.Name) - randomSuffix - 1
 	if at <= 0 || p.Name[at] != '-' {

@@ -45,7 +45,7 @@ var update = flag.Bool("update", false, "write doc/metrics.md")
 //go:generate go test -run TestReference . -update
 
 // doc/metrics.md matches the descriptions in the source, and they follow the conventions.
-// The series of the machine depend on its kernel: those of the recorded one in
+// The series of the machine depend on its kernel: the series of the recorded machine in
 // sensor/node are listed.
 func TestReference(t *testing.T) {
 	sections := []metricdoc.Section{

@@ -29,7 +29,7 @@ type Text []Value
 // Number is a value shown as text.
 func Number(v float64, unit, text string) Text { return Text{{Text: text, Number: &v, Unit: unit}} }
 
-// Of marks the values of a text as those of another run.
+// Of marks the values of a text as another run's.
 func (t Text) Of(run string) Text {
 	out := append(Text(nil), t...)
 	for i := range out {

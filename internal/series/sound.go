@@ -11,11 +11,11 @@ import (
 )
 
 // ErrUnsound is wrapped by the error for a native histogram with which the arithmetic of histograms does not end or fails:
-// adding two whose zero thresholds never become equal loops for ever, and an index of a bucket that overflows panics.
+// adding two with zero thresholds that never become equal loops for ever, and an index of a bucket that overflows panics.
 var ErrUnsound = errors.New("the native histogram cannot be computed with")
 
 // Sound returns an error that wraps [ErrUnsound] for a histogram that must be neither stored nor given to the arithmetic; one of
-// h and fh is nil. It looks at the layout only, whose cost does not grow with the buckets; the database checks the counts.
+// h and fh is nil. It looks at the layout only, at a cost that does not grow with the buckets; the database checks the counts.
 // A threshold is a finite number that is not negative. A bucket of an exponential schema lies between the least and the
 // largest float64, and the next one, which holds infinity. Spans without any bucket, by which client libraries mark a histogram as
 // native, are taken away: making such a histogram coarser panics.
@@ -67,7 +67,7 @@ func sound(schema int32, threshold float64, spans ...[]histogram.Span) error {
 	}
 	low, high := int64(0), int64(math.MaxInt32)
 	if schema != histogram.CustomBucketsSchema {
-		// 2^-1074 is the least float64 and 2^1024 is beyond the largest; finer schemas than those of the database are made coarser.
+		// 2^-1074 is the least float64 and 2^1024 is beyond the largest; finer schemas than the database has are made coarser.
 		per := math.Exp2(float64(min(max(schema, histogram.ExponentialSchemaMin), histogram.ExponentialSchemaMax)))
 		if schema > histogram.ExponentialSchemaMax {
 			low = math.MinInt32

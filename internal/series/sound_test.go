@@ -92,7 +92,7 @@ func TestSoundHistogramsAreComputed(t *testing.T) {
 	}
 }
 
-// A threshold that is no number is the one that loops: it never equals that of the other.
+// A threshold that is no number is the one that loops: it never equals the other's.
 func TestSound(t *testing.T) {
 	for _, threshold := range []float64{math.NaN(), math.Inf(1), -1} {
 		if err := Sound(&histogram.Histogram{ZeroThreshold: threshold}, nil); !errors.Is(err, ErrUnsound) {

@@ -16,7 +16,7 @@ type Stream struct {
 
 type streamKey struct{}
 
-// WithStream returns a context for one selection whose reader calls [Stream.Done].
+// WithStream returns a context for one selection; its reader calls [Stream.Done].
 func WithStream(ctx context.Context) (context.Context, *Stream) {
 	s := &Stream{}
 	return context.WithValue(ctx, streamKey{}, s), s

@@ -3,7 +3,7 @@ package series
 import "github.com/prometheus/prometheus/tsdb/chunkenc"
 
 // within gives the samples of an iterator from one time to another, both inclusive.
-// milliseconds is an alias as vet would take Seek for that of io.Seeker.
+// milliseconds is an alias as vet would take Seek for the method of io.Seeker.
 type milliseconds = int64
 
 type within struct {

@@ -204,7 +204,7 @@ func (n *Node) step(at time.Time) {
 	n.end(at)
 }
 
-// end ends the groups whose time is over, and removes those that ended a step ago.
+// end ends the groups that have had their time, and removes those that ended a step ago.
 func (n *Node) end(at time.Time) {
 	gone := false
 	for _, g := range n.groups {

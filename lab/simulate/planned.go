@@ -8,7 +8,7 @@ import (
 	"reckon/sensor"
 )
 
-// Planned is a job of which everything is given, beside those that are drawn: for tests that
+// Planned is a job with every property given, beside those that are drawn: for tests that
 // must know what happened. It goes through the queue like any other.
 type Planned struct {
 	User, Name, Program string
@@ -25,7 +25,7 @@ type Planned struct {
 	CancelledBy string
 	// Stuck is the reason for which it never starts; empty for a job that does.
 	Stuck string
-	// Steps are its steps, that of the script left out, one after the other; none for work in the
+	// Steps are its steps, without the script's, one after the other; none for work in the
 	// script.
 	Steps []PlannedStep
 	Does  Does

@@ -176,5 +176,5 @@ func (l podList) Pod(uid string) *kubelet.Pod {
 	return nil
 }
 
-// Refresh implements [kubernetes.Pods]. The list is always that of now.
+// Refresh implements [kubernetes.Pods]. The list is always as of now.
 func (podList) Refresh(string) {}

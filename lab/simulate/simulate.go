@@ -39,7 +39,7 @@ type Config struct {
 	LinkSpeed      float64       // of the network device of a node, bytes per second: its devices report none
 	From           time.Time     // when it begins; it must be given
 	For            time.Duration // for how long jobs are handed in: 24 h
-	// Plan and Sessions are jobs and logins of which everything is given. With OnlyPlanned
+	// Plan and Sessions are jobs and logins with every property given. With OnlyPlanned
 	// nothing else happens: no other job, no other login, and no node goes down.
 	Plan        []Planned
 	Sessions    []PlannedSession

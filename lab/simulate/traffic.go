@@ -28,7 +28,7 @@ func (g *group) transfer(d *Does, seconds float64) {
 	}
 }
 
-// Tallies are the sources that count what planned jobs do; those of which no job does anything are left out.
+// Tallies are the sources that count what planned jobs do; sources that no job touches are left out.
 func (n *Node) Tallies() (all []sensor.Tally) {
 	var sends, computes bool
 	for i := range n.site.Plan {

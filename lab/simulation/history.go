@@ -122,7 +122,7 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 	return err
 }
 
-// labels merges the name, the labels of the series and those of the sender.
+// labels merges the name, the labels of the series and of the sender.
 func (p *past) labels(s *metric.Series) labels.Labels {
 	list := append([]labels.Label{{Name: model.MetricNameLabel, Value: s.Desc.Name}}, p.external...)
 	for i, name := range s.Desc.Labels {

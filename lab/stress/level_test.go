@@ -120,7 +120,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The integral is that of the steps, at any time.
+// The integral is the integral of the steps, at any time.
 func TestCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p Program

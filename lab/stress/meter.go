@@ -20,7 +20,7 @@ const (
 // gives the spinners the use by the rest of the process.
 type meter struct {
 	clock    clock
-	curve    *curve // of CPU; its steps are those of the program
+	curve    *curve // of CPU; its steps are the program's
 	spinners []*spinner
 	bytes    func() [resources]int64 // read, written and sent since the start
 	step     func(i int, m mark)     // called at the beginning of each step

@@ -150,7 +150,7 @@ func FuzzKernelFiles(f *testing.F) {
 	})
 }
 
-// TestGroupMemory: the room of a program is that of its control group and of those above it, in both versions.
+// TestGroupMemory: the room of a program is the room of its control group and of the groups above it, in both versions.
 func TestGroupMemory(t *testing.T) {
 	root := t.TempDir()
 	put := func(path, text string) {

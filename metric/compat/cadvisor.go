@@ -169,7 +169,7 @@ func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...st
 	if info := c.pods.of(s); info != nil {
 		container, name, image := label(info, "container"), label(info, "container_id"), label(info, "image")
 		if container == "" && name != "" {
-			image = imageUnknown // the kubelet does not report that of a sandbox
+			image = imageUnknown // the kubelet does not report it for a sandbox
 		}
 		c.put(to, v, extra, c.path(info), container, name, label(info, "namespace"), label(info, "pod"), image)
 		return

@@ -3,7 +3,7 @@
 // dcgm-exporter, the Waggle jetson-exporter, cAdvisor and kube-state-metrics.
 //
 // A [View] is a pure function from the samples of an export to more samples. Names,
-// labels and units are those of the original, even where its unit violates the
+// labels and units are as in the original, even where its unit violates the
 // conventions; our own names have the correct units. Figures that reckon does not
 // measure are absent from a view, never zero.
 //

@@ -29,6 +29,6 @@ func (c *containers) begin(b *metric.Batch, n int) {
 // of returns the series with the names of the part of s, or nil.
 func (c *containers) of(s *metric.Series) *metric.Series { return c.info[placeOf(s)] }
 
-// sandbox reports whether the names are those of the process that holds a pod's namespaces, or of
+// sandbox reports whether the names belong to the process that holds a pod's namespaces, or of
 // a process in the pod outside any container.
 func sandbox(info *metric.Series) bool { return label(info, "container") == "" }

@@ -11,7 +11,7 @@ import (
 // megahertz, mebibytes, percent and millijoules. A partition (MIG) has the figures
 // it reports itself, with the device that it is a part of as UUID. Absent are
 // DCGM_FI_DEV_VGPU_LICENSE_STATUS, which is about guests, and DCGM_FI_PROF_* on devices
-// older than Hopper, whose counters can only be read by DCGM's own service. The use of a device
+// older than Hopper, with counters that only DCGM's own service reads. The use of a device
 // by jobs is in reckon_workload_gpu_seconds_total.
 type dcgm struct {
 	node  string
@@ -40,7 +40,7 @@ func dcgmDesc(name string, kind metric.Kind, help string) *metric.Desc {
 
 // dcgmRow maps one of our series to one of the original.
 type dcgmRow struct {
-	ours  string // name of our series; value: its label values after those of the device
+	ours  string // name of our series; value: its label values after the device's
 	value string
 	desc  *metric.Desc
 	scale float64
@@ -106,7 +106,7 @@ var dcgmRows = []dcgmRow{
 
 var dcgmFree = dcgmDesc("DEV_FB_FREE", metric.Gauge, "Framebuffer memory free (in MiB).")
 
-// counters are placeholders for those of our counters that the original exposes only as a rate.
+// counters are placeholders for our counters that the original exposes only as a rate.
 var dcgmCounters = func() []*metric.Desc {
 	out := make([]*metric.Desc, len(dcgmRows))
 	for i, r := range dcgmRows {

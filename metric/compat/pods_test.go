@@ -191,7 +191,7 @@ func TestKubeOwners(t *testing.T) {
 	}
 }
 
-// TestKeplerPods: energy of a container goes to it and to its pod, that of the sandbox only to the pod.
+// TestKeplerPods: energy of a container goes to it and to its pod, the sandbox's only to the pod.
 func TestKeplerPods(t *testing.T) {
 	lines := cart()
 	for part, joules := range map[string]float64{"cart-5d4-x/app": 60, "cart-5d4-x": 2} {

@@ -102,7 +102,7 @@ func (v *tegra) Append(b *metric.Batch, n int) {
 		to, ok := tegraNames[s.Desc.Name]
 		switch {
 		case !ok:
-		case to.desc == tegraGPU: // they have one clock, that of the first cluster
+		case to.desc == tegraGPU: // they have one clock, the first cluster's
 			if !clock {
 				b.Add(v.cache.Get(tegraGPU), value)
 			}

@@ -103,7 +103,7 @@ func FuzzPageIsReadable(f *testing.F) {
 	})
 }
 
-// BenchmarkScrape answers requests for a page of 30,000 samples, about that of 2,000 process groups.
+// BenchmarkScrape answers requests for a page of 30,000 samples, about as many as 2,000 process groups have.
 func BenchmarkScrape(b *testing.B) {
 	var samples []metric.Sample
 	for range 3 {

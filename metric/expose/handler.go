@@ -33,7 +33,7 @@ type handler struct {
 
 	mu sync.Mutex // guards gather
 
-	// last is a page that is not in use. It outlives garbage collections, of which there are several between two scrapes.
+	// last is a page that is not in use. It outlives the several garbage collections between two scrapes.
 	last  atomic.Pointer[page]
 	pages sync.Pool // *page, more of them
 }

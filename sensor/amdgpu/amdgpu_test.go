@@ -15,7 +15,7 @@ import (
 	"reckon/sensor/sensortest"
 )
 
-// The trees are constructed: names, units and layouts are those of the kernel's documents
+// The trees are constructed: names, units and layouts are as in the kernel's documents
 // and headers, the figures are invented.
 
 // blob returns a table of a revision in which all fields are blank but those in set.

@@ -18,7 +18,7 @@
 //
 // Known limits of the kernel's figures: version 1 charges no buffered writes to
 // anyone's blkio, and recent kernels (seen with 6.18) count there only on devices with a
-// limit; I/O to stacked block devices is charged at each layer, of which one is taken
+// limit; I/O to stacked block devices is charged at each layer; one layer is taken
 // here (see traffic); memory.stat lags a little behind on busy machines.
 //
 // A Reader and its handles are used from one goroutine.
@@ -112,7 +112,7 @@ func budget() int {
 
 // Open implements [sensor.CgroupReader]. A hierarchy in which the group does not exist
 // is left out; it is an error when that is so in all of them. Where version 1 and 2
-// both have a figure, that of version 1 is taken, since a controller is bound to one.
+// both have a figure, the one of version 1 is taken, since a controller is bound to one.
 func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	h := &handle{reader: r, probe: probe}
 	var failed error

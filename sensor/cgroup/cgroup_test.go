@@ -253,7 +253,7 @@ func TestHybrid(t *testing.T) {
 		write(t, v2+name+".pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total="+string(rune('1'+i))+"\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
 	}
 	write(t, v1+"memory.usage_in_bytes", "500\n")
-	write(t, v1+"memory.stat", "total_cache 100\ntotal_rss 400\ntotal_shmem 30\nhierarchical_memory_limit 25232932864\n") // that of all pods
+	write(t, v1+"memory.stat", "total_cache 100\ntotal_rss 400\ntotal_shmem 30\nhierarchical_memory_limit 25232932864\n") // the group of all pods
 	write(t, v1+"memory.limit_in_bytes", "9223372036854771712\n")
 	write(t, v1+"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
 	write(t, v1+"memory.failcnt", "17\n")

@@ -357,7 +357,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// crowd creates a thousand processes with twenty open files each, some of which compute.
+// crowd creates a thousand processes with twenty open files each; some compute.
 func crowd(t testing.TB, n, computing int) *machine {
 	m := newMachine(t)
 	for pid := 1000; pid < 1000+n; pid++ {

@@ -48,7 +48,7 @@ const (
 )
 
 // parse parses the text of /proc/PID/fdinfo/FD into c. It returns false if the text is
-// not that of a DRM client with an id.
+// not the descriptor of a DRM client with an id.
 func (c *client) parse(b []byte) bool {
 	*c = client{}
 	var own, host regions

@@ -58,7 +58,7 @@ func (s *Share) Add(domain, method string, joules float64) {
 }
 
 // Write replaces the file of a guest below dir. Missing folders are created; those above
-// that of the guest cannot be listed by other users.
+// other users cannot list the guest's.
 func (s *Share) Write(dir, owner, name string) error {
 	for _, part := range []string{owner, name} {
 		if part == "" || part[0] == '.' || strings.ContainsAny(part, "/\x00") {
@@ -105,7 +105,7 @@ const (
 	modelled = "modelled"
 )
 
-// grown returns the increase of modelled, or of measured, energy. A host whose agent was reset
+// grown returns the increase of modelled, or of measured, energy. A host with an agent that was reset
 // counts from zero.
 func grown(before, now *Share, model bool) float64 {
 	was, is := before.sum(model), now.sum(model)

@@ -38,7 +38,7 @@ const (
 	// stale is the time without a change after which a file is ignored; the longest usual
 	// interval between two exports is shorter.
 	stale = 90 * time.Second
-	// zone is that of the meters: the file does not name the package of the host.
+	// zone is the zone of the meters: the file does not name the package of the host.
 	zone = "host"
 )
 

@@ -95,7 +95,7 @@ func (m *meter) classify(c *chip, label, number string) {
 	}
 }
 
-// inputs keeps one family of meters as that of the board: the one nearest to the
+// inputs keeps one family of meters as the board's: the one nearest to the
 // consumption of the machine. The others become rails, so that nothing counts twice.
 func inputs(chips []*chip) {
 	best := 0

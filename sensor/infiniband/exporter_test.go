@@ -11,7 +11,7 @@ import (
 	"reckon/metric"
 )
 
-// TestLikeNodeExporter compares names, labels, units and values with those of node_exporter for the same tree. One
+// TestLikeNodeExporter compares names, labels, units and values with node_exporter's for the same tree. One
 // counter differs by intention: it is saturated, which node_exporter exports as a value.
 func TestLikeNodeExporter(t *testing.T) {
 	golden, err := os.ReadFile("testdata/node_exporter.golden")

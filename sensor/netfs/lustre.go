@@ -57,7 +57,7 @@ func (l *lustre) each(now time.Time, take takes) error {
 // again is after how long Lustre is looked for again where it was not mounted.
 const again = time.Minute
 
-// one reads the statistics of a mount. Its name is that of the file system and a number of the kernel.
+// one reads the statistics of a mount. Its name is the name of the file system and a number of the kernel.
 func (l *lustre) one(path, name string, take takes) error {
 	f, err := os.Open(path)
 	if err != nil {

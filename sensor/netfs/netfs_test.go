@@ -100,7 +100,7 @@ func TestConformance(t *testing.T) {
 
 // TestNFS: the export is mounted three times, twice over TCP with statistics that differ in one operation and once over UDP: to the sensor
 // these
-// are three file systems of one source, whose figures add up. ACCESS has a time in the queue below zero, which is not used.
+// are three file systems of one source; their figures add up. ACCESS has a time in the queue below zero, which is not used.
 func TestNFS(t *testing.T) {
 	root, _ := machine(t, "nfs.txtar")
 	const of = `{type="nfs",source="192.168.1.1:/srv/test",`

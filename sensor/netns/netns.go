@@ -1,6 +1,6 @@
 // Package netns reads what passed the devices of a network namespace, by any process in it: /proc/PID/net/dev
 // (Documentation/filesystems/proc.rst, section 1.4). It takes no privilege. The loopback device is left out. Bytes are
-// those of frames, headers included, since the devices were made: those of a pod begin with its sandbox.
+// those of frames, headers included, since the devices were made: the devices of a pod begin with its sandbox.
 //
 // A Reader is used from one goroutine.
 package netns
@@ -41,7 +41,7 @@ type Reader struct {
 	names map[string]string // so that a steady node allocates none
 }
 
-// New returns a reader of the machine whose file tree is mounted at root, "/" if empty.
+// New returns a reader of the machine with its file tree mounted at root, "/" if empty.
 func New(root string) *Reader {
 	return &Reader{root: filepath.Clean("/" + root), buf: make([]byte, 16<<10), names: map[string]string{}}
 }

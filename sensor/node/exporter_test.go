@@ -156,7 +156,7 @@ func newer(name string) bool {
 	return strings.HasPrefix(name, "node_pressure_irq_") || strings.HasPrefix(name, "node_netstat_TcpExt_TCPOFOQueue") || strings.HasPrefix(name, "node_netstat_TcpExt_TCPRcvQDrop")
 }
 
-// virtual reports whether the series belongs to a network device without hardware, whose properties we leave out.
+// virtual reports whether the series belongs to a network device without hardware; we leave out their properties.
 func virtual(series string) bool {
 	for _, p := range []string{"up", "carrier", "mtu_bytes", "speed_bytes"} {
 		if rest, ok := strings.CutPrefix(series, "node_network_"+p+`{device="`); ok {

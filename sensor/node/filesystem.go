@@ -84,7 +84,7 @@ type mount struct {
 	worker                *worker // for a distant one
 }
 
-// NewFilesystem opens the list of mounts, that of the first process if it is readable. A
+// NewFilesystem opens the list of mounts, the first process's if it is readable. A
 // distant file system is queried by a goroutine of its own: one that does not respond
 // within half a second gets node_filesystem_device_error 1 and no figures, is not waited
 // for again until it responds, and delays no other.

@@ -25,7 +25,7 @@ var netColumns = [16]string{
 // ends are the names that network plugins of Kubernetes and runtimes of containers give to the machine's ends of the devices of containers:
 // of
 // bridge, Flannel, Docker and Weave, of Calico, of Cilium and LXC, of Amazon, of Google, of OVN. Each has 16 series; what passed them is in
-// the series of the pods (sensor/netns) and once more in those of the devices behind them.
+// the series of the pods (sensor/netns) and once more in the series of the devices behind them.
 var ends = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(veth.*|cali[0-9a-f]+|lxc[0-9a-f]+|lxc_health|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|[0-9a-f]{15})$`)
 })

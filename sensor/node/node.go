@@ -52,8 +52,8 @@ func openText(root, name string) (*text, error) {
 	return &text{file: f, buf: make([]byte, 4096)}, nil
 }
 
-// openNet opens a file of /proc/net of the machine: that of the first process if the file tree is
-// not our own, since /proc/net is that of the reader.
+// openNet opens a file of /proc/net of the machine: the first process's if the file tree is
+// not our own, since /proc/net is the reader's.
 func openNet(root, name string) (*text, error) {
 	if root != "" && root != "/" {
 		if t, err := openText(root, "proc/1/net/"+name); err == nil {

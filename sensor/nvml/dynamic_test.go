@@ -13,7 +13,7 @@ import (
 )
 
 // TestABI calls a shared library that behaves as defined in testdata/fakenvml.c, through
-// the same calls as that of the driver: names, order of arguments, layout of structs. The
+// the same calls as the driver's: names, order of arguments, layout of structs. The
 // library is built beforehand (make test-nvml), because a test of a sensor runs no
 // program.
 func TestABI(t *testing.T) {

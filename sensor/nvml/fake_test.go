@@ -8,7 +8,7 @@ import (
 )
 
 // fake is a simulated driver. The figures are constructed, the codes for features that a
-// generation of devices lacks are those of the manual.
+// generation of devices lacks are from the manual.
 type fake struct {
 	gpus  []*fakeGPU
 	down  code          // result of Init

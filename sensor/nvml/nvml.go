@@ -61,7 +61,7 @@ type Sensor struct {
 	flying   job       // what the driver was asked for and has not answered, 0 for nothing
 	asked    time.Time // when
 	started  bool      // a reading of this tick was started before it is taken
-	ahead    bool      // readings are started: figures are those of the tick before
+	ahead    bool      // readings are started: figures are from the tick before
 	show     bool      // an export follows, and the figures for it are to be read
 	current  bool      // taken is of this tick
 	overdue  bool      // the reading that is taken was started a tick ago

@@ -217,7 +217,7 @@ func (w *worst) see(name string, value, deviation float64) {
 	}
 }
 
-// goals are the largest deviations that are allowed. CUDA events span the gaps between launches, so those of dgemm and tensor are wider.
+// goals are the largest deviations that are allowed. CUDA events span the gaps between launches, so the goals of dgemm and tensor are wider.
 var goals = map[string]float64{
 	"monitor": 0, "other": 0.005, "energy": 0.001,
 	"full": 0.01, "duty40": 0.01, "one": 0.01, "fork": 0.01, "small10": 0.015, "dgemm": 0.025, "tensor": 0.025, "shorts": 0.02,

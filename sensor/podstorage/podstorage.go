@@ -33,7 +33,7 @@ const (
 
 // Pod is a pod to measure.
 type Pod struct {
-	// UID is that of its folder, which its control groups have too.
+	// UID is the UID of its folder, which its control groups have too.
 	UID             string
 	Namespace, Name string
 	Containers      []Container
@@ -54,7 +54,7 @@ type Amount struct {
 	// Plugin of a volume, such as empty-dir or csi.
 	Plugin string
 	Used   uint64
-	// Capacity is that of the volume's own file system, 0 where it has none.
+	// Capacity is the capacity of the volume's own file system, 0 where it has none.
 	Capacity uint64
 }
 
@@ -91,7 +91,7 @@ type result struct {
 	good time.Duration // for how long it is given
 }
 
-// New begins to measure the pods of a machine whose file tree is mounted at root ("/" if empty) and whose kubelet has the folder.
+// New begins to measure the pods of a machine with its file tree mounted at root ("/" if empty) and a kubelet that has the folder.
 // Close ends it.
 func New(root, folder string) *Reader {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,7 +144,7 @@ func (r *Reader) Err() error {
 
 func (r *Reader) run(ctx context.Context) {
 	defer close(r.done)
-	runtime.LockOSThread() // its time is that of the rounds
+	runtime.LockOSThread() // its time is the time of the rounds
 	defer runtime.UnlockOSThread()
 	select {
 	case <-ctx.Done():

@@ -27,7 +27,7 @@ type mount struct {
 	path         string // here
 }
 
-// given are plugins whose files the kubelet writes for the pod: they hold nothing of its own.
+// given are plugins with files that the kubelet writes for the pod: they hold nothing of its own.
 var given = map[string]bool{"projected": true, "secret": true, "configmap": true, "downward-api": true}
 
 // mounts returns the volumes of each pod, by its UID, that are a file system of their own.

@@ -13,7 +13,7 @@ import (
 // patience is the time that a round waits for a file system to answer.
 const patience = 500 * time.Millisecond
 
-// space is that of a file system, in bytes.
+// space is the space of a file system, in bytes.
 type space struct{ used, capacity uint64 }
 
 // statfsCall is a question to a file system. Its server may be dead: then it stays in the kernel, and is not asked again.

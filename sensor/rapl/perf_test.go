@@ -13,7 +13,7 @@ import (
 	"reckon/sensor"
 )
 
-// pmu creates the files of a power PMU. The layout and the scale are those of a
+// pmu creates the files of a power PMU. The layout and the scale are as of a
 // two-socket Xeon, as the kernel documents them; no such machine was available.
 func pmu(t testing.TB, change map[string]string) string {
 	t.Helper()
@@ -94,7 +94,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestDeadCounters: events whose counters stay at zero, as in virtual machines that show those of their processor, give no
+// TestDeadCounters: events with counters that stay at zero, as in virtual machines that show their processor's, give no
 // figure, not even zero. One that counts later is read from then on.
 func TestDeadCounters(t *testing.T) {
 	pkg, psys := new(fakeCounter), new(fakeCounter)

@@ -11,7 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// tree creates a powercap tree. The names and ranges are those of a two-socket Xeon and a
+// tree creates a powercap tree. The names and ranges are as of a two-socket Xeon and a
 // laptop as the kernel documents them; the counts are invented.
 func tree(t testing.TB, zones map[string][3]string) string {
 	t.Helper()

@@ -18,7 +18,7 @@ func (p *Player) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	return a.Cgroups, err
 }
 
-// Env returns those of the named variables that were recorded.
+// Env returns the named variables that were recorded.
 func (p *Player) Env(pid int32, keys ...string) (map[string]string, error) {
 	a, err := p.aboutOf(pid)
 	if err != nil {

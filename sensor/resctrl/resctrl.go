@@ -57,7 +57,7 @@ type socket struct {
 	occupancy     *metric.Series
 }
 
-// New finds resctrl of the machine whose file tree is at root, "" or "/" for our own.
+// New finds resctrl of the machine with its file tree at root, "" or "/" for our own.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/fs/resctrl")}
 	if _, err := os.Stat(filepath.Join(s.dir, "info")); err != nil {

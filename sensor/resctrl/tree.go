@@ -185,7 +185,7 @@ type domain struct {
 	socket string
 }
 
-// domains are the last-level caches that are monitored. Folders of a part of one (sub-NUMA clusters) are below that of the whole.
+// domains are the last-level caches that are monitored. Folders of a part of one (sub-NUMA clusters) are below the folder of the whole.
 func domainsOf(root, dir string) (out []domain) {
 	sockets := map[string]string{}
 	caches, _ := filepath.Glob(sysfs.Path(root, "sys/devices/system/cpu/cpu[0-9]*/cache/index3/id")) // the pattern is well formed

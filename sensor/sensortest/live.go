@@ -84,7 +84,8 @@ func memory(b *table, _ TaskOptions) {
 	if err := unix.Munmap(block); err != nil {
 		b.t.Fatal(err)
 	}
-	burn(1, 10*time.Millisecond) // a process whose clock stands still since it was read is not read again, and the kernel sets it by ticks
+	// a process with a clock that stands still since it was read is not read again, and the kernel sets it by ticks
+	burn(1, 10*time.Millisecond)
 	p = b.must(os.Getpid())
 	if p.Anon > high-size*9/10 {
 		b.t.Errorf("anonymous memory is %d after %d of %d were given back", p.Anon, size, high)

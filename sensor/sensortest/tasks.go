@@ -11,7 +11,7 @@ import (
 
 // TaskOptions configure the suite for a source of processes.
 type TaskOptions struct {
-	// Recorded means that the processes are not those of this machine: only properties of
+	// Recorded means that the processes do not run on this machine: only properties of
 	// any table are tested.
 	Recorded bool
 	// CPUResolution is the maximum lag of CPU time, in nanoseconds; 0 is 20 ms.

@@ -20,7 +20,7 @@ const inside = "RECKON_TEST_INSIDE"
 func TestNamespaces(t *testing.T) {
 	for _, tt := range []struct {
 		name, source string
-		proc         bool // /proc is that of the namespace
+		proc         bool // /proc belongs to the namespace
 		second       bool // not its first process
 		want         string
 	}{

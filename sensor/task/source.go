@@ -16,7 +16,7 @@ type Source struct {
 	own   bool              // live tells exits itself
 
 	waiting []sensor.Process // exit records of processes that are still in the table
-	orphans []sensor.Process // those whose parents are not known yet
+	orphans []sensor.Process // processes with parents that are not known yet
 	ended   map[int32]int32  // parents of the processes that ended, while records are sorted
 }
 

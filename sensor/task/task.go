@@ -5,7 +5,7 @@
 // scheduler), procfs (/proc) and taskstats (exit records over netlink). Each reports by
 // [sensor.ErrUnavailable] what it lacks; the best that works is taken, or the one that was asked for.
 //
-// Units are those of [sensor.Process]. A [Source] is used from one goroutine.
+// Units are as in [sensor.Process]. A [Source] is used from one goroutine.
 package task
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 	Files string
 	// Counters has the performance counters of the processors read.
 	Counters bool
-	// Types are those of the kernel, shared by all that loads programs; nil to parse them each time.
+	// Types are the kernel's, shared by all that loads programs; nil to parse them each time.
 	Types *bpf.Types
 }
 
@@ -198,7 +198,7 @@ func openEBPF(o Options, noExits bool) (*ebpf.Source, error) {
 	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits, Types: o.Types})
 }
 
-// sameMachine shows whether the tree is that of the running kernel, by the number that it
+// sameMachine shows whether the tree belongs to the running kernel, by the number that it
 // drew at boot (Documentation/admin-guide/sysctl/kernel.rst).
 func sameMachine(root string) error {
 	const file = "proc/sys/kernel/random/boot_id"

@@ -226,7 +226,7 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
-// TestOtherMachine opens a file tree that is not that of the running kernel.
+// TestOtherMachine opens a file tree of another kernel than the running one.
 func TestOtherMachine(t *testing.T) {
 	root := t.TempDir()
 	for _, o := range []Options{{Source: EBPF}, {Source: Procfs, Exits: Taskstats}, {}} {
@@ -408,7 +408,7 @@ func TestRecordOfAChildOfAnUnreadParent(t *testing.T) {
 }
 
 // TestRecordWaitsForZombie tests that the record of a process waits while it is in the table, and
-// that of one that began after the table was read until the next reading.
+// the record of one that began after the table was read until the next reading.
 func TestRecordWaitsForZombie(t *testing.T) {
 	second := uint64(time.Second)
 	f := &fake{boot: 100 * second, live: []sensor.Process{{PID: 3, Start: 100 * second}, {PID: 5, Start: 7 * second}}}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTimeNamespaces runs tests of this program in time namespaces whose clocks are ahead of and
+// TestTimeNamespaces runs tests of this program in time namespaces with clocks ahead of and
 // behind the machine's: the kernel's own programs see the machine's, /proc and we the namespace's.
 func TestTimeNamespaces(t *testing.T) {
 	const inside = "RECKON_TEST_TIME_NAMESPACE"

@@ -82,7 +82,7 @@ func TestGPU(t *testing.T) {
 	if v := got[`reckon_gpu_busy_seconds_total{vendor="nvidia",device="igpu0",index="0"}`]; math.Abs(v-0.874) > 1e-9 {
 		t.Errorf("busy for %v s in all of %v", v, slices.Sorted(maps.Keys(got)))
 	}
-	// Its rail is a meter beside that of the board.
+	// Its rail is a meter beside the board's.
 	if w := got[`reckon_node_power_watts{domain="gpu",zone="igpu0",method="measured"}`]; math.Abs(w-2.39) > 1e-9 {
 		t.Errorf("the GPU draws %v W, want 2.39", w)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // The trees are constructed from the paths and units that NVIDIA documents; the figures
-// of the rails are those of the recorded lines of tegrastats.
+// of the rails are as in the recorded lines of tegrastats.
 var trees = map[string]map[string]string{
 	"agx-orin": {
 		"proc/device-tree/compatible":                 "nvidia,p3737-0000+p3701-0005\x00nvidia,tegra234\x00",

@@ -19,7 +19,7 @@ type count struct {
 	write  bool
 }
 
-// controllers are the memory controllers whose counters are understood, the preferred first: units that count the same traffic are not
+// controllers are the memory controllers with counters that are understood, the preferred first: units that count the same traffic are not
 // added up.
 var controllers = []struct {
 	prefix      string

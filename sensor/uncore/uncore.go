@@ -2,7 +2,8 @@
 // Intel (uncore_imc), AMD (amd_umc, Linux 6.10) and of Arm's Yitian 710 (ali_drw) below /sys/bus/event_source/devices, by
 // perf_event_open(2).
 //
-// What devices read and write by DMA, and what the kernel does, is in it. It needs CAP_PERFMON, and a machine whose memory controllers the
+// What devices read and write by DMA, and what the kernel does, is in it. It needs CAP_PERFMON, and a machine with memory controllers that
+// the
 // kernel may
 // read: virtual machines have none. Bytes. No such machine was here: the test's trees are constructed by the kernel's documentation, and
 // count
@@ -53,7 +54,7 @@ type sum struct {
 	err    error // one of its events ended: it would be too low
 }
 
-// New opens the counters of the machine whose file tree is at root, "" or "/" for our own.
+// New opens the counters of the machine with its file tree at root, "" or "/" for our own.
 func New(root string) (*Sensor, error) {
 	list := find(root)
 	if len(list) == 0 {
@@ -103,7 +104,7 @@ func (s *Sensor) Name() string { return "uncore" }
 // Descs lists the series of the sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Read appends the bytes of each socket. A direction whose units cannot all be read is left out from then on.
+// Read appends the bytes of each socket. A direction with units that cannot all be read is left out from then on.
 func (s *Sensor) Read(b *metric.Batch) error {
 	var errs []error
 	for i := range s.events {

@@ -17,7 +17,7 @@ import (
 )
 
 // tree makes a file tree of the files below /sys/bus/event_source/devices, on a machine of two sockets. The trees here are constructed
-// by the kernel's documentation and drivers (arch/x86/events/intel/uncore_snbep.c, arch/x86/events/amd/uncore.c); the types are those of events that this machine has.
+// by the kernel's documentation and drivers (arch/x86/events/intel/uncore_snbep.c, arch/x86/events/amd/uncore.c); the types belong to events that this machine has.
 func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -37,7 +37,7 @@ func tree(t testing.TB, files map[string]string) string {
 	return root
 }
 
-// imc is a channel of a server of Intel whose events are page faults and context switches.
+// imc is a channel of a server of Intel with page faults and context switches.
 func imc(unit string) map[string]string {
 	return map[string]string{
 		unit + "/type": "1", unit + "/cpumask": "0-1", unit + "/format/event": "config:0-7", unit + "/format/umask": "config:8-15",

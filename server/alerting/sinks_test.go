@@ -249,7 +249,7 @@ func (p *post) mails(t *testing.T, to string) (out []*mail.Message) {
 	return out
 }
 
-// subjects are those of the mails to somebody, oldest first.
+// subjects are the subjects of the mails to somebody, oldest first.
 func (p *post) subjects(t *testing.T, to string) (out []string) {
 	t.Helper()
 	for _, m := range p.mails(t, to) {

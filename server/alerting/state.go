@@ -31,7 +31,7 @@ type memory struct {
 	mu        sync.Mutex
 	alerts    map[model.Fingerprint]*alert.Alert
 	delivered map[string]lastDelivery         // by receiver, integration and alert
-	resolved  map[string]map[uint64]time.Time // by group of a receiver, the alerts whose end it knows, by Alertmanager's hash
+	resolved  map[string]map[uint64]time.Time // by group of a receiver, the alerts with an end that it knows, by Alertmanager's hash
 	inFlight  map[string]attempt              // by group of a receiver
 	uncertain map[string]bool                 // groups of a receiver that were in flight when it was opened
 	tests     map[string]Delivery

@@ -202,7 +202,7 @@ func manifest(in io.Reader, m *Manifest) error {
 	return nil
 }
 
-// compare holds the sums of an archive against those of what was read.
+// compare holds the sums of an archive against the sums of what was read.
 func compare(in io.Reader, got map[string]string) error {
 	raw, err := io.ReadAll(io.LimitReader(in, 512<<20))
 	if err != nil {

@@ -16,7 +16,7 @@ type Files struct {
 	epoch int64
 }
 
-// Files returns those of the leader of an epoch.
+// Files returns the files of the leader of an epoch.
 func (l *Lease) Files(epoch int64) *Files { return &Files{l, epoch} }
 
 // Put keeps one under a name.

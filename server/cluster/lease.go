@@ -29,7 +29,7 @@ var ErrNotLeading = errors.New("another server leads: what this one was about to
 // Options report who a member is.
 type Options struct {
 	DB      *sql.DB // of the catalogue, PostgreSQL; closed by the caller
-	Member  string  // its name, unlike that of every other and of every earlier process
+	Member  string  // its name, unlike every other and every earlier process
 	Address string  // by which other members reach it
 	Version string
 	Logger  *slog.Logger
@@ -181,7 +181,7 @@ func (l *Lease) Changed() <-chan struct{} {
 
 // Leads reports whether this member leads at this moment, in the epoch given: the lease was
 // renewed a moment ago. It is false after a pause of the process or of the machine, by the clock
-// that runs on and by that of the day.
+// that runs on and by the one of the day.
 func (l *Lease) Leads(epoch int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,11 +196,11 @@ func (l *Lease) Leader() string {
 	return l.leader
 }
 
-// Address is that of this member.
+// Address is the address of this member.
 func (l *Lease) Address() string { return l.o.Address }
 
 // Fence is what every transaction of a writer begins with, after the lock of the writers: it
-// fails unless the epoch is that of the leader. Epoch 0 never leads.
+// fails unless the epoch is the leader's. Epoch 0 never leads.
 func (l *Lease) Fence(epoch int64) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
 		var now int64

@@ -66,7 +66,7 @@ type Result struct {
 	Samples int64     `json:"samples"` // found in both stores
 	Sent    int64     `json:"sent"`    // of them now sent; the others were there
 	LeftOut int64     `json:"left_out"`
-	// Differ are samples of which the other store has another value; they are left as they are
+	// Differ are samples with another value in the other store; they are left as they are
 	// there, and the first is named in Difference.
 	Differ     int64  `json:"differ,omitempty"`
 	Difference string `json:"difference,omitempty"`

@@ -253,7 +253,7 @@ func (s *Store) Describe(name string, m metadata.Metadata) error {
 	return nil
 }
 
-// describedAs returns the description for the name of a series: that of its metric, also for a
+// describedAs returns the description for the name of a series: the description of its metric, also for a
 // part of a classic histogram or summary, which has a suffix.
 func (s *Store) describedAs(name string) metadata.Metadata {
 	s.metaMu.Lock()

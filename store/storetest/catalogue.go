@@ -472,7 +472,7 @@ func catalogueUnknownSort(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueSortUnknown: rows of which a figure is unknown come last, whether the least or the most is first.
+// catalogueSortUnknown: rows with an unknown figure come last, whether the least or the most is first.
 func catalogueSortUnknown(t *testing.T, c store.Catalogue) {
 	rows := []store.Workload{Row(1), Row(2), Row(3), Row(4)}
 	for i, v := range []*float64{num(3), nil, num(0), num(-2)} {

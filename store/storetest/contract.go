@@ -38,7 +38,7 @@ func described(t *testing.T, s store.Series) {
 	}
 }
 
-// appender: samples of rules, scrapes and remote write are read back like those of batches,
+// appender: samples of rules, scrapes and remote write are read back like samples of batches,
 // and a rollback stores none.
 func appender(t *testing.T, s store.Series) {
 	now := Now()

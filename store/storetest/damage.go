@@ -18,7 +18,7 @@ import (
 // the seeds of the first and the last one (1000-1199), such as that which a failure has printed (57-57).
 const DamagesVariable = "RECKON_DAMAGES"
 
-// Damages returns the seeds of the random damages that a test tries: those of the variable, or the first few.
+// Damages returns the seeds of the random damages that a test tries: the seeds of the variable, or the first few.
 func Damages(tb testing.TB, variable string, few uint64) iter.Seq[uint64] {
 	tb.Helper()
 	first, end := uint64(0), few

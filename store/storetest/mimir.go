@@ -37,7 +37,7 @@ limits: {out_of_order_time_window: 1d, query_ingesters_within: 0s, native_histog
 type mimirSettings struct {
 	HTTP, GRPC, Gossip string // ports
 	Name, Join         string // of the members of a ring, separated by commas
-	Dir, Shared        string // Shared is that of all members
+	Dir, Shared        string // Shared is the folder of all members
 	Ring               string // where the ring is kept
 	Copies             int    // replicas of each series
 }

@@ -82,7 +82,7 @@ func (a *gatedAppender) rollback() error {
 	return err
 }
 
-// commit writes the samples, and then the exemplars, whose series they make.
+// commit writes the samples, and then the exemplars of the series that they make.
 func (a *gatedAppender) commit() error {
 	err := a.AppenderV2.Commit()
 	switch {
@@ -103,7 +103,7 @@ func (a *gatedAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef
 }
 
 // Generation is that of the references which Append and GetRef return: kept ones are good for later appenders of the same generation, and
-// must not be given to any other, where they may be those of other series. It is never 0.
+// must not be given to any other, where they may mean other series. It is never 0.
 func (a *gatedAppender) Generation() uint64 { return a.generation }
 
 // Append implements storage.AppenderV2.

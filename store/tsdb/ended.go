@@ -192,7 +192,7 @@ func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, 
 	return ids, nil
 }
 
-// recentlyEnded reports whether a block holds ended series of a time of which the head still has samples: more such blocks may come.
+// recentlyEnded reports whether a block holds ended series of a time with samples in the head: more such blocks may come.
 func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 	if !m.Compaction.FromStaleSeries() {
 		return false

@@ -90,7 +90,7 @@ func (s *HistorySeries) AddHistogram(t int64, h *metric.Histogram) error {
 	}
 	packed := nativeHistogram(h)
 	if n > 0 && s.chunks[n-1].Chunk.NumSamples() < chunkSamples && rangeOf(s.chunks[n-1].MinTime) == rangeOf(t) {
-		// It is refused where its buckets do not fit those of the chunk.
+		// It is refused where its buckets do not fit the chunk's.
 		if _, _, app, err := s.app.AppendHistogram(nil, 0, t, packed, true); err == nil {
 			s.app, s.chunks[n-1].MaxTime = app, t
 			return nil

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// quieter is a log that shows some warnings of the database at level debug only: those of overlapping blocks, which it gives each time it
+// quieter is a log that shows some warnings of the database at level debug only: the warnings about overlapping blocks, which it gives each
+// time it
 // looks, and which are as they should be here (ended series, samples out of order, imports); and the steps in which it cuts a torn end
 // off the log, which [Store.openDB] reports in one sentence; and, where parts of the log were lost and their time was named, that samples
 // refer to series that were lost with them.

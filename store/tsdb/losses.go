@@ -15,7 +15,7 @@ import (
 )
 
 // losses finds of which time samples were lost in the logs: between the last sample that can be read before a damaged place and the first
-// one behind it, and those of series whose definition was lost.
+// one behind it, and samples of series with a lost definition.
 type losses struct {
 	dec    record.Decoder
 	known  map[chunks.HeadSeriesRef]bool
@@ -78,7 +78,8 @@ func (l *losses) widen(noted *notedLogs, newest int64) {
 	}
 }
 
-// newestIn is the time of the newest sample that a log can have held: that of the store when it was closed, else when its last segment
+// newestIn is the time of the newest sample that a log can have held: the newest in the store when it was closed, else when its last
+// segment
 // was written to, or now where that is missing.
 func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
 	if noted != nil && !noted.Open {

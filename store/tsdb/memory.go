@@ -239,7 +239,7 @@ func (i *memoryIterator) failed() bool {
 	return i.err != nil
 }
 
-// milliseconds is int64 by another name, so that vet does not take Seek for that of io.Seeker.
+// milliseconds is int64 by another name, so that vet does not take Seek for the method of io.Seeker.
 type milliseconds = int64
 
 // Seek implements chunkenc.Iterator.

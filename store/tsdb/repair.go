@@ -32,7 +32,7 @@ const scanAtOpen = 64 << 20
 // off after a crash is noticed, too, but for what was written in the last minute.
 const notedLogsFile = "logs.json"
 
-// checkFiles looks at blocks and logs before the database does. What cannot be read is moved aside, and of which time that was is noted.
+// checkFiles looks at blocks and logs before the database does. What cannot be read is moved aside, and its time is noted.
 func (s *Store) checkFiles() error {
 	if err := s.gaps.load(s.opts.Dir); err != nil {
 		s.log.Warn(err.Error())

@@ -12,7 +12,7 @@ import (
 
 // Status are the figures of a store.
 type Status struct {
-	// Series are the series in memory, Stale those of them that ended.
+	// Series are the series in memory, Stale the ones that ended.
 	Series, Stale uint64
 	// Appended and Refused count samples since opening.
 	Appended, Refused uint64

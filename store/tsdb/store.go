@@ -186,7 +186,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// reportKill names the time of which samples are missing after a kill: whether the end of the log was cut off with it is not to be seen.
+// reportKill names the time without samples after a kill: whether the end of the log was cut off with it is not to be seen.
 func (s *Store) reportKill() {
 	_, newest := extent(s.db)
 	now := s.opts.Clock()

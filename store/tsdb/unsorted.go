@@ -130,7 +130,7 @@ func (u *unsortedSet) read(set storage.SeriesSet, most int) bool {
 	return true
 }
 
-// indexOf finds the parts of a series among those of one hash; -1 when there are none.
+// indexOf finds the parts of a series among the series of one hash; -1 when there are none.
 func indexOf(list [][]storage.Series, ls labels.Labels) int {
 	return slices.IndexFunc(list, func(parts []storage.Series) bool { return labels.Equal(parts[0].Labels(), ls) })
 }

@@ -50,7 +50,7 @@ type notedLogs struct {
 	Series    int              `json:"series,omitempty"` // see noteSize
 }
 
-// size is that of a file, -1 where it is not known.
+// size is the size of a file, -1 where it is not known.
 func (c *notedLogs) size(file string) int64 {
 	if c == nil {
 		return -1
@@ -246,7 +246,7 @@ func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) er
 		return 0, err
 	}
 	size = st.Size()
-	rest := int64(0) // bytes at the begin of the page that belong to a record of which a part was lost
+	rest := int64(0) // bytes at the begin of the page that belong to a record that lost a part
 	for at := int64(0); at < size; {
 		done, why, err := recordsFrom(f, at, rest, size, good)
 		if err != nil {
@@ -307,7 +307,7 @@ func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error
 	return done, why, nil
 }
 
-// A record is written in fragments, none of which reaches over the end of a page. Each has a header: a byte with its type, two with its
+// A record is written in fragments; none reaches over the end of a page. Each has a header: a byte with its type, two with its
 // length, four with its checksum.
 const (
 	recordHeader = 7
@@ -316,7 +316,7 @@ const (
 	recordFull, recordMiddle, recordLast = 1, 3, 4
 )
 
-// behindRest returns the first page from at on that does not lie within a record whose begin was lost, and how many bytes at the begin of
+// behindRest returns the first page from at on that does not lie within a record with a lost begin, and how many bytes at the begin of
 // that page still belong to it.
 func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	for ; at < size; at += walPage {

@@ -132,7 +132,7 @@ func (w *wire) copy(to io.Writer, from io.Reader) {
 
 func (w *wire) url() string { return "http://" + w.ln.Addr().String() }
 
-// oddInterval is an export interval at whose ends nothing of a made-up site begins, since
+// oddInterval is an export interval with ends at which nothing of a simulated site begins, since
 // that does at whole seconds: the zeros that counters begin with are then distinguished from
 // what was exported.
 const oddInterval = 15*time.Second - 10*time.Millisecond

@@ -17,7 +17,7 @@ import (
 	"reckon/web/client"
 )
 
-// arm64Root is a Debian for arm64 with ca-certificates: that of RECKON_ARM64_ROOT, or one that is made now.
+// arm64Root is a Debian for arm64 with ca-certificates: the one of RECKON_ARM64_ROOT, or one that is made now.
 // The programs in it are run by QEMU, which binfmt_misc has to know.
 func arm64Root(t *testing.T) string {
 	t.Helper()

@@ -297,7 +297,7 @@ func (u *up) ticks() int64 {
 	return sum(u.t, f[11:13]) // utime and stime
 }
 
-// busyTicks is that of all programs together (proc_stat(5)).
+// busyTicks is the time of all programs together (proc_stat(5)).
 func busyTicks(t *testing.T) int64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/stat")

@@ -32,7 +32,7 @@ while time.time() < end:
     time.sleep(0.6)
 `
 
-// control is a control group of either version, of which the kernel's counts are read.
+// control is a control group of either version, read by the kernel's counts.
 type control struct{ cpu, memory, io, name string }
 
 func newControl(t *testing.T) control {

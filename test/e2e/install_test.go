@@ -170,7 +170,7 @@ func (m *machine) has(path string) bool {
 }
 
 // packages builds deb and rpm of this machine's architecture, as `make packages` does, and
-// packagesFor those of any.
+// packagesFor the packages of any.
 func packages(t *testing.T, version string) (dir string) {
 	t.Helper()
 	return packagesFor(t, runtime.GOARCH, version)
@@ -338,7 +338,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// capability numbers those of the agent's unit (linux/capability.h).
+// capability numbers the capabilities of the agent's unit (linux/capability.h).
 var capability = map[string]int{"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_PERFMON": 38, "CAP_BPF": 39}
 
 // services configures both services and returns what runs them, as their units do, until the node is

@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			as := func(*exec.Cmd) {}
 			room := t.TempDir
-			if name == "unprivileged" { // both the agent and the load, whose files it may read then
+			if name == "unprivileged" { // both the agent and the load, so that it may read the load's files
 				if os.Getuid() != 0 {
 					t.Skip("not root: the other cases have no privileges either")
 				}

@@ -104,7 +104,7 @@ runs:
 	_ = load.Wait() // how it ended does not matter here
 }
 
-// statedErrors are the mean error that a model states and that of its worst part, as ratios.
+// statedErrors are the mean error that a model states and the mean error of its worst part, as ratios.
 func statedErrors(t *testing.T, file string) (mean, worst float64) {
 	t.Helper()
 	var m struct {

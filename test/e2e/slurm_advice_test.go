@@ -13,7 +13,7 @@ import (
 	"reckon/web/client"
 )
 
-// advisedLoad is a load whose need is known: what it holds at most, by its own count.
+// advisedLoad is a load with a known need: what it holds at most, by its own count.
 type advisedLoad struct {
 	name, script string // SIZE is bytes, and HALF and THIRD of them
 	sizes        [3]int // MiB, of the three runs; the fourth has the largest

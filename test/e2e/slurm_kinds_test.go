@@ -34,7 +34,7 @@ type jobKind struct {
 	must    []string                               // keys of sentences that must be stated
 	before  string                                 // state of the run before the last one
 	queued  bool                                   // it never runs
-	turn    int                                    // handed in when those of the turns before have ended
+	turn    int                                    // handed in when the jobs of the turns before have ended
 	measure func(r *kindResult, c *cluster, u *up) // more than CPU time and hours
 }
 
@@ -180,7 +180,7 @@ func TestSlurmKinds(t *testing.T) {
 		}
 		for _, r := range results {
 			if r != nil && r.kind.turn == turn && r.kind.act != nil {
-				if !r.kind.array() { // whose tasks have numbers of their own
+				if !r.kind.array() { // with numbers of their own for the tasks
 					c.until(r.kind.what+": runs and has used a second", 4*time.Minute, func() bool { return c.countedOfAll(r.raw) > 0.9 })
 				}
 				t.Log(time.Now().Format(time.TimeOnly), r.kind.what)
@@ -265,7 +265,7 @@ type accountedJob struct {
 }
 
 // accounted reads what sacct reports about all jobs, by the number of each. The record behind a change of size has the time of
-// the change where others have that of the submission, and the start of the job.
+// the change where others have the time of the submission, and the start of the job.
 func (c *cluster) accounted() map[string]accountedJob {
 	out := map[string]accountedJob{}
 	for _, line := range strings.Split(c.run("env", "SLURM_TIME_FORMAT=%s", "sacct", "-a", "-X", "-D", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,User,State,AllocCPUS,Submit,Start,End,Suspended,JobID"), "\n") {
@@ -409,14 +409,14 @@ func (r *kindResult) judged(c *cluster, u *up, id string, sacct accountedJob) {
 	c.t.Logf("%s: %d figures of its sentences computed anew", r.kind.what, computed)
 }
 
-// needsLittle is for a job whose memory is page cache.
+// needsLittle is for a job with page cache as its memory.
 func (r *kindResult) needsLittle(*cluster, *up) {
 	if v := r.detail.MemoryNeededPeakBytes; v == nil || *v > 64e6 {
 		r.errorf("it needed %s bytes", figureOf(v))
 	}
 }
 
-// peak holds the memory peak against that of the control group of the job.
+// peak holds the memory peak against the peak of the control group of the job.
 func (r *kindResult) peak(c *cluster, _ *up) {
 	want, _ := c.kept(r.raw, "memory.max_usage_in_bytes")
 	r.equal("memory peak", r.detail.MemoryPeakBytes, want, 0.01*want)

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 // built is a directory that TestMain removes.
 var built string
 
-// build compiles the programs of today once, or finds those of -programs.
+// build compiles the programs of today once, or finds the programs of -programs.
 var build = sync.OnceValues(func() (string, error) {
 	if *programs != "" {
 		return filepath.Abs(*programs)

@@ -66,7 +66,7 @@ func TestCutOff(t *testing.T) {
 	s.checkHistory("cut")
 }
 
-// TestGrown imports a file of which the earlier program had a part.
+// TestGrown imports a file after the earlier program had a part of it.
 func TestGrown(t *testing.T) {
 	dir, _ := unpack(t)
 	s := serve(t, dir, filepath.Join(dir, "site"))

@@ -11,7 +11,7 @@ import (
 // intent is a difference that was made on purpose.
 type intent struct {
 	// Where it is, as the message of the test names it: the name of a question and the keys
-	// down to the figure, such as job-*/advice/cores. Patterns are those of path.Match; one
+	// down to the figure, such as job-*/advice/cores. Patterns are as in path.Match; one
 	// that ends in /** holds for everything below.
 	Where string
 	Why   string

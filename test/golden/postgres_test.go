@@ -38,7 +38,7 @@ func TestPostgres(t *testing.T) {
 	s := serve(t, dir, data, "--catalogue", address)
 	defer s.stop()
 	if *record {
-		return // the answers are those of TestSite
+		return // the answers are the answers of TestSite
 	}
 	s.checkAll(m)
 	s.importAgain()

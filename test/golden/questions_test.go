@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// question is a command whose answer is kept in testdata/answers under its name.
+// question is a command with its answer in testdata/answers under its name.
 type question struct {
 	name string
 	args []string
 }
 
-// mainSeries are the counters and gauges whose sums and numbers of series are compared.
+// mainSeries are the counters and gauges that are compared by their sums and numbers of series.
 var mainSeries = []string{
 	"reckon_workload_cpu_seconds_total", "reckon_workload_memory_byte_seconds_total", "reckon_workload_memory_peak_bytes",
 	"reckon_workload_io_bytes_total", "reckon_workload_gpu_seconds_total", "reckon_workload_energy_joules_total",
@@ -120,7 +120,7 @@ func answered(t *testing.T, name string) any {
 	return v
 }
 
-// check compares an answer with that of the earlier program, or keeps it.
+// check compares an answer with the earlier program's, or keeps it.
 func check(t *testing.T, name, text string) any {
 	t.Helper()
 	is, err := parse(text)

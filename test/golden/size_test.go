@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSize holds the server's program to 95 MB, see doc/decisions/0512-weight.md: the figure is that of linux/amd64.
+// TestSize holds the server's program to 95 MB, see doc/decisions/0512-weight.md: the figure is for linux/amd64.
 func TestSize(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skipf("the bound is that of linux/amd64, not of %s/%s", runtime.GOOS, runtime.GOARCH)

@@ -31,7 +31,7 @@ func rounded(text string) string {
 	})
 }
 
-// TestOutputs compares the outputs of commands and of the API with those of the program that left the data, to the byte.
+// TestOutputs compares the outputs of commands and of the API with the outputs of the program that left the data, to the byte.
 // Lines may differ only as testdata/differences.txt allows, one allowance a line with its reason.
 func TestOutputs(t *testing.T) {
 	allowed := allowances(t)

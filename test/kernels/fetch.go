@@ -14,7 +14,7 @@ import (
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // archive is a view of the Debian archive with files of its own: for a suite and an architecture that need not be
-// those of this machine.
+// this machine's.
 type archive struct {
 	dir     string
 	options []string

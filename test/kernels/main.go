@@ -29,7 +29,7 @@ import (
 type machine struct {
 	arch, suite string   // of Debian
 	layout      string   // of control groups: v1, v2, hybrid
-	tests       []string // packages whose test programs run, too
+	tests       []string // packages with test programs that run, too
 	modes       string   // pattern of the modes to run
 	loads       string   // pattern of the loads to run
 }

@@ -154,7 +154,7 @@ func (v result) wrong(mode string, nobody float64) string {
 	return ""
 }
 
-// bound reports whether it is marked as an upper bound, or as an estimate of which bounds are a part.
+// bound reports whether it is marked as an upper bound, or as an estimate with bounds as a part.
 func (v result) bound() bool { return v.mark == "at-most" || v.mark == "estimated" }
 
 // shared reports whether it is of the memory of processes that were forked.
@@ -168,7 +168,7 @@ func (v result) ofProcesses() bool {
 // ofFiles reports whether it is what was done on a file system across the network.
 func (v result) ofFiles() bool { return strings.HasPrefix(v.load, "nfs-") }
 
-// outOfMemory reports whether it is of the control group of which a process is killed.
+// outOfMemory reports whether it is of the control group with the killed process.
 func (v result) outOfMemory() bool { return strings.HasPrefix(v.load, "oom") }
 
 func columns() []string {

@@ -63,7 +63,7 @@ GUEST failed hybrid unprivileged load tree does not end`, []string{"unprivileged
 	}
 }
 
-// A cell has no figure for a kind of loads of which none was run.
+// A cell has no figure for a kind of loads that was not run.
 func TestCell(t *testing.T) {
 	r := &report{}
 	for line := range strings.Lines(`GUEST kernel 6.1.0-56-amd64

@@ -41,7 +41,7 @@ type Source struct {
 	last map[int32][2]uint64
 }
 
-// Open returns a source of the machine whose files are at root.
+// Open returns a source of the machine with its files at root.
 func Open(root string) (*Source, error) { return &Source{root, map[int32][2]uint64{}}, nil }
 
 // Spec describes what is counted.

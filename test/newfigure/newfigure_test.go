@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// most is the number of files that a person may write for a figure whose series exists, its test and
+// most is the number of files that a person may write for a figure with an existing series, its test and
 // its note in the changelog included.
 const most = 3
 

@@ -13,7 +13,7 @@ import (
 	"reckon/test/pipeline"
 )
 
-// planted is a job with waste of which it is known what must be found: the rule and part.
+// planted is a job with waste, and what must be found of it: the rule and part.
 type planted struct {
 	simulate.Planned
 	rule string

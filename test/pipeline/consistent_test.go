@@ -51,7 +51,7 @@ func TestRecordedMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const passes, tick = 8, time.Second // that of the agent: a shorter one is read less evenly
+			const passes, tick = 8, time.Second // the agent's: a shorter one is read less evenly
 			r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), tick)
 			w, err := recording.NewWriter(f, meta)
 			if err != nil {
@@ -122,7 +122,7 @@ func consistent(t *testing.T, s *pipeline.Site, least int) {
 	}
 }
 
-// figures counts those of a run that are known.
+// figures counts the known ones of a run.
 func figures(r *figure.Row) (n int) {
 	for i := range r.Len() {
 		if *r.At(i) != nil {

@@ -198,7 +198,7 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
-// TestProjects: owners of whose jobs no account is reported have that of the file, alone and with other dimensions; others keep theirs.
+// TestProjects: owners of jobs without a reported account have the file's account, alone and with other dimensions; others keep theirs.
 func TestProjects(t *testing.T) {
 	jobs := randomJobs(rand.New(rand.NewPCG(5, 6)), 60)
 	held := map[string]float64{}

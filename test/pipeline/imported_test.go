@@ -69,7 +69,7 @@ func TestImported(t *testing.T) {
 	}
 }
 
-// A job of which accounting last stated that it ran is not reported as ended, nor advised.
+// A job that ran by the last statement of accounting is not reported as ended, nor advised.
 func TestImportedWhileItRan(t *testing.T) {
 	s := pipeline.Import(t, `JobID|JobIDRaw|User|State|ExitCode|Submit|Start|End|Elapsed|ReqCPUS|AllocTRES|Timelimit|NodeList|JobName
 31|31|alice|RUNNING|0:0|2025-03-01T09:00:00|2025-03-01T09:00:00|Unknown|00:01:03|1|cpu=1,node=1|12:00:00|n1|running

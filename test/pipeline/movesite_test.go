@@ -507,7 +507,7 @@ func TestPlantedArrives(t *testing.T) {
 }
 
 // TestMove: of the planted users those who should move are named, with the rule and the target, and no other; over five seeds, and for a
-// site of which the shapes are in a file.
+// site with its shapes in a file.
 func TestMove(t *testing.T) {
 	seeds := 5
 	if testing.Short() {

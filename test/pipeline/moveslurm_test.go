@@ -12,7 +12,7 @@ import (
 	"reckon/web/client"
 )
 
-// TestMoveFromSlurm: shapes are those that the batch system reports, GPU use is that of agents, and users see their own work only.
+// TestMoveFromSlurm: shapes are from the batch system, GPU use is from agents, and users see their own work only.
 func TestMoveFromSlurm(t *testing.T) {
 	var plan []simulate.Planned
 	for day := range 4 {

@@ -16,7 +16,7 @@ const (
 	link          = 1.25e9 // bytes per second, 10 Gb/s
 )
 
-// reports holds that of the sentences about the network exactly one, or none, is stated about a job.
+// reports holds that exactly one of the sentences about the network, or none, is stated about a job.
 func says(t *testing.T, s *pipeline.Site, job, want string) {
 	t.Helper()
 	got := s.Said(job)

@@ -1,6 +1,6 @@
 // Package pipeline takes a simulated site through everything that stands between a machine and
 // a sentence: agents read its nodes, the poller reads its batch system, the embedded store
-// keeps the samples (or those of imported accounting), the builder makes the catalogue, and answers and rules are asked. Tests of
+// keeps the samples (or samples of imported accounting), the builder makes the catalogue, and answers and rules are asked. Tests of
 // what is stated rest on it, so that they hold for what the pipeline can give, and not for figures
 // that it never does.
 //
@@ -320,7 +320,7 @@ func (s *Site) Owners(policy string) []client.FindingOwner {
 	return list.Owners
 }
 
-// Mute keeps the findings of the last day, and mutes those of an owner.
+// Mute keeps the findings of the last day, and mutes the findings of an owner.
 func (s *Site) Mute(owner, reason string, until time.Time) {
 	s.tb.Helper()
 	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue,

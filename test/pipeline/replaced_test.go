@@ -40,7 +40,7 @@ func (o *oneName) Put(_ context.Context, node string, b *metric.Batch) error {
 	return o.site.Append("n1", b)
 }
 
-// TestReplacedMachine: usage of a node whose machine was replaced by another of its name, which had run for as long elsewhere, is what
+// TestReplacedMachine: usage of a node after its machine was replaced by another of its name, which had run for as long elsewhere, is what
 // both of them counted while they had the name.
 func TestReplacedMachine(t *testing.T) {
 	begin := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)

@@ -14,7 +14,7 @@ import (
 	"reckon/web/client"
 )
 
-// windowed is a Slurm of which accounting answers for a window of time alone, as sacct -S -E does.
+// windowed is a Slurm with accounting that answers for a window of time alone, as sacct -S -E does.
 type windowed struct{ *replayed }
 
 func (w windowed) Ended(ctx context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
@@ -22,7 +22,7 @@ func (w windowed) Ended(ctx context.Context, since, until time.Time) ([]schedule
 	return slices.DeleteFunc(jobs, func(j scheduler.Job) bool { return j.End.Before(since) || j.End.After(until) }), got, err
 }
 
-// TestResizedRuns: a job whose size changes is one run with the CPU time of its node, and its owner was allocated what accounting reports,
+// TestResizedRuns: a job with a changing size is one run with the CPU time of its node, and its owner was allocated what accounting reports,
 // whenever the changes come, whatever accounting writes as the start of a later part, and whether the reader is restarted meanwhile.
 func TestResizedRuns(t *testing.T) {
 	for name, x := range map[string]struct {

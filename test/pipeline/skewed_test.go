@@ -22,7 +22,7 @@ import (
 	"reckon/transport/push"
 )
 
-// board is a machine whose clock is wrong, and its sender.
+// board is a machine with a wrong clock, and its sender.
 type board struct {
 	t      *testing.T
 	ahead  time.Duration // of its clock
@@ -70,7 +70,7 @@ func (b *board) Put(ctx context.Context, node string, batch *metric.Batch) error
 	return b.out.Put(ctx, batch)
 }
 
-// TestSkewedClockAndLateReplay: a board whose clock is wrong sends for an hour, is cut off for an hour and a half, restarts its agent meanwhile, and sends
+// TestSkewedClockAndLateReplay: a board with a wrong clock sends for an hour, is cut off for an hour and a half, restarts its agent meanwhile, and sends
 // what it kept while other nodes went on: hours hold what it counted, at the right times, and the proof agrees.
 func TestSkewedClockAndLateReplay(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"right": 0, "behind": -62 * time.Minute, "ahead": 40 * time.Minute, "without a battery": -10 * 365 * 24 * time.Hour} {

@@ -198,7 +198,7 @@ func measure(t *testing.T, s *pipeline.Site, runs []slurmRun) {
 	measureAs(t, s, runs, "", "slurm")
 }
 
-// measureAs is measure for an id of another kind; empty: that of Slurm.
+// measureAs is measure for an id of another kind; empty: Slurm's kind.
 func measureAs(t *testing.T, s *pipeline.Site, runs []slurmRun, id, kind string) {
 	t.Helper()
 	b := metric.Batch{Time: s.Now}

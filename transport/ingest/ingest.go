@@ -278,7 +278,7 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 	return s, nil
 }
 
-// address returns that of the sender, without its port.
+// address returns the address of the sender, without its port.
 func address(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

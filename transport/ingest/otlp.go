@@ -32,7 +32,8 @@ import (
 // otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp), protobuf or JSON, plain or compressed by
 // gzip, and translates them as Prometheus does.
 //
-// Sums and histograms of delta temporality are accumulated ([deltas]); those of unspecified temporality are refused by name in a partial
+// Sums and histograms of delta temporality are accumulated ([deltas]); sums and histograms of unspecified temporality are refused by name
+// in a partial
 // success, and the rest of the request is stored.
 type otlp struct {
 	*handler

@@ -141,7 +141,7 @@ func TestKnownDescription(t *testing.T) {
 	}
 }
 
-// A series whose sender marks its end is evicted, its labels with it, and comes again as the same series.
+// A series with an end that its sender marks is evicted, its labels with it, and comes again as the same series.
 func TestEndedSeriesIsEvicted(t *testing.T) {
 	s := openStore(t)
 	h := newHandler(Options{Store: s}, "remote_write")

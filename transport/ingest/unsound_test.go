@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// A histogram whose zero threshold is no number makes the sum with any other loop for ever: no door takes it, and OTLP deltas,
+// A histogram with a zero threshold that is no number makes the sum with any other loop for ever: no door takes it, and OTLP deltas,
 // which are summed here, end.
 func TestUnsoundHistogramsAreRefused(t *testing.T) {
 	s := openStore(t)

@@ -53,7 +53,7 @@ type writer struct {
 	who       sender
 	latest    int64 // the latest time that is accepted
 	scratch   labels.ScratchBuilder
-	// generation is that of the store's references, 0 if they must not be cached.
+	// generation is the generation of the store's references, 0 if they must not be cached.
 	generation uint64
 	fresh      []freshSeries // for the series cache, after they are stored
 	over       []sum         // series that end with this request

@@ -25,7 +25,7 @@ import (
 	"reckon/internal/durable"
 )
 
-// HeaderName is that of the header.
+// HeaderName is the name of the header.
 const HeaderName = "Reckon-Sender"
 
 // ID is one running agent.
@@ -43,7 +43,7 @@ type Sender struct {
 	Sent       time.Time     // by the sender's clock
 }
 
-// Load returns the ID of the agent whose state is in dir, and makes one at the first start. root is the root of the file system of the
+// Load returns the ID of the agent with its state in dir, and makes one at the first start. root is the root of the file system of the
 // machine, empty for /. An ID that cannot be kept is good for this process.
 func Load(root, dir string) (ID, error) {
 	if root == "" {

@@ -40,7 +40,7 @@ type Config struct {
 	Series int `yaml:"series"`
 	// Sites bounds all that is sent for one site; "*" is for those that are not named.
 	Sites map[string]Bound `yaml:"sites"`
-	// Queries bounds those of a role: admin, support, user, public; "*" is for roles that are not named.
+	// Queries bounds the queries of a role: admin, support, user, public; "*" is for roles that are not named.
 	Queries map[string]Query `yaml:"queries"`
 }
 

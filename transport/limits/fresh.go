@@ -17,7 +17,7 @@ import (
 // 1,000 process groups an hour make 30,000; labels that change with every sample make more.
 const DefaultNodeSeries = 60_000
 
-// ownerSeries may begin of each owner on a node, and of the node itself, also where those of others have used up the bound of the node:
+// ownerSeries may begin of each owner on a node, and of the node itself, also where others' have used up the bound of the node:
 // it falls on who causes it. Owners come from the sender; all together have twice the bound.
 const ownerSeries = 5_000
 
@@ -117,13 +117,13 @@ func (r *Request) New(ls labels.Labels) error {
 	return nil
 }
 
-// keys are those of a node of the sender, and of the owner of a series on it.
+// keys are the keys of a node of the sender, and of the owner of a series on it.
 func (r *Request) keys(ls labels.Labels, node string) (own, whose string) {
 	own = r.name + "\x00" + node
 	return own, own + "\x00\x00" + ls.Get("owner")
 }
 
-// began is the number of series that began lately under a key, those of this request included.
+// began is the number of series that began lately under a key, this request's included.
 func (r *Request) began(key string) int { return r.l.fresh.count(key, r.l.clock()) + r.fresh[key] }
 
 // NotNew takes back [Request.New]: nothing of the series was stored.

@@ -81,7 +81,7 @@ type Request struct {
 	refused map[Refusal]int
 }
 
-// Begin starts a request of a sender. own are the bounds of its token; what they leave out is that of all senders. The error is a
+// Begin starts a request of a sender. own are the bounds of its token; what they leave out is the bound of all senders. The error is a
 // [*Slow].
 func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	c := l.Config()
@@ -101,7 +101,7 @@ func (r *Request) Config() *Config { return r.c }
 // Labels reports why labels may not be stored, or nil.
 func (r *Request) Labels(ls labels.Labels) error { return r.c.Labels.check(ls) }
 
-// Series reports why a series, whose labels may be stored, may not be; or nil. A [*Slow] is about the whole request, any other error
+// Series reports why a series with labels that may be stored may not be; or nil. A [*Slow] is about the whole request, any other error
 // about this series. samples is the number of its samples.
 func (r *Request) Series(ls labels.Labels, samples int) error {
 	site, err := r.site(ls.Get("site"))
@@ -157,7 +157,7 @@ func (r *Request) site(name string) (*meter, error) {
 // maxMeters bounds what strangers' names can make us remember.
 const maxMeters = 100_000
 
-// meter returns that of a name, or nil where nothing is bounded.
+// meter returns the meter of a name, or nil where nothing is bounded.
 func (l *Limiter) meter(kind, name string, b Bound) *meter {
 	if b.Series <= 0 && b.SamplesPerSecond <= 0 {
 		return nil
@@ -193,7 +193,7 @@ type meter struct {
 	bound Bound
 	room  float64 // samples that may come now; below zero after a request that was larger
 	at    time.Time
-	// The series with samples since turn, and those of the generation before.
+	// The series with samples since turn, and the series of the generation before.
 	now, before map[uint64]struct{}
 	live        int
 	turn        time.Time

@@ -51,7 +51,7 @@ func NewMemory(total int64) *Memory {
 }
 
 // Reserve takes n bytes of the budget, and waits until they are free. A request larger than three quarters of the budget takes these and
-// is alone among large ones. free gives them back and may be called twice. The error is [ErrMemory] after 20 s, or that of ctx.
+// is alone among large ones. free gives them back and may be called twice. The error is [ErrMemory] after 20 s, or ctx's.
 func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -101,7 +101,8 @@ const (
 )
 
 // Large begins something that takes much memory, a request or a query; done, which is called once, ends it. Where the heap is small,
-// little garbage is let gather until then and all of it is collected in the end: else that of several large things grows to several times
+// little garbage is let gather until then and all of it is collected in the end: else the garbage of several large things grows to several
+// times
 // what is in use.
 func (m *Memory) Large() (done func()) {
 	m.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"reckon/internal/durable"
 )
 
-// Clock is the clock of a machine, corrected by that of the receiver. Samples are stamped by the machine's own clock, and each request
+// Clock is the clock of a machine, corrected by the clock of the receiver. Samples are stamped by the machine's own clock, and each request
 // carries the offset of that clock from the time since boot. The Date header of a response gives the correct offset, to within half the
 // time between request and response: of the last answers the fastest decides, and if none was fast the clock is unknown and nothing is
 // corrected. The difference is added to all times when the request is sent, the same for a whole boot. A machine without a battery-backed

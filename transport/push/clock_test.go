@@ -142,7 +142,7 @@ func times(t *testing.T, req writev2.Request) (at, created time.Time, start floa
 	return at, created, start
 }
 
-// A wrong clock is corrected by that of the server: samples, start times and figures that are
+// A wrong clock is corrected by the server's: samples, start times and figures that are
 // times, also for samples from before the first contact with the server, and from the previous
 // boot. A clock that is right within the precision of Date is left alone.
 func TestClock(t *testing.T) {

@@ -32,7 +32,7 @@ type Encoder struct {
 	samples int // and samples
 }
 
-// recentSymbols is the number of label values that are found again by their place in memory: those of a workload are shared by its
+// recentSymbols is the number of label values that are found again by their place in memory: the values of a workload are shared by its
 // series, which follow each other.
 const recentSymbols = 256
 

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// Endpoint is a receiver of samples. The names of the fields are those of the configuration file.
+// Endpoint is a receiver of samples. The fields have the names of the configuration file.
 type Endpoint struct {
 	// Name is the name of the folder of the queue and of the endpoint in series; the host and path by default.
 	Name string `yaml:"name"`
-	// URL is the full address. The default path is /api/v1/write, which is that of reckon, Prometheus and VictoriaMetrics.
+	// URL is the full address. The default path is /api/v1/write, which reckon, Prometheus and VictoriaMetrics have.
 	URL string `yaml:"url"`
 	// TokenFile holds a bearer token; it is read for every request, so that it can be replaced.
 	TokenFile string `yaml:"token_file"`

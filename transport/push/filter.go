@@ -97,7 +97,7 @@ func (f *Filter) keepName(name string) bool {
 	return len(f.keep) == 0 || slices.ContainsFunc(f.keep, func(s selector) bool { return matches(s.name, name) })
 }
 
-// keepSeries reports whether a series is sent whose name passed keepName.
+// keepSeries reports whether a series is sent after its name passed keepName.
 func (f *Filter) keepSeries(s *metric.Series) bool {
 	for i := range f.drop {
 		if l := &f.drop[i]; len(l.labels) > 0 && l.fits(s) {

@@ -256,7 +256,7 @@ type answer struct {
 	location string
 }
 
-// post sends a request. Its errors are those of the network, or of a token file: they are always worth a retry.
+// post sends a request. Its errors come from the network, or from a token file: they are always worth a retry.
 func (t *target) post(ctx context.Context, body []byte, v2 bool) (*answer, error) {
 	return t.postTo(ctx, t.url, body, v2)
 }

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Private fields of a request, after those of the specification: the boot of the machine and the beginning of that boot in milliseconds,
+// Private fields of a request, after the fields of the specification: the boot of the machine and the beginning of that boot in
+// milliseconds,
 // by the clock that stamped the request. A receiver skips unknown fields.
 const (
 	reqBoot = 1900<<3 | 2

@@ -17,7 +17,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// Refused is the part of a scrape that was not stored. Its labels are those of the target.
+// Refused is the part of a scrape that was not stored. Its labels are the target's.
 var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metric.None, nil,
 	"Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; "+
 		"absent when none were.")
@@ -31,7 +31,7 @@ type bounded struct {
 	begin func() (*limits.Request, error)
 
 	mu   sync.Mutex
-	told map[uint64]struct{} // targets of which the last scrape was refused in part
+	told map[uint64]struct{} // targets with a last scrape that was refused in part
 }
 
 // AppenderV2 implements storage.AppendableV2.

@@ -9,7 +9,7 @@
 // Where bounds are set (package limits), what goes beyond them is refused series by series, or, of what comes too fast, scrape by scrape;
 // [Refused] counts the former beside up.
 //
-// Times are those of the targets where they give any. The methods are safe for concurrent use.
+// Times are the targets' own where they give any. The methods are safe for concurrent use.
 package scraping
 
 import (

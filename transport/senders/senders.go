@@ -1,5 +1,5 @@
 // Package senders knows which agent sends for which node. A second machine that goes by the name of another is refused, in a way that it
-// keeps what it has, and shown; its figures are not added to those of the first.
+// keeps what it has, and shown; its figures are not added to the first one's.
 //
 // A name belongs to the agent that sent for it last. Another one takes its place when the first has been silent for [Silence]; or for
 // [Pause], if it was started after the last request of the first: that is a reboot, a machine that was set up again, or an agent that
@@ -110,7 +110,7 @@ func New(o Options) *Registry {
 }
 
 // Admit notes a request of a sender at an address. The error is a [*TakenError] where the name belongs to another machine. What the
-// sender measured until the time after is that of the machine that had the name then, or would be added to it; zero where there is no
+// sender measured until the time after belongs to the machine that had the name then, or would be added to it; zero where there is no
 // such time.
 func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, err error) {
 	now := r.o.Clock()

@@ -19,7 +19,7 @@ type Options struct {
 	// Kubernetes recognises pods; nil for one that knows no names.
 	Kubernetes *kubernetes.Resolver
 	// Root is the root of the file tree in which definitions of virtual machines are; "" or "/"
-	// for that of this machine.
+	// for the name of this machine.
 	Root string
 }
 

@@ -6,7 +6,7 @@ import (
 	"reckon/workload"
 )
 
-// Every process that begins is looked at, on most nodes in a dozen hierarchies of which none is a job's.
+// Every process that begins is looked at, on most nodes in a dozen hierarchies that have no job.
 func TestLookingDoesNotAllocate(t *testing.T) {
 	h := &workload.Hint{UID: 1000, Comm: "sh"}
 	for _, c := range []string{"cpu", "cpuacct", "memory", "pids", "blkio", "name=systemd"} {

@@ -8,10 +8,10 @@
 //	LSF                      -                                          LSB_JOBID, LSB_JOBINDEX
 //	Flux                     -                                          FLUX_JOB_ID, FLUX_ENCLOSING_ID
 //
-// The groups are those of pbs_cgroups.PY of OpenPBS, trq_cgroups.c of TORQUE, and Univa Grid
+// The groups are as made by pbs_cgroups.PY of OpenPBS, trq_cgroups.c of TORQUE, and Univa Grid
 // Engine; of LSF and Flux the environment is all that is used. Jobs of PBS are pbs/123 and pbs/123[4],
-// without the name of the server; those of Grid Engine sge/123 and sge/123.4; those of LSF
-// lsf/123 and lsf/123[4], as the commands of each write them; those of Flux flux/fiFkbMhFM. A job of an instance of Flux
+// without the name of the server; Grid Engine's are sge/123 and sge/123.4; LSF's
+// lsf/123 and lsf/123[4], as the commands of each write them; Flux's flux/fiFkbMhFM. A job of an instance of Flux
 // that itself is a job belongs to that one, which is the one that the site's instance knows.
 //
 // A control group decides before any environment, which users set as they like: once a
@@ -155,7 +155,7 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 }
 
 // daemon reports whether a process is the system's own. Users can call a program what they
-// like, so only those of system users are.
+// like, so only processes of system users are.
 func (s *system) daemon(h *workload.Hint) bool {
 	return h.UID < 1000 && slices.Contains(s.daemons, h.Comm)
 }
@@ -209,7 +209,7 @@ func indexed(s string) string {
 	return s
 }
 
-// sgeJob reads 123.4, of which the last is the task of an array. Jobs that are no array have
+// sgeJob reads 123.4; the last number is the task of an array. Jobs that are no array have
 // task 1 in the name of their group.
 func sgeJob(s string) string {
 	number, task, ok := strings.Cut(s, ".")

@@ -14,10 +14,10 @@
 // CID is 64 hexadecimal digits; twelve of them name the workload, as in the commands of
 // the engines. Of nested containers the outermost counts: that is what the node runs.
 // A monitor (conmon, lxc.monitor) belongs to its container but not to its Cgroup. The
-// owner is the user in whose tree the group is, else root, who runs the engine: the user
+// owner is the user with the tree that has the group, else root, who runs the engine: the user
 // within a container shows nothing about who answers for it.
 //
-// Apptainer and Singularity make no group of their own: their processes are those of the
+// Apptainer and Singularity make no group of their own: their processes belong to the
 // job, session or unit that starts them. Podman with --cgroups=split (Quadlet) puts
 // its groups into the unit, which names the work better.
 package container

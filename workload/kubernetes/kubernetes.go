@@ -34,7 +34,7 @@ const unknownOwner = "kubernetes"
 
 // Pods are the pods of this node. It answers at once, from memory.
 type Pods interface {
-	// Pod returns the pod whose control groups have the UID, nil while it is not known.
+	// Pod returns the pod with the UID in its control groups, nil while it is not known.
 	Pod(uid string) *kubelet.Pod
 	// Refresh means that something is expected of the list soon; why is any text that names it.
 	Refresh(why string)
@@ -44,7 +44,7 @@ type Pods interface {
 type Options struct {
 	// Pods is nil where nobody knows them.
 	Pods Pods
-	// Account are labels of pods, of which the first that a pod has names the account it is charged to.
+	// Account are labels of pods; the first that a pod has names the account it is charged to.
 	Account []string
 }
 
@@ -147,10 +147,10 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	return id
 }
 
-// within is the part of a container in that of its pod.
+// within is the part of a container in the part of its pod.
 func within(pod, container string) string { return strings.TrimPrefix(pod+"/"+container, "/") }
 
-// pod fills in the names of a pod, and its part as that of the whole pod.
+// pod fills in the names of a pod, and its part as the part of the whole pod.
 func (r *Resolver) pod(id *workload.Identity, pod *kubelet.Pod) {
 	owner, namespace := ownerOf(pod), cgpath.Clean(pod.Namespace)
 	id.Owner = namespace

@@ -27,7 +27,7 @@
 // # Who is believed
 //
 // A user may set any variable, so the control group comes first: an environment counts
-// only when its SLURM_JOB_ID (or SLURM_JOB_SLUID) is that of the group. What a user
+// only when its SLURM_JOB_ID (or SLURM_JOB_SLUID) belongs to the group. What a user
 // can still do is give an own job the name of another array; the owner is never
 // taken from the environment, so the series stay apart. Once a layout of Slurm was
 // seen on the node, an environment without a group means nothing. Groups in the tree

@@ -9,7 +9,7 @@ import (
 	"reckon/workload"
 )
 
-// emulator reports whether the name of a process, of which the kernel keeps 15 bytes, is that
+// emulator reports whether the name of a process, which the kernel cuts to 15 bytes, is the name
 // of a program that runs a virtual machine.
 func emulator(comm string) bool {
 	return strings.HasPrefix(comm, "qemu-system-") || comm == "qemu-kvm" || comm == "kvm" || comm == "cloud-hyperviso"
@@ -73,7 +73,7 @@ func (a *arguments) qemu(key, value string) {
 	}
 }
 
-// cloudHypervisor reads one option of Cloud Hypervisor. It gives machines no names: that of
+// cloudHypervisor reads one option of Cloud Hypervisor. It gives machines no names: the name of
 // the socket by which the machine is controlled stands for it.
 func (a *arguments) cloudHypervisor(key, value string) {
 	first, _ := option(value, "")
@@ -98,7 +98,7 @@ func (a *arguments) cloudHypervisor(key, value string) {
 	}
 }
 
-// option returns the value of one key of "a,key=value,..."; with an empty key that of the
+// option returns the value of one key of "a,key=value,..."; with an empty key the value of the
 // first, which both emulators let stand without its key. A comma in a value is written twice.
 func option(list, key string) (string, bool) {
 	list = strings.ReplaceAll(list, ",,", "\x00")

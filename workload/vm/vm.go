@@ -47,7 +47,7 @@ type machine struct {
 }
 
 // New returns a resolver that reads the definitions of machines below root, "" or "/" for
-// those of this host.
+// this host's.
 func New(root string) *Resolver { return &Resolver{owners: owners{root: root}} }
 
 // Name implements [workload.Resolver].

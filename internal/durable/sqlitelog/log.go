@@ -15,7 +15,7 @@ import (
 	"reckon/internal/durable"
 )
 
-// Size is that of the log of the file at path, bytes.
+// Size is the size of the log of the file at path, bytes.
 func Size(path string) int64 {
 	st, err := os.Stat(path + "-wal")
 	if err != nil {
@@ -84,7 +84,7 @@ func readLog(path string, each func(logFrame)) (pageSize int64, err error) {
 
 var errLogHeader = errors.New("its header fails its checksum")
 
-// logSum is the checksum of the log; the order of bytes is that of the machine that made the log.
+// logSum is the checksum of the log; the order of bytes is the order of the machine that made the log.
 type logSum struct {
 	a, b uint32
 	big  bool

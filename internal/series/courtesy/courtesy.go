@@ -37,7 +37,7 @@ type asks struct {
 	background bool
 }
 
-// Question marks the work of a context as that of a question.
+// Question marks the work of a context as work for a question.
 func (g *Gate) Question(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, asks{gate: g})
 }

@@ -16,7 +16,7 @@ import (
 type AccountsSpec struct {
 	// Root is the place where /proc and /sys of this machine are mounted.
 	Root string
-	// Types are those of the kernel, nil to parse them here.
+	// Types are the kernel's, nil to parse them here.
 	Types *Types
 	// Load reads the compiled programs.
 	Load func() (*ebpf.CollectionSpec, error)

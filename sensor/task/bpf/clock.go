@@ -8,7 +8,7 @@ import (
 
 // Clock turns a time of boot as the kernel's own programs see it into one of this process's time
 // namespace, in which /proc and clock_gettime answer (time_namespaces(7)). The zero Clock is
-// that of the machine.
+// the machine's.
 type Clock struct{ offset int64 }
 
 // OwnClock returns the clock of this process's time namespace.

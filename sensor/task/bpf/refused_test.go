@@ -67,7 +67,7 @@ func TestTrusted(t *testing.T) {
 }
 
 // TestVerdict tests that a rejection names the kernel's reason in one line, whatever the
-// verifier wrote. The logs end as those of the kernels that are named.
+// verifier wrote. The logs end as the logs of the named kernels.
 func TestVerdict(t *testing.T) {
 	many := slices.Repeat([]string{"1: (bf) r6 = r1", "R1=ctx(off=0,imm=0)"}, 2000)
 	stats := "processed 1203 insns (limit 1000000) max_states_per_insn 4 total_states 48 peak_states 48 mark_read 20"

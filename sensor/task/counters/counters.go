@@ -8,7 +8,8 @@
 // what was
 // counted then is reported apart, with the times to scale it by.
 //
-// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.11, and a processor whose counters the kernel may use: most virtual machines have none.
+// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.11, and a processor with counters that the kernel may use: most virtual machines have
+// none.
 // It is not for every machine: each switch of threads costs some reads of counters, and other programs that
 // count (perf, profilers) have fewer counters left. Sources: perf_event_open(2), bpf_perf_event_read_value of bpf-helpers(7). A [Source] is
 // used from one goroutine.
@@ -42,7 +43,7 @@ var eventMaps = [...]string{countersMapEvents0, countersMapEvents1, countersMapE
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
 
 	accounts uint32 // how many processes there is room for; for tests

@@ -30,7 +30,7 @@ func (s *Source) readOnline() ([]int, error) {
 	return cpus, nil
 }
 
-// followOnline opens the events of processors that came online since the reading before; those of a processor end when it goes
+// followOnline opens the events of processors that came online since the reading before; the events of a processor end when it goes
 // offline. It reports whether some ran without.
 func (s *Source) followOnline() (gaps bool, err error) {
 	n, _ := s.online.ReadAt(s.text, 0)

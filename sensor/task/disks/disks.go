@@ -2,7 +2,7 @@
 // program of BPF where the kernel accounts for a request.
 //
 // A time begins when the request is allocated and ends when it is completed: waiting in the queue of the kernel is part of
-// it, as in /proc/diskstats, whose sums the distributions add up to. Requests that were merged count as one. Disks
+// it, as in /proc/diskstats; the distributions add up to its sums. Requests that were merged count as one. Disks
 // that map others (device mapper, MD RAID) have no requests: the disks below them do.
 //
 // A request that is completed by an interrupt of this very program on the same processor is missed, by the kernel's rule for
@@ -40,7 +40,7 @@ var operations = [...]string{"read", "write", "flush", "discard"}
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
 
 	loops  bool   // do not leave out loop devices; for tests

@@ -111,7 +111,7 @@ func times(t testing.TB, s *Sensor, name, operation string) metric.Histogram {
 	return found
 }
 
-// The requests of a disk and their time are those of the kernel's own statistics, counted by either program, but for those
+// The requests of a disk and their time are the kernel's own statistics, counted by either program, but for those
 // that interrupted the program, which the kernel counts.
 func TestAgainstDiskstats(t *testing.T) {
 	for _, program := range []string{disksProgDone, disksProgCompleted} {

@@ -54,7 +54,7 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkRead reports the CPU time of a pass, of which the budget is 0.5 µs for each process, however
+// BenchmarkRead reports the CPU time of a pass; the budget is 0.5 µs for each process, however
 // many there are.
 func BenchmarkRead(b *testing.B) {
 	for _, n := range []int{0, 1000, 5000, 20000} {
@@ -92,7 +92,7 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkThreadEnd shows what the program at the end of a thread takes, of which the budget is 150 ns more than without: the clock of
+// BenchmarkThreadEnd shows what the program at the end of a thread takes; the budget is 150 ns more than without: the clock of
 // the kernel for programs, by which a program that only returns takes some 20 ns.
 func BenchmarkThreadEnd(b *testing.B) {
 	s := openExits(b)

@@ -132,7 +132,7 @@ func TestShortCgroup(t *testing.T) {
 	t.Error("it is not reported as ended")
 }
 
-// TestPathsAgree tests that the paths are those of /proc/PID/cgroup, made absolute.
+// TestPathsAgree tests that the paths are as in /proc/PID/cgroup, made absolute.
 func TestPathsAgree(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass

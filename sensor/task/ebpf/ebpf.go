@@ -32,9 +32,9 @@
 //     Huge is what explicit huge pages take (hugetlbfs), which the kernel does not count as resident.
 //   - PeakBytes is the high-water mark of the address space. Of a process that ended it is, before
 //     Linux 6.16, the one of getrusage(2), which remembers what it was before an exec.
-//   - Ids are those of the pid namespace of the reader, and processes outside it are not reported.
+//   - Ids are ids of the pid namespace of the reader, and processes outside it are not reported.
 //   - UID is the real user id. Memory of kernel threads and zombies is 0.
-//   - Opens of GPUs are those of /dev/nvidia0 and up and of /dev/dri, each once a pass, successful or not.
+//   - Opens of GPUs are opens of /dev/nvidia0 and up and of /dev/dri, each once a pass, successful or not.
 //   - A zombie is reported alive; its exit record comes when it has been waited for, with the CPU time of
 //     its last moments. A process that was waited for while it was being read stays
 //     in the table, as a zombie, for one pass.
@@ -59,7 +59,7 @@ import (
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
 	// NoExits leaves out the records of processes that ended.
 	NoExits bool
@@ -87,7 +87,7 @@ type Source struct {
 	lost    uint64
 	told    uint64 // of lost, how many were reported
 	shut    uint64 // opens that found no room
-	full    uint64 // ended threads of which nothing could be kept
+	full    uint64 // ended threads that left no record
 	swept   uint64 // full when room was made
 	level   uint32 // depth of our pid namespace
 

@@ -46,7 +46,7 @@ func TestClaimedOnce(t *testing.T) {
 	}
 }
 
-// TestNewbornsWait starts and ends a process group between the reading of the table and that of
+// TestNewbornsWait starts and ends a process group between the reading of the table and the reading of
 // the ends, as happens on a busy machine. Its ends wait for the next pass: without its
 // leader nobody would know by which name the group goes.
 func TestNewbornsWait(t *testing.T) {

@@ -214,7 +214,7 @@ func TestHarvestFull(t *testing.T) {
 	}
 }
 
-// TestHarvestOfTheKilled tests processes whose threads all end at once: none is counted twice, and none is lost.
+// TestHarvestOfTheKilled tests processes with threads that all end at once: none is counted twice, and none is lost.
 func TestHarvestOfTheKilled(t *testing.T) {
 	s := openExits(t)
 	var p sensor.Pass

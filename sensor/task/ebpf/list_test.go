@@ -30,7 +30,7 @@ func switched(p, q sensor.Process) bool {
 	return near(p.Voluntary, q.Voluntary) && near(p.Involuntary, q.Involuntary) && near(p.MinorFaults, q.MinorFaults)
 }
 
-// tableOf reads the table. Processes that ended and whose records are awaited come after it, in no order.
+// tableOf reads the table. Ended processes with records still to come are after it, in no order.
 func tableOf(t *testing.T, s *Source, p *sensor.Pass) []sensor.Process {
 	t.Helper()
 	p.Reset()

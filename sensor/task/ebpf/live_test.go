@@ -394,7 +394,7 @@ func TestFailedPass(t *testing.T) {
 	}
 }
 
-// TestLeaderless tests a process whose leader is a zombie while another thread lives on.
+// TestLeaderless tests a process with a leader that is a zombie while another thread lives on.
 func TestLeaderless(t *testing.T) {
 	s := openExits(t)
 	c, out, end := start(t, "leaderless", nil)
@@ -423,7 +423,7 @@ func TestLeaderless(t *testing.T) {
 	}
 }
 
-// TestExecByThread tests a process of which a thread that is not the leader runs exec(2): it
+// TestExecByThread tests a process with a thread, not the leader, that runs exec(2): it
 // stays the same process, and keeps its CPU time.
 func TestExecByThread(t *testing.T) {
 	s := open(t, Options{})

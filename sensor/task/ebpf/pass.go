@@ -102,7 +102,7 @@ func (s *Source) look() error {
 // collect moves the exit records to p. Where processes are gone without one, it has the kernel tell those
 // that were not freed yet, too; every few passes it is asked anyway.
 //
-// Two kinds of records wait for the next pass: that of a process that was read alive, and that of
+// Two kinds of records wait for the next pass: the record of a process that was read alive, and the record of
 // one that began after the pass, for whom this pass may lack the leader of its group and its
 // parent: they began after the table was read, too.
 func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) error {
@@ -182,7 +182,7 @@ func (s *Source) begun(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full,
 // tell, as on a processor that was taken off.
 func (s *Source) sweep() {
 	if s.level != 0 {
-		return // the numbers are those of the first pid namespace
+		return // the numbers are numbers of the first pid namespace
 	}
 	var of tasksLife
 	var gone []tasksLife

@@ -91,7 +91,7 @@ func (u *usage) atLeast(v *usage) {
 	u.cancelled = max(u.cancelled, v.cancelled)
 }
 
-// usageOf copies the counters of a record, whose layout is that of usage.
+// usageOf copies the counters of a record, which has the layout of usage.
 func usageOf(r *tasksProcess) usage {
 	return usage{
 		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,

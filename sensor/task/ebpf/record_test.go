@@ -43,7 +43,7 @@ func TestState(t *testing.T) {
 }
 
 // TestSplit tests that user and system time add up to the precise total, that neither
-// ever falls, and that the ratio is that of the ticks.
+// ever falls, and that the ratio is the ratio of the ticks.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var u usage
@@ -152,7 +152,7 @@ func TestThreads(t *testing.T) {
 	if got := p.Live[0].WaitNanos; got != 22 {
 		t.Errorf("wait %d, want 22: what ended threads waited is not kept by the kernel", got)
 	}
-	// The totals were being written: those of the pass before are reported.
+	// The totals were being written: the totals of the pass before are reported.
 	leader.Flags |= unstable
 	leader.Use.Runtime = 9000
 	if p = pass(t, s, process(leader)); p.Live[0].UserNanos != 400 {

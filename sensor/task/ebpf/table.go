@@ -34,7 +34,7 @@ type table struct {
 	spare []*row
 	// harvests: what ended threads waited is in the records.
 	harvests bool
-	sharers  []*row // of this pass, whose address space others may have, too
+	sharers  []*row // of this pass; others may share its address space
 
 	before []before // of this pass
 }
@@ -48,7 +48,7 @@ func (t *table) begin(again bool) {
 	}
 }
 
-// seek returns the row of a process id, or nil, and passes by those of smaller ids, which left.
+// seek returns the row of a process id, or nil, and passes by the rows of smaller ids, which left.
 func (t *table) seek(pid int32) *row {
 	for t.at < len(t.rows) && t.rows[t.at].process.PID < pid {
 		t.left = append(t.left, t.rows[t.at])

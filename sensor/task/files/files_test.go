@@ -91,7 +91,7 @@ func use(dir string, changing bool) error {
 	return unix.Close(fd)
 }
 
-// remove removes the rest of a change, whose eighth call it is.
+// remove removes the rest of a change: it is the eighth call of it.
 func remove(path string) error { return unix.Unlink(path) }
 
 func list(dir string) error {

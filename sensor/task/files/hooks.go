@@ -12,7 +12,7 @@ import (
 type scope int
 
 const (
-	onMachine scope = 1 << iota // those of this machine
+	onMachine scope = 1 << iota // this machine's
 	onNetwork                   // those across the network
 )
 

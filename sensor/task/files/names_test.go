@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A device is found by its number in the table of a process, by that of the machine where it has gone, and is nobody's if none has it.
+// A device is found by its number in the table of a process, by the machine's table where it has gone, and is nobody's if none has it.
 func TestNames(t *testing.T) {
 	root := t.TempDir()
 	for pid, table := range map[string]string{

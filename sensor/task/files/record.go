@@ -16,7 +16,7 @@ type mount struct {
 	Local        bool   // it is of this machine, and calls are counted that its caches may serve
 }
 
-// name is that of the set of series of the file system.
+// name is the name of the set of series of the file system.
 func (m mount) name() sensor.TallyName {
 	n := sensor.TallyName{Set: across, Labels: [2]string{m.Type, m.Source}}
 	if m.Local {
@@ -44,7 +44,7 @@ type record struct {
 	}
 }
 
-// recordSize is that of a record in bytes.
+// recordSize is the size of a record in bytes.
 const recordSize = int(unsafe.Sizeof(record{}))
 
 // reader turns records into rows.

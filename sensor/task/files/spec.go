@@ -43,7 +43,7 @@ var (
 	}
 )
 
-// Indices of the sets of series: of file systems across the network, and of those of this machine.
+// Indices of the sets of series: of file systems across the network, and of file systems of this machine.
 const (
 	across = 1
 	local  = 2

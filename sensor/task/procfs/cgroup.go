@@ -14,10 +14,10 @@ import (
 //	4:memory:/slurm/uid_1000/job_7
 //	0::/system.slice/ssh.service
 //
-// The kernel escapes nothing here, and need not: it refuses to make a cgroup whose name
+// The kernel escapes nothing here, and need not: it refuses to make a cgroup with a name that
 // holds a newline (cgroup_mkdir). A path may hold colons, and begins with /.. when it
 // lies outside the reader's cgroup namespace; origin makes it absolute. In the unified hierarchy " (deleted)" is
-// appended for a zombie whose cgroup was removed; that is taken off.
+// appended for a zombie in a removed cgroup; that is taken off.
 // Lines that do not look like this are skipped.
 func parseCgroups(b []byte, origin cgpath.Origin) []sensor.CgroupPath {
 	var paths []sensor.CgroupPath

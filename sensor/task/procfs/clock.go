@@ -23,7 +23,7 @@ func now() uint64 {
 
 // cpuClock returns the CPU time of a process in nanoseconds: all its threads, the ended
 // ones included. It works for zombies and for processes of any user. The id of the
-// clock is that of clock_getcpuclockid(3).
+// clock is the clock of clock_getcpuclockid(3).
 func cpuClock(pid int32) (uint64, bool) {
 	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
 	var ts unix.Timespec
@@ -33,7 +33,7 @@ func cpuClock(pid int32) (uint64, bool) {
 	return uint64(ts.Nano()), true
 }
 
-// sameNamespace reports whether the ids in this /proc are those of our own process id
+// sameNamespace reports whether the ids in this /proc are ids of our own process id
 // namespace, so that they may be used in system calls. NStgid lists our ids from the
 // namespace of this /proc down to our own: one id states that they are the same.
 func (s *Source) sameNamespace() bool {

@@ -75,7 +75,7 @@ func (s *Source) take(pid int32) *entry {
 	return e
 }
 
-// reset makes e that of another process.
+// reset makes e the entry of another process.
 func (s *Source) reset(e *entry, pid int32) {
 	files, list := e.files, e.threads.list[:0]
 	*e = entry{files: files, p: sensor.Process{PID: pid}}

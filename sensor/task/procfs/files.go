@@ -63,7 +63,7 @@ func (f *Files) OpenMemory(pid int32) (fd int, err error) {
 	return unix.Open(string(f.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// MemoryOf returns the resident memory of the process whose statm is open, and how much of it is
+// MemoryOf returns the resident memory of the process with this open statm, and how much of it is
 // files or shared memory, bytes.
 func (f *Files) MemoryOf(fd int) (resident, shared uint64, err error) {
 	n, err := unix.Pread(fd, f.buf, 0)

@@ -184,7 +184,7 @@ func TestIdleIsNotRead(t *testing.T) {
 	t.Errorf("%d of %d sleeping processes were not read again", idle, len(pids))
 }
 
-// TestOrphan sees the new parent of a process whose parent ended, although it sleeps.
+// TestOrphan sees the new parent of a process after its parent ended, although it sleeps.
 func TestOrphan(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -408,7 +408,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestDeniedIO tests what is reported of processes whose I/O may not be read.
+// TestDeniedIO tests what is reported of processes with I/O that may not be read.
 func TestDeniedIO(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass

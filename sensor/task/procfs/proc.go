@@ -29,7 +29,7 @@ type Proc struct {
 	origin cgpath.Origin
 }
 
-// NewProc returns a Proc whose paths of control groups are absolute also in a cgroup
+// NewProc returns a Proc with absolute paths of control groups also in a cgroup
 // namespace, where the tree of the machine is mounted.
 func NewProc(root string) Proc { return Proc{Root: root, origin: cgpath.FindOrigin(root)} }
 
@@ -67,7 +67,7 @@ func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	return parseCgroups(b, p.origin), nil
 }
 
-// Env returns those of the keys that stand in the environment which the process was
+// Env returns the keys that stand in the environment which the process was
 // started with. Nothing else of it is kept. What lies beyond its first 256 KiB is not
 // found. An empty map without an error is also what a kernel thread gives.
 func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {

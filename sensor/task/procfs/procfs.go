@@ -10,7 +10,7 @@
 // Formatting /proc/PID/stat takes the kernel about 4 µs and status 9 µs, opening a file
 // as much again. Asking for the CPU clock of a process (clock_getcpuclockid(3)) takes
 // 0.2 µs, needs no permission, counts all threads, the ended ones included, and has a
-// resolution of 1 ns. A process whose clock stands still has not run, so nothing that it
+// resolution of 1 ns. A process with a clock that stands still has not run, so nothing that it
 // does itself can have changed, and none of its files is read. What others do to it
 // without its running is seen later: memory that is reclaimed or swapped out, a move to
 // another cgroup, a new process group. All of that is read again when the process is

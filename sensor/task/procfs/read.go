@@ -129,7 +129,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 // settled reports whether nothing is to be read of a process that has not run.
 func (e *entry) settled(boot uint64) bool { return e.known && boot < e.due && !e.orphan }
 
-// begin makes the entry that of another process, which has taken its number or is new.
+// begin makes the entry another process's, which has taken its number or is new.
 func (s *Source) begin(e *entry, start uint64) {
 	if e.known {
 		s.gone = append(s.gone, e.p.PID)

@@ -2,7 +2,7 @@ package procfs
 
 import "reckon/internal/sysfs"
 
-// parseStatm reads /proc/PID/statm: pages resident, and those of them that are files
+// parseStatm reads /proc/PID/statm: pages resident, and how many of them are files
 // or shared memory.
 func parseStatm(b []byte) (resident, shared uint64, err error) {
 	_, b = sysfs.Field(b)

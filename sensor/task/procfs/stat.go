@@ -37,7 +37,7 @@ type stat struct {
 // is behind the machine's, those that began before its zero are shown below 0, as a large unsigned
 // number; for them it is 0.
 func startOf(ticks uint64) uint64 {
-	const most = 1 << 63 / 10_000_000 // of ticks whose nanoseconds are positive
+	const most = 1 << 63 / 10_000_000 // of ticks with positive nanoseconds
 	if ticks >= most {
 		return 0
 	}

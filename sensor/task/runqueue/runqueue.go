@@ -38,7 +38,7 @@ var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: 
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
 
 	accounts uint32 // how many processes there is room for; for tests
@@ -123,7 +123,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 	return r.Tgid, r.Ended != 0
 }
 
-// delays are those of a process.
+// delays are the delays of a process.
 type delays struct {
 	nanos   uint64
 	octaves [sensor.TallyOctaves]uint64

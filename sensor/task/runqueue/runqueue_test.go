@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startOnOne starts a program whose threads never leave the first processor: what one that is moved to another queue waited before, and
+// startOnOne starts a program with threads that never leave the first processor: what one that is moved to another queue waited before, and
 // what the clocks of two processors differ by, is in the kernel's sum and not in ours.
 func startOnOne(c *exec.Cmd) error {
 	runtime.LockOSThread()

@@ -180,7 +180,7 @@ func uidMap() string {
 	return string(text)
 }
 
-// nameless reports whether the kernel is one before 5.19, of which the records name no process. Which version they have is not said without
+// nameless reports whether the kernel is one before 5.19, with records that name no process. Which version they have is not said without
 // permission.
 func nameless() bool {
 	var u unix.Utsname

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// oldest is the first version whose records name the process (ac_tgid).
+	// oldest is the first version with records that name the process (ac_tgid).
 	oldest = 12
 	// lastOfGroup is AGROUP of linux/acct.h: the thread was the last of its process.
 	lastOfGroup = 0x20
@@ -40,7 +40,7 @@ type stats struct {
 // where its own record has its process id.
 func layouts() []int { return []int{0, 8, 16} }
 
-// isOf reports whether a record laid out by d is that of a process, as far as can be seen.
+// isOf reports whether a record laid out by d belongs to a process, as far as can be seen.
 func isOf(b []byte, d int, pid, ppid uint32) bool {
 	var s stats
 	return s.parse(b, d) && s.pid == pid && s.ppid == ppid
@@ -69,7 +69,7 @@ func (s *stats) parse(b []byte, d int) bool {
 	s.hiwater = u64(200 + o)
 	s.readBytes, s.writeBytes, s.cancelled = u64(248+o), u64(256+o), u64(264+o)
 	s.nvcsw, s.nivcsw = u64(272+o), u64(280+o)
-	o = 5 * d // after those of reclaim and thrashing
+	o = 5 * d // after the fields of reclaim and thrashing
 	if s.version >= 10 && len(b) >= 352+o {
 		s.btime = u64(344 + o)
 	}
@@ -108,7 +108,7 @@ func (a *partial) add(s *stats) {
 	a.hiwater = max(a.hiwater, s.hiwater)
 }
 
-// maxPartials bounds the processes whose ended threads are remembered.
+// maxPartials bounds the processes with ended threads that are remembered.
 const maxPartials = 8192
 
 // collector makes processes of threads.
@@ -136,8 +136,8 @@ func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
 	}
 }
 
-// message takes in one record: that of a thread, and with the last thread of a process that
-// had others, that of all of them.
+// message takes in one record: a thread's, and with the last thread of a process that
+// had others, the record of all of them.
 func (c *collector) message(b []byte, p *sensor.Pass) {
 	one, all := false, false
 	attributes(b, func(kind uint16, v []byte) {
@@ -273,7 +273,7 @@ func (c *collector) start(s *stats) uint64 {
 	return uint64(max(lo+(hi-lo)/2, 0))
 }
 
-// forget drops threads of processes whose end was missed.
+// forget drops threads of processes with a missed end.
 func (c *collector) forget() {
 	const hour = 3600 * 1_000_000_000
 	if len(c.threads) < maxPartials/2 {

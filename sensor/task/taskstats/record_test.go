@@ -130,7 +130,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestThreadAfterItsProcess tests that a thread whose record comes after that of its process counts to no later
+// TestThreadAfterItsProcess tests that a thread with a record that comes after its process's counts to no later
 // process with the same id, and that a thread of a long process is not forgotten.
 func TestThreadAfterItsProcess(t *testing.T) {
 	const second = 1_000_000_000

@@ -12,7 +12,7 @@
 //
 // # What the figures mean
 //
-//   - The kernel counts before it takes a thread down: CPU time is that of the
+//   - The kernel counts before it takes a thread down: CPU time is the time of the
 //     scheduler up to its last clock tick or switch. For a process that never slept,
 //     the time since is known too, from its elapsed time; for others up to one
 //     tick (1 to 10 ms) is missing. What freeing its memory costs is never in it. Over 1,000

@@ -72,7 +72,7 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// TestRing: what io_uring(7) sends is that of the process that owns the ring.
+// TestRing: what io_uring(7) sends counts to the process that owns the ring.
 func TestRing(t *testing.T) {
 	s := open(t, Options{})
 	const n = 3000

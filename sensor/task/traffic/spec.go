@@ -23,7 +23,7 @@ func (p Protocol) String() string { return [...]string{"tcp", "udp", "other"}[p]
 // Scope is the distance that payload travels.
 type Scope uint8
 
-// The scopes. ScopeUnknown is that of messages of unconnected sockets where the address of the
+// The scopes. ScopeUnknown is the scope of messages of unconnected sockets where the address of the
 // single message cannot be read.
 const (
 	ScopeLoopback  Scope = iota // an address of the loopback network

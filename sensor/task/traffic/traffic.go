@@ -10,7 +10,7 @@
 //   - Bytes are payload that calls on sockets of IPv4 and IPv6 moved, without headers, retransmissions and
 //     acknowledgements. It does not matter how the kernel or the device cuts and joins packets.
 //   - They are charged to the process that made the call, in whichever thread, io_uring included. What
-//     the kernel moves for itself (NFS, iSCSI) is that of its threads.
+//     the kernel moves for itself (NFS, iSCSI) is the traffic of its threads.
 //   - sendfile(2) and splice(2) into a socket are calls like others. What is spliced out of a TCP socket is
 //     counted only where fexit programs can be attached.
 //   - Reading without taking (MSG_PEEK) and error queues do not count, nor do raw sockets that get a
@@ -37,7 +37,7 @@ import (
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
 
 	hooks    string // the only way to count that is tried; for tests

@@ -23,7 +23,7 @@ type names struct {
 // file system is written back under one.
 func (n *names) of(stored [2]uint64) string {
 	if stored == [2]uint64{} {
-		return sensor.OtherNames // beyond those of a process that are distinguished
+		return sensor.OtherNames // beyond the ones of a process that are distinguished
 	}
 	if name, ok := n.known[stored]; ok {
 		return name

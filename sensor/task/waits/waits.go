@@ -65,7 +65,7 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's, shared with others who load programs; nil to parse them here.
 	Types *bpf.Types
 
 	accounts uint32 // how many processes there is room for; for tests
@@ -146,7 +146,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 	if r.Pid == 0 {
 		was := s.unowned
 		s.unowned = [2]uint64{r.Nanos, r.Waits}
-		s.pass.Unowned = s.pass.Unowned || s.unowned != was // waits without time are those of unknown duration
+		s.pass.Unowned = s.pass.Unowned || s.unowned != was // waits without time have an unknown duration
 		s.pass.Add(0, 0, 0, r.Nanos-was[0])
 		return 0, false
 	}

@@ -210,7 +210,7 @@ func cores(v []byte, s *Stats) bool {
 }
 
 // engine parses "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]", "@[0,0,0]". The
-// clocks of several clusters are stored in clusters; that of the engine is the highest.
+// clocks of several clusters are stored in clusters; the engine's is the highest.
 func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
 	clusters = clusters[:0]
 	if string(v) == "off" {

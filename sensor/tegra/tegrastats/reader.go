@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reader follows a file or a named pipe that tegrastats writes to, such as that of
+// Reader follows a file or a named pipe that tegrastats writes to, such as the file of
 // `tegrastats --interval 1000 --logfile FILE`. It never blocks. A file that was truncated
 // or replaced is read from its beginning.
 //

@@ -76,13 +76,13 @@ func (s *Stats) Reset() {
 }
 
 // totals are rails that include all others, the outermost first: the input of the carrier
-// board (Thor; TX1 and TX2), then that of the module.
+// board (Thor; TX1 and TX2), then the module's.
 var totals = []string{"VIN", "VDD_MUX", "VDD_IN", "POM_5V_IN"}
 
 // SumOfRails is the zone of a total without a rail of its own.
 const SumOfRails = "sum of rails"
 
-// Total returns the power of the board: that of the rail that includes all others or,
+// Total returns the power of the board: the power of the rail that includes all others or,
 // without one, the sum of the rails, with the name of the rail or SumOfRails. VIN_SYS_5V0
 // is not a total: on AGX Orin and Thor it is the 5 V input beside the others, and shows
 // less than VDD_CPU_CV alone does under load.

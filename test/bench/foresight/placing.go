@@ -159,7 +159,7 @@ func (p *plant) run(rule policy) (placed, first int) {
 	return placed, first
 }
 
-// bill adds up the energy of all nodes, that of empty ones, the hours in which one was used beyond its cores, and the core hours used.
+// bill adds up the energy of all nodes, also of empty ones, the hours in which one was used beyond its cores, and the core hours used.
 func (p *plant) bill() (joules, idle float64, over int, coreHours float64) {
 	for hour := range placeDays * 24 {
 		for j := range p.nodes {

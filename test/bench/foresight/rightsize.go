@@ -21,7 +21,7 @@ type sized struct {
 	days          []rightsize.Day
 }
 
-// formula is a request from the days before; days are those of rightsize, use the samples of each.
+// formula is a request from the days before; days are the days of rightsize, use the samples of each.
 type formula func(days []rightsize.Day, use [][]float64) float64
 
 // scored is the result of a formula.

@@ -72,7 +72,7 @@ func rankOf(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// decayed is a quantile of samples of which those of a day count half of those of the next.
+// decayed is a quantile of samples; the samples of a day count half as much as the next day's.
 func decayed(use [][]float64, q float64) float64 {
 	type weighed struct{ v, weight float64 }
 	var all []weighed

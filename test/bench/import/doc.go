@@ -3,5 +3,5 @@
 //
 //	go test ./test/bench/import -run xxx -bench . -benchtime 1x
 //
-// TestSonalyze holds totals of jobs beside those of sonalyze.
+// TestSonalyze holds totals of jobs beside sonalyze's.
 package importbench

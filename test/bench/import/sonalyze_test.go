@@ -49,7 +49,7 @@ func (r *clocks) back() (sum float64, any bool) {
 	return sum, any
 }
 
-// TestSonalyze holds totals of jobs beside those of sonalyze, over the same records of
+// TestSonalyze holds totals of jobs beside sonalyze's, over the same records of
 // sonar. The environment names the program:
 //
 //	SONALYZE=/path/to/sonalyze go test ./test/bench/import -run Sonalyze -v

@@ -9,7 +9,7 @@ import (
 )
 
 // readServer reads a wall-metered server (canuto_*): power, OS counters and, with
-// hardware, performance counters. Rows whose features are not finite stay: cleaning is the product's task.
+// hardware, performance counters. Rows with features that are not finite stay: cleaning is the product's task.
 func readServer(dir, name string, hardware bool) (powerfit.Data, error) {
 	c, err := readCSV(dir, name)
 	if err != nil {

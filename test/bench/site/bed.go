@@ -239,7 +239,7 @@ func (s *peer) ask(ctx context.Context, rest time.Duration, list []string) (took
 	}
 }
 
-// inBlocks is the size of a sample where it stays: in the blocks of the Prometheus database, whose files report how many samples
+// inBlocks is the size of a sample where it stays: in the blocks of the Prometheus database; their files report how many samples
 // they hold; VictoriaMetrics keeps all in parts, so there it is everything.
 func (s *peer) inBlocks(all float64) string {
 	dir := s.data

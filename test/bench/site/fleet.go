@@ -28,7 +28,7 @@ type fleetOptions struct {
 // Fleet measures what a server costs that a whole site sends to: `reckon serve`, and beside it, in the same run and on the same
 // samples, Prometheus and VictoriaMetrics where they are installed. Each simulated node pushes with a queue and a connection of
 // its own, by remote write 2.0 to reckon and 1.0 to the others, which is the best that those releases know. Meanwhile each
-// server answers questions, one after the other. Processor time is that of each server alone.
+// server answers questions, one after the other. Processor time is each server's alone.
 //
 //	go run ./test/bench fleet                          # 1,000 nodes at 15 s, three minutes
 //	go run ./test/bench fleet -nodes 10000 -only reckon -export 60s -tick 60s -for 5m
@@ -87,7 +87,7 @@ func sendersNeeded(nodes int) int {
 	return (nodes + most - 1) / most
 }
 
-// columns are those of a server that nodes send to.
+// columns are the columns of a server that nodes send to.
 var columns = []string{"server", "samples", "CPU per million samples", "CPU in real time", "resident", "on disk", "query p50", "p95",
 	"page p50", "p95", "failed"}
 

@@ -32,7 +32,7 @@ const (
 	address = "10.96.0.98"
 )
 
-// version is that of the chart, which names the images.
+// version is the version of the chart, which names the images.
 var version = buildinfo.Release()
 
 // bed is a running cluster.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// podGroups watches the control groups of the pods of a node of this kernel. The group of a pod outlives those of its containers and
+// podGroups watches the control groups of the pods of a node of this kernel. The group of a pod outlives the groups of its containers and
 // counts what they used, so that it still has the CPU time of a container when the container and its own group are gone.
 type podGroups struct {
 	root string // folder of the pods' groups, of version 1 or 2

@@ -302,7 +302,7 @@ func (b *bed) ends(t *testing.T) {
 	})
 }
 
-// tokens: the token of an agent is good for the samples of its node alone, that of others for nothing.
+// tokens: the token of an agent is good for the samples of its node alone, a token of others for nothing.
 func (b *bed) tokens(t *testing.T) {
 	// A pod with the agent's account sends as another node.
 	agent := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "stranger", "namespace": "reckon"}, "spec": object{

@@ -61,7 +61,7 @@ func (b *bed) loki(t *testing.T) {
 }
 
 // logs: the collector of the chart, as a DaemonSet, sends what containers write to a real Loki, and `reckon job --logs` prints it of a
-// workload: each line once, parts of a line joined, and those of a pod that is gone.
+// workload: each line once, parts of a line joined, and the lines of a pod that is gone.
 func (b *bed) logs(t *testing.T, install []string) {
 	if !b.program(t, "k8sbed.local/otelcol:1", "otelcol/otelcol") || !b.program(t, "k8sbed.local/loki:1", "loki/loki") {
 		t.Skip("the bed has no collector and no Loki")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// metricset: the chart's operator, with the rights of the chart, runs a MetricSet whose pods nothing is added to: the agent of the node
+// metricset: the chart's operator, with the rights of the chart, runs a MetricSet with pods that nothing is added to: the agent of the node
 // exports them each second, and the samples stand in the run that the server keeps.
 func (b *bed) metricset(t *testing.T, install []string) {
 	t.Cleanup(func() {
@@ -66,7 +66,7 @@ func (b *bed) metricset(t *testing.T, install []string) {
 }
 
 // agentOverhead runs the same work as a pod that the agent exports as often as others, and as one that a MetricSet has it export each second, in turn,
-// and prints processor time: that of the work, and that of the agent meanwhile. (The goal: 0.5 % of the work.) It judges nothing: on a busy machine the work
+// and prints processor time: the work's, and the agent's meanwhile. (The goal: 0.5 % of the work.) It judges nothing: on a busy machine the work
 // takes longer and the agent does more beside it.
 func (b *bed) agentOverhead(t *testing.T) {
 	id := b.must("kubectl", "-n", "reckon", "get", "pods", "-l", "app.kubernetes.io/component=agent", "--field-selector", "spec.nodeName="+b.node, "-o", "jsonpath={.items[0].status.containerStatuses[0].containerID}")

@@ -32,7 +32,7 @@ func (b *bed) agent(name string, spec object, args ...string) object {
 }
 
 // rights: the agent's account may read the pods of a node and nothing else of it: the kubelet answers it the list and refuses a command in
-// a pod. An agent whose account may not even do that goes on under ids with the reason, and names what runs once it may. One that
+// a pod. An agent with an account that may not even do that goes on under ids with the reason, and names what runs once it may. One that
 // sees its own processes only reports it and ends.
 func (b *bed) rights(t *testing.T) {
 	const account = "system:serviceaccount:reckon:reckon-agent"

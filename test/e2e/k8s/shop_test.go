@@ -28,7 +28,7 @@ func pod(restart string, containers ...object) object {
 
 var onFirst = object{"kubernetes.io/hostname": "node0"}
 
-// template is that of a controller whose pods carry the labels app and team.
+// template makes the pod template of a controller, with pods that carry the labels app and team.
 func template(app string, spec object) object {
 	return object{"metadata": object{"labels": object{"app": app, "team": "checkout"}}, "spec": spec}
 }

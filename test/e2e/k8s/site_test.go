@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// siteValues are those of a site that has names, but no volumes: every address is the chart's own, receivers are simple values.
+// siteValues are the values of a site that has names, but no volumes: every address is the chart's own, receivers are simple values.
 const siteValues = `
 server: {persistence: {enabled: false}, nodeSelector: {kubernetes.io/hostname: node0}}
 agent: {stateDir: /var/lib/reckon-e2e/%d, compat: [cadvisor, kube], metrics: {enabled: true}}

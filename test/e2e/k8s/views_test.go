@@ -54,7 +54,7 @@ func (b *bed) page(path string) ([]line, error) {
 	return out, nil
 }
 
-// ours is the page of the agent, kubelets that of the kubelet.
+// ours is the page of the agent, kubelets the page of the kubelet.
 func (b *bed) ours() ([]line, error) {
 	pod := b.must("kubectl", "-n", "reckon", "get", "pods", "-l", "app.kubernetes.io/component=agent", "--field-selector=spec.nodeName="+b.node, "-o", "jsonpath={.items[0].metadata.name}")
 	return b.page("/api/v1/namespaces/reckon/pods/" + pod + ":9871/proxy/metrics")

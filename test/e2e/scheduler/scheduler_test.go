@@ -143,7 +143,7 @@ func TestAlike(t *testing.T) {
 	if !maps.Equal(byPlugin, byExtender) {
 		t.Errorf("placed by the plugin %v, by the extender %v", count(byPlugin), count(byExtender))
 	}
-	// Nine tenths of 16 cores, of which one is in use, are 13 pods.
+	// Nine tenths of 16 cores with one in use, are 13 pods.
 	for node, n := range count(byPlugin) {
 		if want := map[string]int{"n7": 9, "n8": 0, "n9": 0}; node <= "n6" && n != 13 || node > "n6" && n != want[node] {
 			t.Errorf("%d pods on %s: %v", n, node, count(byPlugin))

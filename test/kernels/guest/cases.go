@@ -57,7 +57,7 @@ const (
 )
 
 // Orphans ("daemons") are processes that nobody of the load waits for: without exit records
-// nothing shows whose they were once they have ended. All loads take two seconds of processor time and
+// nothing shows their owners once they have ended. All loads take two seconds of processor time and
 // more: child times are shown in clock ticks, and so may lack up to 20 ms.
 func loads() []load {
 	return []load{

@@ -107,7 +107,7 @@ func mount(kind, at, data string) error {
 const cgroups = "/sys/fs/cgroup"
 
 // groups mounts the control groups: v1 with its hierarchies, v2, or hybrid as systemd does, with an
-// empty v2 beside those of v1.
+// empty v2 beside the v1 groups.
 func groups(layout string) error {
 	if layout == "v2" {
 		if err := mount("cgroup2", cgroups, ""); err != nil {

@@ -47,7 +47,7 @@ func modes(layout string) []mode {
 	return all
 }
 
-// patterns are those of the names of what is to run.
+// patterns match the names of what is to run.
 type patterns struct{ modes, loads string }
 
 // measure runs loads under modes.
@@ -397,7 +397,7 @@ func numbers(caps []uintptr) string {
 // inside USER CAPABILITIES PROGRAM... makes of new namespaces what a container engine makes: a view of
 // the control groups that begins at our own, the machine's files at /host. Then it becomes the program.
 func inside(args []string) error {
-	runtime.LockOSThread() // the signal at our end is that of this thread
+	runtime.LockOSThread() // the signal at our end belongs to this thread
 	user := number(args[0])
 	var caps []uintptr
 	for c := range strings.SplitSeq(args[1], ",") {

@@ -75,7 +75,7 @@ func (w *watch) settled(t *truth, measurable bool) (after samples, err error) {
 	}
 }
 
-// mark returns how exact a figure of a workload is by its worst mark: that of its kind in the time of the load, and of memory that
+// mark returns how exact a figure of a workload is by its worst mark: the mark of its kind in the time of the load, and of memory that
 // the workload has now. grouped is a workload with a control group of its own.
 func (w *watch) mark(key, id string, grouped bool) string {
 	w.mu.Lock()
