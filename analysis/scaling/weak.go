@@ -78,7 +78,7 @@ func (c *comparison) weak(w Weak, words phrase.Words) {
 	if w.Efficiency >= 0.8 {
 		severity = "good"
 	}
-	words["growth"], words["slower"], words["efficiency"] = amount(w.Growth, "ratio"), phrase.Percent(1/w.Efficiency),
+	words["growth"], words["slower"], words["efficiency"] = amount(w.Growth, "ratio"), amount(1/w.Efficiency, "ratio"),
 		phrase.Percent(w.Efficiency)
 	c.say("weak", severity, w.Efficiency, "ratio", "weak", words)
 }

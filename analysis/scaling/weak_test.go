@@ -41,7 +41,7 @@ func TestWeak(t *testing.T) {
 	}
 	list := append(runs(steady, func(n float64) float64 { return 95 * n }, 2, 4), Run{Size: 16, Seconds: 125, Used: at(95 * 16)})
 	r := Compare(Use{WallSeconds: 125, Given: at(16), CoresP95: at(16), CoresMean: at(15)}, list, Cores)
-	const want = "good 16 cores take 8 times the CPU time of 2 cores, in 125 % of the time (3 runs at 3 sizes, 2 to 16 cores): if the work grew with the cores (weak scaling), they work with 80 % of the efficiency of 2 cores"
+	const want = "good 16 cores take 8 times the CPU time of 2 cores, and 1.2 times as long (3 runs at 3 sizes, 2 to 16 cores): if the work grew with the cores (weak scaling), they work with 80 % of the efficiency of 2 cores"
 	if !strings.Contains(text(r.Verdicts), want) || !strings.Contains(text(r.Verdicts), "it uses what it was given") || r.Law != nil || r.Weak == nil || r.Weak.To != 16 {
 		t.Errorf("%s\nwant %s", text(r.Verdicts), want)
 	}

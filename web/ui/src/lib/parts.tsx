@@ -13,18 +13,38 @@ export function Q({
   unit,
   note,
   is,
+  of,
 }: {
   v: Num | unknown;
   unit: Unit;
   note?: string;
   is?: string;
+  /** Which quantity it is, see same(). */ of?: string;
 }) {
   return (
-    <span class="q" title={(is ? is + " " : "") + exact(v, unit) + (note ? ` · ${note}` : "")}>
+    <span
+      class="q"
+      {...quantity(of, v)}
+      title={(is ? is + " " : "") + exact(v, unit) + (note ? ` · ${note}` : "")}
+    >
       {amount(v, unit, is)}
     </span>
   );
 }
+/** The name of a quantity, by which a test holds all its places together: what, of whom or which, and in which time. */
+export const same = (
+  what: string,
+  of: string | undefined,
+  { since, until }: { since?: string | number | null; until?: string | number | null },
+) =>
+  [
+    what,
+    of || "nobody",
+    ...[since, until].map((t) => (typeof t === "string" ? Date.parse(t) / 1000 : (t ?? ""))),
+  ].join("|");
+/** Attributes of the element that shows a quantity. */
+export const quantity = (of: string | undefined, v: unknown) =>
+  of ? { "data-of": of, "data-v": known(v) ? String(v) : "" } : {};
 /** A figure with the sign of its exactness; at least something below what is shown is above 0. */
 export function amount(v: Num | unknown, unit: Unit, is?: string): string {
   const text = human(v, unit),

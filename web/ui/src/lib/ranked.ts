@@ -3,7 +3,7 @@ import { ask, promInstant } from "./api";
 import { alike, titleOf } from "./names";
 import { asked, type Range } from "./range";
 import { promAny } from "./stack";
-import type { PromSeries, UsageList } from "./types";
+import type { PromSeries, Usage, UsageList } from "./types";
 import { known } from "./units";
 import { namesOf, type By, type What } from "./users";
 
@@ -20,12 +20,14 @@ export interface Rank {
 }
 export interface Ranking {
   rows: Rank[];
+  /** The time of it, as asked of series or as the roll-ups have it. */
+  span: { since: string | number; until: string | number };
   hours?: { since: string; until: string };
   total: number;
   proof?: string;
 }
 
-/** Up to six hours from series, exactly the range; longer from the roll-ups, in whole hours. */
+/** Up to six hours from series, exactly the range; longer, or where a range is of whole hours, from the roll-ups. */
 export function ranking(
   r: Range,
   by: By,
@@ -33,10 +35,30 @@ export function ranking(
   usage: boolean,
   signal: AbortSignal,
 ): Promise<Ranking> {
-  return by === "workload" || (r.length <= 6 * 3600 && by === "owner") || !usage
+  const whole = r.fixed && r.from % 3600 === 0 && r.to % 3600 === 0;
+  return by === "workload" || (r.length <= 6 * 3600 && by === "owner" && !whole) || !usage
     ? ofSeries(r, by, what, signal)
     : ofHours(r, by, signal);
 }
+
+/** What rows of the roll-ups used and held of one kind of work each. */
+const partsOf = (rows: Usage[]): Sums[] => {
+  const num = (v: unknown) => (known(v) ? v : null);
+  return rows.map((u) => ({
+    used: num(u.cpu_seconds),
+    held: num(u.held_core_seconds),
+    gpu: num(u.gpu_seconds),
+    gpuHeld: num(u.held_gpu_seconds),
+    joules: num(u.energy_joules),
+  }));
+};
+/** Allocated and not used, core seconds, of rows by kind of work of one owner: said so on all pages. */
+export const unusedCores = (rows: Usage[]) =>
+  unused(
+    partsOf(rows),
+    (p) => p.held,
+    (p) => p.used,
+  );
 
 type Sums = {
   used: number | null;
@@ -89,21 +111,12 @@ async function ofHours(r: Range, by: By, signal: AbortSignal): Promise<Ranking> 
   const d = await ask<UsageList>("/api/reckon/v1/usage?" + q, signal),
     parts = new Map<string, Sums[]>();
   for (const u of d.rows) {
-    const name = String(u[by] ?? "") || "nobody",
-      num = (v: unknown) => (known(v) ? v : null);
-    parts.set(name, [
-      ...(parts.get(name) ?? []),
-      {
-        used: num(u.cpu_seconds),
-        held: num(u.held_core_seconds),
-        gpu: num(u.gpu_seconds),
-        gpuHeld: num(u.held_gpu_seconds),
-        joules: num(u.energy_joules),
-      },
-    ]);
+    const name = String(u[by] ?? "") || "nobody";
+    parts.set(name, [...(parts.get(name) ?? []), ...partsOf([u])]);
   }
   return {
     rows: ordered([...parts].map(([name, p]) => folded(name, "", [], p))),
+    span: d,
     hours: { since: d.since, until: d.until },
     total: known(d.total.cpu_seconds) ? d.total.cpu_seconds : 0,
     proof: d.proof,
@@ -114,6 +127,11 @@ const ordered = (rows: Rank[]) =>
     .filter((x) => x.used > 0 || [x.wasted, x.gpu, x.gpuWasted, x.joules].some((v) => (v ?? 0) > 0))
     .sort((a, b) => b.used + (b.wasted ?? 0) - a.used - (a.wasted ?? 0));
 
+const heldOf: Record<What, string> = {
+  cpu: "reckon_workload_allocated_cores",
+  gpu: "reckon_workload_allocated_gpus",
+  energy: "",
+};
 const measured: Record<What, string> = {
   cpu: "reckon_workload_cpu_seconds_total",
   gpu: "reckon_workload_gpu_seconds_total",
@@ -125,20 +143,20 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
     step = L <= 6 * 3600 ? 60 : L <= 2 * 86400 ? 300 : 3600;
   const label = by === "workload" ? "workload, owner" : by === "owner" ? "owner, kind" : "kind",
     of = by === "workload" ? "" : undefined;
+  const span = { since: r.to - r.length, until: r.to };
   const at = (q: string) => promInstant(q, signal, r.to).catch(() => [] as PromSeries[]);
   const sum = (metric: string, sel = "") => `sum by (${label}) (increase(${metric}${sel}[${L}s]))`,
     time = (metric: string, sel = "") =>
       `sum by (${label}) (sum_over_time(${metric}${sel}[${L}s:${step}s])) * ${step}`;
-  // Of many workloads those that used most of the measure are ranked.
+  // Of many workloads those that used most of the measure are ranked, and those that held most of it.
   const first =
       of === "" ? await promInstant(`topk(120, ${sum(measured[what])})`, signal, r.to) : [],
-    ids = [...new Set(first.map((x) => x.metric.workload).filter(Boolean))],
+    holders = of === "" && heldOf[what] ? await at(`topk(120, ${time(heldOf[what])})`) : [],
+    ids = [...new Set([...first, ...holders].map((x) => x.metric.workload).filter(Boolean))],
     sel = of === "" ? `{workload=~${promAny(ids)}}` : "";
-  if (of === "" && ids.length === 0) return { rows: [], total: 0 };
+  if (of === "" && ids.length === 0) return { rows: [], span, total: 0 };
   const [used, held, gpu, gpuHeld, joules, all, names] = await Promise.all([
-    what === "cpu" && of === ""
-      ? first
-      : promInstant(sum("reckon_workload_cpu_seconds_total", sel), signal, r.to),
+    promInstant(sum("reckon_workload_cpu_seconds_total", sel), signal, r.to),
     at(time("reckon_workload_allocated_cores", sel)),
     at(sum("reckon_workload_gpu_seconds_total", sel)),
     at(time("reckon_workload_allocated_gpus", sel)),
@@ -183,6 +201,7 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
         folded(g.title, g.owner, g.of.map((m) => m.workload).filter(Boolean), g.of.map(parts)),
       ),
     ),
+    span,
     total: Number(all[0]?.value?.[1] ?? 0),
   };
 }

@@ -1,6 +1,7 @@
 // The syntax of the search box: field:value words and free text, and back.
 //   owner:alice kind:slurm,pod state:failed since:2d running:yes cpu>3600 train
 import type { Workload } from "./types";
+import { known } from "./units";
 import { figures, kinds } from "./vocabulary";
 
 export interface Field {
@@ -162,7 +163,16 @@ export const columns: Column[] = [
     title: f.key === "cpu_seconds" ? "CPU time, whole run" : f.title,
     sort: true,
   })),
+  { key: "within", title: "CPU time, in range", unit: "core-cell" },
+  { key: "unused", title: "Unused, whole run", unit: "core-cell" },
 ];
+/** Allocated and not used of one run, core seconds; null without a batch system. */
+export const unusedOf = (w: Workload): number | null => {
+  const held = w.allocated_cores ?? w.request_cores;
+  return known(held) && known(w.cpu_seconds) && known(w.wall_seconds)
+    ? Math.max(0, held * w.wall_seconds - w.cpu_seconds)
+    : null;
+};
 export const shown = [
   "name",
   "id",
@@ -171,7 +181,9 @@ export const shown = [
   "start",
   "wall_seconds",
   "spark",
+  "within",
   "cpu_seconds",
+  "unused",
   "cores_mean",
   "memory_peak_bytes",
 ];

@@ -143,4 +143,6 @@ export const searching = signal(false);
 // --- who looks -------------------------------------------------------------------
 export const me = signal<Me | null>(null);
 /** Whether it is known who looks, as far as it can be: what to ask for depends on it. */
+/** "Nothing", to who sees all; to who sees only their own work it is nothing of theirs. */
+export const nothing = () => (me.value?.role === "user" ? "Nothing of yours" : "Nothing");
 export const introduced = signal(!has("auth"));

@@ -202,8 +202,12 @@ function All({ nodes }: { nodes: Node[] }) {
       by.set(s.sensor, e);
     }
   const rows = [...by].sort(([a], [b]) => a.localeCompare(b));
+  const everywhere = rows.filter(([, e]) => e.up === nodes.length).length;
   return (
     <Section title="Sensors">
+      <p>
+        {everywhere} of {rows.length} sensors work on all {nodes.length} nodes.
+      </p>
       <Table
         caption="Sensors of all nodes"
         rows={rows}

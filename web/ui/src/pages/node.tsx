@@ -10,7 +10,7 @@ import { Bar, Choice, Empty, Q, Section, Show, When, Words, clean } from "../lib
 import { inksOf } from "../lib/ink";
 import { pressure, stateOfNode } from "../lib/nodes";
 import { fitUsual, range as ranged, zoomTo, type Range } from "../lib/range";
-import { has, nodeLink, param, set, workloadLink } from "../lib/state";
+import { has, nodeLink, nothing, param, set, workloadLink } from "../lib/state";
 import { axis, free, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { Node, NodeList, NodeSpan, PromSeries, UsageList } from "../lib/types";
 import { alike, titleOf } from "../lib/names";
@@ -771,7 +771,7 @@ function Stack({
                   Not measured on this node: <Words>{why}</Words>.
                 </>
               ) : (
-                "Nothing was measured in this time."
+                nothing() + " was measured in this time."
               )}
             </Empty>
           ) : (

@@ -18,7 +18,8 @@ import {
 } from "../lib/parts";
 import { param, set } from "../lib/state";
 import type { Node, NodeList } from "../lib/types";
-import { known } from "../lib/units";
+import { human, known } from "../lib/units";
+import { sum } from "./site";
 
 interface Named extends Col<Node> {
   key: string;
@@ -272,6 +273,14 @@ const usual = [
   "workloads",
 ];
 
+/** How many report now, and what of them is in use now. */
+function nowOf(nodes: Node[]) {
+  const up = nodes.filter((n) => n.up && n.agent !== false),
+    used = sum(up, (n) => n.cores_used),
+    all = sum(up, (n) => n.cores);
+  return `${up.length} of ${nodes.length} node${nodes.length === 1 ? "" : "s"} report${up.length === 1 && nodes.length === 1 ? "s" : ""} now${known(used) && known(all) ? `; ${human(used, "cores")} of their ${human(all, "cores")} cores are in use` : ""}.`;
+}
+
 export function Nodes() {
   const a = useAsk<NodeList>("/api/reckon/v1/nodes", true);
   const by = param("sort") || "node",
@@ -352,29 +361,32 @@ export function Nodes() {
               </Empty>
             );
           return (
-            <Section
-              title={
-                list.length === d.nodes.length
-                  ? `${list.length} node${list.length === 1 ? "" : "s"}`
-                  : `${list.length} of ${d.nodes.length} nodes`
-              }
-              aside={
-                d.as_of && (
-                  <small class="quiet">
-                    as of <When t={d.as_of} relative />
-                  </small>
-                )
-              }
-            >
-              <Table
-                caption="Nodes"
-                rows={list}
-                keyOf={(n) => (n.site ?? "") + "/" + n.node}
-                sort={by}
-                onSort={(s) => set({ sort: s })}
-                cols={there.filter((c) => keys.includes(c.key))}
-              />
-            </Section>
+            <>
+              <p class="sub">{nowOf(d.nodes)}</p>
+              <Section
+                title={
+                  list.length === d.nodes.length
+                    ? `${list.length} node${list.length === 1 ? "" : "s"}`
+                    : `${list.length} of ${d.nodes.length} nodes`
+                }
+                aside={
+                  d.as_of && (
+                    <small class="quiet">
+                      as of <When t={d.as_of} relative />
+                    </small>
+                  )
+                }
+              >
+                <Table
+                  caption="Nodes"
+                  rows={list}
+                  keyOf={(n) => (n.site ?? "") + "/" + n.node}
+                  sort={by}
+                  onSort={(s) => set({ sort: s })}
+                  cols={there.filter((c) => keys.includes(c.key))}
+                />
+              </Section>
+            </>
           );
         }}
       </Show>

@@ -11,6 +11,7 @@ import {
   Name,
   opposite,
   Q,
+  same,
   Section,
   Show,
   Table,
@@ -18,8 +19,9 @@ import {
   When,
 } from "../lib/parts";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
+import { unusedCores } from "../lib/ranked";
 import { axis } from "../lib/stack";
-import { stateOf } from "../lib/search";
+import { stateOf, unusedOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, set, workloadLink } from "../lib/state";
 import { wordsOf } from "../lib/todo";
 import type {
@@ -27,7 +29,6 @@ import type {
   FindingList,
   MoveList,
   Num,
-  Usage,
   UsageList,
   Workload,
   WorkloadDetail,
@@ -36,14 +37,6 @@ import type {
 import { human, known } from "../lib/units";
 
 const hour = 3600;
-/** Allocated and not used of one run, core seconds; null without a batch system. */
-const lostOf = (w: Workload): number | null => {
-  const held = w.allocated_cores ?? w.request_cores;
-  return known(held) && known(w.cpu_seconds) && known(w.wall_seconds)
-    ? Math.max(0, held * w.wall_seconds - w.cpu_seconds)
-    : null;
-};
-
 export function OwnerPage() {
   const name = param("name") || me.value?.name || "",
     r = range.value;
@@ -104,7 +97,12 @@ function One({ name, r }: { name: string; r: Range }) {
         </h1>
         <p class="sub">{named(r)}</p>
         <Empty>
-          Nothing of this name was measured in this time. <a href="/owners">All people</a>{" "}
+          {me.value?.role === "user"
+            ? me.value.name === name
+              ? "Nothing of yours was measured in this time."
+              : "Nothing of this name is shown to you in this time."
+            : "Nothing of this name was measured in this time."}{" "}
+          <a href="/owners">All people</a>{" "}
           <button onClick={() => set({ last: String(365 * 86400), from: "", to: "" })}>
             Look at the last year
           </button>
@@ -123,7 +121,7 @@ function One({ name, r }: { name: string; r: Range }) {
       </p>
       <div class="keep" style="min-height:5rem">
         <Show a={there(past) ? usage : { ...usage, data: undefined }}>
-          {(d) => <Sums d={d} past={past.data} />}
+          {(d) => <Sums d={d} past={past.data} name={name} />}
         </Show>
       </div>
       {there(usage, past) && (
@@ -176,18 +174,21 @@ function One({ name, r }: { name: string; r: Range }) {
   );
 }
 const iso = (t: number) => new Date(t * 1000).toISOString();
-const unused = (rows: Usage[]) =>
-  rows.reduce<number | null>(
-    (a, u) =>
-      known(u.held_core_seconds)
-        ? (a ?? 0) + Math.max(0, u.held_core_seconds - (known(u.cpu_seconds) ? u.cpu_seconds : 0))
-        : a,
-    null,
-  );
 
-function Sums({ d, past }: { d: UsageList; past?: UsageList }) {
-  const lost = unused(d.rows),
-    before = past ? unused(past.rows) : null;
+/** What each sum is called where it stands beside those of others. */
+const called: Record<string, string> = {
+  Used: "used cpu",
+  Allocated: "allocated cpu",
+  "Allocated, not used": "unused cpu",
+  "GPUs used": "used gpu",
+  "GPUs allocated": "allocated gpu",
+  Energy: "used energy",
+  Started: "started",
+};
+
+function Sums({ d, past, name }: { d: UsageList; past?: UsageList; name: string }) {
+  const lost = unusedCores(d.rows),
+    before = past ? unusedCores(past.rows) : null;
   const sum = (what: string, key: string, unit: string): [string, Num, Num, string, string?] => [
     what,
     d.total[key] as Num,
@@ -214,7 +215,7 @@ function Sums({ d, past }: { d: UsageList; past?: UsageList }) {
           <li>
             <span class="what">{what}</span>
             <b>
-              <Q v={v} unit={unit} is={is} />
+              <Q v={v} unit={unit} is={is} of={same(called[what], "owner " + name, d)} />
             </b>
             <small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small>
           </li>
@@ -257,7 +258,7 @@ function Over({ d, site, step }: { d: UsageList; site?: UsageList; step: number 
     };
   }, [d, site, step]);
   return drawn.lines.length === 0 ? (
-    <Empty>Nothing was used in this time.</Empty>
+    <Empty>This name used nothing in this time.</Empty>
   ) : (
     <TimeChart
       title="Cores used and allocated"
@@ -282,15 +283,15 @@ function Lost({ list }: { list: Workload[] }) {
     .map((g) => ({
       ...g,
       lost: g.of.reduce<number | null>((a, w) => {
-        const l = lostOf(w);
+        const l = unusedOf(w);
         return l === null ? a : (a ?? 0) + l;
       }, null),
       used: g.of.reduce((a, w) => a + (known(w.cpu_seconds) ? w.cpu_seconds : 0), 0),
-      worst: [...g.of].sort((a, b) => (lostOf(b) ?? 0) - (lostOf(a) ?? 0))[0],
+      worst: [...g.of].sort((a, b) => (unusedOf(b) ?? 0) - (unusedOf(a) ?? 0))[0],
     }))
     .sort((a, b) => (b.lost ?? -1) - (a.lost ?? -1) || b.used - a.used)
     .slice(0, 15);
-  if (groups.length === 0) return <Empty>Nothing ran in this time.</Empty>;
+  if (groups.length === 0) return <Empty>This name ran nothing in this time.</Empty>;
   return (
     <Table
       caption="Work by what was allocated and not used"
@@ -397,14 +398,14 @@ function Next({ list }: { list: Workload[] }) {
   const ids = useMemo(
     () =>
       alike(
-        list.filter((w) => (lostOf(w) ?? 0) > 0 && !w.running),
+        list.filter((w) => (unusedOf(w) ?? 0) > 0 && !w.running),
         (w) => w.name,
         () => "",
       )
         .sort(
           (a, b) =>
-            b.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0) -
-            a.of.reduce((x, w) => x + (lostOf(w) ?? 0), 0),
+            b.of.reduce((x, w) => x + (unusedOf(w) ?? 0), 0) -
+            a.of.reduce((x, w) => x + (unusedOf(w) ?? 0), 0),
         )
         .slice(0, 4)
         .map((g) => g.of.reduce((a, w) => (w.start > a.start ? w : a))),

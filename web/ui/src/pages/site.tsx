@@ -8,7 +8,7 @@ import { Choice, clean, Empty, Q, Section, Show, When } from "../lib/parts";
 import { meanOf, measuredFrom, ownOf } from "../lib/measure";
 import { asked, fitUsual, named, range } from "../lib/range";
 import { ranking, type Ranking } from "../lib/ranked";
-import { has, introduced, me, nodeLink, param, set } from "../lib/state";
+import { has, introduced, me, nodeLink, nothing, param, set } from "../lib/state";
 import { todos, type Alert } from "../lib/todo";
 import type { FindingList, Node, NodeList, Num, UsageList, WorkloadList } from "../lib/types";
 import { human, known } from "../lib/units";
@@ -134,12 +134,6 @@ function Known({ nodes }: { nodes: Node[] }) {
           <>
             {nodes.filter((n) => n.up && n.agent !== false).length} of {nodes.length} nodes report
             now
-          </>
-        )}
-        {ranks.data?.proof && (
-          <>
-            {" "}
-            · <span class="wrap">usage against the counters: {clean(ranks.data.proof)}</span>
           </>
         )}
         <EnergyToday />
@@ -303,7 +297,7 @@ function before_(
   const own = you && d ? ownOf(d.rows, you, what).used : undefined,
     v = own === undefined || meanOf(u) === null ? meanOf(u) : own === null ? null : own / length;
   return v === null ? (
-    "Nothing was measured in the time before."
+    `${nothing()} was measured in the time before.`
   ) : (
     <>
       In the time before

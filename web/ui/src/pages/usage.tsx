@@ -10,6 +10,7 @@ import {
   isOf,
   Name,
   Q,
+  same,
   Section,
   Show,
   Table,
@@ -42,6 +43,14 @@ const shown: typeof measures = [
   ["held_core_seconds", "Allocated", "core-seconds"],
   ["held_gpu_seconds", "GPU allocated", "gpu-seconds"],
 ];
+/** What a measure is called on other pages. */
+const calledAs: Record<string, string> = {
+  cpu_seconds: "used cpu",
+  gpu_seconds: "used gpu",
+  energy_joules: "used energy",
+  held_core_seconds: "allocated cpu",
+  held_gpu_seconds: "allocated gpu",
+};
 /** What a row is of the dimensions that it is told apart by. */
 const nameOf = (r: Usage, by: string) =>
   by
@@ -212,6 +221,11 @@ export function UsagePage() {
                           v={figureOf(r)}
                           unit={unit}
                           is={by === "node" ? undefined : isOf(r, what)}
+                          of={
+                            owner
+                              ? undefined
+                              : same(calledAs[what] ?? what, `${by} ${nameOf(r, by)}`, d)
+                          }
                         />
                       ),
                     },

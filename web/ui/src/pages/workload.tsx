@@ -15,6 +15,7 @@ import {
   NodeName,
   OwnerOf,
   Q,
+  same,
   Section,
   Show,
   Table,
@@ -380,7 +381,16 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
               <li>
                 <span class="what">{what}</span>
                 <b>
-                  <Q v={d[key]} unit={unit} is={d.exactness?.[key]} />
+                  <Q
+                    v={d[key]}
+                    unit={unit}
+                    is={d.exactness?.[key]}
+                    of={
+                      d.running
+                        ? undefined
+                        : same(String(key), d.id, { since: d.start, until: d.end })
+                    }
+                  />
                 </b>
                 {what === "Energy" && energyNote(d) && <small>{energyNote(d)}</small>}
               </li>

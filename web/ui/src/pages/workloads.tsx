@@ -1,13 +1,23 @@
 // Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ask, Failure, promRange } from "../lib/api";
-import { clean, Columns, Empty, Name, OwnerOf, Problem, Q, Spark, When } from "../lib/parts";
+import { ask, Failure, promInstant, promRange } from "../lib/api";
+import { clean, Columns, Empty, Name, OwnerOf, Problem, Q, same, Spark, When } from "../lib/parts";
 import { titleOf } from "../lib/names";
 import { asked, range } from "../lib/range";
 import { beat, has, introduced, me, param, searching, set, workloadLink } from "../lib/state";
-import { columns, parse, query, shown, stateOf, suggest, type Column } from "../lib/search";
+import {
+  columns,
+  parse,
+  query,
+  shown,
+  stateOf,
+  suggest,
+  unusedOf,
+  type Column,
+} from "../lib/search";
 import { axis, onto, promAny, type Row } from "../lib/stack";
 import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
+import { known } from "../lib/units";
 
 const rowHeight = 32,
   chunk = 100,
@@ -18,7 +28,7 @@ export function Workloads() {
     sort = param("sort") || "-cpu_seconds";
   const keys = (param("cols") || shown.join(",")).split(",");
   const cols = columns.filter(
-    (c) => keys.includes(c.key) && (c.key !== "spark" || has("prometheus")),
+    (c) => keys.includes(c.key) && (!["spark", "within"].includes(c.key) || has("prometheus")),
   );
   const parsed = useMemo(() => parse(text), [text]);
   const r = range.value,
@@ -57,7 +67,14 @@ export function Workloads() {
           {parsed.problem}
         </div>
       ) : (
-        <Rows base={base} cols={cols} sort={sort} filtered={text !== ""} />
+        <Rows
+          base={base}
+          cols={cols}
+          sort={sort}
+          filtered={text !== ""}
+          from={long ? null : r.from}
+          to={Math.ceil(r.to / 300) * 300}
+        />
       )}
     </>
   );
@@ -198,11 +215,16 @@ function Rows({
   cols,
   sort,
   filtered,
+  from,
+  to,
 }: {
   base: string;
   cols: Column[];
   sort: string;
   filtered: boolean;
+  /** The range of the page, Unix seconds; null where the search names a time of its own. */ from:
+    number | null;
+  to: number;
 }) {
   const box = useRef<HTMLDivElement>(null),
     pages = useRef(new Map<number, Workload[]>()),
@@ -317,6 +339,40 @@ function Rows({
     return () => clearTimeout(t);
   }, [unknownIds.map((w) => sparkKey(w.id, w.site)).join("\n")]);
 
+  // What was used within the range, of those that began before it; of the others it is all they used.
+  const [within, setWithin] = useState(new Map<string, number | null>()),
+    began = (w: Workload) => from !== null && Date.parse(w.start) / 1000 < from,
+    keyOf = (w: Workload) => `${sparkKey(w.id, w.site)} ${from} ${to}`,
+    older = cols.some((c) => c.key === "within")
+      ? seenNow.filter((w) => w.id.length < 300 && began(w) && !within.has(keyOf(w))).slice(0, 60)
+      : [];
+  useEffect(() => {
+    if (older.length === 0 || from === null) return;
+    const t = setTimeout(() => {
+      const found = new Map(within);
+      promInstant(
+        `sum by (site, workload) (increase(reckon_workload_cpu_seconds_total{workload=~${promAny([...new Set(older.map((w) => w.id))])}}[${Math.round(to - from)}s]))`,
+        undefined,
+        to,
+      )
+        .then(
+          (s) => s,
+          () => [],
+        )
+        .then((s) => {
+          for (const w of older) {
+            const x = s.find((y) => y.metric.workload === w.id && y.metric.site === w.site),
+              v = Number(x?.value?.[1]);
+            found.set(keyOf(w), x ? Math.min(v, known(w.cpu_seconds) ? w.cpu_seconds : v) : null);
+          }
+          setWithin(found);
+        });
+    }, 150);
+    return () => clearTimeout(t);
+  }, [older.map(keyOf).join("\n")]);
+  const withinOf = (w: Workload) =>
+    from === null ? null : began(w) ? within.get(keyOf(w)) : w.cpu_seconds;
+
   if (error && total === null)
     return (
       <Problem
@@ -350,7 +406,7 @@ function Rows({
       <p class="quiet" role="status" aria-live="polite">
         {total === null
           ? "Loading…"
-          : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}
+          : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"} ran or waited in this time${filtered ? " and match" + (total === 1 ? "es" : "") : ""}.`}
       </p>
       {total === 0 ? (
         <Empty>
@@ -430,7 +486,12 @@ function Rows({
                       title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}
                     >
                       {w ? (
-                        <Cell w={w} c={c} spark={sparks.get(sparkKey(w.id, w.site))} />
+                        <Cell
+                          w={w}
+                          c={c}
+                          spark={sparks.get(sparkKey(w.id, w.site))}
+                          within={withinOf(w)}
+                        />
                       ) : (
                         <span class="quiet">…</span>
                       )}
@@ -457,7 +518,8 @@ const times: Record<string, string> = { cpu_seconds: "core-cell", gpu_seconds: "
 const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
 /** On a phone the usual columns give way to those that say most; chosen ones stay. */
 const givesWay = (c: Column) =>
-  ["id", "state", "start", "wall_seconds", "spark"].includes(c.key) && !param("cols");
+  ["id", "state", "start", "wall_seconds", "spark", "within", "unused"].includes(c.key) &&
+  !param("cols");
 const cell = (c: Column) =>
   (givesWay(c) ? "wide_ " : "") +
   (c.key === "spark"
@@ -470,7 +532,7 @@ const cell = (c: Column) =>
           ? "number"
           : "");
 
-function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
+function Cell({ w, c, spark, within }: { w: Workload; c: Column; spark?: Row; within?: unknown }) {
   switch (c.key) {
     case "name":
       return (
@@ -500,8 +562,17 @@ function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
         <span title="no samples in the last 6 hours">–</span>
       );
   }
-  return c.unit ? (
-    <Q v={w[c.key]} unit={times[c.key] ?? c.unit} is={w.exactness?.[c.key]} />
+  return c.key === "within" ? (
+    <Q v={within} unit="core-cell" is={w.exactness?.cpu_seconds} />
+  ) : c.key === "unused" ? (
+    <Q v={unusedOf(w)} unit="core-cell" note="allocated and not used" />
+  ) : c.unit ? (
+    <Q
+      v={w[c.key]}
+      unit={times[c.key] ?? c.unit}
+      is={w.exactness?.[c.key]}
+      of={w.running ? undefined : same(c.key, w.id, { since: w.start, until: w.end })}
+    />
   ) : (
     <Name max={40}>{String(w[c.key] ?? "")}</Name>
   );

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Asked } from "../../lib/api";
 import { colour } from "../../lib/chart";
-import { clean, Empty, Name, Show } from "../../lib/parts";
+import { clean, Empty, Name, quantity, same, Show } from "../../lib/parts";
 import type { Rank, Ranking } from "../../lib/ranked";
 import { me, ownerLink, workloadLink } from "../../lib/state";
 import { wordsOf, type Todo } from "../../lib/todo";
@@ -113,6 +113,7 @@ export function Ranks({
                         workloads={workloads}
                         what={what}
                         others={others}
+                        span={d}
                         before={
                           before && (before.rows.find((x) => nameOf(x) === nameOf(r)) ?? null)
                         }
@@ -132,7 +133,7 @@ export function Ranks({
                 {d.hours && `; whole hours, ${named(rangeBetween(d.hours.since, d.hours.until))}`}
                 {sorted.length < d.rows.length &&
                   `; ${d.rows.length - sorted.length} more have none of it, or it was not measured`}
-                .
+                .{d.proof && ` Usage against the counters: ${clean(d.proof)}.`}
               </p>
             </>
           );
@@ -153,6 +154,7 @@ function Row({
   others,
   before,
   known_,
+  span,
 }: {
   r: Rank;
   by: By;
@@ -162,13 +164,16 @@ function Row({
   workloads: Workload[];
   what: What;
   others: What[];
+  span: Ranking;
   /** The same of the time before; null where it was not there then, undefined where none is asked for. */ before?: Rank | null;
   /** Whether anything was measured then. */ known_: boolean;
 }) {
   const i = use && inkOf(use).get(nameOf(r)),
     ink = i === undefined ? undefined : colour(i),
     f = figuresOf(r, what),
-    cell = (v: number | null) => human(v, cellOf[what]);
+    cell = (v: number | null) => human(v, cellOf[what]),
+    is = (kind: string, v: number | null, w: What) =>
+      quantity(same(`${kind} ${w}`, `${by} ${r.name}`, span.span), v);
   const mine = todo.filter((t) =>
     by === "owner" ? t.owner === r.name : t.workloads.some((w) => r.ids.includes(w)),
   );
@@ -246,13 +251,14 @@ function Row({
         </span>
       </td>
       <td class="wide_">{bar}</td>
-      <td class="number" title={full(f.used, what)}>
+      <td class="number" {...is("used", f.used, what)} title={full(f.used, what)}>
         {cell(f.used)}
       </td>
       <td
         class={
           "number" + ((f.wasted ?? 0) > (f.used ?? 0) && (f.wasted ?? 0) > 3600 ? " much" : "")
         }
+        {...is("unused", f.wasted, what)}
         title={
           what === "energy"
             ? "energy is not allocated"
@@ -271,6 +277,7 @@ function Row({
       {others.map((w) => (
         <td
           class="number wide_"
+          {...is("used", figuresOf(r, w).used, w)}
           title={
             w !== "energy" && known(figuresOf(r, w).wasted)
               ? `allocated and not used: ${full(figuresOf(r, w).wasted, w)}`

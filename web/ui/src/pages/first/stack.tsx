@@ -7,7 +7,7 @@ import { zoomTo, type Range } from "../../lib/range";
 import { inksOf } from "../../lib/ink";
 import { inUse } from "../../lib/measure";
 import { rest, type Row } from "../../lib/stack";
-import { ownerLink, workloadLink, me } from "../../lib/state";
+import { nothing, ownerLink, workloadLink, me } from "../../lib/state";
 import type { Unit } from "../../lib/units";
 import { usersOf, type By, type Use, type What } from "../../lib/users";
 
@@ -107,7 +107,7 @@ export function UseStack({
       <Show a={u}>
         {() =>
           !drawn || drawn.lines.length === 0 ? (
-            <Empty>Nothing was measured in this time.</Empty>
+            <Empty>{nothing()} was measured in this time.</Empty>
           ) : (
             <TimeChart
               title={{ cpu: "Cores in use", gpu: "GPUs in use", energy: "Power" }[what]}
