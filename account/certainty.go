@@ -24,7 +24,7 @@ const (
 	fromMonitors origin = "resctrl"        // monitoring groups of the kernel
 	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
 	fromReduced  origin = "reduced"        // some of it is short work: the group was too quiet to be exported in full; see reduced.go
-	fromThreads  origin = "ended_threads"  // threads ended whose last moments were not counted
+	fromThreads  origin = "ended_threads"  // ended threads with last moments that were not counted
 	fromMapped   origin = "mapped"         // memory that processes map; files of tmpfs and memfd need not be
 	fromDeletes  origin = "deletes"        // files were deleted before they reached storage
 )
@@ -35,7 +35,7 @@ type certainty struct {
 	source origin
 }
 
-// lacking is the certainty of a figure of which a source lacks something.
+// lacking is the certainty of a figure that a source lacks a part of.
 func lacking(what sensor.Lack, from origin) certainty { return certainty{what.Exactness(), from} }
 
 // worse returns the less exact one. A lower and an upper bound are an estimate.

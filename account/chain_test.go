@@ -127,7 +127,7 @@ func TestDeadAtItsReading(t *testing.T) {
 }
 
 // TestMoreAtTheEndThanItsRate: a process that others kept from running may use more in its last second than in those before. Where its parent
-// has had children that no reading saw, it is not known whose that was, unless those use as much all the time.
+// has had children that no reading saw, its owner is not known, unless those use as much all the time.
 func TestMoreAtTheEndThanItsRate(t *testing.T) {
 	const ms = uint64(time.Millisecond)
 	for name, c := range map[string]struct {

@@ -104,12 +104,12 @@ type lineage struct {
 	elapsed uint64     // between the last two ticks
 
 	beforeLast uint64             // time of the pass before that of l.before
-	sights     map[int32]sighting // by process, of which no child was seen before
+	sights     map[int32]sighting // by process without a child that was seen before
 	newThreads uint64             // threads of the processes that this tick was the first to see
 	// unseenForks: more processes and threads began than readings saw, since the last tick and between the two before; false if unknown.
 	unseenForks [2]bool
 
-	// behind are processes that are gone and the last moments of which may be shown a tick later, in the last tick and in this one.
+	// behind are processes that are gone, with last moments that may be shown a tick later, in the last tick and in this one.
 	behind [2][]*process
 	// unpaid are processes that are gone and had last moments which no child times show, in this tick and in the one before.
 	unpaid [2][]*Part
@@ -248,7 +248,7 @@ func (tab *table) depart(e *process) {
 }
 
 // owe adds the charges of a process that is gone, its children included, to what its parent
-// is owed: the child times of the parent will show it, or those of the nearest ancestor
+// is owed: the child times of the parent will show it, or the child times of the nearest ancestor
 // that is not gone.
 func (tab *table) owe(e *process, nanos uint64) {
 	if q := tab.heir(e); q != nil {
@@ -357,7 +357,7 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 	}
 }
 
-// payer returns the process whose child times include those of a gone process: its parent, or the nearest living ancestor if the
+// payer returns the process with child times that include a gone process's: its parent, or the nearest living ancestor if the
 // parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. usual is the number of
 // cores
 // unseen children of these ancestors used of late, 0 if they had none.

@@ -148,7 +148,7 @@ func TestLongPass(t *testing.T) {
 	}
 }
 
-// TestReconcileRules: the processes whose child times are not reconciled, and the parts that are not charged.
+// TestReconcileRules: the processes with child times that are not reconciled, and the parts that are not charged.
 func TestReconcileRules(t *testing.T) {
 	const burst = uint64(200 * time.Millisecond)
 	counted := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
@@ -383,7 +383,7 @@ func TestOrphansAreNobodys(t *testing.T) {
 	}
 }
 
-// TestParentThatIsNewItself: records of taskstats have no process group; that of a parent
+// TestParentThatIsNewItself: records of taskstats have no process group; the group of a parent
 // which is seen for the first time in the same pass counts.
 func TestParentThatIsNewItself(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})

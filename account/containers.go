@@ -47,7 +47,7 @@ const sandbox = "sandbox"
 type container struct {
 	facts       *workload.ContainerFacts // never nil
 	seriesFacts workload.ContainerFacts  // the facts that the series were made from
-	// ended is the id of the container whose end was last examined, kills the OOM kills that its part had counted until
+	// ended is the id of the container with the end that was last examined, kills the OOM kills that its part had counted until
 	// then.
 	ended string
 	kills uint64
@@ -205,7 +205,7 @@ type bounds struct {
 }
 
 // boundPods sums the running pods of each workload, each pod once. A workload that completes keeps the requests of its
-// largest moment; a service has those of now. Limits are always those of the largest moment, since they bound the
+// largest moment; a service has the ones of now. Limits are always from the largest moment, since they bound the
 // highest use.
 func (r *registry) boundPods() {
 	seen := map[string]bool{}

@@ -290,7 +290,7 @@ func TestKilledAtOnce(t *testing.T) {
 }
 
 // TestRestartBetweenTicks: a container that is restarted and ends within a tick, while its earlier run can still be
-// scraped, gets the later end, and not that of the earlier run.
+// scraped, gets the later end, and not the earlier run's.
 func TestRestartBetweenTicks(t *testing.T) {
 	b := &box{uid: "a", id: "c", workload: "deployment/shop/cart", part: "cart-a/app"}
 	c := &cluster{containers: map[int32]*box{10: b}}

@@ -110,7 +110,7 @@ func (d *deletes) state(p *Part) [2]uint64 {
 	return s
 }
 
-// restore takes up what was saved of a part whose counters were restored.
+// restore takes up what was saved of a part with restored counters.
 func (d *deletes) restore(p *Part, saved [2]uint64) {
 	if p.total.write == 0 && saved == [2]uint64{} {
 		return

@@ -97,7 +97,7 @@ func (tab *table) settleDoubts() {
 	}
 }
 
-// doubtGuess adds what was charged to a part for children of which none was seen: they may be process groups of their own.
+// doubtGuess adds what was charged to a part for children that were never seen: they may be process groups of their own.
 func (tab *table) doubtGuess(p *Part, nanos uint64, settled bool) {
 	tab.doubts.add(p, uncertain{over: nanos}, settled)
 	if short := tab.parts.byKey[key{workload.MakeID(workload.Short, p.owner+"/"+tab.config.Node), "", p.owner}]; short != nil {

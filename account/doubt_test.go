@@ -12,7 +12,7 @@ import (
 	"reckon/workload"
 )
 
-// unsure returns the workloads of which the CPU time was not exact in the last export.
+// unsure returns the workloads with CPU time that was not exact in the last export.
 func (r *rig) unsure() map[string]figure.Exactness {
 	out := map[string]figure.Exactness{}
 	for key, v := range r.values {
@@ -124,7 +124,7 @@ func TestTwoEndAtOnce(t *testing.T) {
 		r.step(k, 0)
 		r.step(k, 0)
 		one, other := k.fork(shell, true, r.boot), k.fork(shell, true, r.boot)
-		k.run(one, second) // of which 20 ms more or less do not matter
+		k.run(one, second) // so much that 20 ms more or less do not matter
 		k.run(other, second)
 		r.step(k, 0)
 		for range 3 {
@@ -156,7 +156,7 @@ func TestTwoEndAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoChildSeen: children of which no reading saw one are charged to the group of their parent. They may be groups of their own, so that
+// TestNoChildSeen: children that no reading saw are charged to the group of their parent. They may be groups of their own, so that
 // this is exact only once one was seen there; also where the parent ends, and after a restart.
 func TestNoChildSeen(t *testing.T) {
 	for name, c := range map[string]struct{ seen, ends, restart, marked bool }{

@@ -36,10 +36,10 @@ const (
 	figEnergy
 	figGPU
 	figTraffic
-	figures // those of tallies follow
+	figures // the figures of tallies follow
 )
 
-// maxFigures is the largest number of figures, those of tallies included.
+// maxFigures is the largest number of figures, tallies' included.
 const maxFigures = 40
 
 // figureNames are the names of the figures in the API.
@@ -384,7 +384,7 @@ func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
 	note(figNeededPeak, needed)
 }
 
-// judgeDevices records the exactness of energy, which is that of the CPU time at best, and of GPU time.
+// judgeDevices records the exactness of energy, which is the CPU time's at best, and of GPU time.
 func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, certainty)) {
 	if p.energy.Metered() {
 		switch {
@@ -427,7 +427,7 @@ func (j *judge) inexact(p *Part) (d figure.Degrees) {
 	return d
 }
 
-// peakCertainty returns the exactness of a peak whose current value has the certainty
+// peakCertainty returns the exactness of a peak with a current value of the certainty
 // now: a peak between two readings is included where a control group or exit records
 // report it.
 func (p *Part) peakCertainty(now, ends certainty, fields sensor.CgroupFields) certainty {

@@ -258,7 +258,7 @@ func TestExactnessOfWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestExactnessOfSlowPasses: under load some time passes between the reading of the processes and that of the machine, and what
+// TestExactnessOfSlowPasses: under load some time passes between the reading of the processes and the reading of the machine, and what
 // is used in it is charged a tick later.
 func TestExactnessOfSlowPasses(t *testing.T) {
 	r := newRig(t, Config{Export: 15 * time.Second})

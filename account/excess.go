@@ -52,7 +52,7 @@ func numbered(id workload.ID, inCgroup bool, owner string) bool {
 		kind.Unit() && strings.Contains(id.Name(), "/"))
 }
 
-// login is the user in whose bound a part counts.
+// login is the user with the bound that a part counts in.
 func (p *Part) login() string {
 	if p.set == nil {
 		return p.owner
@@ -133,7 +133,7 @@ func (x *excess) take(e *process, p *sensor.Process, d usage, tick uint64) {
 	e.retry = e.retry || h.busy && x.live[h.login] < mostBusy
 }
 
-// begin begins the account of a workload that was held. Its counters lack what short work has, as those of reduced parts do.
+// begin begins the account of a workload that was held. Its counters lack what short work has, as reduced parts' do.
 func (p *Part) begin(h *held) {
 	p.total.add(h.used.counters())
 	p.apart().handed.add(h.used.counters())

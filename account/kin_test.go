@@ -55,7 +55,7 @@ func (k *kin) run(pid int32, nanos uint64) {
 	k.truth[p.pgid] += nanos
 }
 
-// exit ends a process; its children become those of process 1, or of reaper.
+// exit ends a process; its children become children of process 1, or of reaper.
 func (k *kin) exit(pid, reaper int32) {
 	k.procs[pid].dead = true
 	for _, q := range k.procs {

@@ -49,7 +49,7 @@ func grouped(name string, c sensor.Cgroup, more func(c *sensor.Cgroup, p *sensor
 	}
 }
 
-// counting is a process of which a source of what processes do counts something.
+// counting is a process with a count from a source of what processes do.
 func counting(name string, spec *sensor.TallySpec, pass func(start uint64, hit bool) *sensor.TallyPass) limited {
 	return func(r *rig, hit bool) (string, string) {
 		r.l.Tally(spec, passOf()) // it began to count before

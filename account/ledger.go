@@ -40,8 +40,8 @@ type Config struct {
 	// seen and when it moved. parent is the part of its parent, or nil; ended means that
 	// the process is gone, so that nothing more can be read of it.
 	Identify func(p *sensor.Process, parent *Part, ended bool) Identified
-	// Login returns the user who logged in and of whom a process is, empty where that is not known; nil for nobody. Many owners may be
-	// of one login: those of the containers that a user runs without being root.
+	// Login returns the user who logged in and has the process, empty where that is not known; nil for nobody. Many owners may be
+	// of one login: the owners of the containers that a user runs without being root.
 	Login func(pid int32) string
 	// Rename returns the current names of a place (workload.Identity.Place), without control groups. program is the
 	// program that used most CPU time there, empty if none has been identified. It is called at each tick for parts
@@ -147,7 +147,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 // for more than three ticks: processes that ended are known for longer then.
 func (l *Ledger) PutOff() { l.table.putOff = l.at.tick }
 
-// Crowded appends the processes of which the sharing of memory is to be measured; see [Sharer]. It is called after [Ledger.Tick].
+// Crowded appends the processes with a sharing of memory that is to be measured; see [Sharer]. It is called after [Ledger.Tick].
 func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) }
 
 // Wanted reports whether a process is still to be measured after others of the list were.

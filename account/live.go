@@ -110,7 +110,7 @@ func (l *Ledger) Parts(f func(*Part)) {
 func (l *Ledger) Total() uint64 {
 	sum := l.parts.forgotten
 	for _, p := range l.parts.order {
-		if p.phase != absorbed { // whose use is in another part
+		if p.phase != absorbed { // with its use in another part
 			sum += p.CPU()
 		}
 	}

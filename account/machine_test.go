@@ -26,7 +26,7 @@ type simulated struct {
 	truth   map[job]uint64
 	kinds   map[job]string    // what the first process of a group runs
 	before  map[job]uint64    // used by processes that were gone when the ledger began
-	foreign map[string]uint64 // what processes used at their end of which the parent is another user's, by both users
+	foreign map[string]uint64 // what processes used at their end under a parent of another user, by both users
 	reaped  []*actor          // by process 1, a reaper or nobody, since the accounts were saved
 	ended   []sensor.Process  // records of ends that were not read yet
 	lost    map[string]uint64 // of it, what only child times of process 1, of a reaper or of nobody would show
@@ -58,7 +58,7 @@ type actor struct {
 	at                   uint64
 	todo                 []act
 	left                 uint64 // of the present act
-	shown, saved         uint64 // its use and that of children that it waited for, at the last reading, and in the last saved accounts
+	shown, saved         uint64 // its use and the use of children that it waited for, at the last reading, and in the last saved accounts
 }
 
 type verb uint8
@@ -371,7 +371,7 @@ func (w *simulated) lose() {
 	w.reaped = w.reaped[:0]
 }
 
-// read is a reading of /proc that lasts for a time, in which the processes go on. With records, those of processes that are not in the table any more
+// read is a reading of /proc that lasts for a time, in which the processes go on. With records, the records of processes that are not in the table any more
 // are in it; the others wait.
 func (w *simulated) read(pass *sensor.Pass, lasts uint64, records bool) {
 	pass.Boot, pass.Live, pass.Exited = w.now, nil, nil
@@ -410,7 +410,7 @@ func (w *simulated) trace(format string, args ...any) {
 	}
 }
 
-// shown is a process as /proc shows it: its own time to the nanosecond, that of its children in clock ticks.
+// shown is a process as /proc shows it: its own time to the nanosecond, its children's in clock ticks.
 func (w *simulated) shown(a *actor) sensor.Process {
 	const tick = uint64(10e6)
 	sys := uint64(float64(a.cpu) * a.sys)
@@ -433,7 +433,7 @@ func (w *simulated) shown(a *actor) sensor.Process {
 	return p
 }
 
-// identifySimulated puts a process into its process group, one of which only the parent is known into the group of that.
+// identifySimulated puts a process into its process group, and one with nothing known but its parent into the parent's group.
 func identifySimulated(p *sensor.Process, parent *Part, _ bool) Identified {
 	switch {
 	case p.Have&sensor.FieldGroup != 0:

@@ -65,7 +65,7 @@ func (s *span) later(o span) {
 // what was needed then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
 // any more: what its processes say is all that is known then.
 //
-// caused reports that processes were killed because of the limit of the group itself, all of which it needed then. That is so where it had
+// caused reports that processes were killed because of the limit of the group itself, which it then needed in full. That is so where it had
 // come to its limit and its processes can have filled that: the kernel counts no such failure when the machine as a whole, or a group
 // above, lacked memory (version 2), and processes that are smaller are not its cause.
 func (m *memory) bound(c *sensor.Cgroup, gone bool) (caused bool) {

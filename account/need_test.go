@@ -112,7 +112,7 @@ func TestNeedHasTwoEnds(t *testing.T) {
 func first[T any](a, _ T) T   { return a }
 func second_[T any](_, b T) T { return b }
 
-// TestLimitThatKilled: a group whose own limit had a process killed needed all of it, and no other does.
+// TestLimitThatKilled: a group with a process killed by its own limit needed all of it, and no other does.
 func TestLimitThatKilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		have sensor.CgroupFields

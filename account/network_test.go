@@ -283,7 +283,7 @@ func TestActivityOfTheYoung(t *testing.T) {
 	}
 }
 
-// TestLateTraffic: bytes of a process whose process group has been folded into the short workload are charged to that workload in the same tick.
+// TestLateTraffic: bytes of a process in a process group that has been folded into the short workload are charged to that workload in the same tick.
 func TestLateTraffic(t *testing.T) {
 	r := newRig(t, Config{Export: 15 * time.Second})
 	r.tick(0, nil)

@@ -46,7 +46,7 @@ type Part struct {
 	total    usage  // since the start
 	set      *apart // of total, what series may lack; nil while they lack nothing
 	tasks    uint64 // CPU nanoseconds observed per process
-	unseen   uint64 // of them, those of children that no reading or record showed
+	unseen   uint64 // of them, the ones of children that no reading or record showed
 	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
 	past     past
 	commands commands
@@ -94,7 +94,7 @@ type group struct {
 	parts  int
 	cores  metric.Histogram
 	cpu    uint64 // this tick, without late time
-	late   uint64 // CPU time that came late, such as that of children, and is in no observation yet
+	late   uint64 // CPU time that came late, such as the children's, and is in no observation yet
 	seen   uint64 // tick number of cpu
 	lead   *Part  // exports the distribution and the figures of the whole control group
 	series *metric.Series
@@ -264,7 +264,7 @@ func (p *Part) readCgroup() {
 }
 
 // readCgroups reads the control groups of parts and of whole workloads. Where exit records are complete, a group
-// whose processes have not run since the last tick has not used anything, and may rest.
+// with processes that have not run since the last tick has not used anything, and may rest.
 func (l *Ledger) readCgroups(pass *sensor.Pass) {
 	exact := pass.Complete() && pass.Joined && pass.Lost == 0
 	for _, p := range l.parts.order {

@@ -2,7 +2,7 @@ package account
 
 import "reckon/sensor"
 
-// A part may have several control groups in sequence: that of a restarted container counts from zero, and one that
+// A part may have several control groups in sequence: a restarted container's counts from zero, and one that
 // goes on under another name goes on from the counters of another part. past is the offset to add to the counters of
 // the present group.
 type past [cgCounters]int64

@@ -49,7 +49,7 @@ func number(b bool) float64 {
 	return 0
 }
 
-// podLabels are the labels of podInfo beside those of the workload.
+// podLabels are the labels of podInfo beside the workload's.
 func podLabels(f *workload.ContainerFacts) [10]string {
 	return [...]string{f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.HostIP, f.Priority, strconv.FormatBool(f.HostNetwork),
 		f.QoS}
@@ -76,7 +76,7 @@ func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 	}
 }
 
-// replaceSeries ends a series whose labels have changed and creates its successor.
+// replaceSeries ends a series with changed labels and creates its successor.
 func replaceSeries(s **metric.Series, same bool, b *metric.Batch, make func() *metric.Series) {
 	if *s != nil && !same {
 		b.End(*s)

@@ -204,7 +204,7 @@ func (tab *table) count(e *process) {
 }
 
 // ended takes in an exit record. joined reports that its control group ids come from the same
-// source as those of living processes.
+// source as living processes'.
 func (tab *table) ended(p *sensor.Process, joined bool) {
 	e := tab.find(p)
 	switch {

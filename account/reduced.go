@@ -37,11 +37,12 @@ func (u usage) counters() usage {
 	return u
 }
 
-// apart is the part of the counters that is not in its series, or not in those of the node.
+// apart is the part of the counters that is not in its series, or not in the node's.
 type apart struct {
 	before usage // counted before the ledger began
 	handed usage // handed over to the short work of the owner, with before
-	// heldCPU is CPU time that is short work, from before the part was busy, and login is in whose bound it counts, empty for the owner;
+	// heldCPU is CPU time that is short work, from before the part was busy, and login is the user with the bound that it counts in, empty
+	// for the owner;
 	// see excess.
 	heldCPU uint64
 	login   string

@@ -264,7 +264,7 @@ func TestBusyLater(t *testing.T) {
 			t.Errorf("%s of the group: %v, %v", f, d, ok)
 		}
 	}
-	p.WriteBytes = 2 << 30 // of which the 9 MiB are less than a hundredth
+	p.WriteBytes = 2 << 30 // so much that the 9 MiB are less than a hundredth of it
 	r.tick(0, []sensor.Process{p})
 	r.export()
 	if d, ok := r.values["reckon_figure_exactness|io_write_bytes|group|reduced|group/n1/100|alice"]; ok {

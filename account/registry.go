@@ -14,7 +14,7 @@ type registry struct {
 	config *Config
 	byKey  map[key]*Part
 	places map[string]*Part
-	// reported are containers that have ended and whose account is closed, but which the supervisor still reports.
+	// reported are containers that have ended, with a closed account, but which the supervisor still reports.
 	reported map[key]*Part
 	order    []*Part // in order of appearance, for stable exports
 	groups   map[workload.ID]*group
@@ -25,7 +25,7 @@ type registry struct {
 	forgotten uint64
 	shorts    map[string]*metric.Series // by owner, for shortWorkloads
 	counts    map[string]uint64
-	bounded   []*Part          // whose memory is an upper bound in this tick
+	bounded   []*Part          // with memory that is an upper bound in this tick
 	shortOf   map[string]*Part // by owner; see shortWork
 	tallies   *tally.Books
 	deletes   deletes
@@ -79,7 +79,7 @@ func (r *registry) part(found Identified, start uint64) *Part {
 	return p
 }
 
-// revive continues a part that ended a moment ago and whose end was not exported: a restarted service or container.
+// revive continues a part that ended a moment ago, with an end that was not exported: a restarted service or container.
 func (p *Part) revive() {
 	if p.end != 0 {
 		p.end, p.emptySince = 0, 0

@@ -12,7 +12,7 @@ import (
 // Names of some parts come from elsewhere (the kubelet), and later than the first reading. Such a part has a place
 // (workload.Identity.Place), which identifies it through all renamings.
 //
-// A batch job without a place may have a provisional name as well: that of an array task is in the environment of its
+// A batch job without a place may have a provisional name as well: an array task's is in the environment of its
 // processes alone, and the first ones may have ended before it could be read. Its control group identifies such a part:
 // a group has one account, whatever the names found of its processes.
 //
@@ -121,7 +121,7 @@ func (r *registry) holder(h sensor.CgroupHandle) *Part {
 }
 
 // sameGroup returns the part of a process in the control group of p for which other names were found. They replace
-// those of p if they are better: two parts that both count one group would charge its usage twice.
+// p's if they are better: two parts that both count one group would charge its usage twice.
 func (r *registry) sameGroup(p *Part, found Identified) *Part {
 	p.revive()
 	if found.Naming >= p.naming {

@@ -340,7 +340,7 @@ func TestRenameConserves(t *testing.T) {
 					uid: fmt.Sprintf("u%d-%d", pod, next/4), id: fmt.Sprintf("c%d", next),
 					workload: fmt.Sprintf("deployment/shop/d%d", pod), part: name,
 				}
-				live[next] = in(next, next, r.boot+second/2, 0) // its own start, not that of the part before it, in seconds as exported
+				live[next] = in(next, next, r.boot+second/2, 0) // its own start, not the start of the part before it, in seconds as exported
 				next++
 			}
 			busy := uint64(0)
@@ -427,7 +427,7 @@ func TestNameGrace(t *testing.T) {
 	}
 }
 
-// TestStartingContainer: a container whose runtime takes long to execute its program is held back until that runs and
+// TestStartingContainer: a container with a runtime that takes long to execute its program is held back until that runs and
 // is named, so that the runtime's use does not appear under another name; for the two minutes that the kubelet gives a runtime,
 // and not once it has ended.
 func TestStartingContainer(t *testing.T) {
@@ -542,7 +542,7 @@ func TestOneGroupTwoNames(t *testing.T) {
 			r.tick(second, []sensor.Process{p})
 			step.use(second / 4) // by a process that no reading sees
 			late := in(19, 7, r.boot+1, second/4)
-			r.tick(second/2, []sensor.Process{p}, late) // of which no name is found any more
+			r.tick(second/2, []sensor.Process{p}, late) // with a name that is not found any more
 			step.use(second / 4)
 			r.tick(second/4, []sensor.Process{p})
 			r.export()

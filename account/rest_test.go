@@ -21,7 +21,7 @@ func (r *resting) Read(c *sensor.Cgroup) error {
 func (r *resting) Rest() bool { return true }
 
 // TestIdleGroupsRest: a control group is left alone while all its processes are there and none has run, by a source that
-// would know; that of the whole workload while this is so of each part.
+// would know; the whole workload's while this is so of each part.
 func TestIdleGroupsRest(t *testing.T) {
 	var step, other, whole resting
 	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {

@@ -16,7 +16,7 @@ import (
 // maxReturns is the most times that one pass may come back to a room that it has left.
 const maxReturns = 20
 
-// rooms are the files of each room of the account besides its own; those of a folder below this one are a room, too. Files of the room ""
+// rooms are the files of each room of the account besides its own; the files of a folder below this one are a room, too. Files of the room ""
 // are the arithmetic and the words that all of them use.
 var rooms = map[string]string{
 	"process": "process.go children.go tails.go unseen.go waking.go doubt.go zombies.go commands.go tasks.go charge.go deletes.go",

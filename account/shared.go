@@ -309,7 +309,7 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded limits anonymous and shared memory to what the machine uses and others do not hold for themselves, and to that of the
+// bounded limits anonymous and shared memory to what the machine uses and others do not hold for themselves, and to the memory of the
 // control group of the whole workload, but not below the largest process, and pages of files to those that are mapped, and to the
 // rest of the machine.
 func bounded(types [3]uint64, largest, private, whole uint64, t *closing) [3]uint64 {
@@ -343,7 +343,7 @@ func scaled(types [3]uint64, by float64) [3]uint64 {
 	return types
 }
 
-// Sharer is a process whose memory sharing is to be measured.
+// Sharer is a process with memory sharing that is to be measured.
 type Sharer struct {
 	PID   int32
 	Start uint64
@@ -355,7 +355,7 @@ type Sharer struct {
 // Refines reports whether the process is covered by the measurement of another one, or of an earlier time.
 func (s *Sharer) Refines() bool { return s.class > 0 }
 
-// crowded appends the processes whose shared pages matter, in order of need: programs
+// crowded appends the processes with shared pages that matter, in order of need: programs
 // without any measurement, then processes covered by a measurement of another process,
 // both by size, the largest first; then outdated measurements, the oldest first. It is
 // called after [Ledger.Tick].

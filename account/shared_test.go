@@ -210,7 +210,7 @@ func TestBoundOfFiles(t *testing.T) {
 	}
 }
 
-// TestRefusedMemory: a process whose memory was refused in a tick leaves that of its group as it was, and the sums go on.
+// TestRefusedMemory: a process with memory that was refused in a tick leaves its group's as it was, and the sums go on.
 func TestRefusedMemory(t *testing.T) {
 	r := newRig(t, Config{})
 	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
@@ -470,7 +470,7 @@ func TestPagesThatAreMappedLater(t *testing.T) {
 	}
 }
 
-// TestBoundIsTheLeast: 800 MiB of which 20 children wrote 20 MiB each, and which may not be read, are not more than the machine uses less
+// TestBoundIsTheLeast: 800 MiB, with 20 MiB written by each of 20 children, which may not be read, are not more than the machine uses less
 // what another part holds for itself, nor than the control group of the whole workload.
 func TestBoundIsTheLeast(t *testing.T) {
 	r := newRig(t, Config{})

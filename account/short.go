@@ -54,8 +54,8 @@ func (r *registry) short(p *Part) bool {
 	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.quiet(life)
 }
 
-// over reports whether the part is an account of what has ended, of which nothing is left to be measured now: it has no present
-// memory, and its peak is that of the largest.
+// over reports whether the part is an account of what has ended, with nothing left to be measured now: it has no present
+// memory, and its peak is the largest's.
 func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
 
 // fold moves short work into one account for each owner, and short parts of a

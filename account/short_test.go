@@ -91,7 +91,7 @@ func TestQuietGroupIsShortWork(t *testing.T) {
 }
 
 // TestMemoryOfShortWork: what was folded has no present memory, threads or swap, its memory over time is the sum, and its peak,
-// which is that of the largest group, is at least so much.
+// which is the largest group's, is at least so much.
 func TestMemoryOfShortWork(t *testing.T) {
 	r := newRig(t, Config{Export: 15 * time.Second})
 	r.tick(0, nil)

@@ -206,13 +206,13 @@ func TestRecordsBeforeTheFirstChildIsSeen(t *testing.T) {
 	}
 }
 
-// TestDoubt: where a group of which one reading saw a process ends beside forks that no reading saw, the rest of what its parent's child
+// TestDoubt: where a group with a process that one reading saw ends beside forks that no reading saw, the rest of what its parent's child
 // times show may be the group's. Neither is exact then, unless both are counted to the short work of one owner.
 func TestDoubt(t *testing.T) {
 	for _, c := range []struct{ others, same, marked bool }{
 		{false, true, false},
 		{true, false, false}, // the rest is short work, as the group is
-		{true, true, true},   // the rest is the shell's, of whose children most were in its own group
+		{true, true, true},   // the rest is the shell's: most of its children were in its own group
 	} {
 		r := newRig(t, Config{Export: 15 * time.Second})
 		k := newKin(10 * second)

@@ -175,7 +175,7 @@ func (l *Ledger) Running() iter.Seq2[workload.ID, workload.Facts] {
 	}
 }
 
-// Booted returns the value of SetBooted, or that of an earlier ledger of this boot.
+// Booted returns the value of SetBooted, or the value of an earlier ledger of this boot.
 func (l *Ledger) Booted() int64 { return l.at.booted }
 
 // state returns the serialized part, valid until the next call with the same map.

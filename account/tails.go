@@ -13,7 +13,7 @@ type spans struct {
 }
 
 // tail is the last moments of a process that was seen and is gone: what it used after its last reading. The child times of its payer show
-// them, beside those of other processes that are gone and of children that no reading saw.
+// them, beside the times of other processes that are gone and of children that no reading saw.
 type tail struct {
 	of      *process
 	payer   *process

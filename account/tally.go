@@ -25,7 +25,7 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	l.parts.tallies.Settle(spec)
 }
 
-// chargeable returns the account to charge with activity of a process: that of other if the process is unknown for
+// chargeable returns the account to charge with activity of a process: other's if the process is unknown for
 // good, and nil while it may still be identified, which ends with the tick until.
 //
 // A living process that only one pass has seen is not charged yet: the pass may have fallen between its fork and its

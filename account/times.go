@@ -2,7 +2,7 @@ package account
 
 import "reckon/account/tally"
 
-// times are those of the ticks of a ledger. Boot times are nanoseconds since boot.
+// times are the times of the ticks of a ledger. Boot times are nanoseconds since boot.
 type times struct {
 	tick    uint64
 	now     uint64 // boot time of this tick

@@ -55,7 +55,7 @@ func (tab *table) sight(pass *sensor.Pass) {
 	}
 }
 
-// childless returns the process group of a living process outside of other workloads of which no child was seen before.
+// childless returns the process group of a living process outside of other workloads, with no child seen before.
 func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
 	if q := tab.byID[pid]; q != nil {
 		if o := q.children; !q.part.kind.Group() || o != nil && (o.same+o.away > 0 || o.counted != 0) {
@@ -70,7 +70,7 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 	return p.PGID, true
 }
 
-// merge notes what a record without a process group was charged to on a guess: the part of its parent, of which no child was seen, or
+// merge notes what a record without a process group was charged to on a guess: the part of its parent, with no child seen, or
 // one of those to which its children that were seen belong. What nobody saw is of the group of its parent if that is one of those.
 func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
@@ -156,7 +156,7 @@ func (tab *table) takeUnseen(e *process, nanos uint64) {
 	tab.doubts.note(other, e.part, uncertain{over: away, lack: nanos - away})
 }
 
-// guessed reports whether time was charged for children of which none was seen.
+// guessed reports whether time was charged for children that were never seen.
 func (o *offspring) guessed() bool { return o != nil && o.merged > 0 && o.same+o.away == 0 }
 
 // mixed reports whether more than a hundredth of the children that were seen belong to another part than most of them.

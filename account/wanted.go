@@ -6,7 +6,7 @@ import (
 	"reckon/metric"
 )
 
-// wanted is the distribution of the cores that a workload used or whose turn its threads waited for.
+// wanted is the distribution of the cores that a workload used or its threads waited for.
 type wanted struct {
 	cores  metric.Histogram
 	waited uint64 // nanoseconds that no observation has: a wait is known when it is over, and some of it may be of earlier ticks

@@ -5,8 +5,8 @@ import (
 	"reckon/sensor"
 )
 
-// whole is the control group that holds all parts of a workload on this node, such as that of
-// a job above those of its steps. It shows what no sum over the parts can: their combined
+// whole is the control group that holds all parts of a workload on this node, such as the group of
+// a job above the groups of its steps. It shows what no sum over the parts can: their combined
 // peak. Its figures are exported with an empty part.
 type whole struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone
@@ -108,7 +108,7 @@ func (g *group) exportWhole(p *Part, b *metric.Batch) {
 	}
 }
 
-// peaksOfWhole reports whether the peaks of the part are those of the whole workload, which the
+// peaksOfWhole reports whether the peaks of the part are the whole workload's, which the
 // lead exports under the same labels.
 func (p *Part) peaksOfWhole() bool {
 	return p.part == "" && p.group.whole != nil && p.group.whole.memory.peak > 0

@@ -38,7 +38,7 @@ func open(t *testing.T, c Config) *Agent {
 	return a
 }
 
-// sum adds the samples of a metric whose labels all match.
+// sum adds the samples of a metric with matching labels.
 func sum(b *metric.Batch, name string, labels ...string) (v float64, n int) {
 next:
 	for _, s := range b.Samples {
@@ -123,7 +123,7 @@ func TestOwnUse(t *testing.T) {
 	}
 }
 
-// ownWorkload is that of this process.
+// ownWorkload is the workload of this process.
 func ownWorkload(t *testing.T, a *Agent) workload.ID {
 	t.Helper()
 	p := a.find(int32(unix.Getpid()))

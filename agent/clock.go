@@ -8,7 +8,7 @@ import (
 )
 
 // heldBack is the longest step back of the machine's clock over which exports go on as if
-// it had not been set. It is below what receivers take of senders whose clocks are ahead (ten minutes).
+// it had not been set. It is below what receivers take of senders with clocks ahead (ten minutes).
 const heldBack = 5 * time.Minute
 
 // clock is the time of day that exports are stamped with. It follows the machine's, but where that

@@ -7,7 +7,7 @@ import (
 )
 
 // compatJob is the label job of views in the store, so that whoever adds up over jobs does not
-// add ours to those of a real exporter beside it.
+// add ours to the series of a real exporter beside it.
 const compatJob = "reckon-compat"
 
 // storedViews gives the series of views the labels job and instance that a scrape would add,

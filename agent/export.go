@@ -12,7 +12,7 @@ import (
 	"reckon/web/client"
 )
 
-// exposure is a copy of an export, for scrapes. Their copies of samples point to its histograms: those of one export
+// exposure is a copy of an export, for scrapes. Their copies of samples point to its histograms: the histograms of one export
 // stay as they are during the next.
 type exposure struct {
 	samples    []metric.Sample

@@ -14,7 +14,7 @@ import (
 )
 
 // machineOf starts a process that looks like the emulator of a virtual machine and keeps a
-// processor busy for a while. Its name is that of the program's file.
+// processor busy for a while. Its name is the name of the program's file.
 func machineOf(t *testing.T, name string) {
 	t.Helper()
 	shell, err := os.ReadFile("/bin/sh")

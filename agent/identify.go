@@ -60,7 +60,7 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 	return found
 }
 
-// login is the user who logged in and of whom a process is, empty where that is not known or root.
+// login is the user who logged in and has the process, empty where that is not known or root.
 func (a *Agent) login(pid int32) string {
 	if look, ok := a.look.(interface {
 		LoginUser(pid int32) (uint32, bool, error)
@@ -136,7 +136,7 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	}
 }
 
-// orphan is the answer for a process that nobody saw alive and whose record reports
+// orphan is the answer for a process that nobody saw alive, with a record that reports
 // neither its group nor its control groups (taskstats): it belongs where its parent
 // belongs, and if that is unknown, or the process group of another user, to the short work of its user.
 func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
@@ -209,7 +209,7 @@ func pathsOf(paths []sensor.CgroupPath) []workload.Path {
 }
 
 // introduce has the resolvers see one living process of each set of groups that is new in this pass, before one that has ended
-// and whose set is new: some names, such as that of an array task, are in the environment of processes, and of one
+// with a new set: some names, such as an array task's, are in the environment of processes, and of one
 // that has ended it cannot be read. It does so once in a pass.
 func (a *Agent) introduce() {
 	if a.introduced == a.pass.Boot {
@@ -320,7 +320,7 @@ func (s *sharedHandle) Close() error {
 }
 
 // open returns a handle on a control group, in every hierarchy in which the process is in
-// it or below it. controllers limit those of version 1 to the ones that have one of them; none
+// it or below it. controllers limit the version 1 groups to the ones that have one of them; none
 // opens all.
 func (a *Agent) open(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
 	key := strings.Join(controllers, ",") + path

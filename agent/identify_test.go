@@ -19,7 +19,7 @@ import (
 	"reckon/workload/process"
 )
 
-// environ is a process whose environment is read.
+// environ is a process with an environment that is read.
 type environ struct {
 	vars  map[string]string
 	reads int
@@ -62,7 +62,7 @@ func TestEnvironmentIsReadOnce(t *testing.T) {
 	}
 }
 
-// A process that no reading saw, and whose record names neither its group nor its control groups, goes where its parent
+// A process that no reading saw, with a record that names neither its group nor its control groups, goes where its parent
 // belongs; not if the parent is a plain process of another user, which has only started or adopted it.
 func TestUnseenProcessOfAnotherUser(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1"})
@@ -110,7 +110,7 @@ func TestMayTrace(t *testing.T) {
 	}
 }
 
-// A process group whose leader has gone keeps its name over a restart of the agent: the leader, whose start is
+// A process group without its leader keeps its name over a restart of the agent: the leader, whose start is
 // part of the name, cannot be looked up any more, and those who are left began later.
 func TestGroupWithoutLeaderKeepsItsName(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
@@ -161,7 +161,7 @@ type groups struct {
 	paths map[uint64][]sensor.CgroupPath
 }
 
-// shell is a process of which environment and control groups are read.
+// shell is a process with its environment and control groups read.
 type shell struct {
 	environ
 	paths []sensor.CgroupPath

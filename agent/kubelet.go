@@ -25,14 +25,14 @@ type Kubelet struct {
 	// Address is https://HOST:PORT; "auto" or empty asks the kubelet of this machine where the agent runs in a pod with a
 	// service account; "none" asks nobody.
 	Address string
-	// TokenFile and CAFile are those of the service account if empty; see kubelet.Config.
+	// TokenFile and CAFile are the service account's if empty; see kubelet.Config.
 	TokenFile, CAFile string
 	Insecure          bool
 	// NodeIP is the address of the node that "auto" asks, where the agent does not share its network.
 	NodeIP string
-	// Folder is that of the kubelet below Root, kubelet.DefaultFolder if empty.
+	// Folder is the kubelet's below Root, kubelet.DefaultFolder if empty.
 	Folder string
-	// Account are labels of pods, of which the first that a pod has names the account it is charged to.
+	// Account are labels of pods; the first that a pod has names the account it is charged to.
 	Account []string
 }
 

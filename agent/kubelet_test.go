@@ -44,7 +44,7 @@ func (k *kubeletServer) say(items string, status int) {
 	k.items, k.status = items, status
 }
 
-// containerGroup makes a control group of version 2 as a kubelet names that of a container.
+// containerGroup makes a control group of version 2 as a kubelet names a container's.
 func containerGroup(t *testing.T, uid, id string) *os.File {
 	t.Helper()
 	text, _ := os.ReadFile("/proc/self/mountinfo")

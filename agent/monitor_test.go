@@ -15,7 +15,7 @@ import (
 	"reckon/sensor/resctrl"
 )
 
-// TestMonitors: a monitoring group is charged to the workload whose threads it holds.
+// TestMonitors: a monitoring group is charged to the workload with its threads.
 func TestMonitors(t *testing.T) {
 	root := t.TempDir() // constructed by Documentation/filesystems/resctrl.rst
 	put := func(path, text string) {
@@ -48,7 +48,7 @@ func TestMonitors(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	for i := range 2 {
 		counted(theirs, 1000+1<<20*i)
-		burn(550 * time.Millisecond) // both together are more than a group has that is hardly active, of which few figures are exported
+		burn(550 * time.Millisecond) // both together are more than a hardly active group has, which exports few figures
 		if err := a.tick(); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
-// threads are those of this process, a line each.
+// threads are the threads of this process, a line each.
 func threads(t *testing.T) string {
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -57,7 +57,7 @@ func ownGroup(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Setpgid(0, was) })
 }
 
-// labelsOf are those of this process.
+// labelsOf are the labels of this process.
 func labelsOf(t *testing.T, a *Agent) string {
 	t.Helper()
 	w, err := a.processOwner(int32(os.Getpid()), 0, false)

@@ -16,7 +16,7 @@ func podGroupDesc(name string, kind metric.Kind, unit metric.Unit, help string, 
 		help+"; of the control group of the whole pod, shown on /metrics with the view cadvisor.")
 }
 
-// The control group of a pod holds those of its containers, and what those used that have ended.
+// The control group of a pod holds the groups of its containers, and what ended ones used.
 var (
 	podCPU = podGroupDesc("cpu_seconds_total", metric.Counter, metric.Seconds, "CPU time by mode (user, system)", "mode")
 	podMem = podGroupDesc("memory_bytes", metric.Gauge, metric.Bytes,
@@ -39,7 +39,7 @@ type podGroup struct {
 	round  uint64
 }
 
-// exportPodGroups appends what the control group of each pod reports. A pod whose group cannot be found or read has none.
+// exportPodGroups appends what the control group of each pod reports. A pod without a group that can be found and read has none.
 func (a *Agent) exportPodGroups(b *metric.Batch) {
 	g := &a.podGroups
 	g.round++
@@ -71,7 +71,7 @@ func (a *Agent) exportPodGroups(b *metric.Batch) {
 	g.series.Sweep()
 }
 
-// openPodGroup opens the group of the pod above that of one of its processes, by the kubelet's names with either driver: pod<UID> and
+// openPodGroup opens the group of the pod above the group of one of its processes, by the kubelet's names with either driver: pod<UID> and
 // kubepods-<class>-pod<UID>.slice.
 func (a *Agent) openPodGroup(pid int32) *podGroup {
 	paths, err := a.look.Cgroups(pid)

@@ -86,7 +86,7 @@ func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Ti
 	}
 }
 
-// due are the pods whose time has come; the next time of each stays on its grid.
+// due are the pods at their time; the next time of each stays on its grid.
 func (r *podRates) due(now time.Time) map[string]bool {
 	var out map[string]bool
 	for uid, x := range r.pods {

@@ -39,12 +39,12 @@ func (a *Agent) openPodStorage() *podStorage {
 // Name implements sensor.Sensor.
 func (s *podStorage) Name() string { return "pod-storage" }
 
-// Descs implements sensor.Sensor; they are among those of the agent.
+// Descs implements sensor.Sensor; they are among the agent's.
 func (s *podStorage) Descs() []*metric.Desc { return nil }
 
 // Read implements sensor.Sensor.
 func (s *podStorage) Read(b *metric.Batch) error {
-	var pods []podstorage.Pod // the reader keeps those of before
+	var pods []podstorage.Pod // the reader keeps the ones of before
 	at := map[string]int{}
 	s.agent.ledger.Containers(func(run string, id workload.ID, part, owner string, f *workload.ContainerFacts, pid int32) {
 		i, ok := at[run]

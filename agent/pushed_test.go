@@ -225,7 +225,7 @@ func TestPushFromOthers(t *testing.T) {
 	if w.id.Kind() != workload.Group {
 		t.Skip("this test runs in " + string(w.id) + ", where everybody is in one workload")
 	}
-	dir, err := os.MkdirTemp("", "reckon-push") // those of t.TempDir are closed to others
+	dir, err := os.MkdirTemp("", "reckon-push") // the folders of t.TempDir are closed to others
 	if err != nil {
 		t.Fatal(err)
 	}

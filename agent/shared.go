@@ -16,7 +16,7 @@ type sharedReader interface {
 	SharedMemory(pid int32) (sensor.SharedMemory, error)
 }
 
-// sharing measures the shared pages of the few processes of which that matters, within a
+// sharing measures the shared pages of the few processes where that matters, within a
 // budget of processor time.
 type sharing struct {
 	list  []account.Sharer

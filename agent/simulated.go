@@ -28,7 +28,7 @@ type podLister interface{ Pods() kubernetes.Pods }
 type tallied interface{ Tallies() []sensor.Tally }
 
 // OpenMachine returns an agent that reads m and the given sensors in the place of this
-// machine. Its time is that of m, and the caller moves both: [Agent.Step] takes a reading
+// machine. Its time is the time of m, and the caller moves both: [Agent.Step] takes a reading
 // and [Agent.Take] makes an export. It shows nothing of this process, which is not what m
 // would have, so that the same readings make the same exports.
 func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) {

@@ -104,7 +104,7 @@ func (s *Socket) Close() error {
 	return err
 }
 
-// limited bounds the connections that are open at one time, and those of one user, so
+// limited bounds the connections that are open at one time, and the connections of one user, so
 // that nobody keeps the others out. One too many is closed at once.
 type limited struct {
 	net.Listener
@@ -120,7 +120,7 @@ type sender struct {
 	elsewhere bool
 }
 
-// peer is a connection of which the process at the other end is known.
+// peer is a connection with a known process at the other end.
 type peer struct {
 	net.Conn
 	cred sender
@@ -167,7 +167,7 @@ func (l *limited) give(uid uint32) {
 	}
 }
 
-// credentials are those of the other end; without a process when the kernel does not report.
+// credentials are the other end's; without a process when the kernel does not report.
 func credentials(c net.Conn) (cred sender) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {

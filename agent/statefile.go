@@ -13,7 +13,7 @@ import (
 )
 
 // The state is written with each export, so that what others have is never more than what is saved: half of all bytes that a quiet node
-// writes, where the file is on a disk. Compressed it is a quarter. The format is that of S2 frames; files of versions before are plain.
+// writes, where the file is on a disk. Compressed it is a quarter. The format is S2 frames; files of versions before are plain.
 
 // stateBlock is the amount of state that is compressed at once. A larger block saves a twentieth, and takes its size in memory twice.
 const stateBlock = 64 << 10

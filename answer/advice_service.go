@@ -11,7 +11,7 @@ import (
 )
 
 // serviceAdvice returns the recommended requests of the containers of a service, based on their daily use; nil if there are
-// too few days. A service whose node has fallen silent keeps the advice of its last days.
+// too few days. A service on a node that has fallen silent keeps the advice of its last days.
 func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	if d.Seen.Sub(d.Start) < rightsize.LeastDays*24*time.Hour {
 		return nil, nil

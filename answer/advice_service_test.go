@@ -13,7 +13,7 @@ import (
 	"reckon/query"
 )
 
-// TestServiceAdvice: two replicas of a Deployment over eight days, one of which starts within them; its container requests two
+// TestServiceAdvice: two replicas of a Deployment over eight days; one starts within them; its container requests two
 // cores and uses half a core, its sidecar next to nothing. A job with the same use is advised from its runs.
 func TestServiceAdvice(t *testing.T) {
 	h := newHistory(t)

@@ -198,7 +198,7 @@ func changed(f store.Finding, err error) (wire.Finding, error) {
 	return findingToAPI(&f)
 }
 
-// WhatIf compares the current findings with those of another policy since a time.
+// WhatIf compares the current findings with the findings of another policy since a time.
 func (c *Findings) WhatIf(ctx context.Context, policy []byte, since time.Time) (wire.FindingDifference, error) {
 	if _, err := findings.ReadPolicy(policy); err != nil {
 		return wire.FindingDifference{}, Invalid("`reckon findings policy` prints one that is right", fmt.Errorf("the policy: %w", err))

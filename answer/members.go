@@ -38,7 +38,7 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 }
 
 // Members summarizes the runs of the members of one job of one site, the latest first. Job numbers are
-// reused: runs whose owner or name differs from the latest run belong to an earlier job.
+// reused: runs with another owner or name than the latest run belong to an earlier job.
 // ok is false if there is no member.
 func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {
 	m = wire.Members{ID: id, Kind: "array", States: []wire.StateCount{}, Verdicts: []wire.Verdict{}, Members: []wire.Workload{}}
@@ -170,7 +170,7 @@ func addMember(s *wire.MemberSums, w *wire.Workload) {
 	}
 }
 
-// failedStates are the states whose members are named.
+// failedStates are the states with named members.
 var failedStates = []string{"failed", "timeout", "out_of_memory", "node_fail", "boot_fail", "deadline"}
 
 // namedMembers is the number of members named in a sentence.

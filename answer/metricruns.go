@@ -274,7 +274,7 @@ func (m *MetricRuns) List(ctx context.Context, f wire.MetricRunFilter) (wire.Met
 	return out, nil
 }
 
-// Run returns one run with its pods, those of the first job first.
+// Run returns one run with its pods, the first job's first.
 func (m *MetricRuns) Run(ctx context.Context, namespace, name string) (wire.MetricRun, error) {
 	r, _, err := m.read(ctx, namespace, name)
 	return r, err

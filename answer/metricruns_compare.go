@@ -175,7 +175,7 @@ func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
 	return out
 }
 
-// resultFigures returns the figures of one of our probes; those of pairs of pods are in the order of the pods.
+// resultFigures returns the figures of one of our probes; the figures of pairs of pods are in the order of the pods.
 func resultFigures(job string, r *wire.ProbeResult) (out []*comparable) {
 	if r == nil {
 		return nil

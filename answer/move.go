@@ -44,9 +44,9 @@ type MoveViews interface {
 }
 
 const (
-	movePeriod = 30 * 24 * time.Hour // judged by default; waits are those of this time in any case
+	movePeriod = 30 * 24 * time.Hour // judged by default; waits are from this time in any case
 	leastGroup = 360                 // CPU seconds of process groups that are read: hundreds of thousands a day used less
-	burstRuns  = 30                  // of a work, of which the hours of GPU use are read
+	burstRuns  = 30                  // of a work with hours of GPU use that are read
 )
 
 type workKey struct{ owner, name string }

@@ -152,7 +152,7 @@ func (g *moving) node(site, name string) *moveNode {
 	return g.nodes[k]
 }
 
-// key is that of a node in a partition. Nodes of a class are alike; memory may differ by what the kernel reserves.
+// key is the key of a node in a partition. Nodes of a class are alike; memory may differ by what the kernel reserves.
 func (g *moving) key(site, partition string, n *moveNode) shapeKey {
 	if g.file[[2]string{site, partition}] != nil {
 		return shapeKey{site, partition, ""}

@@ -19,7 +19,7 @@ type Nodes struct {
 	Clock  func() time.Time
 	// Sender returns the client that sends for a node; the function or its result may be nil if unknown.
 	Sender func(site, node string) *wire.NodeSender
-	// Refused returns whose new series of a node are refused; nil for none.
+	// Refused returns the owners with new series of a node that are refused; nil for none.
 	Refused func(site, node string) []wire.NodeBound
 }
 

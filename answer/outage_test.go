@@ -16,7 +16,7 @@ func (noWorkloads) Workloads(context.Context, store.Filter) ([]store.Workload, i
 	return nil, 0, nil
 }
 
-// TestListsNameLostSamples: a list of workloads whose samples were lost reports it, also where it has no end.
+// TestListsNameLostSamples: a list of workloads with lost samples reports it, also where it has no end.
 func TestListsNameLostSamples(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	gap := store.Gap{From: now.Add(-2 * time.Hour), To: now.Add(-time.Hour), File: "wal/00000000", Why: "it is missing"}

@@ -33,7 +33,7 @@ func (f *fewNodes) seen(at time.Time) {
 	}
 }
 
-// ranked returns two nodes of ten cores, the first of which draws twice as much power per core.
+// ranked returns two nodes of ten cores; the first draws twice as much power per core.
 func ranked(t *testing.T) (*Ranks, *fewNodes, *time.Time) {
 	t.Helper()
 	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
@@ -55,7 +55,7 @@ func ranked(t *testing.T) (*Ranks, *fewNodes, *time.Time) {
 				Capacity: figure.Capacity{UpSeconds: v(3600), CoreSeconds: v(36000), CoreUsedSeconds: v(36000 * used), NodeJoules: v(3600 * (100 + used*200/float64(i+1)))}})
 		}
 		all := hours
-		if i == 1 { // rows replace those of their hours: write both nodes at once
+		if i == 1 { // rows replace the rows of their hours: write both nodes at once
 			both, err := c.NodeUse(t.Context(), store.RollupQuery{From: from, To: now, Span: store.SpanHour, By: []string{"site", "node"}})
 			if err != nil {
 				t.Fatal(err)

@@ -251,7 +251,7 @@ func endedWell(w *wire.Workload) bool {
 }
 
 // sameName returns the latest workloads with the site, kind, name and owner of
-// w, including w itself. A name that equals that of the id denotes this one workload, and its
+// w, including w itself. A name that equals the id's denotes this one workload, and its
 // runs are then compared.
 func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int) ([]store.Workload, error) {
 	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}

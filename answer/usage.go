@@ -23,7 +23,7 @@ type Usage struct {
 	Proof func(context.Context) string
 	// Counted returns up to when usage was counted, zero where that is not known; may be nil.
 	Counted func(context.Context) time.Time
-	// Projects are the accounts of owners of whose work none is reported, by owner.
+	// Projects are the accounts of owners with work that has no reported account, by owner.
 	Projects map[string]string
 	Clock    func() time.Time
 }
@@ -74,7 +74,7 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 	return list, nil
 }
 
-// interpolatedHour is the largest share of interpolated CPU time of an hour whose figures are not marked. Of longer times it may be
+// interpolatedHour is the largest share of interpolated CPU time of an hour with unmarked figures. Of longer times it may be
 // more: what was counted across a time within them is theirs whole.
 const interpolatedHour, interpolatedShare = 0.01, 0.1
 

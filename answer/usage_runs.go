@@ -15,9 +15,9 @@ import (
 )
 
 // Hours are kept by site, kind, owner, account, partition and program, and by node. What a run is besides (its QOS, its size, how
-// long it ran, its nodes) is known of the run alone. So usage by these is that of hours, divided among the runs that were there
+// long it ran, its nodes) is known of the run alone. So usage by these is the usage of hours, divided among the runs that were there
 // then: allocations by their facts, to the second, and what was used by what each run used in all, spread evenly
-// over its time. Sums are those of the hours, whatever they are divided by. Starts and waits are counted by the runs.
+// over its time. Sums are the hours', whatever they are divided by. Starts and waits are counted by the runs.
 
 // Runs reads the runs that hours are made of; implemented by store.Facts.
 type Runs interface {
@@ -70,7 +70,7 @@ type runSum struct {
 	v       [figure.UsedLen]float64
 	has     [figure.UsedLen]bool
 	seconds float64 // of runs
-	spread  float64 // of the CPU time, that of runs which reach beyond the stretch or their node
+	spread  float64 // of the CPU time, the time of runs that reach beyond the stretch or their node
 	parts   bool    // some run was on other nodes too
 }
 
@@ -80,7 +80,7 @@ func (s *runSum) add(i int, v *float64, times float64) {
 	}
 }
 
-// Figures of hours by their numbers, and those of a run that they are sums of.
+// Figures of hours by their numbers, and the figures of a run that they are sums of.
 var (
 	hourOf = func(key string) int { return figure.Index(figure.Hours, key) }
 
@@ -175,7 +175,7 @@ func (r *runSums) keyOf(w *store.Workload) usageKey {
 		dimCommand: w.Command,
 		dimKind:    w.Kind, dimSite: w.Site, dimQOS: w.QOS, dimLength: stillRunning}
 	if cores, _ := w.GivenCores(); cores != nil {
-		all.of[dimSize], all.of[dimGPUs] = classOf(coreClasses, *cores), gpuClasses[0].name // of which none is reported has none
+		all.of[dimSize], all.of[dimGPUs] = classOf(coreClasses, *cores), gpuClasses[0].name // none where no GPU was reported
 	}
 	if gpus, _ := w.GivenGPUs(); gpus != nil {
 		all.of[dimGPUs] = classOf(gpuClasses, *gpus)

@@ -239,7 +239,7 @@ func until(w *wire.Workload) time.Time {
 	return w.Seen
 }
 
-// renamed reports that two nodes of a workload are one machine, whose agent started to count
+// renamed reports that two nodes of a workload are one machine, with an agent that started to count
 // again, from the start of its processes, when the name changed.
 func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)

@@ -398,7 +398,7 @@ func lastEnd(ends map[place]ending) (last int64) {
 }
 
 // watched is the time of the first sample of memory, and what was integrated before it: on each
-// node that of the parts which were there at the first sample.
+// node the node of the parts which were there at the first sample.
 func (a *account) watched() (first int64, before float64) {
 	byNode := map[string]int64{}
 	for _, k := range a.Tracks {
@@ -422,7 +422,7 @@ func (a *account) watched() (first int64, before float64) {
 	return first, before
 }
 
-// program is that of the parts that used most CPU time: a script that starts the work
+// program is the program of the parts that used most CPU time: a script that starts the work
 // in steps is not what was run.
 func (a *account) program() string {
 	if len(a.Programs) < 2 {
@@ -446,7 +446,7 @@ func (a *account) program() string {
 	return best
 }
 
-// exitCode is that of the best source: the batch system's controller, its accounting, then the nodes. Of one source it is the latest;
+// exitCode comes from the best source: the batch system's controller, its accounting, then the nodes. Of one source it is the latest;
 // of several at a time the largest. Accounting may have taken 128 off its code: reduced.
 func (a *account) exitCode() (code *int, reduced bool) {
 	rank := func(k *track) int {
@@ -488,7 +488,7 @@ func (a *account) ordered() []*track {
 // lanes puts parts of a node that ran one after another into one lane, and parts that
 // ran at the same time into different ones: the lanes of all nodes then add up, and
 // within a lane the parts follow each other. Spans come sorted by node and begin. A part
-// whose end is known ended then, and not when an export reported it.
+// with a known end ended then, and not when an export reported it.
 func lanes(spans []span, ends map[place]ending) map[place]int {
 	out := make(map[place]int, len(spans))
 	type lane struct {

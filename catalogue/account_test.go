@@ -80,7 +80,7 @@ func TestMeans(t *testing.T) {
 		cores, memory float64
 	}{
 		"from its start": {tracks: []track{{Slot: cpu, Node: "n", First: 15_000, FirstV: 10, T: 100_000, V: 90}}, cores: 0.9},
-		// A run of which others sampled the processes begins with their first reading.
+		// A run with processes that others sampled begins with their first reading.
 		"from its first reading":   {tracks: []track{{Slot: cpu, Node: "n", First: 0, FirstV: 80, T: 100_000, V: 90}}, cores: 0.1},
 		"of accounting":            {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}}, cores: 0.5},
 		"suspended for a half":     {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}, {Slot: suspended, First: 0, T: 100_000, V: 50}}, cores: 1},

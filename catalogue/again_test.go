@@ -12,7 +12,7 @@ func TestNumberUsedAgain(t *testing.T) {
 	n1, n2, n3, n4 := place{Node: "n1"}, place{Node: "n2"}, place{Node: "n3", Part: "0"}, place{Node: "n4", Part: "0"}
 	for what, tt := range map[string]struct {
 		first, second []place
-		silent        string // the node of the second run of which the others do not wait
+		silent        string // the node of the second run that the others do not wait for
 		round         bool   // the catalogue is brought up to date without it
 		lost          bool   // the node of the first run without network never comes back
 		named         bool

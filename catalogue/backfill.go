@@ -73,7 +73,7 @@ func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
 	return b.write(ctx, b.at)
 }
 
-// lacks reports whether a run that was read apart has samples later than those of the fold.
+// lacks reports whether a run that was read apart has samples later than the fold's.
 func (f *fold) lacks(k key, a *account) bool {
 	for id, t := range a.Tracks {
 		if t.T == 0 {

@@ -80,7 +80,7 @@ type Builder struct {
 	filled  uint64    // mark of the dirty hours that rows were made of again
 	resumed bool      // imports that were cut off are in the catalogue
 
-	rows []store.Workload // room for those of a round
+	rows []store.Workload // room for the samples of a round
 }
 
 // StateKeeper is a catalogue that remembers a few bytes for its builder.
@@ -121,7 +121,7 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 }
 
 // Advance takes in what came since the last round and returns how many rows it wrote.
-// The first round of a new catalogue reads all history, as does that of one that somebody
+// The first round of a new catalogue reads all history, as does the first round of one that somebody
 // has emptied meanwhile.
 func (b *Builder) Advance(ctx context.Context) (int, error) {
 	b.mu.Lock()

@@ -153,7 +153,7 @@ func grouped(list []amount, key func(amount) place, op figure.Combine) []amount 
 }
 
 // lanesOf keeps of parts in one lane, which follow each other, the largest. Where a node has
-// an amount of all its parts, as that of their control group, it counts for them.
+// an amount of all its parts, as their control group's, it counts for them.
 func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
 	whole := a.wholeNodes(parts)
 	most := map[int]amount{}
@@ -178,7 +178,7 @@ func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
 	return out
 }
 
-// wholeNodes are the nodes of which an amount without a part counts for all parts: that of
+// wholeNodes are the nodes of which an amount without a part counts for all parts: the amount of
 // a control group that holds them. Processes that belong to no part make a part without a
 // name too, which uses CPU time and is less than the largest part.
 func (a *account) wholeNodes(parts []amount) map[string]bool {
@@ -206,7 +206,7 @@ func (a *account) uses(p place) bool {
 	return false
 }
 
-// quantiles fills what is taken of distributions: within a lane that of the joint one. Lanes
+// quantiles fills what is taken of distributions: within a lane the joint one's. Lanes
 // work at the same time, and of how they depend on each other their distributions show nothing:
 // over them the sum is an estimate, or what it keeps to in any case.
 func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int) {
@@ -232,7 +232,7 @@ func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int
 	}
 }
 
-// distributions are those of a figure by lane, in their order.
+// distributions are the distributions of a figure by lane, in their order.
 func (a *account) distributions(tracks []*track, lane map[place]int, i int) (out []*metric.Histogram) {
 	by := map[int]*metric.Histogram{}
 	for _, k := range tracks {

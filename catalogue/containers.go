@@ -137,7 +137,7 @@ func (x *containerState) worse(o *containerState) bool {
 	return x.Exit.T > o.Exit.T
 }
 
-// limited returns the lower bound of the memory that a run needed that was killed at its limit: the limit. Of a batch job it is that of
+// limited returns the lower bound of the memory of a run that was killed at its limit: the limit. Of a batch job it is the limit of
 // the job where the script was killed; a step may have had a limit of its own.
 func (a *account) limited(w *store.Workload) *float64 {
 	kind := workload.Kind(w.Kind)

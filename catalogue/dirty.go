@@ -54,7 +54,7 @@ func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHo
 // many programs want the processors a round takes much longer than what it costs.
 func (b *Builder) Want() { b.wanted.Store(true) }
 
-// clean forgets dirty hours of which everything was made again.
+// clean forgets dirty hours that were made again in full.
 func (b *Builder) clean(ctx context.Context, now time.Time, dirty store.DirtyHours, made func(store.DirtyHour) bool) error {
 	all := dirty.Hours
 	dirty.Hours = nil

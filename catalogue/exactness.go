@@ -171,7 +171,7 @@ const peakKey = "memory_peak_bytes"
 
 var peakFigure = figure.Index(figure.Runs, peakKey)
 
-// peakAccounted reports whether the memory peak is that of a batch system, which samples memory every 30 s by default and adds
+// peakAccounted reports whether the memory peak is a batch system's, which samples memory every 30 s by default and adds
 // up the peaks of steps and tasks.
 func (a *account) peakAccounted() bool {
 	for _, k := range a.Tracks {

@@ -10,7 +10,7 @@ import (
 	"reckon/store"
 )
 
-// TestExitCodeFromWhoKnowsIt: the controller's exit code of a job stands before that of accounting, which takes 128 off, and that
+// TestExitCodeFromWhoKnowsIt: the controller's exit code of a job stands before the exit code of accounting, which takes 128 off, and the exit code
 // before a node's, in all orders of arrival and of the times of their samples, with a restart after each, live and rebuilt.
 func TestExitCodeFromWhoKnowsIt(t *testing.T) {
 	type report struct {

@@ -36,7 +36,7 @@ type fold struct {
 	numbers map[key]key
 	gone    []store.Run // rows of what turned out to be of another job
 	added   []*account  // since the round began
-	// moved are ids of batch systems of which runs became known, or other times of them, since the round began.
+	// moved are ids of batch systems with runs that became known, or other times of them, since the round began.
 	moved map[key]struct{}
 	to    int64 // end of the interval that is folded
 }
@@ -185,7 +185,7 @@ func (g *going) at(p place, since, until int64) {
 }
 
 // before are the places that began earlier than a start. Those that began with it, or later, are no
-// evidence that the run went on: they may be of the same new run, whose nodes report in any order.
+// evidence that the run went on: they may be of the same new run; its nodes report in any order.
 func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
 	return func(yield func(place, seenSpan) bool) {
 		for p, s := range g.places {
@@ -262,7 +262,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 	}
 }
 
-// split moves to a new run what was taken for the one before it: nodes whose network
+// split moves to a new run what was taken for the one before it: nodes with a network that
 // was cut report its end late. Runs that a batch system reported are read again instead: see misplaced.
 func (f *fold) split(k key, mine *account) {
 	for _, a := range f.accounts[k] {
@@ -505,7 +505,7 @@ func (f *fold) all() []*account {
 	return sorted(out)
 }
 
-// open lists those whose row may change, in the same order: of the last minutes there can be a
+// open lists the runs with a row that may change, in the same order: of the last minutes there can be a
 // hundred times as many that ended.
 func (f *fold) open() []*account {
 	var out []*account

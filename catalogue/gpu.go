@@ -22,7 +22,7 @@ const unattributed = 0.01
 
 // unusedGPUs fills in that runs used no GPU time which were allocated GPUs and never opened
 // one: an agent exports no series for what was not opened. It is known where all nodes of the
-// run measured their GPUs throughout, and hardly any use there is that of nobody; else it stays
+// run measured their GPUs throughout, and hardly any use there is nobody's; else it stays
 // unknown.
 func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload, gap time.Duration) error {
 	nodes := map[[2]string]*gpuWatch{}

@@ -41,7 +41,7 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...st
 	return b.history(ctx, ranges, 0, gone...)
 }
 
-// history is History of ranges whose first samples may count what was used so long before.
+// history is History of ranges with first samples that may count what was used so long before.
 func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.Duration, gone ...store.Run) (int, error) {
 	now := b.o.Clock()
 	dirty, err := b.dirty()
@@ -171,7 +171,8 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 // wider is from when to when a workload is known to have lived.
 type wider struct{ from, to time.Time }
 
-// unmarked is a catalogue whose watermark stays. It does not take rows of workloads of which it knows more than the stretch of time that
+// unmarked is a catalogue with a watermark that stays. It does not take rows of workloads that it knows more of than the stretch of time
+// that
 // made them: those are in wider.
 type unmarked struct {
 	store.Catalogue
@@ -180,7 +181,7 @@ type unmarked struct {
 	old    []store.Run // rows that are recreated
 }
 
-// recall has all runs of an id read again of which some are gone.
+// recall has all runs of an id read again when some are gone.
 func (u *unmarked) recall(ctx context.Context, g store.Run) error {
 	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{IDs: []string{g.ID}})
 	for i := range rows {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// jointStep is the shortest step over which the cores of several nodes are added up: that of
+	// jointStep is the shortest step over which the cores of several nodes are added up: the step of
 	// exports.
 	jointStep = 15 * time.Second
 	// jointSteps bounds the steps of one run, and jointRuns the runs that are read together.

@@ -123,7 +123,7 @@ func TestExactnessOfRuns(t *testing.T) {
 	want("first", "slurm/1", figure.Degrees{"io_read_bytes": figure.AtLeast, "cores_mean": figure.AtLeast, "wall_seconds": figure.AtMost})
 	want("first", "slurm/2", nil)
 	want("first", "groups/3", nil)
-	// It gets worse for a moment, between two rounds of which the builder starts again.
+	// It gets worse for a moment, between two rounds; in each the builder starts again.
 	if err := b.Save(t.Context()); err != nil {
 		t.Fatal(err)
 	}

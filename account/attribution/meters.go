@@ -279,7 +279,7 @@ type counted struct {
 	modelled         bool
 }
 
-// narrowAndWide adds the energy of narrow meters to the streams, and sums up that of all meters.
+// narrowAndWide adds the energy of narrow meters to the streams, and sums up the energy of all meters.
 func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c counted) {
 	for i := range sources {
 		s := &sources[i]

@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// Stream is energy that is split over workloads: that of a meter, or of a wide meter
+// Stream is energy that is split over workloads: the energy of a meter, or of a wide meter
 // minus the energy that narrower ones count. Its index in [Meters.Streams] is stable.
 type Stream struct {
 	Domain string // package, dram, gpu, psys, board or rest

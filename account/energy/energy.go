@@ -117,7 +117,7 @@ type Labeller interface {
 }
 
 // Charge takes in the meter readings of the tick that was taken last, and charges them. now is that tick in milliseconds since the Unix
-// epoch; shares are those of devices in the same tick; parts are those to which something may be charged;
+// epoch; shares are the shares of devices in the same tick; parts are the parts to which something may be charged;
 // other takes what no part used; cores is the number of processors. A load or a source that could not be read is absent.
 func (e *Books) Charge(
 	now int64, load attribution.Load, sources []attribution.Source, shares []Share, parts []Consumer, other *Account, cores int,

@@ -46,7 +46,7 @@ type gpuDevice struct {
 
 	held  []holder
 	owed  owed
-	stale int // readings in a row that were those of the last tick again
+	stale int // readings in a row that repeated the last tick's
 
 	// State of this tick.
 	now     sensor.GPU

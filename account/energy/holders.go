@@ -13,7 +13,7 @@ import (
 // of the last samples that named one of them, by the memory held, or evenly, and all of these are estimates. Only busy time without any
 // candidate goes to other.
 
-// putOffs is the number of readings in a row for which busy time may wait for what shows whose it is: the pass that shows a new
+// putOffs is the number of readings in a row for which busy time may wait for what shows its owner: the pass that shows a new
 // process, or the first sample.
 const putOffs = 2
 
@@ -30,7 +30,7 @@ type holder struct {
 	used               bool // it computed in this reading, as counted or sampled
 	hasBusy, hasMemory bool
 	busy               float64 // seconds in this reading
-	last               float64 // seconds in the last reading whose samples named anybody
+	last               float64 // seconds in the last reading with samples that named anybody
 	memory             float64 // bytes, at the last reading that told them
 }
 

@@ -12,7 +12,7 @@ type Account struct {
 	// Monitored: a monitoring group of the kernel counts its memory traffic now.
 	Monitored bool
 	held      []*held // of one source together, in the order of sources; of a source the first set first
-	moved     *moved  // nil while it has moved nothing of which a rate is shown
+	moved     *moved  // nil while it has moved nothing that has a rate to show
 }
 
 // held is the amounts of one set of series.
@@ -43,7 +43,7 @@ func (a *Account) find(t *set) *held {
 	return nil
 }
 
-// enter adds a set, of which the account has nothing yet.
+// enter adds a set that the account has nothing of yet.
 func (a *Account) enter(t *set) *held {
 	h := &held{set: t, amounts: make([]float64, t.amounts), rows: make([]*metric.Series, len(t.series))}
 	at := len(a.held)
@@ -128,7 +128,7 @@ func (h *held) all(i int) float64 {
 	return h.amounts[i] + h.handed[i]
 }
 
-// Handed calls note for the figures of which more than a hundredth was handed over.
+// Handed calls note for the figures with more than a hundredth handed over.
 func (b *Books) Handed(a *Account, note func(figure int)) {
 	for _, h := range a.held {
 		for _, n := range h.set.figures {
@@ -193,7 +193,7 @@ func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond 
 	return 0, false
 }
 
-// Has reports whether the account was charged anything of which a rate is shown.
+// Has reports whether the account was charged anything that has a rate to show.
 func (a *Account) Has(rate sensor.TallyRate) bool {
 	for _, h := range a.held {
 		for k := range h.set.series {
@@ -205,7 +205,7 @@ func (a *Account) Has(rate sensor.TallyRate) bool {
 	return false
 }
 
-// Counts reports whether a source counts something of which a rate is shown on this machine.
+// Counts reports whether a source counts something that has a rate to show on this machine.
 func (b *Books) Counts(rate sensor.TallyRate) bool {
 	return slices.ContainsFunc(b.sources, func(s *source) bool { return s.have != 0 && s.counts(rate) })
 }

@@ -204,7 +204,7 @@ func (b *Books) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName
 	b.charge(a, b.set(b.source(spec), name), &sensor.TallyRow{Series: uint8(series), Amount: amount})
 }
 
-// Begin begins a reading of a source whose amounts come by [Books.Charge].
+// Begin begins a reading of a source with amounts that come by [Books.Charge].
 func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin(now) }
 
 // charge adds a row to an account. A multiplexed event is assumed to have occurred at the same rate while it was not scheduled,

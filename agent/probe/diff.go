@@ -8,7 +8,7 @@ import (
 	"reckon/web/client"
 )
 
-// sum adds up counters that may be unknown: a sum of which a part is unknown is unknown.
+// sum adds up counters that may be unknown: a sum with an unknown part is unknown.
 func sum(a, b int64) int64 {
 	if a < 0 || b < 0 {
 		return -1
@@ -16,7 +16,7 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// totals are all counters of a pod. They count on when a process ends whose parent waits for it, since
+// totals are all counters of a pod. They count on when a process ends that its parent waits for, since
 // the kernel adds what it used to the parent; for bytes and faults of processes it does so too.
 func (t *table) totals() counters {
 	out := counters{}
@@ -25,7 +25,7 @@ func (t *table) totals() counters {
 		out.cpu += c.cpu + c.childCPU
 		out.minor += c.minor + c.childMinor
 		out.major += c.major + c.childMajor
-		if p.zombie { // its bytes are those of its parent as soon as that has waited for it
+		if p.zombie { // its bytes count to its parent as soon as that has waited for it
 			continue
 		}
 		out.read, out.write, out.cancelled = sum(out.read, c.read), sum(out.write, c.write), sum(out.cancelled, c.cancelled)

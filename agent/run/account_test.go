@@ -183,7 +183,7 @@ func (r *recorded) Drain(p *sensor.Pass) error {
 }
 
 // The records of a machine hold much that is not of the tree, children before their
-// parents, and grandchildren whose parent nobody ever saw.
+// parents, and grandchildren with a parent that nobody ever saw.
 func TestExitRecordsFindTheTree(t *testing.T) {
 	rec := func(pid, ppid int32, name string, ms uint64) sensor.Process {
 		return sensor.Process{PID: pid, PPID: ppid, Comm: sensor.CommOf([]byte(name)), UserNanos: ms * 1e6, WaitNanos: 5e5,

@@ -136,7 +136,7 @@ func sharesOut(dir string) bool {
 
 const groupPrefix = "reckon-run-"
 
-// removeStale removes groups whose run was killed and whose processes have ended since.
+// removeStale removes groups of killed runs with processes that have all ended since.
 func removeStale(dir string) {
 	old, _ := filepath.Glob(dir + "/" + groupPrefix + "*")
 	for _, d := range old {

@@ -44,7 +44,7 @@ const (
 	otherName = "other"
 )
 
-// add charges a process: its own figures, and those of its exit record where they are better.
+// add charges a process: its own figures, and its exit record's where they are better.
 func (c *tally) add(p *proc) {
 	c.n++
 	cpu := p.cpu() - min(p.credited, p.cpu())
@@ -78,7 +78,7 @@ func (c *tally) add(p *proc) {
 // breakdown turns the tallies into the list of the report, so that CPU time adds up to
 // total (ns) and processes to started. Where all processes that there were (whole) have a name, what is missing is the
 // beginning and the very end of each: it is shared out by number, and shared reports how much that
-// is, in seconds. Else it is that of the children whom nobody saw, under the name of who waited
+// is, in seconds. Else it is the time of the children that nobody saw, under the name of who waited
 // for them (unseen), and of "other".
 func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uint64, whole bool) (list []Command, shared float64) {
 	list = make([]Command, 0, len(m)+1)

@@ -5,7 +5,7 @@ import "reckon/sensor"
 // exitDelay is the time that a dead process waits for its exit record, seconds.
 const exitDelay = 3
 
-// exitFeed filters the exit records of the machine for those of the tree.
+// exitFeed filters the exit records of the machine for the records of the tree.
 type exitFeed struct {
 	source  sensor.ExitSource
 	pass    sensor.Pass
@@ -15,7 +15,7 @@ type exitFeed struct {
 	err     error
 	taken   uint64
 	whole   bool // the record of a child of ours came: the source does report it
-	// strangers are records of children of the tree of which the events did not report.
+	// strangers are records of children of the tree that the events did not report.
 	strangers uint64
 }
 
@@ -29,7 +29,7 @@ func (f *exitFeed) drain(t *tree, at float64) {
 	for len(f.age) < len(f.pending) {
 		f.age = append(f.age, 0)
 	}
-	for again := true; again; { // the record of a parent may follow that of its child
+	for again := true; again; { // the record of a parent may follow its child's
 		again = false
 		n := 0
 		for i := range f.pending {

@@ -12,7 +12,7 @@ import (
 )
 
 // machine reports what the command has to itself: processors by affinity and by the quotas
-// of our cgroups up to the root, memory by their limits, else that of the machine.
+// of our cgroups up to the root, memory by their limits, else the machine's.
 func machine(procRoot string, own []hierarchy) Machine {
 	m := Machine{MemoryBytes: memTotal(procRoot + "/meminfo")}
 	var set unix.CPUSet

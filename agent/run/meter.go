@@ -124,7 +124,7 @@ func (m *meter) look() {
 }
 
 // countOnce corrects the sum of resident sizes for pages that several processes share:
-// forked workers hold those of their parent. How much that is, is measured anew when the
+// forked workers hold the pages of their parent. How much that is, is measured anew when the
 // number of processes has changed and each second, as far as it costs little.
 func (m *meter) countOnce(at float64, l *level, largest uint64) {
 	pause := max(1, 200*m.profile.shareCost)
@@ -150,7 +150,7 @@ func (m *meter) unmapped(l *level, held uint64) bool {
 	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
 }
 
-// heldShared returns the shared memory that is held on the machine, 0 where a control group reports that of the tree.
+// heldShared returns the shared memory that is held on the machine, 0 where a control group reports the tree's.
 func (m *meter) heldShared() uint64 {
 	if m.tree.machine.meminfo == "" || m.memoryByGroup || m.tree.machine.grew {
 		return 0
@@ -277,7 +277,7 @@ func (m *meter) row(at float64) Row {
 	return m.profile.close(at, m.last, m.tree.observed.wait, m.level)
 }
 
-// reap waits for one child that has ended, whose zombie still shows what rusage does
+// reap waits for one child that has ended, with a zombie that still shows what rusage does
 // not: its name and the waiting of its first thread.
 func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	at := m.now()

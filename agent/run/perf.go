@@ -39,7 +39,7 @@ type record struct {
 	pid, ppid, tid, ptid int32
 	value                uint64 // ns of a READ, number of a LOST
 	comm                 sensor.Comm
-	exec                 bool // the name is that of a program just begun
+	exec                 bool // the name belongs to a program just begun
 }
 
 // maxPerfCPUs bounds how many processors are watched this way: each thread of the tree

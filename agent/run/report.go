@@ -9,7 +9,7 @@ type MemoryBounds struct {
 	// MemoryAtMost reports that peak and mean are upper bounds: processes look as if they had one address space, and nothing here reports
 	// it.
 	MemoryAtMost bool `json:"memory_at_most,omitempty"`
-	// MemoryAtLeast reports that they are lower bounds: the machine holds more shared memory than the tree maps, and nothing shows whose.
+	// MemoryAtLeast reports that they are lower bounds: the machine holds more shared memory than the tree maps, and nothing shows by whom.
 	MemoryAtLeast bool `json:"memory_at_least,omitempty"`
 }
 

@@ -160,7 +160,7 @@ func TestRunManyShortProcesses(t *testing.T) {
 	})
 }
 
-// A grandchild in a session of its own, whose parent has gone, belongs to the command.
+// A grandchild in a session of its own, after its parent has gone, belongs to the command.
 func TestRunDaemon(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {
 		file := filepath.Join(t.TempDir(), "told")
@@ -175,7 +175,7 @@ func TestRunDaemon(t *testing.T) {
 	})
 }
 
-// The kernel adds children to nobody whose parent ignores SIGCHLD.
+// The kernel adds children to nobody where the parent ignores SIGCHLD.
 func TestRunChildrenNobodyWaitsFor(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {
 		for try := 1; ; try++ {

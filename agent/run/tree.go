@@ -31,7 +31,7 @@ type proc struct {
 
 	rss, shared, peak uint64         // bytes
 	space             int32          // process from which it has its address space, 0 for one of its own
-	counted           bool           // its memory is that of another process
+	counted           bool           // its memory is another process's
 	io                procfs.Traffic // waited-for children included
 	haveIO, parent    bool           // parent: it had children, so io is not its own alone
 	statm             int            // kept descriptor of /proc/PID/statm, -1 if none
@@ -91,7 +91,7 @@ type tree struct {
 	spaces   map[int32]*proc // who has the memory of an address space of several processes in this look
 	alike    bool            // processes may have one address space, and nothing shows it
 	loaded   bool            // a process was looked at that was certainly a program: loaded, and not being executed
-	machine  sharedMemory    // of which some may be the tree's that none of its processes maps
+	machine  sharedMemory    // some of it may be the tree's that none of its processes maps
 	bound    bool            // so that the highest memory is an upper bound
 	same     func(a, b int32) (same, refused bool)
 
@@ -150,7 +150,7 @@ func (t *tree) becomes(p *proc) {
 }
 
 // shortest is the CPU time below which the part before an exec is left with the rest, ns:
-// it is that of the fork itself.
+// it is the fork's own.
 const shortest = 2_000_000
 
 // bury marks a process as dead; fold follows when its last figures are in.
@@ -228,7 +228,7 @@ func (l *level) scale(share float64) {
 	l.anon = l.resident - l.shared
 }
 
-// missedLooks is after how many looks in vain a process has ended whose end no event told.
+// missedLooks is after how many looks in vain a process has ended without an event of its end.
 const missedLooks = 3
 
 // look finds the live descendants, and reads what is cheap: resident memory, and the

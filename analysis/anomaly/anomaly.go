@@ -44,9 +44,9 @@ type Config struct {
 }
 
 const (
-	// days and weeks are the number of periods whose same time is compared.
+	// days and weeks are the number of periods to compare the same time of.
 	days, weeks = 7, 4
-	// remembered is the number of days whose largest deviations are compared: work that comes once or twice a month is usual.
+	// remembered is the number of days to compare the largest deviations of: work that comes once or twice a month is usual.
 	remembered = 28
 	// learn is the number of days without anomalies at the start, while the usual values are unknown.
 	learn = 1.5

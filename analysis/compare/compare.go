@@ -41,7 +41,7 @@ type mean struct {
 }
 
 // Series compares the values of two runs. Each run has one series per pod, in order of time; the mean of a
-// run is that of its pods' means. figures is the number of simultaneous comparisons, whose joint confidence level
+// run is the interval of its pods' means. figures is the number of simultaneous comparisons, with a joint confidence level that
 // is 1 - alpha.
 func Series(a, b [][]float64, alpha float64, figures int) Result {
 	x, y := pods(a), pods(b)
@@ -63,7 +63,7 @@ func Runs(a, b []float64, alpha float64, figures int) Result {
 	return untested(x, y, "there is one value on each side; give several runs of each, as A1,A2,A3 B1,B2,B3")
 }
 
-// Pairs compares paired values, such as those of the same pair of pods.
+// Pairs compares paired values, such as values of the same pair of pods.
 func Pairs(a, b []float64, alpha float64, figures int) Result {
 	d := make([]float64, len(a))
 	for i := range a {
@@ -140,7 +140,7 @@ func correlated(x []float64) mean {
 	if effective <= 1 {
 		return mean{value: m.value, variance: math.Inf(1), effective: 1}
 	}
-	// The spread within a stretch of correlated values is smaller than that of all values.
+	// The spread within a stretch of correlated values is smaller than the spread of all values.
 	spread := squares / (n * (1 - 1/effective))
 	return mean{value: m.value, variance: spread / effective, df: effective - 1, effective: effective}
 }
@@ -151,10 +151,10 @@ func welch(a, b mean, test string, alpha float64, figures int, few string) Resul
 	return judge(a, b, d, test, alpha, figures, few)
 }
 
-// oneRun compares one value with several, whose spread is used for both sides.
+// oneRun compares one value with several and uses their spread for both sides.
 func oneRun(a, b mean, n int, alpha float64, figures int) Result {
 	d := mean{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
-	// one of the two is 0; the other is the variance of a mean, n times smaller than that of a value
+	// one of the two is 0; the other is the variance of a mean, n times smaller than a value's
 	d.variance = (a.variance + b.variance) * float64(n+1)
 	return judge(a, b, d, OneRun, alpha, figures, "")
 }

@@ -42,7 +42,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// walk is a series with the given mean whose neighbours have the correlation r.
+// walk is a series with the given mean and the correlation r of neighbours.
 func walk(rnd *rand.Rand, n int, r, mean float64) []float64 {
 	x := make([]float64, n)
 	v := rnd.NormFloat64()

@@ -55,7 +55,7 @@ type Node struct {
 type TaskUse struct {
 	Node, Step string
 	Tasks      float64
-	// CPUSeconds is the CPU time of all tasks, Busiest that of the busiest one.
+	// CPUSeconds is the CPU time of all tasks, Busiest the CPU time of the busiest one.
 	CPUSeconds, Busiest float64
 }
 
@@ -97,7 +97,7 @@ type Usage struct {
 	MemoryStalledSeconds, RefaultBytes *float64
 	// MemorySampled is true if the peak is the maximum of the samples taken by accounting.
 	MemorySampled bool
-	// MemoryOfTask is true if the peak may be that of the largest task alone, while others ran on other nodes.
+	// MemoryOfTask is true if the peak may be the largest task's alone, while others ran on other nodes.
 	MemoryOfTask          bool
 	StorageStalledSeconds *float64
 
@@ -111,12 +111,12 @@ type Usage struct {
 	GPUEngines *GPUEngines // nil if no GPU counts its engines
 
 	Cores, Memory, GPUs *float64 // allocated, or requested
-	// MemoryRequested is true if the allocation of cores is known but not that of memory: Memory is
+	// MemoryRequested is true if the allocation of cores is known but not the allocation of memory: Memory is
 	// then the request.
 	MemoryRequested bool
 	// Resized is true if its allocation was changed while it ran: Cores, Memory and GPUs are the final values.
 	Resized bool
-	// CoresImplied is true if no cores were requested: Cores are those of the nodes.
+	// CoresImplied is true if no cores were requested: Cores are the nodes'.
 	CoresImplied bool
 	PerNode      []Node
 	Tasks        []TaskUse   // of steps with several tasks on a node

@@ -26,7 +26,7 @@ func spoken(u Usage) string {
 	return strings.Join(out, "\n")
 }
 
-// batch is an hour of a successful job with given cores, of which it used some.
+// batch is an hour of a successful job with given cores that it used in part.
 func batch(given, used, p95 float64, edit ...func(*Usage)) Usage {
 	u := Usage{Run: figure.Run{State: "completed", ExitCode: code(0), Row: figure.Row{CPUSeconds: at(3600 * used), CoresP95: at(p95)}}, Batch: true, WallSeconds: 3600, Cores: at(given)}
 	for _, e := range edit {

@@ -67,7 +67,7 @@ const maxRows = 400_000
 
 // ReadSteps reads a CSV file. The first column is when a value takes effect (RFC 3339,
 // "2026-11-21 14:00" or a date, in UTC, or Unix seconds). The value is in the
-// first other column whose heading contains "kwh", "intensity", "price" or "value",
+// first other column with a heading that contains "kwh", "intensity", "price" or "value",
 // otherwise in the second column. Each value holds until the next row. unit is the default if the
 // heading names none, as in "EUR_per_kWh" or "price (EUR/kWh)".
 func ReadSteps(r io.Reader, unit string) (*Rate, error) {

@@ -80,7 +80,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestMeanAddsUp: the amounts of two halves add up to that of the whole interval.
+// TestMeanAddsUp: the amounts of two halves add up to the amount of the whole interval.
 func TestMeanAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Rate{Unit: "g"}

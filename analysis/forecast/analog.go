@@ -40,7 +40,7 @@ func analogs(y []float64, window, n int, level bool) []float64 {
 	return out
 }
 
-// nearestTimes returns the times that n known steps follow and whose windows are most similar to the last one, the nearest first. Later
+// nearestTimes returns the times that n known steps follow, with windows most similar to the last one, the nearest first. Later
 // steps of
 // a window count more.
 func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {

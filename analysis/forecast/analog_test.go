@@ -40,7 +40,7 @@ func TestAnalogs(t *testing.T) {
 	}
 }
 
-// TestWithoutOrigin: the error at an origin is that of weights from origins that share no step with it, or of equal weights if there
+// TestWithoutOrigin: the error at an origin is the error of weights from origins that share no step with it, or of equal weights if there
 // are none: not of the methods that were best at that origin.
 func TestWithoutOrigin(t *testing.T) {
 	h := newHistory(prepare(Input{Values: made(3, daily), Horizon: 24}))

@@ -151,7 +151,7 @@ func (t *trial) error(h *history, of func(int) []float64) float64 {
 	return sum / n
 }
 
-// combine fills in the weighted combination of the methods. Its errors are those of weights that exclude the origin:
+// combine fills in the weighted combination of the methods. Its errors are the errors of weights that exclude the origin:
 // weights fitted to the origin itself would make them too small.
 func (t *trial) combine(h *history, horizon int, r *Result) {
 	r.Origins = len(t.origins)

@@ -54,7 +54,7 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	}
 	rs.center(h, scale, r)
 	// The errors of one forecast are correlated, so that the effective sample size is closer to the number of forecasts: a first-order
-	// correction like that of Student's distribution.
+	// correction like Student's distribution's.
 	few := (drift + sided*rs.bias()) * (1 + 1/rs.spans)
 	lo, hi := upper(down)*few, upper(up)*few
 	for k := range r.Point {
@@ -111,7 +111,7 @@ func (rs *residuals) bias() float64 {
 // proxyDays is the number of days before the last origins from which the proxy's errors are taken.
 const proxyDays = 21
 
-// residuals returns the errors at the last origins, which alone are too few for the tails, and those of a proxy, the median profile,
+// residuals returns the errors at the last origins, which alone are too few for the tails, and the errors of a proxy, the median profile,
 // on the days before, scaled by how much better the forecast was than the proxy at the last origins.
 func (t *trial) residuals(h *history, r *Result) *residuals {
 	rs := &residuals{}
@@ -137,13 +137,13 @@ func (t *trial) residuals(h *history, r *Result) *residuals {
 	return rs
 }
 
-// clearly is the share of the errors of the profile of days from which that of weeks is taken instead.
+// clearly is the share of the errors of the profile of days from which the profile of weeks is taken instead.
 const clearly = 0.7
 
 // leastScale is the smallest share of the proxy's errors that the forecast's are taken for.
 const leastScale = 0.1
 
-// proxy returns the simple forecast that was off least at the last origins, and by how much: the profile of the last days or that of
+// proxy returns the simple forecast that was off least at the last origins, and by how much: the profile of the last days or the profile of
 // the last weeks. It returns nil where it was never off.
 func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off float64) {
 	for _, f := range []func(h *history, n int) []float64{

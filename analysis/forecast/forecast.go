@@ -23,7 +23,7 @@ type Input struct {
 	Values []float64
 	Start  time.Time // of the first step
 	Step   time.Duration
-	// Location is the time zone of the people whose days and weeks shape the series; nil is UTC.
+	// Location is the time zone of the people with the days and weeks that shape the series; nil is UTC.
 	Location *time.Location
 	Horizon  int // steps
 	// Floor and Capacity bound the forecast; a Capacity of 0 means no upper bound, Unbounded no floor.
@@ -38,7 +38,7 @@ type Result struct {
 	Models           []string  // methods with the most weight, in descending order
 	Seasons          []time.Duration
 	Flags            Flags
-	// BacktestMAE is the mean absolute error at the last origins, NaN without any; NaiveMAE that of the
+	// BacktestMAE is the mean absolute error at the last origins, NaN without any; NaiveMAE the error of the
 	// seasonal naive forecast on the same steps; Origins is their number.
 	BacktestMAE, NaiveMAE float64
 	Origins               int

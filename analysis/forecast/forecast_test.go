@@ -141,14 +141,14 @@ func TestSeasons(t *testing.T) {
 	}
 }
 
-// TestBetter: on series with a season the error is smaller than that of the seasonal naive forecast, and
+// TestBetter: on series with a season the error is smaller than the seasonal naive forecast's, and
 // the band contains the future values.
 func TestBetter(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []struct {
 		name  string
 		f     func(int) float64
-		ratio float64 // ratio of the error to that of the seasonal naive forecast
+		ratio float64 // ratio of the error to the seasonal naive forecast's
 	}{
 		{"day", noise(r, 10, daily), 0.85},
 		{"week", noise(r, 10, weekly), 0.75},
@@ -234,7 +234,7 @@ func TestClockChange(t *testing.T) {
 	}
 }
 
-// TestPastOnly: a forecast does not depend on future values: the reported error is that of the past alone, and the same values
+// TestPastOnly: a forecast does not depend on future values: the reported error comes from the past alone, and the same values
 // give the same forecast.
 func TestPastOnly(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))

@@ -19,7 +19,7 @@ type Next struct {
 // nextRuns is the maximum number of runs that a forecast is based on: work changes.
 const nextRuns = 20
 
-// NextRun forecasts the figure of the next run from those of past runs, the latest first. Values that are not finite
+// NextRun forecasts the figure of the next run from the figures of past runs, the latest first. Values that are not finite
 // or below 0 were not measured and do not count. It returns false without any.
 func NextRun(latestFirst []float64) (Next, bool) {
 	var runs []float64

@@ -93,7 +93,7 @@ func (p *prepared) ahead(in Input) int {
 	return max(int(most), in.Horizon)
 }
 
-// pick selects the forecast of the input's steps from those of the slots.
+// pick selects the forecast of the input's steps from the forecasts of the slots.
 func (p *prepared) pick(in Input, slots []float64) []float64 {
 	out := make([]float64, in.Horizon)
 	last := p.first + int64(len(p.y)) - 1
@@ -177,7 +177,7 @@ func (p *prepared) afterHole() {
 	}
 }
 
-// spikeFactor is the minimum ratio of a spike's distance from the median to that of the 99th percentile.
+// spikeFactor is the minimum ratio of a spike's distance from the median to the 99th percentile's distance.
 // Spikes show nothing about the future; they must also be rare, one value in 200.
 const spikeFactor = 20
 

@@ -257,7 +257,7 @@ func multiplicative(y []float64, m int) bool {
 // shiftedDays is for how many days at most a new level is a shift.
 const shiftedDays = 7
 
-// levelShift reports whether the level changed two to seven days ago: the medians of these days lie outside those of the two weeks
+// levelShift reports whether the level changed two to seven days ago: the medians of these days lie outside the medians of the two weeks
 // before. Outside is by more than their whole range.
 func levelShift(p prepared) bool {
 	if p.day == 0 {

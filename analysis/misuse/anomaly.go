@@ -10,7 +10,7 @@ type AnomalyRule struct {
 	On bool `yaml:"on"`
 }
 
-// AnomalyText describes an anomaly: kind is high, low or shift, figure that of a forecast.
+// AnomalyText describes an anomaly: kind is high, low or shift, figure a forecast's figure.
 func AnomalyText(kind, figure string, value, expected float64) phrase.Sentence {
 	unit, write, what := "count", format.Number, figure
 	switch figure {
@@ -36,7 +36,7 @@ func ClimbText(seconds, bytes, limit float64) phrase.Sentence {
 	return say("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": phrase.Bytes(bytes), "limit": phrase.Bytes(limit)})
 }
 
-// PeersText describes a node whose power, in watts, differs from that of a number of nodes that have the same.
+// PeersText describes a node with a power, in watts, that differs from the power of a number of nodes that have the same.
 func PeersText(value, peers float64, count int, like string) phrase.Sentence {
 	return say("anomaly.peers", phrase.Words{"value": phrase.Number(value, "watts", format.Watts(value)),
 		"peers": phrase.Number(peers, "watts", format.Watts(peers)),

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated from the texts of rules")
 
-// TestRuleFiles: the list of rules in Go, in the documents and for the pages is that of the texts.
+// TestRuleFiles: the list of rules in Go, in the documents and for the pages is the list of the texts.
 func TestRuleFiles(t *testing.T) {
 	names, err := filepath.Glob("rules/*.txt")
 	if err != nil || len(names) < 11 {

@@ -6,7 +6,7 @@ import (
 
 func (m *GPUUnusedRule) needs() (Needs, bool) { return Needs{Ran: min(m.Minimum, m.GPUMinimum)}, m.On }
 
-// judge finds work on a GPU node that does not use GPUs, or whose GPUs are hardly busy.
+// judge finds work on a GPU node that does not use GPUs, or keeps its GPUs hardly busy.
 func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
 	if wall < m.Minimum.Seconds() || w.GPUNodes == 0 {

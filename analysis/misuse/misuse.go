@@ -86,7 +86,7 @@ type Workload struct {
 	Squeezed bool
 
 	// NodeCores is the sum of the cores of its nodes, and GPUNodes the number of its
-	// nodes with GPUs whose use is measured.
+	// nodes with GPUs of measured use.
 	NodeCores *float64
 	GPUNodes  int
 	// IdleGPU is the time that it has held memory of a GPU without using the GPU, in seconds, up to Last.

@@ -11,7 +11,7 @@ var covered = map[[2]string][][2]string{
 	// It currently holds a GPU without computing on it.
 	{IdleAllocation, "gpu"}: {{GPUUnused, "gpu"}, {Imbalance, "gpus"}},
 	{GPUUnused, "gpu"}:      {{Imbalance, "gpus"}},
-	// The unused cores are those of the idle nodes or tasks.
+	// The unused cores are the idle nodes' or tasks'.
 	{Imbalance, "nodes"}: {{OverRequested, "cpu"}, {Imbalance, "tasks"}},
 	{Imbalance, "tasks"}: {{OverRequested, "cpu"}},
 	// A thrashing workload does not have too much memory.

@@ -23,7 +23,7 @@ import (
 var ruleFiles embed.FS
 
 // Show is a PromQL query that shows the data behind a part of a finding. In it $work stands for the matchers of the workload or,
-// without one, the owner, $node for those of the node, $owner for those of the owner, and $zombies for those of the owner on the node.
+// without one, the owner, $node for the node's, $owner for the owner's, and $zombies for the owner's on the node.
 type Show struct{ Part, Text, Query string }
 
 // ruleTexts are the texts of all rules.
@@ -148,7 +148,7 @@ func (p *Policy) judges(f func(j judge, n Needs)) {
 	}
 }
 
-// shortest returns the shortest run that any rule judges whose needs match, at most some time.
+// shortest returns the shortest run that any rule with matching needs judges, at most some time.
 func (p *Policy) shortest(most Duration, match func(Needs) bool) Duration {
 	p.judges(func(_ judge, n Needs) {
 		if !n.Waiting && match(n) {

@@ -16,7 +16,7 @@ type heap struct {
 	shortWall        float64
 }
 
-// gather adds a workload that breaks no rule by itself to those of its owner.
+// gather adds a workload that breaks no rule by itself to its owner's.
 func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	v := p.ManySmallJobs
 	if !v.On || w.Owner == "" || w.Running || w.State == "pending" || exempt(v.Exempt, w.Owner) {
@@ -37,7 +37,7 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	}
 }
 
-// gatherPassed adds workloads that ended soon, all of them short, to those of their owner.
+// gatherPassed adds workloads that ended soon, all of them short, to their owner's.
 func gatherPassed(all map[[2]string]*heap, s *Passed, p *Policy) {
 	if !p.ManySmallJobs.On || s.Owner == "" || exempt(p.ManySmallJobs.Exempt, s.Owner) {
 		return

@@ -22,7 +22,7 @@ type stretch struct {
 }
 
 // above returns the first and last of all steps that are part of a window of that length, known throughout,
-// whose mean is at the limit or above.
+// with a mean at the limit or above.
 func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool) {
 	if l == nil || l.Step <= 0 {
 		return s, false

@@ -31,7 +31,7 @@ const (
 )
 
 // Holding is what the runs of one name of an owner in one partition held in a period, and what of it they did not use: core, GPU and
-// byte seconds. Runs whose use is not known exactly are not in it.
+// byte seconds. Runs without an exactly known use are not in it.
 type Holding struct {
 	Site, Owner, Name, Partition string
 	Runs, Running                int
@@ -61,7 +61,7 @@ func unit(resource int) (unit string, hour float64) {
 	return [...]string{"core-seconds", "gpu-seconds", "byte-seconds"}[resource], [...]float64{3600, 3600, 3600 << 30}[resource]
 }
 
-// breaks returns the resources of which more is unused than the rule allows, in a period or, over a longer one, at the same pace.
+// breaks returns the resources that are unused beyond what the rule allows, in a period or, over a longer one, at the same pace.
 func (u *UnusedOverTimeRule) breaks(h *Holding, pace float64) (out []int) {
 	for i, least := range [...]float64{u.CoreHours, u.GPUHours, u.GiBHours} {
 		if _, hour := unit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
@@ -105,8 +105,8 @@ func sumsOf(p *Period, policy func(partition string) *Policy) map[unused]*Holdin
 	return sums
 }
 
-// OverTime finds owners who did not use what they held, over the first period or over a longer one of which the first confirms
-// it at its pace. Of owners who use enough of all that they hold, it finds the names of runs that do not. Owners with running work
+// OverTime finds owners who did not use what they held, over the first period or over a longer one where the first shows
+// the same pace. Of owners who use enough of all that they hold, it finds the names of runs that do not. Owners with running work
 // come first, and the largest waste.
 func OverTime(periods []Period, policy func(partition string) *Policy) []Finding {
 	sums := make([]map[unused]*Holding, len(periods))

@@ -20,7 +20,7 @@ type Zombies struct {
 const freshness = 10 * time.Minute
 
 // DeadProcesses applies the rule idle-allocation to zombies. They use only an entry of the
-// process table, whose size is limited; the program that started
+// process table, which has a limited size; the program that started
 // them has a bug. Only the last stretch without a break counts.
 func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 	d := &p.IdleAllocation

@@ -22,7 +22,7 @@ type Said struct {
 	Letter  string
 }
 
-// Say puts a result into words; name is that of a shape, from and until enclose the period.
+// Say puts a result into words; name is the name of a shape, from and until enclose the period.
 func (r *Result) Say(w *Work, shapes []Shape, name func(int) string, from, until time.Time) (out Said) {
 	source := ""
 	if r.From >= 0 {

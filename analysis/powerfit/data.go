@@ -59,7 +59,7 @@ func (t *table) rows(keep func(i int) bool) *table {
 }
 
 // without returns the training part when group g is left out. With blocks of time,
-// rows whose lags reach into the block are left out too.
+// rows with lags that reach into the block are left out too.
 func (t *table) without(g int) *table {
 	reach := 0
 	if t.protocol == ByBlock {
@@ -270,7 +270,7 @@ func cleanRows(d Data) (rows []int, warn []string) {
 	return kept, warn
 }
 
-// Outliers are at most a fiftieth of the rows, with power above that of
+// Outliers are at most a fiftieth of the rows, with power above the power of
 // all others by this factor. Machines draw more under load, but not in so few rows and so much:
 // 65535 W is what a management controller reports for "unknown".
 const (

@@ -231,7 +231,7 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// TestLoadStepsOnce: a log whose load steps once has both levels in few blocks: the worst block alone rejects no
+// TestLoadStepsOnce: a log with a load that steps once has both levels in few blocks: the worst block alone rejects no
 // family that is better than the mean everywhere else.
 func TestLoadStepsOnce(t *testing.T) {
 	d := Data{Time: make([]float64, 100), Watts: make([]float64, 100)}

@@ -234,7 +234,7 @@ func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
 	return s, folds
 }
 
-// stated is the score to state: of a calibration, that of the levels between others. That of the lowest and the highest is stated apart.
+// stated is the score to state: of a calibration, from the levels between others. The lowest and the highest level's score is stated apart.
 func stated(t *table, pred []float64) powermodel.Score {
 	in, kept, outside := inner(t, pred)
 	s, _ := foldScore(in, kept)
@@ -306,7 +306,7 @@ type Nested struct {
 	Folds    []string
 	// Chosen is the family selected without each fold.
 	Chosen []string
-	// Errors is the MAPE of each fold, BaselineErrors that of the mean power.
+	// Errors is the MAPE of each fold, BaselineErrors the MAPE of the mean power.
 	Errors, BaselineErrors []float64
 	Score, Baseline        powermodel.Score
 	Warnings               []string

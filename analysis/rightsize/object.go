@@ -70,7 +70,7 @@ func Patch(kind string, list []Container) string {
 	return text(object{"spec": object{"template": object{"spec": object{"containers": containers}}}})
 }
 
-// VPA formats the advice as an object of autoscaling.k8s.io/v1 in mode Off, whose policy allows only what is advised: a recommender
+// VPA formats the advice as an object of autoscaling.k8s.io/v1 in mode Off, with a policy that allows only what is advised: a recommender
 // then recommends that, and kubectl can apply it, which drops a status. It is empty for kinds without a pod template. The id is
 // kind/namespace/name.
 func VPA(kind, id string, list []Container) string {

@@ -64,7 +64,7 @@ const (
 	enlarged     = 1.25 // times the memory of a run slowed down by lack of memory
 	timeMargin   = 1.25
 	settled      = 30.0 // seconds
-	steady       = 1.1  // times its mean use: a run whose p95 is within that did not vary
+	steady       = 1.1  // times its mean use: a run with its p95 within that did not vary
 	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
 
@@ -108,7 +108,7 @@ func of(key string, runs int) string {
 
 func (a *Advice) memory(runs []Run) {
 	peak, n, cached, whole, apart := 0.0, 0, false, false, false
-	bound := 0.0            // of runs whose exact need is unknown
+	bound := 0.0            // of runs with no exactly known need
 	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
 	var killed, squeezed, largest int
 	for i, r := range runs {
@@ -234,8 +234,8 @@ func (a *Advice) gpus(runs []Run) {
 	a.GPUs = &v
 }
 
-// wanted returns the cores that a run would have used whose threads waited for cores, at most: the p95 of its use and its wait. Where
-// they are known over its whole time only, that is no answer for a run whose use varied.
+// wanted returns the cores that a run would have used after its threads waited for cores, at most: the p95 of its use and its wait. Where
+// they are known over its whole time only, that is no answer for a run with varying use.
 func (r *Run) wanted(p95 float64) (float64, bool) {
 	cpu, ok := known(r.CPUSeconds)
 	wait, exact := known(r.CPUWaitSeconds)

@@ -56,7 +56,7 @@ type ServiceAdvice struct {
 	GPUShare      *float64 // of GPUs, on the busiest day; nil if not measured
 	P95, P99      *float64 // of one-second use of cores
 	MemoryPeak    *float64 // highest
-	// Tested is the result of the rule on past days, Now that of the current request; nil if unknown.
+	// Tested is the result of the rule on past days, Now the result for the current request; nil if unknown.
 	TestedCores, TestedMemory, NowCores, NowMemory *Test
 	Why                                            []phrase.Sentence
 }

@@ -10,7 +10,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Slurm formats the advice as lines for a batch script. Memory is that of one node,
+// Slurm formats the advice as lines for a batch script. Memory is one node's,
 // perNode, because nodes may differ.
 func (a *Advice) Slurm(nodes int, perNode *float64) string {
 	var out []string

@@ -28,7 +28,7 @@ type Verdict struct {
 type Use struct {
 	WallSeconds                                 float64
 	Given                                       *float64 // cores
-	GivenBy                                     string   // "" allocated; else whose cores they are, such as "of its node"
+	GivenBy                                     string   // "" allocated; else by whom the cores are given, such as "of its node"
 	CoresMean, CoresP50, CoresP95               *float64
 	CPUSeconds, WaitSeconds, ThrottledSeconds   *float64
 	GPUs, GPUSeconds                            *float64

@@ -53,7 +53,7 @@ const (
 )
 
 // better returns the law that describes the runs better: the Universal Scalability Law only
-// if its error is known and clearly smaller than that of Amdahl's.
+// if its error is known and clearly smaller than Amdahl's.
 func better(amdahl, usl *Fit) *Fit {
 	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearly*amdahl.Error {
 		return usl
@@ -247,7 +247,7 @@ func (j *judge) serial() {
 		phrase.Words{"mean": amount(mean, "cores"), "given": sized(given, "core"), "serial": phrase.Percent(share)})
 }
 
-// measured drops the runs whose use was not measured.
+// measured drops the runs without measured use.
 func (c *comparison) measured() {
 	var runs []Run
 	for _, r := range c.runs {

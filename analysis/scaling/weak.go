@@ -8,7 +8,7 @@ import (
 	"reckon/internal/quantiles"
 )
 
-// Weak is the result for runs whose CPU time grows in proportion to their cores while their
+// Weak is the result for runs with CPU time that grows in proportion to their cores while their
 // wall time hardly changes. Figures are medians of the runs at a size.
 type Weak struct {
 	From, To float64 // fewest and most cores
@@ -20,7 +20,7 @@ type Weak struct {
 	Sizes      int
 }
 
-// Weak scaling is reported for runs whose CPU time grows by at least inStep decades per decade
+// Weak scaling is reported for runs with CPU time that grows by at least inStep decades per decade
 // of cores, while their time falls by less than level decades: for a fixed amount of work these
 // are 0 and -1 at best, for work proportional to the cores 1 and 0.
 const (

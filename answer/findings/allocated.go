@@ -63,7 +63,7 @@ func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
 }
 
 // allocationsOf computes allocations from the rows of jobs, distributed evenly over the
-// nodes of each, for nodes whose agents do not report them.
+// nodes of each, for nodes with agents that do not report them.
 func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]line {
 	out := map[place]map[allocation]line{}
 	steps := r.steps()

@@ -38,7 +38,7 @@ type Evaluator struct {
 	Inconsistent *invariant.Ledger
 }
 
-// Facts is the part of the catalogue that is read: process groups that ended soon, of which there may be hundreds of thousands a
+// Facts is the part of the catalogue that is read: process groups that ended soon, which may be hundreds of thousands a
 // day, only as sums.
 type Facts interface {
 	Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error)
@@ -68,7 +68,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, p *Policy, from, to time.Time)
 	return found[0], nil
 }
 
-// workloads are those of the catalogue that policies are applied to.
+// workloads are the catalogue's that policies are applied to.
 type workloads struct {
 	rows   []store.Workload
 	passed []misuse.Passed
@@ -200,7 +200,7 @@ func (m *machine) deadProcesses(r *reading, policy *misuse.Policy) (out []misuse
 	return out
 }
 
-// wideOf returns the workloads whose use is needed per node and GPU.
+// wideOf returns the workloads with use that is needed per node and GPU.
 func wideOf(rows []store.Workload) map[id]bool {
 	out := map[id]bool{}
 	for i := range rows {

@@ -72,7 +72,7 @@ func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Poli
 	return e.unused(e.held, policies), nil
 }
 
-// heldFor is the time that the sums of days are taken for those of now.
+// heldFor is the time that the sums of days are taken for the sums of now.
 const heldFor = 15 * time.Minute
 
 // Imported finds, by accounting, who held what they did not use while nobody measured the nodes.
@@ -96,7 +96,7 @@ func (e *Evaluator) unused(h *holdings, policies []*Policy) [][]misuse.Finding {
 	return out
 }
 
-// holdings sums up periods of which the last is the longest.
+// holdings sums up periods; the last is the longest.
 func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, imported bool) (*holdings, error) {
 	h := &holdings{periods: periods, imported: imported, measured: map[place]time.Time{}, whole: map[[2]string]wholeNodes{}}
 	past, ok := e.Facts.(Past)

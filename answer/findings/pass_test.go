@@ -79,7 +79,7 @@ func rules(found []misuse.Finding) string {
 	return strings.Join(out, ", ")
 }
 
-// node is a machine of n cores, of which so many are busy.
+// node is a machine of n cores with so many busy.
 func node(name string, n int, busy float64) string {
 	var b strings.Builder
 	for c := range n {
@@ -297,7 +297,7 @@ func TestThrash(t *testing.T) {
 	}
 }
 
-// TestEmpty: an allocation whose processes have ended while the batch system reports it as running.
+// TestEmpty: an allocation with ended processes while the batch system reports it as running.
 func TestEmpty(t *testing.T) {
 	used := 60.0
 	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: &used}}
@@ -429,7 +429,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestCannotStart: a job whose condition can never be met, and one that waits its turn.
+// TestCannotStart: a job with a condition that can never be met, and one that waits its turn.
 func TestCannotStart(t *testing.T) {
 	for reason, want := range map[string]string{"PartitionTimeLimit": "cannot-start alice slurm/9 queue", "DependencyNeverSatisfied": "cannot-start alice slurm/9 queue", "Resources": "", "JobHeldUser": ""} {
 		waits := store.Workload{Site: "lab", ID: "slurm/9", Kind: "slurm", Owner: "alice", Partition: "all", State: "pending", Reason: reason, Submit: start.Add(time.Minute), Start: start.Add(time.Minute), Seen: start.Add(100 * time.Minute)}

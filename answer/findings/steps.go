@@ -58,7 +58,7 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 	return f, steps, err
 }
 
-// ErrChanged is wrapped by the error for a finding whose recomputed score differs: the rule, the policy or
+// ErrChanged is wrapped by the error for a finding with another recomputed score: the rule, the policy or
 // the data changed since.
 var ErrChanged = errors.New("the recomputed score differs: the rule, the policy or the data has changed")
 

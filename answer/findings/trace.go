@@ -177,7 +177,7 @@ func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.O
 // shownNodes is the number of nodes in the evidence, the worst first.
 const shownNodes = 5
 
-// findings returns the owners whose score is above the limit.
+// findings returns the owners with a score above the limit.
 func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeScore) *misuse.OverShareRule) (out []misuse.Finding) {
 	for k, s := range h.sums {
 		if s.over < 1 || k.owner == system || rule(k.site, s.nodes).Exempts(k.owner) {
@@ -252,7 +252,7 @@ type waiting struct {
 
 type partition struct{ site, name string }
 
-// waits holds the owners whose requests wait for a node, and when: any requests, and those
+// waits holds the owners with requests that wait for a node, and when: any requests, and those
 // that need GPUs.
 type waits struct{ any, gpu map[string][]bool }
 

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// odd is the minimum score of an event in hourly means for a finding: work on shared machines varies more than that of servers.
+	// odd is the minimum score of an event in hourly means for a finding: work on shared machines varies more than work of servers.
 	odd = 1.5
 	// oddFor is the time after its last hour in which an event is a finding.
 	oddFor = 24 * time.Hour

@@ -1,8 +1,8 @@
 // Package forecast forecasts the demand of sites, nodes, owners, services and file systems, and compares earlier forecasts
 // with the outcome.
 //
-// Once a day it forecasts the next 48 hours, and every hour the next seven, from hourly means of the last weeks: those of
-// sites, nodes and owners from the roll-ups, those of services and file systems from the series. Forecasts are stored
+// Once a day it forecasts the next 48 hours, and every hour the next seven, from hourly means of the last weeks: the means of
+// sites, nodes and owners from the roll-ups, and the means of services and file systems from the series. Forecasts are stored
 // beside the catalogue, which can be rebuilt without them; when the forecast time has passed, the error is computed. [View] makes them
 // available to PromQL.
 //
@@ -268,7 +268,7 @@ func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast
 	return f
 }
 
-// Now forecasts the figures of one subject from the current data, without storing them. Owner is that of a workload. Figures with
+// Now forecasts the figures of one subject from the current data, without storing them. Owner is the owner of a workload. Figures with
 // fewer measured hours than [Least] have no forecast; measured is the most hours that a figure has.
 func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) (out []store.Forecast, measured int, err error) {
 	end, err := k.end(ctx)

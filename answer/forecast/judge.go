@@ -12,7 +12,7 @@ import (
 // key identifies the subject and figure of a forecast.
 type key struct{ subject, site, name, figure string }
 
-// open holds forecasts that are not yet evaluated and whose time may have passed.
+// open holds forecasts that are not yet evaluated, with a time that may have passed.
 type open map[key][]store.Forecast
 
 func (k *Keeper) unjudged(ctx context.Context, end time.Time) (open, error) {
@@ -28,7 +28,7 @@ func (k *Keeper) unjudged(ctx context.Context, end time.Time) (open, error) {
 	return out, nil
 }
 
-// judge computes the errors of the forecasts of a series whose last step has passed.
+// judge computes the errors of the forecasts of a series after its last step has passed.
 func (o open) judge(s *series, end time.Time) []store.Forecast {
 	var out []store.Forecast
 	for _, f := range o[key{s.subject, s.site, s.name, s.figure}] {
@@ -116,7 +116,7 @@ func (kept *Kept) add(f store.Forecast) {
 	}
 }
 
-// overlay replaces hours by those of a later hourly forecast.
+// overlay replaces hours by a later hourly forecast's.
 func (kept *Kept) overlay(f *store.Forecast) {
 	if kept.Step != f.Step || kept.Step <= 0 {
 		return

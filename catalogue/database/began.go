@@ -10,7 +10,7 @@ import (
 )
 
 // Began implements [store.Rollups]. It is asked once a minute about all that began in ten, where lists would read every column of
-// these rows, and hold those of all others in memory.
+// these rows, and hold all others' in memory.
 func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []string, f func(*store.Workload)) error {
 	w := &conditions{d: c.d}
 	w.interval(from, to)

@@ -118,7 +118,7 @@ func copyDir(t *testing.T, from, to string) {
 }
 
 // reopen opens a catalogue and returns how many transactions of the log it has, -1 for no rows at all, and what is
-// logged. Rows are those of one of the two versions, and as they were after one of the transactions.
+// logged. Rows are as in one of the two versions, and as they were after one of the transactions.
 func reopen(t *testing.T, path string) (writes int, log string) {
 	t.Helper()
 	var buf bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// Columns of figures are those of package figure: a missing column is added to the table
+// Columns of figures are the columns of package figure: a missing column is added to the table
 // at the next opening. The schema has everything else.
 var (
 	figures      = figure.Of(figure.Runs)

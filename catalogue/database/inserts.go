@@ -10,7 +10,7 @@ import (
 	"reckon/store"
 )
 
-// A row has some eighty columns, of which most workloads lack two thirds: a process group has no GPU, no request and no
+// A row has some eighty columns; most workloads lack two thirds: a process group has no GPU, no request and no
 // limit. SQLite takes one parameter at a time, a NULL at the cost of a number, so that a row is written by a statement of
 // the figures that it has. The rows of a machine have few sets of figures.
 

@@ -48,7 +48,7 @@ func TestRowsWithOtherFigures(t *testing.T) {
 	}
 }
 
-// BenchmarkUpsertGroups writes 350 rows such as those of process groups: twenty figures of some sixty.
+// BenchmarkUpsertGroups writes 350 rows such as process groups': twenty figures of some sixty.
 func BenchmarkUpsertGroups(b *testing.B) {
 	c := openAt(b, filepath.Join(b.TempDir(), "c.db"), nil)
 	defer c.Close()

@@ -46,7 +46,7 @@ var thenByStart = []string{"owner", "kind", "account", "partition_name", "state"
 // limit. Without a sort the latest start comes first. What is unknown of a
 // row puts it last in either direction. Of a process group of several users a filter by owner returns the shares of these. If there are
 // many rows they are selected and ordered in memory, and only
-// those of the page are read.
+// the rows of the page are read.
 func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, total, err := c.workloads(ctx, f)
 	if len(f.Owners) > 0 {

@@ -31,7 +31,7 @@ const (
 var errTooMany = fmt.Errorf("there are more than %d workloads; keep less history", mostRows)
 
 // lists keeps the columns beside the database: it reads them all once, at the first list, and then
-// applies the writes of this program. The database counts the writes, so that those of other
+// applies the writes of this program. The database counts the writes, so that the writes of other
 // programs are detected, after which the columns are read again.
 type lists struct {
 	db    *sql.DB

@@ -35,7 +35,7 @@ func identities(rows []store.Workload) (out []string) {
 	return out
 }
 
-// agree compares the result of the columns with that of the database.
+// agree compares the result of the columns with the database's.
 func agree(t rapid.TB, c *Catalogue, f store.Filter) {
 	t.Helper()
 	table, err := c.lists.table(context.Background())
@@ -243,7 +243,7 @@ func TestListsWhileRowsAreWritten(t *testing.T) {
 	}
 }
 
-// TestGlob compares our implementation of shell patterns with that of SQLite.
+// TestGlob compares our implementation of shell patterns with SQLite's.
 func TestGlob(t *testing.T) {
 	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
 	defer c.Close()

@@ -44,7 +44,7 @@ var worst = func() string {
 	return b.String()
 }()
 
-// doubted returns the clause that merges the exactness of a row into that of an existing one: the worse of each figure.
+// doubted returns the clause that merges the exactness of a row into an existing one's: the worse of each figure.
 func doubted(table string) string {
 	worse := make([]string, figure.PackedFigures())
 	for i := range worse {

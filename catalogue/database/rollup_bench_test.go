@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkUseYear queries a year of usage by owner and month, of a site with 200 owners,
-// two accounts and three programs each, of which a tenth is busy in any hour.
+// two accounts and three programs each; a tenth is busy in any hour.
 func BenchmarkUseYear(b *testing.B) {
 	c := openAt(b, filepath.Join(b.TempDir(), "c.db"), nil)
 	defer c.Close()

@@ -15,7 +15,7 @@ import (
 	"reckon/store"
 )
 
-// running is the end of a workload that has not ended, waiting that of one that has not
+// running is the end of a workload that has not ended, waiting the end of one that has not
 // started.
 const (
 	running = 1<<53 - 1
@@ -121,7 +121,7 @@ type upsert struct {
 	changes      []columns.Change
 	args         []any
 	inserts      *inserts               // nil where rows are written with all columns
-	opened       map[measured]*sql.Stmt // those of this transaction
+	opened       map[measured]*sql.Stmt // this transaction's
 }
 
 func (u *upsert) row(ctx context.Context, w *store.Workload) error {

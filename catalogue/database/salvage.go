@@ -33,7 +33,7 @@ func parts() []part {
 	}
 }
 
-// salvage takes over from a damaged file the parts of which no page is in bad, and returns the others. Rows of a damaged page are
+// salvage takes over from a damaged file the parts without a page in bad, and returns the others. Rows of a damaged page are
 // never taken: SQLite does not notice what changed in them.
 func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]bool) (took, lost []part, err error) {
 	lost = parts()

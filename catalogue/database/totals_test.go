@@ -10,7 +10,7 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestTotalsOfFilters compares totals of combined filters with those of each alone, after rows
+// TestTotalsOfFilters compares totals of combined filters with the totals of each alone, after rows
 // have changed and been deleted.
 func TestTotalsOfFilters(t *testing.T) {
 	t.Run("each row", func(t *testing.T) { totals(t, openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)) })

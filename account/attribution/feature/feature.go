@@ -35,7 +35,7 @@ type Feature struct {
 
 // Factor is a sum or mean over series.
 type Factor struct {
-	// Series are the metric names, all of which count.
+	// Series are the metric names; all count.
 	Series []string
 	Match  []Match
 	// Rate takes the increase a second; the series are counters.
@@ -55,7 +55,7 @@ type Match struct {
 	Not bool
 }
 
-// stacked excludes disks that are layered on others, carried networks whose packets pass through others as well.
+// stacked excludes disks that are layered on others, carried networks with packets that pass through others as well.
 var (
 	stacked = []Match{{Label: "device", Not: true, Values: []string{"dm-*", "md*", "loop*", "ram*", "zram*"}}}
 	carried = []Match{{Label: "device", Not: true, Values: []string{"lo", "veth*", "docker*", "br-*"}}}

@@ -97,7 +97,7 @@ type Training struct {
 	Protocol  string   `json:"protocol"`
 	Rows      int      `json:"rows"`
 	Workloads []string `json:"workloads,omitempty"`
-	// Score is the model's in validation, Baseline that of the mean power.
+	// Score is the model's in validation, Baseline the score of the mean power.
 	Score    Score `json:"score"`
 	Baseline Score `json:"baseline"`
 }

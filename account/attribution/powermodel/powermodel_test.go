@@ -231,7 +231,7 @@ func TestBuiltin(t *testing.T) {
 }
 
 // No watts are invented: a virtual machine would get the idle power of a whole server, and
-// a processor of no family, such as that of a mini PC, is off by 70 % on average.
+// a processor of no family, such as a mini PC's, is off by 70 % on average.
 func TestBuiltinRefuses(t *testing.T) {
 	scalable := Machine{Arch: "amd64", CPU: "Intel Xeon Platinum 8176", Cores: 56, Sockets: 2, Memory: 192 << 30}
 	f, err := BuiltinFamilies()

@@ -37,7 +37,7 @@ import (
 	"reckon/sensor"
 )
 
-// Reading is one number to read. The names of the fields are those of the configuration.
+// Reading is one number to read. The fields have the names of the configuration.
 type Reading struct {
 	Name string `yaml:"name"`
 	Help string `yaml:"help"`
@@ -79,7 +79,7 @@ type reading struct {
 	desc   *metric.Desc
 	cache  metric.Cache
 	origin *sensor.Origin
-	values []string // label values; that of PathLabel is filled in
+	values []string // label values; PathLabel's is filled in
 	at     int      // of PathLabel, -1 without
 }
 

@@ -234,7 +234,7 @@ func (p *Page) desc(name string, labels []string) *metric.Desc {
 	return d
 }
 
-// kindOf returns the kind and help of a metric from the page's metadata, or from that of
+// kindOf returns the kind and help of a metric from the page's metadata, or from the metadata of
 // the histogram or summary that it is a part of. Without metadata it is a counter if its
 // name ends like one.
 func (p *Page) kindOf(name string) (metric.Kind, string) {

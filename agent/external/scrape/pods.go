@@ -16,9 +16,9 @@ import (
 )
 
 // Pods configures the discovery of pods of this node that request scraping by an annotation.
-// The names of the fields are those of the configuration.
+// The fields have the names of the configuration.
 //
-// Annotations are those of Prometheus's example configuration (prometheus.io/scrape: "true",
+// Annotations are the ones of Prometheus's example configuration (prometheus.io/scrape: "true",
 // with /port, /path and /scheme) and the short form reckon/metrics: "8080" or "8080/path",
 // several separated by commas.
 type Pods struct {
@@ -28,7 +28,7 @@ type Pods struct {
 	// All scrapes every pod that declares a port with metrics in its name, except those with prometheus.io/scrape:
 	// "false".
 	All bool `yaml:"all"`
-	// TokenFile holds the token for the kubelet, that of a service account in a pod by default;
+	// TokenFile holds the token for the kubelet, the service account's in a pod by default;
 	// CAFile the authorities to trust. Insecure accepts any certificate of a kubelet, which is
 	// mostly self-signed: the token is then sent to whatever listens there.
 	TokenFile string `yaml:"token_file"`

@@ -8,7 +8,7 @@
 //
 // If the response comes from an address of this machine, the process that listens there is looked up, so that the
 // figures belong to its workload: by /proc/net/tcp and the descriptors of processes (CAP_SYS_PTRACE and
-// CAP_DAC_READ_SEARCH for those of other users; without them only the user is found), on a unix socket by the kernel's
+// CAP_DAC_READ_SEARCH for other users'; without them only the user is found), on a unix socket by the kernel's
 // credentials of the other end. The configuration can name the workload instead. A program in another network namespace
 // (a container) that is reached over a bridge is not on an address of this machine: configure its workload, or let pods
 // of Kubernetes request scraping by an annotation (see Pods): the kubelet maps addresses to pods.
@@ -41,7 +41,7 @@ import (
 	"reckon/sensor"
 )
 
-// Target is one page to scrape. The names of the fields are those of the configuration.
+// Target is one page to scrape. The fields have the names of the configuration.
 type Target struct {
 	URL      string        `yaml:"url"`
 	Interval time.Duration `yaml:"interval"` // 15 s by default, at least 1 s
@@ -269,7 +269,7 @@ func (t *target) rename(name string) {
 	t.row = metric.NewSeries(duration, name)
 }
 
-// all returns the configured targets and those of pods. The caller holds mu.
+// all returns the configured targets and the targets of pods. The caller holds mu.
 func (s *Sensor) all() []*target {
 	if len(s.pods) == 0 {
 		return s.targets

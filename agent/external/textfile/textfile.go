@@ -31,7 +31,7 @@ import (
 	"reckon/sensor"
 )
 
-// Folder is a folder of files. The names of the fields are those of the configuration.
+// Folder is a folder of files. The fields have the names of the configuration.
 type Folder struct {
 	Dir string `yaml:"dir"`
 	// MaxAge is the maximum age of a file, 48 h by default: longer than the interval of a

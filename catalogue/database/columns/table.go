@@ -6,7 +6,7 @@
 // of names, and numbers. Every 4,096 rows are packed in as few bytes as represent their numbers exactly. Words and
 // lists are stored once and freed only with the table.
 //
-// Order is that of SQL with binary collation: unknown values (NaN) are the smallest, texts order by bytes, lists by
+// Order is SQL's with binary collation: unknown values (NaN) are the smallest, texts order by bytes, lists by
 // their text in JSON, ties by Query.Then and then by key. A Table is safe for concurrent use.
 package columns
 
