@@ -103,7 +103,7 @@ type lineage struct {
 	held    uint64     // by offspring, in this tick
 	elapsed uint64     // between the last two ticks
 
-	beforeLast uint64             // time of the pass before that of l.before
+	beforeLast uint64             // time of the pass before l.before
 	sights     map[int32]sighting // by process without a child that was seen before
 	newThreads uint64             // threads of the processes that this tick was the first to see
 	// unseenForks: more processes and threads began than readings saw, since the last tick and between the two before; false if unknown.

@@ -91,7 +91,7 @@ type evidence struct {
 	// span is its length, and carried the part of it that is from before the last export.
 	span, carried uint64
 	// late is the upper bound of charges for the next tick only: what the child times of parents show and a living child
-	// may explain (see children.go), and what processes used between their reading and that of the machine. before is
+	// may explain (see children.go), and what processes used between their reading and the machine's. before is
 	// the same before all of this.
 	late, before uint64
 }

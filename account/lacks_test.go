@@ -15,10 +15,10 @@ import (
 	"reckon/sensor/task/traffic"
 )
 
-// limited is a machine whose sources have a limit, or have not. It returns the figure that the limit is of, and the workload.
+// limited is a machine with sources that have a limit, or have not. It returns the figure that the limit is of, and the workload.
 type limited func(r *rig, hit bool) (figure, id string)
 
-// working is a process that began under our eyes, as the sources of a limit report it; more is what they tell otherwise.
+// working is a process that began under our eyes, as the sources of a limit report it; more is what they report otherwise.
 
 func working(name string, more func(p *sensor.Process)) limited {
 	return func(r *rig, hit bool) (string, string) {

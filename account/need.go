@@ -63,7 +63,7 @@ func (s *span) later(o span) {
 // bound takes in a reading of the control group and what its processes report about the last tick. What was needed since the reading before
 // is
 // what was needed then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
-// any more: what its processes say is all that is known then.
+// any more: what its processes report is all that is known then.
 //
 // caused reports that processes were killed because of the limit of the group itself, which it then needed in full. That is so where it had
 // come to its limit and its processes can have filled that: the kernel counts no such failure when the machine as a whole, or a group
@@ -136,7 +136,7 @@ func (p *Part) bound(gone, settled bool) {
 		now.below = b.limit
 	}
 	if gone {
-		p.memory.peak = max(p.memory.peak, p.memory.neededPeak) // that of its last moments
+		p.memory.peak = max(p.memory.peak, p.memory.neededPeak) // its last moments'
 	}
 	b.now = now // for the whole
 }

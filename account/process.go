@@ -389,7 +389,7 @@ func (tab *table) miss(e *process) {
 }
 
 // forget drops processes that have been missing for a while. One with an exit record
-// stays a tick longer, for children whose records come after its own.
+// stays a tick longer, for children with records after its own.
 func (tab *table) forget(missing []*process) {
 	for _, e := range missing {
 		if e.pass != uint32(tab.tick) {

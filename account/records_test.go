@@ -8,7 +8,7 @@ import (
 	"reckon/workload"
 )
 
-// TestRecordsInAContainer: the records of processes that nobody saw alive in a container say no more than their parent, which is
+// TestRecordsInAContainer: the records of processes that nobody saw alive in a container show no more than their parent, which is
 // in a certain run of the pod; they are counted by its control group and not a second time.
 func TestRecordsInAContainer(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}

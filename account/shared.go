@@ -300,7 +300,7 @@ func (c *crowd) limit(t *closing, private, whole uint64) [3]uint64 {
 	return c.last
 }
 
-// hold returns the previous memory of the part, and not less than that of its largest process.
+// hold returns the previous memory of the part, and not less than its largest process's.
 func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	last := c.last[0] + c.last[1] + c.last[2]
 	if last >= c.largest {

@@ -136,7 +136,7 @@ func (tab *table) takeTail(o *offspring, nanos uint64, e *process) {
 //     between nothing and all.
 //   - Of several, one may have used what another one was charged with. By its rate, as far as that explains all of it; otherwise
 //     some used more than their rates let expect, as processes do that others kept from running.
-//   - Where siblings that no reading saw are not known to use as much as is left, it may be that of a tail.
+//   - Where siblings that no reading saw are not known to use as much as is left, it may be a tail's.
 func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
 	q, o := tails[0].payer, tails[0].payer.children
 	left := all - charged(tails)

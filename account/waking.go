@@ -28,7 +28,7 @@ func (o *offspring) woke(p *sensor.Process, tick uint64) {
 	}
 }
 
-// watch begins with a parent after this pass saw its first child. Its own reading may have come before that of the child.
+// watch begins with a parent after this pass saw its first child. Its own reading may have come before the child's.
 func (o *offspring) watch(tab *table, pid int32) {
 	if o.turns != 0 {
 		return

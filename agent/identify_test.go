@@ -110,7 +110,7 @@ func TestMayTrace(t *testing.T) {
 	}
 }
 
-// A process group without its leader keeps its name over a restart of the agent: the leader, whose start is
+// A process group without its leader keeps its name over a restart of the agent: the start of the leader, a
 // part of the name, cannot be looked up any more, and those who are left began later.
 func TestGroupWithoutLeaderKeepsItsName(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")

@@ -357,7 +357,7 @@ func TestPushedStands(t *testing.T) {
 	}
 	for i, want := range [][]string{
 		{"my_moment", "my_other", "my_own", "my_short"}, // once at least, however short it was to stand
-		{"my_ended", "my_other", "my_own", "my_short"},  // nobody knows the job: told once
+		{"my_ended", "my_other", "my_own", "my_short"},  // nobody knows the job: reported once
 		{"my_other", "my_own", "my_short"},
 	} {
 		if got := names(); !slices.Equal(got, want) {

@@ -72,7 +72,7 @@ type comparable struct {
 }
 
 // figuresOf returns the figures present in all runs, in their order of appearance. A figure missing in one run cannot be
-// told from zero use.
+// distinguished from zero use.
 func figuresOf(runs []measured) (out []*comparable) {
 	for i := range runs {
 		for _, f := range figuresOfRun(&runs[i]) {

@@ -8,7 +8,7 @@ import (
 
 // BenchmarkAdvanceChurn is what the builder does in 15 s on a node with twenty new process groups a second; each lives for
 // 20 s, once a quarter of an hour of them has passed: the round after an export and, 10 s later, one without any, and the
-// roll-ups once a minute. Ended series leave memory as they do in the store by itself. CPU-ms/op is that of these
+// roll-ups once a minute. Ended series leave memory as they do in the store by itself. CPU-ms/op is the CPU time of these
 // rounds alone; 150 are one percent of a core.
 func BenchmarkAdvanceChurn(b *testing.B) {
 	x := newSite(b, b.TempDir(), simBegin)

@@ -8,7 +8,7 @@ import (
 )
 
 // Which run of an id a sample is of depends on its time and on the times of all runs of that id: the catalogue is what the series
-// say, and not the order in which they came.
+// state, and not the order in which they came.
 
 // alone is the account that all samples of a workload's series belong to, or nil where that depends
 // on their times.

@@ -58,7 +58,7 @@ func (p *Proof) Accounted() float64 {
 	return max(0, 1-p.Off/p.RawCPU)
 }
 
-// provable is the time whose roll-ups can be held against the series: whole hours that are
+// provable is the time with roll-ups that can be held against the series: whole hours that are
 // settled, and of which the samples are there. Once samples were forgotten, an hour near the
 // oldest lacks the sample before it, so that a week is left out.
 func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) {
@@ -355,7 +355,7 @@ func (v *verifier) sum() {
 	v.Differences = all[:min(len(all), maxDifferences)]
 }
 
-// lostHours are those of which samples were lost to damage.
+// lostHours are the hours that lost samples to damage.
 func (b *Builder) lostHours(from, to time.Time) map[time.Time]bool {
 	out := map[time.Time]bool{}
 	damaged, ok := b.q.(interface {

@@ -8,7 +8,7 @@ import (
 	"reckon/store"
 )
 
-// provenSite is a site of two nodes over some hours, one of which was silent for some of them.
+// provenSite is a site of two nodes over some hours; one was silent for some of them.
 func provenSite(t *testing.T) (*site, *Builder) {
 	x := newSite(t, t.TempDir(), simBegin)
 	t.Cleanup(x.close)
@@ -123,7 +123,7 @@ func TestProofFindsDifference(t *testing.T) {
 	}
 }
 
-// Hours whose samples were forgotten are not proven, and stay.
+// Hours with forgotten samples are not proven, and stay.
 func TestProofWithoutSamples(t *testing.T) {
 	x, b := provenSite(t)
 	hour := simBegin.AddDate(0, 0, -30).Truncate(time.Hour)

@@ -18,7 +18,7 @@ import (
 // rereadTogether is the number of workloads that are asked for in one query.
 const rereadTogether = 200
 
-// wanted is an id of which all runs are to be read that began from a time on.
+// wanted is an id with all its runs to be read that began from a time on.
 type wanted struct {
 	key
 	since  int64
@@ -47,7 +47,7 @@ func wants(list []*account) []*wanted {
 	return out
 }
 
-// from has runs read that began at a time. The clock of a node may be behind that of a scheduler.
+// from has runs read that began at a time. The clock of a node may be behind a scheduler's.
 func (w *wanted) from(t int64, reported bool) {
 	w.since = min(w.since, t)
 	if reported {
@@ -103,7 +103,7 @@ func (w *wanted) afterRow(r *store.Workload) {
 }
 
 // reread replaces the runs of workloads by what their whole history reports, which begins with the first that is wanted, or at
-// oldest if that is later: which samples are of which run depends on all of them.
+// oldest if that is later: which samples belong to which run depends on all of them.
 func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
 	for group := range slices.Chunk(list, rereadTogether) {
 		for _, w := range group {

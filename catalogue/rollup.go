@@ -29,7 +29,7 @@ const (
 	// an older one, history begins with the first sample, since nobody knows when it used what.
 	beforeWatch = 24 * time.Hour
 	rollSlice   = 6 * time.Hour
-	// fewGaps is the number of series of which the sample before the last minutes is looked for one by one.
+	// fewGaps is the number of series with a sample before the last minutes that is looked for one by one.
 	fewGaps = 64
 	rollKey = "rollups"
 )

@@ -87,7 +87,7 @@ func (b nodeBoots) replaced(t int64) (at int64) {
 	return at
 }
 
-// boot is that of the machine that had the name at a time; 0 where it is not known.
+// boot is the boot time of the machine that had the name at a time; 0 where it is not known.
 func (b nodeBoots) boot(t int64) (at int64) {
 	for i, r := range b.runs {
 		if i == 0 || r.first <= t {
@@ -103,10 +103,10 @@ type origin struct {
 	boots   nodeBoots
 	watched int64       // the first sample of the node; 0 where that is not known
 	starts  []beginning // of its part of the workload
-	strict  bool        // machines replaced each other: a start is that of the one that reports it
+	strict  bool        // machines replaced each other: a start belongs to the one that reports it
 }
 
-// origin finds that of a series.
+// origin finds the origin of a series.
 func (p *pass) origin(n *series.Labels, s slot) origin {
 	at := nodeKey{n.Site, n.Node}
 	o := origin{ofNode: ofNode(s), boots: p.boots[at], watched: p.watched[at]}
@@ -123,7 +123,7 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 	return o
 }
 
-// since returns the time from which the node was watched: its first sample, or that of the machine that replaced
+// since returns the time from which the node was watched: its first sample, or the machine's that replaced
 // another one. 0 where that is not known.
 func (o *origin) since(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
 

@@ -16,7 +16,7 @@ import (
 	"reckon/store"
 )
 
-// TestHourUnderWay compares the hours under way, of which each round reads the last minutes, with what a pass over the
+// TestHourUnderWay compares the hours under way, where each round reads the last minutes, with what a pass over the
 // whole of them makes: while groups come and go, a node is without network, and samples come late.
 func TestHourUnderWay(t *testing.T) {
 	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 40, 0, 0, time.UTC))
@@ -223,7 +223,7 @@ func TestHourUnderWayOfOddNodes(t *testing.T) {
 }
 
 // TestGaugesAfterAPause: what a gauge holds counts over a pause of its samples of up to five minutes, although rounds read no more than
-// the last minute: the memory of a machine whose samples pause for some steps of 15 s, at each of some times.
+// the last minute: the memory of a machine with samples that pause for some steps of 15 s, at each of some times.
 func TestGaugesAfterAPause(t *testing.T) {
 	for first := range 4 {
 		for _, pause := range []int{2, 5, 16, 19, 20, 24} {
@@ -249,7 +249,7 @@ func TestGaugesAfterAPause(t *testing.T) {
 	}
 }
 
-// TestCounterBegunLate: a workload that has run for long begins a counter, whose zero is as old as the workload and in the store from
+// TestCounterBegunLate: a workload that has run for long begins a counter with a zero as old as the workload and in the store from
 // then on. What it counted belongs to the time since, and no round reads more than the last minute for that; unless it is of an
 // hour that is settled, twice.
 func TestCounterBegunLate(t *testing.T) {

@@ -169,7 +169,7 @@ func (p *pass) part(from, to int64) {
 	}
 }
 
-// flush makes rows of what was read of workloads, whose number a pass over hours would not have room for.
+// flush makes rows of what was read of workloads, in a number that a pass over hours would not have room for.
 func (p *pass) flush() {
 	p.use = joined(append(p.useRows(), p.use...))
 	for _, m := range p.nodes {
@@ -323,7 +323,7 @@ func (p *pass) learn(k key, f fact) {
 	p.facts[k] = have
 }
 
-// learnRun does so from a row. The owner of a job is that of its row: a node may know a number only.
+// learnRun does so from a row. The owner of a job is the owner of its row: a node may know a number only.
 func (p *pass) learnRun(k key, w *store.Workload) {
 	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
 	if w.Owner != "" && workload.Kind(w.Kind).Batch() {
@@ -380,7 +380,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	if err != nil {
 		return err
 	}
-	for k, list := range several { // the latest counts, and what it leaves open is that of the one before
+	for k, list := range several { // the latest counts, and what it leaves open is the one before's
 		slices.SortFunc(list, func(a, b said) int {
 			return cmp.Or(cmp.Compare(b.t, a.t), cmp.Compare(b.account, a.account), cmp.Compare(b.command, a.command),
 				cmp.Compare(b.kind, a.kind), cmp.Compare(b.owner, a.owner), cmp.Compare(b.partition, a.partition))
@@ -427,7 +427,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 }
 
 // integrate spreads a gauge by the time that it held, not over gaps, and returns its
-// largest value. Its first sample may be that of a series which has others before all that is read, unless it
+// largest value. Its first sample may belong to a series that has others before all that is read, unless it
 // began since.
 func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 	var t0 int64

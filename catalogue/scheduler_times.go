@@ -175,7 +175,7 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 }
 
 // mayBe reports whether an unreported account is of the run. One without an observed start was
-// met between two queries, the first of which came too early for the report: its samples are
+// met between two queries; the first came too early for the report: its samples are
 // then among those of the run.
 func (a *account) mayBe(l *schedulerRun) bool {
 	if a.Known {

@@ -168,7 +168,7 @@ func TestReportedJob(t *testing.T) {
 	}
 }
 
-// The state of the next run is read a moment before its submit time: it is that of the next run
+// The state of the next run is read a moment before its submit time: it is the next run's
 // all the same, and the run before keeps its own.
 func TestReportedStateBeforeItsRun(t *testing.T) {
 	c := newCluster(t)
@@ -320,7 +320,7 @@ func TestReportedLate(t *testing.T) {
 }
 
 // The samples of a batch are found by two queries, and what is reported may be stored between
-// them: then the first round sees a state of a job of which it knows no time.
+// them: then the first round sees a state of a job without knowing its time.
 func TestReportedBetweenQueries(t *testing.T) {
 	c := newCluster(t)
 	b := metric.Batch{Time: sec(10)}

@@ -184,7 +184,7 @@ func TestCancelledWhileSuspended(t *testing.T) {
 	}
 }
 
-// A run of which nobody reported an end is lost, unless a node saw it end or the id was given
+// A run without a reported end is lost, unless a node saw it end or the id was given
 // again; then its end is when it was last heard of.
 func TestLost(t *testing.T) {
 	c := newCluster(t)

@@ -68,7 +68,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// stopped is the process that is stopped: a site whose nodes send late, an import, a compaction.
+// stopped is the process that is stopped: a site with nodes that send late, an import, a compaction.
 func stopped(t *testing.T, dir string) {
 	x := newSite(t, dir, simBegin)
 	x.step = time.Minute

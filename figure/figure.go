@@ -6,7 +6,7 @@
 // and [Capacity], those of a node in an hour, are generated from it (row.go), as are the
 // types of the pages (vocabulary.ts). Everything else reads the table at run time: the
 // aggregation in the catalogue, columns in both databases and in memory, sort keys, the
-// API's description. A figure whose series exists costs one row here and `go generate ./figure`.
+// API's description. A figure with an existing series costs one row here and `go generate ./figure`.
 //
 // Units are SI base units. A figure that was never measured is nil, never zero. The table
 // is a constant: callers must not change what [All] returns. All functions are safe for

@@ -13,7 +13,7 @@ import (
 	"reckon/internal/series"
 )
 
-// ErrAbandoned is wrapped by the error of a query that did not end when it was told to, and of those that are refused while
+// ErrAbandoned is wrapped by the error of a query that did not end when it was cancelled, and of queries that are refused while
 // [mostAbandoned] such queries run.
 var ErrAbandoned = errors.New("a query does not end")
 
@@ -29,7 +29,7 @@ const (
 // outside, and it reads files that are mapped into memory: what it may read has to stay until it ends.
 type abandoned struct{ running atomic.Int64 }
 
-// Abandoned returns the number of queries that did not end when they were told to and still run.
+// Abandoned returns the number of queries that did not end when they were cancelled and still run.
 func (e *Engine) Abandoned() int { return int(e.abandoned.running.Load()) }
 
 // exec runs a query and waits for it, but for longer than its time and patience. A query that is left belongs to its goroutine,

@@ -8,7 +8,7 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestCongestion: which device of which node was full, for how long, and what of it was the workload's.
+// TestCongestion: which device of which node was full, for how long, and how much of it was the workload's.
 func TestCongestion(t *testing.T) {
 	const speed, every = 1e9, 15 * time.Second
 	w := newWriter(t)

@@ -68,7 +68,7 @@ func implausible(what, device, why string, args ...any) error {
 	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
 }
 
-// views is the number of times that one process may map the same shared pages, each of which its resident size counts: garbage collectors
+// views is the number of times that one process may map the same shared pages; its resident size counts each: garbage collectors
 // map
 // their heap three times.
 const views = 4

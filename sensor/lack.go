@@ -14,7 +14,7 @@ const (
 	LackEndedThreads   // what threads did that ended where nobody could count it; [Process.Partial] names the process
 	LackEndedProcesses // ends of processes, and what they did since their last reading
 	LackLastMoments    // of ended processes, the last moments and the process group (taskstats)
-	LackChildTimes     // and besides, the CPU time of children is not told to parents
+	LackChildTimes     // and besides, the CPU time of children is not reported to parents
 	LackOrphans        // CPU time that no parent has seen
 	LackLate           // when CPU time was used: child times show it when it is over
 	LackWhose          // the owner of the CPU time: another, or this one

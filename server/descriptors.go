@@ -30,7 +30,7 @@ func (s *Server) checkFileLimit() error {
 	for _, dir := range []string{seriesDir, HourlyDir} {
 		entries, err := os.ReadDir(filepath.Join(s.config.Data, dir))
 		if err != nil {
-			continue // it is made, or said to be unreadable, later
+			continue // it is made, or reported as unreadable, later
 		}
 		for _, e := range entries {
 			if _, err := ulid.ParseStrict(e.Name()); err == nil {

@@ -94,7 +94,7 @@ func (r *rate) now() *footprint.Rate {
 		r.looked = time.Now()
 		if info, err := os.Stat(r.path); err == nil && !info.ModTime().Equal(r.changed) {
 			if err := r.read(); err != nil {
-				r.changed = info.ModTime() // said once for each change
+				r.changed = info.ModTime() // reported once for each change
 				r.log.Warn("rates are not read again; the ones before hold on", "err", err)
 			}
 		}

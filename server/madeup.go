@@ -22,7 +22,7 @@ type MadeUp struct {
 }
 
 // MarkMadeUp reports about a data directory, which it makes if need be, that what it holds was
-// not measured. The server then tells everybody who looks.
+// not measured. The server then shows it to everybody who looks.
 func MarkMadeUp(data string, m MadeUp) error {
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)

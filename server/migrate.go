@@ -109,7 +109,7 @@ func migrateSeries(ctx context.Context, data, address string, from *tsdb.Store, 
 	}
 	if hours != nil {
 		defer func() { err = errors.Join(err, hours.Close()) }()
-		samples = hours // of the time of which the samples are gone
+		samples = hours // of the time without samples
 		if at, ok := hours.Oldest(); ok && at.Before(st.Oldest) {
 			st.Oldest = at
 		}

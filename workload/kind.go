@@ -150,7 +150,7 @@ func (k Kind) Batch() bool { return k.has(batch) }
 // Scheduled reports whether a batch system's controller reports its states, allocations, steps and ends.
 func (k Kind) Scheduled() bool { return k.has(scheduled) }
 
-// Array reports whether an id may name a task of an array (4_1) or a component of a heterogeneous job (4+1), each of which has a
+// Array reports whether an id may name a task of an array (4_1) or a component of a heterogeneous job (4+1), each with a
 // job number of its own.
 func (k Kind) Array() bool { return k.has(array) }
 

@@ -161,7 +161,7 @@ func handOver(file string) {
 	for _, suffix := range []string{"", "-wal", "-shm", ".closed"} {
 		name := filepath.Join(dir, filepath.Base(file)+suffix)
 		if unix.Lstat(name, &st) == nil && st.Uid == 0 && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink == 1 {
-			_ = unix.Lchown(name, int(at.Uid), int(at.Gid)) // otherwise the server reports at its start whose it is
+			_ = unix.Lchown(name, int(at.Uid), int(at.Gid)) // otherwise the server reports its owner at its start
 		}
 	}
 }

@@ -19,7 +19,7 @@ package attribution
 // The values of the label method: whether energy was measured, and the basis of the split
 // if that is not the use of the very component that drew it.
 const (
-	// Measured energy of a processor package is split by CPU time on it, that of a GPU
+	// Measured energy of a processor package is split by CPU time on it, a GPU's
 	// by the time it computed.
 	Measured = "measured"
 	// MeasuredByCPU is split by CPU time on the whole node: memory modules, the rest of a

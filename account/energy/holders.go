@@ -31,7 +31,7 @@ type holder struct {
 	hasBusy, hasMemory bool
 	busy               float64 // seconds in this reading
 	last               float64 // seconds in the last reading with samples that named anybody
-	memory             float64 // bytes, at the last reading that told them
+	memory             float64 // bytes, at the last reading that had them
 }
 
 // owed is the postponed amount.

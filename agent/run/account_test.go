@@ -54,7 +54,7 @@ func TestBreakdown(t *testing.T) {
 	}
 }
 
-// Where every process has a name what is missing is shared out, and told.
+// Where every process has a name what is missing is shared out and marked.
 func TestBreakdownSharesOut(t *testing.T) {
 	l, shared := breakdown(map[string]*tally{"a": {n: 2, cpu: 600e6}, "b": {n: 8, cpu: 200e6}}, nil, 1800e6, 10, true)
 	if len(l) != 2 || l[0].Name != "b" || math.Abs(l[0].CPUSeconds-1) > 1e-9 || math.Abs(l[1].CPUSeconds-0.8) > 1e-9 ||
@@ -340,7 +340,7 @@ func TestSharedPagesCountOnce(t *testing.T) {
 	}
 }
 
-// Processes of one address space hold its memory once, also when the one that began it has ended. Where the kernel tells nobody which do,
+// Processes of one address space hold its memory once, also when the one that began it has ended. Where the kernel shows nobody which do,
 // processes that look alike are an upper bound, unless their pages are shared one by one, as after a fork.
 func TestOneAddressSpace(t *testing.T) {
 	const pages = 25600

@@ -5,8 +5,8 @@
 //   - wait4(2). The calling process makes itself a child subreaper (prctl(2),
 //     PR_SET_CHILD_SUBREAPER), so every descendant, one that daemonised too, is waited
 //     for by its parent or by us. The rusage of what we reap then holds the CPU time,
-//     the context switches, faults and block I/O of all that ended. Only children whose
-//     parent ignores SIGCHLD escape it: the kernel adds them to nobody.
+//     the context switches, faults and block I/O of all that ended. Only children with a
+//     parent that ignores SIGCHLD escape it: the kernel adds them to nobody.
 //   - A private control group below the one we are in (never outside it, so that a batch
 //     system or systemd still sees and limits the work), wherever making one changes
 //     neither scheduling nor limits: a counter of the whole tree, dead or alive.

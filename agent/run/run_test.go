@@ -194,7 +194,7 @@ func TestRunChildrenNobodyWaitsFor(t *testing.T) {
 			if !strings.HasPrefix(r.Sources["cpu"], "cgroup") {
 				slack, tries = 0.08, 5
 			}
-			if r.CPU.Total >= want*(1-slack)-0.003 && r.CPU.Total <= want*(1+slack)+0.040 { // they end after they told
+			if r.CPU.Total >= want*(1-slack)-0.003 && r.CPU.Total <= want*(1+slack)+0.040 { // they end after their report
 				return
 			}
 			if try >= tries {

@@ -202,7 +202,7 @@ func (r *runner) fillRest(rep *Report) {
 
 // counted returns what counted the processes, and whether it saw all of them: the events, if
 // none was lost and no subtree was out of their sight, or exit records where there never were
-// events, as what they tell beside events is used for processes that those have reported.
+// events, as what they report beside events is used for processes that those have reported.
 func (r *runner) counted() (source string, exact bool) {
 	perf, exits := r.meter.perf, r.meter.exits
 	complete := exits != nil && exits.whole && exits.lost == 0 && exits.err == nil

@@ -13,7 +13,7 @@ var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPWR,
 }
 
-// catch begins to collect signals. One that we were told to ignore (nohup, a shell's
+// catch begins to collect signals. One that we have to ignore (nohup, a shell's
 // background job) stays ignored, by us and by the command.
 func catch() (ch chan os.Signal, stop func()) {
 	ch = make(chan os.Signal, 32)

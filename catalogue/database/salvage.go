@@ -14,7 +14,7 @@ import (
 	"reckon/internal/durable"
 )
 
-// part is tables of the catalogue that say something only together.
+// part is tables of the catalogue that make sense only together.
 type part struct {
 	name   string
 	tables []string

@@ -170,7 +170,7 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 		default:
 		}
 	}
-	for range 3 { // what the driver tells late
+	for range 3 { // what the driver reports late
 		err = errors.Join(err, r.tick())
 	}
 	if err != nil {

@@ -106,7 +106,7 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 			}
 		}
 	}
-	w := httptest.NewRecorder() // of a connection whose user nobody knows
+	w := httptest.NewRecorder() // of a connection of an unknown user
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9000/metrics", nil))
 	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "--web-config") {
 		t.Errorf("a stranger: %d %s", w.Code, w.Body)

@@ -42,7 +42,7 @@ func TestProfilesOfShortRuns(t *testing.T) {
 }
 
 // What a run needed is a range where its ends are apart, and what it had is one figure; a table has the lower end as a lower bound. Of a run
-// of which the peak alone was measured, page cache and all, the need is not above it.
+// with the peak alone measured, page cache and all, the need is not above it.
 func TestNeededMemory(t *testing.T) {
 	v := func(mib float64) *float64 { x := mib * (1 << 20); return &x }
 	one := 1.0

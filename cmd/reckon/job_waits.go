@@ -16,7 +16,7 @@ func neverBegan(w client.Workload) bool {
 	return w.End != nil && w.Submit != nil && w.CPUSeconds == nil && w.WallSeconds == 0 && len(w.Nodes) == 0
 }
 
-// begun reports whether it is the waiting part of an array, all tasks of which have started.
+// begun reports whether it is the waiting part of an array with only started tasks.
 func begun(w client.Workload) bool { return w.State == "started" && w.CPUSeconds == nil }
 
 // submitted returns the submit time, or the start if the submit time is unknown.

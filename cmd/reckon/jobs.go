@@ -263,7 +263,7 @@ func nodeList(nodes []string) string {
 	return strings.Join(nodes, ",")
 }
 
-// state returns its state in one word: that of the batch system, unless an exit code is more specific.
+// state returns its state in one word: the batch system's, unless an exit code is more specific.
 func state(w client.Workload) string {
 	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {

@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// Root without a capability, in a user namespace or with the setting exits none is not said to see everything, and another user who was granted
-// the capabilities is not said to see less.
+// Root without a capability, in a user namespace or with the setting exits none is not reported to see everything, and another user who was granted
+// the capabilities is not reported to see less.
 func TestSees(t *testing.T) {
 	for _, c := range []struct {
 		root, io, ends, inside bool

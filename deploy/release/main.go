@@ -9,7 +9,7 @@
 // among the files.
 //
 // The same commit with the same Go gives the same bytes: paths are trimmed, times are
-// that of the commit (or SOURCE_DATE_EPOCH), and nothing of the machine that builds goes
+// the time of the commit (or SOURCE_DATE_EPOCH), and nothing of the machine that builds goes
 // in. It is a module of its own, so that the library that writes packages is no
 // dependency of the program.
 package main

@@ -43,13 +43,13 @@ type ForecastStep struct {
 	High float64  `json:"high"` // Upper end of the band.
 }
 
-// ForecastError is the error of past two-day forecasts, over those made in the last 14 days whose time has passed.
+// ForecastError is the error of past two-day forecasts, over those made in the last 14 days for times that have passed.
 type ForecastError struct {
 	Forecasts int     `json:"forecasts"` // How many there were.
 	Hours     int     `json:"hours"`     // How many hours of them were measured.
 	Mean      float64 `json:"mean"`      // Mean absolute error, in the unit of the figure.
 	Coverage  float64 `json:"coverage"`  // Share of the hours that lay in the band.
-	// Mean absolute error relative to that of the same hour one day before; null if there is none.
+	// Mean absolute error relative to the same hour's one day before; null if there is none.
 	OfNaive *float64 `json:"of_naive"`
 }
 

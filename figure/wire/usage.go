@@ -70,12 +70,12 @@ type Usage struct {
 	// Class of the run time of ended runs: < 1 min, < 1 h, < 6 h, < 1 d, < 7 d, 7 d or more; running of others.
 	Length string `json:"length,omitempty"`
 	UsageFigures
-	// Capacity is that of the node in a row of one node, that of the nodes of the partition in a row of
+	// Capacity is the node's in a row of one node, the sum of the nodes of the partition in a row of
 	// one partition if the batch system reports them, otherwise all nodes in that time.
 	Capacity
 	// Share of what was used: its CPU time divided by all rows' together.
 	UsedShare *float64 `json:"used_share"`
-	// Share of capacity: its CPU time by the core time of the machines while they were up; of a partition, by that of its nodes
+	// Share of capacity: its CPU time by the core time of the machines while they were up; of a partition, by its nodes'
 	// where the batch system reports them.
 	CapacityShare *float64 `json:"capacity_share"`
 }

@@ -185,7 +185,7 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 // are almost as many for 50 as for 250; but other writers of the database wait meanwhile.
 const batch = 250
 
-// described writes the subgraphs of the rows whose facts changed since the last time, at most a batch, and returns the
+// described writes the subgraphs of the rows with facts that changed since the last time, at most a batch, and returns the
 // remaining rows.
 func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change

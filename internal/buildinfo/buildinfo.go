@@ -16,7 +16,7 @@ import (
 //go:embed VERSION
 var file string
 
-// Version is set by the linker for what is handed out between releases; if it is empty, [Get] uses that of [Release]. It is a
+// Version is set by the linker for what is handed out between releases; if it is empty, [Get] uses [Release]'s. It is a
 // variable only because the linker can set nothing else.
 var Version string
 

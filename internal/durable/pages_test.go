@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The note that is renewed by pages is that of the whole file, whatever was written, cut off and appended; and what
+// The note that is renewed by pages is the note of the whole file, whatever was written, cut off and appended; and what
 // changed besides is noticed.
 func TestPages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")

@@ -1,6 +1,6 @@
 // Package hostlist expands the node lists of Slurm, such as "c1-[5,9,12-18],gpu-2".
 //
-// The syntax is that of scontrol(1), "show hostnames": names separated by commas, in each
+// The syntax is scontrol(1)'s, "show hostnames": names separated by commas, in each
 // any number of brackets with numbers and ranges, with their width preserved ("n[08-11]"
 // is n08, n09, n10, n11). Functions have no state.
 package hostlist

@@ -15,7 +15,7 @@ type Pod struct {
 	ReportedUID string
 	Created     time.Time
 	Labels      map[string]string
-	// Annotations that say something to the agent: prometheus.io/ and reckon/.
+	// Annotations for the agent: prometheus.io/ and reckon/.
 	Annotations map[string]string
 	// OwnerKind and OwnerName are of the owner that controls the pod, or else of the first; empty for none.
 	OwnerKind, OwnerName, OwnerUID string

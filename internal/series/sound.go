@@ -47,7 +47,7 @@ func filled(spans []histogram.Span, buckets int) []histogram.Span {
 
 type unsoundKey struct{}
 
-// CountUnsound returns a context whose reads count the stored histograms that are left out as not sound.
+// CountUnsound returns a context with reads that count the stored histograms that are left out as not sound.
 func CountUnsound(ctx context.Context) (context.Context, *atomic.Uint64) {
 	n := new(atomic.Uint64)
 	return context.WithValue(ctx, unsoundKey{}, n), n

@@ -34,7 +34,7 @@ func Numbers(list string) (out []int) {
 	return out
 }
 
-// CPUFlag shows whether the first processor of the machine whose file tree is at root has a feature, as x86 names it in
+// CPUFlag shows whether the first processor of the machine with its file tree at root has a feature, as x86 names it in
 // /proc/cpuinfo: "hypervisor", "cqm_llc" (arch/x86/include/asm/cpufeatures.h of the kernel). Other architectures name others.
 func CPUFlag(root, name string) bool {
 	f, err := os.Open(Path(root, "proc/cpuinfo"))

@@ -34,7 +34,7 @@ func isGrid(f []string) bool {
 	return true
 }
 
-// grid reads records. Where the tasks of a parallel job have records of their own, these come before that of the job.
+// grid reads records. Where the tasks of a parallel job have records of their own, these come before the job's.
 type grid struct{ parallel map[string]*gridTasks }
 
 type gridTasks struct {

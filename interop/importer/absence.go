@@ -119,7 +119,7 @@ func (a *advance) waitedElsewhere(s *procState) bool {
 	return false
 }
 
-// maxAbsent limits the number of missing processes whose state a job keeps.
+// maxAbsent limits the number of missing processes that a job keeps the state of.
 const maxAbsent = 4096
 
 // forgetAbsent drops the states of processes that have been missing for long, or that are too many.

@@ -7,7 +7,7 @@
 // Data that reckon itself measured takes precedence. An interrupted import is completed by the next one.
 //
 // The meaning of sonar's data (see package sonar) and its conversion:
-//   - The CPU time of a process includes that of children it has waited for. The use of an
+//   - The CPU time of a process includes the CPU time of children it has waited for. The use of an
 //     ended process is therefore not counted again when its parent, or the nearest
 //     living ancestor, has grown by it.
 //   - A mean over the lifetime of a process does not show when time was used, so releases that
@@ -131,7 +131,7 @@ func New(o Options) *Importer {
 	}
 }
 
-// Sonar imports one input of sonar. An error is that of the store, the reader or the context.
+// Sonar imports one input of sonar. An error comes from the store, the reader or the context.
 func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error {
 	defer im.begin(name)()
 	in, err := im.open(ctx, in)

@@ -66,7 +66,7 @@ type journal struct {
 	pack []byte
 }
 
-// keptOpen is the number of periods whose file contents are cached.
+// keptOpen is the number of periods with cached file contents.
 const keptOpen = 48
 
 func openJournal(dir string) (*journal, error) {

@@ -103,7 +103,7 @@ func (x truthOf) check(l *lab) {
 	}
 }
 
-// readCounter counts the time of which hours are made, each time that it is read.
+// readCounter counts the time that hours are made of, each time that it is read.
 type readCounter struct {
 	*tsdb.Store
 	read time.Duration

@@ -122,7 +122,7 @@ func isLast(t testing.TB, lines []string, at int) (cpu float64, last bool) {
 	return cpu, last
 }
 
-// simulatedTree returns sonar's output for a job whose processes start children that end
+// simulatedTree returns sonar's output for a job with processes that start children that end
 // and are waited for: a tree of three levels, some of it busy.
 // It also returns the CPU seconds used.
 func simulatedTree(r *rand.Rand) (lines []string, used float64) {

@@ -50,7 +50,7 @@ func TestFieldsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestNothingTaken: a file of which no record can be read is counted, and why is stated once.
+// TestNothingTaken: a file without a readable record is counted, and why is stated once.
 func TestNothingTaken(t *testing.T) {
 	l := newLab(t)
 	res := l.take("a.sacct", "JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode\n1|a|p|c|1|COMPLETED|0:0\n2|a|p|c|1|COMPLETED|0:0\n",

@@ -27,9 +27,9 @@ type sink struct {
 	clusters map[string]*jobSeries
 	slurm    map[string]map[string][]int64 // by site and workload: when jobs of the batch system were measured
 
-	drops map[int64]map[string][]string // by period and site: nodes whose series are rebuilt
+	drops map[int64]map[string][]string // by period and site: nodes with series to rebuild
 	own   map[zeroKey]bool              // zeros at the start of such series
-	undos []zeroKey                     // zeros of jobs whose start changed
+	undos []zeroKey                     // zeros of jobs with a changed start
 	gone  []store.Run
 }
 

@@ -21,7 +21,7 @@ import (
 type siteState struct {
 	Version int
 	Jobs    map[uint64]bool   // of accounting, by fingerprint of their report
-	Tasks   map[uint64][]task // jobs whose id is not their number, by number; in order
+	Tasks   map[uint64][]task // jobs with an id that is not their number, by number; in order
 
 	site    string
 	path    string

@@ -14,7 +14,7 @@ import (
 // Nodes, and therefore sonar, identify a task of an array by its own job number. Accounting maps the number to the task: its readings are
 // stored under the id that people use.
 
-// task is a job of accounting whose id is not its number.
+// task is a job of accounting with an id that is not its number.
 type task struct {
 	Start, End int64 // Unix seconds; End is 0 while it runs
 	ID         string
@@ -92,7 +92,7 @@ func hostOf(node string) string {
 	return host
 }
 
-// named returns the id of a job whose first reading is at a time.
+// named returns the id of a job with its first reading at a time.
 func (st *siteState) named(number uint64, when int64) string {
 	list := st.Tasks[number]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -109,7 +109,7 @@ type remade struct {
 	host   string
 }
 
-// rename rebuilds the series of readings whose jobs have a new id.
+// rename rebuilds the series of readings of jobs with a new id.
 func (st *siteState) rename() error {
 	byPeriod := map[int64][]remade{}
 	for r := range st.remake {

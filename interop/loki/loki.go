@@ -84,7 +84,7 @@ func render(t *template.Template, p *answer.LogPlace) (string, error) {
 	return b.String(), err
 }
 
-// errUnit is for systemd units, whose labels are not standardised.
+// errUnit is for systemd units, which have no standard labels.
 var errUnit = fmt.Errorf("the labels of units in Loki are %w: give them, such as '{unit=\"{{.Unit}}\"}'", ErrConfig)
 
 func (c *Client) query(p *answer.LogPlace) (string, error) {
@@ -121,7 +121,7 @@ func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*wire.LogL
 	return query, n, err
 }
 
-// EachPage calls f for each line of pages of the given size, each of which starts at the time of the last line of the previous one.
+// EachPage calls f for each line of pages of the given size; each starts at the time of the last line of the previous one.
 func EachPage(from time.Time, page func(from time.Time) ([]wire.LogLine, error), size int, f func(*wire.LogLine)) (n int, err error) {
 	seen := map[wire.LogLine]bool{} // with the time of the last line
 	for {

@@ -83,7 +83,7 @@ const Requeued = "requeued"
 // Over reports whether a run in this state has ended.
 func Over(state string) bool { return slurmtext.Over(state) || state == Requeued }
 
-// FromFields builds a job from fields by their sacct names. zone is the zone of times without one; nil is that of the machine. Only the
+// FromFields builds a job from fields by their sacct names. zone is the zone of times without one; nil is the machine's. Only the
 // id, the start and the end are needed: other fields that cannot be read are left out, and listed in Unread.
 func FromFields(get func(name string) string, zone *time.Location) (Job, error) {
 	if zone == nil {
@@ -414,7 +414,7 @@ func firstOf(list ...*float64) *float64 {
 	return nil
 }
 
-// Known returns a figure of which 0 and below are unknown.
+// Known returns a figure with 0 and below as unknown.
 func Known(v float64) *float64 { return firstOf(&v) }
 
 func pointer(v float64) *float64 { return &v }

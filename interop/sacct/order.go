@@ -11,7 +11,7 @@ import (
 type order struct {
 	name   string
 	fields []string
-	zone   *time.Location // of its times; nil is that of the machine
+	zone   *time.Location // of its times; nil is the machine's
 }
 
 // orders returns the known orders: of sonar (its command "sonar slurm", and releases that wrote the fields of sacct), and of Open XDMoD,

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Fields are the column names if the first line does not contain them; nil tries the known orders.
 	Fields []string
-	// Zone is the time zone; nil is that of the order of fields, or of the machine.
+	// Zone is the time zone; nil is the zone of the order of fields, or of the machine.
 	Zone *time.Location
 	// MaxLine limits the length of a line in bytes; 0 is 1 MiB.
 	MaxLine int

@@ -50,7 +50,7 @@ func (j *Job) step() Step {
 }
 
 // resized is the state of the part of a run before a change of its allocation. Accounting has the next part as a separate record, with
-// the time of the change as submit time; its start is that of the job (observed with 22.05) or of the change.
+// the time of the change as submit time; its start is the start of the job (observed with 22.05) or of the change.
 const resized = "resizing"
 
 // Joiner calls Job for each run of a series of records, the parts of a run between changes of its allocation joined.
@@ -75,7 +75,7 @@ func (r *Joiner) Add(j *Job) error {
 	return nil
 }
 
-// End calls Job for the parts of which no next one came.
+// End calls Job for the parts that no next one follows.
 func (r *Joiner) End() error {
 	for _, raw := range slices.Sorted(maps.Keys(r.before)) {
 		if err := r.Job(r.before[raw]); err != nil {
@@ -91,7 +91,7 @@ func (j *Job) resizedTo(next *Job) bool {
 	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
 		return false
 	}
-	next.Start = j.End // of this size; below, that of the job
+	next.Start = j.End // of this size; below, the job's
 	if len(j.Sizes) == 0 {
 		j.Sizes = []Size{j.size()}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestPeaksOfSteps: the highest memory of any step is the job's, in whatever order the steps come, and that of a job which
+// TestPeaksOfSteps: the highest memory of any step is the job's, in whatever order the steps come, and the memory of a job that
 // changed its size the highest of all its parts.
 func TestPeaksOfSteps(t *testing.T) {
 	for _, peaks := range [][]float64{{5}, {3, 5, 4}, {5, 3}, {0.5, 5, 5}} {

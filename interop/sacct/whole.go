@@ -38,7 +38,7 @@ func (j *Job) Has() (cpu, memory bool) {
 
 func zero(v *float64) bool { return v == nil || *v == 0 }
 
-// addUp sets the peak of the job to that of concurrent steps. Their peaks need not coincide: together they count for no more than the
+// addUp sets the peak of the job to the peak of concurrent steps. Their peaks need not coincide: together they count for no more than the
 // allocation, unless one of them alone had more.
 func (j *Job) addUp() {
 	peak := j.together()

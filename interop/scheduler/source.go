@@ -18,7 +18,7 @@ type Source interface {
 	ByNumber(ctx context.Context, numbers []uint64, since time.Time) ([]Job, Read, error)
 	// Nodes returns the nodes and partitions.
 	Nodes(ctx context.Context) ([]Node, []Partition, Read, error)
-	// Kind is that of its jobs, the first word of their ids.
+	// Kind is the kind of its jobs, the first word of their ids.
 	Kind() workload.Kind
 	// Name describes the source for people: what is asked, such as "squeue, sacct and sinfo".
 	Name() string

@@ -153,7 +153,7 @@ func (b *JobTracker) continued(j *Job) *Job {
 	return nil
 }
 
-// resized gives the last record of a run whose allocation changed the submit time of the run, and what is known of the time before.
+// resized gives the last record of a run after a change of its allocation the submit time of the run, and what is known of the time before.
 func (b *JobTracker) resized(j *Job) {
 	if p := b.continued(j); p != nil {
 		p.join(j)
@@ -359,7 +359,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 			}
 			return t
 		}
-		for i := range l.earlier() { // each at its own time, before that of the current allocation
+		for i := range l.earlier() { // each at its own time, before the current allocation's
 			l.allocation(batch(at.Add(time.Duration(i-len(l.job.Earlier))*minSampleSpacing)), &l.job.Earlier[i])
 		}
 		l.appendTo(batch(at))

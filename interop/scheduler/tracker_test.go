@@ -227,7 +227,7 @@ func TestRequeue(t *testing.T) {
 }
 
 // TestRequeueWhileTheQueueAnswers: the queue is polled, and the job is requeued during the response: samples of that poll
-// must be within the run they belong to, whose final state comes later.
+// must be within the run they belong to; its final state comes later.
 func TestRequeueWhileTheQueueAnswers(t *testing.T) {
 	b := NewJobTracker(workload.Slurm)
 	b.UpdateQueue(at(35), []Job{job("3", "pending", 27, 0, 0)}, true) // polled at 35, response at 41
@@ -391,7 +391,7 @@ func TestStepsOfEachSize(t *testing.T) {
 	second := part(0, "resizing", step("1", "completed"), step("2", "failed"))
 	last := part(0, "completed", step("3", "completed"))
 	second.Submit, second.End, last.Submit = at(100), at(200), at(200)
-	last.StepCount = 5 // of which four were left out
+	last.StepCount = 5 // with four left out
 	tracker := NewJobTracker(workload.Slurm)
 	tracker.UpdateAccounting([]Job{first, last}) // a query
 	tracker.UpdateAccounting([]Job{other, first, second})

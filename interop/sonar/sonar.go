@@ -68,7 +68,7 @@ type Process struct {
 	Rolled    uint32 // number of further processes included
 	Threads   uint32 // 0 unknown
 
-	// CPU is user and system time since the start of the process, including that of children it waited for. It is negative if unknown:
+	// CPU is user and system time since the start of the process, children that it waited for included. It is negative if unknown:
 	// sonar's first releases wrote only the mean over the lifetime, which does not show when the time was used.
 	CPU float64
 	// Mean is the mean number of cores used over the whole life, negative if unknown: together with CPU it gives the age of the process.
@@ -180,7 +180,7 @@ func NewReader(o Options) *Reader {
 	return &Reader{o: o, names: map[string]string{}}
 }
 
-// Read reads one input, CSV or JSON as determined by its first byte. The error is that of the input's reader or of the handler: errors in
+// Read reads one input, CSV or JSON as determined by its first byte. The error comes from the input's reader or of the handler: errors in
 // the input go to Bad.
 func (r *Reader) Read(in io.Reader, h *Handler) error {
 	br := bufio.NewReaderSize(in, 256<<10)

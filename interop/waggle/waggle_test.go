@@ -15,7 +15,7 @@ import (
 
 var noon = time.Unix(1_760_000_000, 123456789)
 
-// TestEncode: the format is that of wagglemsg.dump (github.com/waggle-sensor/pywaggle, wagglemsg).
+// TestEncode: the format is as of wagglemsg.dump (github.com/waggle-sensor/pywaggle, wagglemsg).
 func TestEncode(t *testing.T) {
 	m := Message{Name: "reckon.node.power_watts", Value: 21.5, Time: noon, Meta: map[string]string{"host": "w023.ws-nxcore", "method": "measured"}}
 	b, err := m.Encode()

@@ -6,7 +6,7 @@
 // memory and I/O in bytes. All figures hold the descendants of a group too.
 //
 // A handle reads by pread into one buffer, without allocating. The kernel keeps a buffer of a page for each
-// open file (there are 13 to 21), so a handle keeps open only what it reads each time: all files of a group that is busy, that of CPU time
+// open file (there are 13 to 21), so a handle keeps open only what it reads each time: all files of a group that is busy, the one of CPU time
 // of one that runs now and then, and none of one in which nothing has run for a minute. When five
 // eighths of the limit of open files are taken, further handles open and close their files at each
 // reading, which costs several times as much.
@@ -128,7 +128,7 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 		}
 	}
 	if open(true); len(h.dirs) == 0 {
-		open(false) // such as freezer: it tells no more than that the group exists
+		open(false) // such as freezer: it shows no more than that the group exists
 	}
 	if len(h.dirs) > 0 {
 		return h, nil

@@ -313,7 +313,7 @@ func (h *handle) content(f *file) ([]byte, unix.Errno) {
 }
 
 // check finds out whether the cgroup still exists in a hierarchy when its files do not
-// tell: there are none, or it is a copy in a common file system, where a deleted file
+// show: there are none, or it is a copy in a common file system, where a deleted file
 // can be read on.
 func (h *handle) check(dir int32) error {
 	d := &h.dirs[dir]

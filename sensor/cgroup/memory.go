@@ -182,7 +182,7 @@ func (r *Reader) Refused() error {
 }
 
 // hugePages returns the size of the huge pages that the kernel gives out by itself, in bytes: 0 where it gives out none, the largest
-// number where it gives out several sizes, of which groups do not count how many, or where that is not known.
+// number where it gives out several sizes, where groups do not count how many, or where that is not known.
 func hugePages(root string) uint64 {
 	dir := filepath.Join(root, "sys/kernel/mm/transparent_hugepage")
 	in := func(name string) string {

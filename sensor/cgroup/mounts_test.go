@@ -49,7 +49,7 @@ func TestLocate(t *testing.T) {
 		{onlyOwnMounts, "memory", "/docker/1", "", errOutside},
 		{namespaceMounts, "", "/x", "/sys/fs/cgroup/x", nil},
 		{namespaceMounts, "", "/../../system.slice/a.service", "/host/sys/fs/cgroup/system.slice/a.service", nil},
-		{namespaceMounts, "", "/../a", "", errOutside}, // a sibling, whose parent's name is not known in here
+		{namespaceMounts, "", "/../a", "", errOutside}, // a sibling under a name of its parent that is not known in here
 	} {
 		_, got, err := locate(cgpath.ParseMounts([]byte(tt.mounts)), tt.controllers, tt.path)
 		if got != tt.want || !errors.Is(err, tt.err) {

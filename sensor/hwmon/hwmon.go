@@ -9,7 +9,7 @@
 // Among the meters are the ACPI power meter of a server, the sockets of NVIDIA Grace
 // (distinguished by power1_oem_info), supplies on PMBus, the sockets of AMD and Ampere
 // processors, and INA monitors of boards. A meter of the machine's input is the meter of
-// the board, one of a socket that of a package, all else a rail. If several families of
+// the board, one of a socket a package's, all else a rail. If several families of
 // chips measure the input, the one nearest to it is used, so that nothing counts twice.
 // GPUs, batteries and Tegra boards have sensors of their own.
 //

@@ -2,7 +2,7 @@
 // and operation (nfs_show_stats and rpc_print_iostats of the kernel), and Lustre from the statistics of its client
 // (llite.*.stats; in debugfs since 2.12, readable for root).
 //
-// Nothing is asked of a file system itself, so that one whose server does not answer holds nothing up. Mounts of
+// Nothing is asked of a file system itself, so that one without an answer of its server holds nothing up. Mounts of
 // one file system share its statistics and count once. The largest part of machines has none; those of sites
 // with an automounter have thousands: the first [maxSources] have series of their own, all others are together in
 // source "other". A pass that takes long is done less often, so that it costs 0.2 % of a core at most.

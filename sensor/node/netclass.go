@@ -15,7 +15,7 @@ import (
 )
 
 // Netclass is the configuration of network hardware: link, MTU, speed. It is read once a minute, since
-// reading the speed takes a lock of the kernel; devices without hardware, of which a node of containers has
+// reading the speed takes a lock of the kernel; devices without hardware, which a node of containers has
 // hundreds, are left out.
 type Netclass struct {
 	dir     string

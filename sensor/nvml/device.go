@@ -19,7 +19,7 @@ type device struct {
 	gpuInstance uint32
 	read        time.Time
 	looked      time.Time // when its busy time was read
-	slowAt      time.Time // and that of its engines
+	slowAt      time.Time // and the use of its engines
 	worked      bool      // processes had it open at the last tick
 
 	carry, copied, busyBefore float64 // seconds: busy and not in a reading yet, copies, busy when engines were read

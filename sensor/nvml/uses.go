@@ -46,7 +46,7 @@ func (r *reader) listUses(d *device) (holders int, changed bool) {
 const server = "nvidia-cuda-mps"
 
 // shareServer removes use that a driver charges to the MPS server instead of its clients:
-// the server computes nothing of its own. If only the server's use is reported, that of
+// the server computes nothing of its own. If only the server's use is reported, the use of
 // each client is unknown, and the accounts split the device by the memory they hold.
 func (r *reader) shareServer(d *device) {
 	if d.clients == [2]bool{} {

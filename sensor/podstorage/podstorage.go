@@ -49,7 +49,7 @@ type Container struct {
 // Amount is a measurement of a pod, in bytes.
 type Amount struct {
 	Kind Kind
-	// Name is that of the volume's folder (of a claim the PersistentVolume's) or of the container.
+	// Name is the name of the volume's folder (of a claim the PersistentVolume's) or of the container.
 	Name string
 	// Plugin of a volume, such as empty-dir or csi.
 	Plugin string

@@ -84,7 +84,7 @@ func (t *target) walk() (used uint64, err error) {
 	return w.used, nil
 }
 
-// folder adds a folder, by its name in that of which at is the descriptor.
+// folder adds a folder, by its name in the folder with the descriptor at.
 func (w *walker) folder(at int, name string, depth int) error {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {

@@ -22,7 +22,7 @@ func ownCPU() uint64 {
 }
 
 // burn uses about d of CPU time on each of n threads, and returns when they have ended: while a thread ends,
-// a source may show what it told before.
+// a source may show what it reported before.
 func burn(n int, d time.Duration) {
 	var all sync.WaitGroup
 	threads := make([]int, n)

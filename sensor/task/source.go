@@ -13,7 +13,7 @@ type Source struct {
 	live  sensor.TaskSource
 	exits sensor.ExitSource // nil if there is none, or live reports them itself
 	bpf   *ebpf.Source      // live, if it is that
-	own   bool              // live tells exits itself
+	own   bool              // live reports exits itself
 
 	waiting []sensor.Process // exit records of processes that are still in the table
 	orphans []sensor.Process // processes with parents that are not known yet

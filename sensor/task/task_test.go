@@ -414,7 +414,7 @@ func TestRecordWaitsForZombie(t *testing.T) {
 	f := &fake{boot: 100 * second, live: []sensor.Process{{PID: 3, Start: 100 * second}, {PID: 5, Start: 7 * second}}}
 	s := &Source{live: f, exits: f}
 	f.ended = []sensor.Process{
-		{PID: 3, Start: 100*second - second/2}, // still there, and told with another resolution
+		{PID: 3, Start: 100*second - second/2}, // still there, and reported with another resolution
 		{PID: 4, Start: 100 * second},          // gone
 		{PID: 5, Start: 2 * second},            // gone, and its id is another's now
 	}

@@ -223,7 +223,7 @@ func number(b []byte) (v uint64, ok bool) {
 }
 
 // Place returns the processors that a process may run on: a bit for each package, 0 for any
-// or unknown, and the mean frequency of its processors relative to that of all, 0 when
+// or unknown, and the mean frequency of its processors relative to all, 0 when
 // unknown; false if the process has ended.
 func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	var set unix.CPUSet

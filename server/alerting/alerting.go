@@ -7,12 +7,12 @@
 // configuration of receivers is one in the form of Alertmanager
 // (https://prometheus.io/docs/alerting/latest/configuration/).
 //
-// Nothing is lost and nothing told twice when either side is killed: how long an alert
+// Nothing is lost and nothing reported twice when either side is killed: how long an alert
 // has been pending is in the store (ALERTS_FOR_STATE), and the embedded Alertmanager
-// writes what fires, what was told to whom, and silences to files whenever they change. A
+// writes what fires, what was reported to whom, and silences to files whenever they change. A
 // stop waits for what is on its way. Of what was on its way in the instant of a kill
 // nobody knows whether it came: it is sent once more if it still holds, and its end is
-// told if not.
+// reported if not.
 //
 // A [Service] is safe for concurrent use. Times are UTC.
 package alerting
@@ -153,7 +153,7 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 	return s, nil
 }
 
-// Run evaluates and tells until ctx ends.
+// Run evaluates and notifies until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -166,7 +166,7 @@ func (s *Service) Run(ctx context.Context) error {
 		wg.Go(func() { s.followFindings(ctx) })
 	}
 	<-ctx.Done()
-	s.manager.Stop() // first, so that what it still has to tell is reported
+	s.manager.Stop() // first, so that what it still has to report is reported
 	cancel()
 	wg.Wait()
 	return nil

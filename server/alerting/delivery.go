@@ -107,8 +107,8 @@ func (n *deliveryLog) Log(r *nflogpb.Receiver, group string, firing, resolved []
 	return err
 }
 
-// Query implements notify.NotificationLog. Alertmanager forgets which ends it told as soon
-// as it tells something else of the group, for it has no such alert any more; after a
+// Query implements notify.NotificationLog. Alertmanager forgets which ends it reported as soon
+// as it reports something else of the group, for it has no such alert any more; after a
 // restart we have it again.
 func (n *deliveryLog) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
 	list, err := n.NotificationLog.Query(params...)

@@ -17,7 +17,7 @@ type Finding struct {
 	Text                        string
 	Found                       time.Time
 	// Quiet: somebody has taken it up or muted it. It is not reported again, and one that was
-	// told does not end by it.
+	// reported does not end by it.
 	Quiet bool
 }
 
@@ -32,7 +32,7 @@ func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 	}
 }
 
-// followFindings tells findings when they open, keeps them alive while they last, and
+// followFindings reports findings when they open, keeps them alive while they last, and
 // ends them when they are gone.
 func (s *Service) followFindings(ctx context.Context) {
 	every := time.NewTicker(s.o.Interval)
@@ -82,7 +82,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 			a.EndsAt, changed = now, true
 		}
 		out = append(out, a)
-		if now.Sub(a.EndsAt) > 15*time.Minute { // told often enough that it ended, as rules do
+		if now.Sub(a.EndsAt) > 15*time.Minute { // reported often enough that it ended, as rules do
 			delete(s.firing, id)
 			changed = true
 		}

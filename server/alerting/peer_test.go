@@ -42,7 +42,7 @@ func (p *peer) url() string { return "http://" + p.addr }
 func (p *peer) start() {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
-	// It writes what it told every quarter of an hour unless told otherwise.
+	// It writes what it reported every quarter of an hour by default.
 	cmd := exec.CommandContext(ctx, p.tool, "--config.file", p.conf, "--storage.path", p.data, "--data.maintenance-interval=100ms",
 		"--web.listen-address", p.addr, "--cluster.listen-address=")
 	if err := cmd.Start(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// quiet drops what the libraries say about themselves, and reports once an hour that the store
+// quiet drops what the libraries log about themselves, and reports once an hour that the store
 // is away or full instead of once a minute for every rule.
 func quiet(l *slog.Logger) *slog.Logger {
 	return slog.New(above{l.Handler(), new([len(troubles)]atomic.Int64)})

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// remote tells Alertmanagers that run elsewhere, by version 2 of their API
+// remote notifies Alertmanagers that run elsewhere, by version 2 of their API
 // (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
 type remote struct {
 	manager *notifier.Manager

@@ -43,7 +43,7 @@ func over(a *notifier.Alert) *notifier.Alert {
 }
 
 // A kill between the arrival of a message and its answer: nobody knows what came. What
-// still fires is reported (again), and what is over has its end told, of rules and findings.
+// still fires is reported (again), and what is over has its end reported, of rules and findings.
 func TestKillBeforeTheAnswer(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	var mu sync.Mutex
@@ -112,7 +112,7 @@ func TestStopWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-// An end that was reported is not reported again after a restart, when the group tells more.
+// An end that was reported is not reported again after a restart, when the group reports more.
 func TestEndIsToldOnce(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	o := Options{Rules: []string{"none"}, Config: h.config(t)}

@@ -22,7 +22,7 @@ import (
 type labelPair = labels.Label
 
 // memory outlives a kill beside Alertmanager's own files: which alerts fire, what
-// was told to whom, what is on its way, and how tests fared (which does not outlive it).
+// was reported to whom, what is on its way, and how tests fared (which does not outlive it).
 type memory struct {
 	files
 	resend time.Duration
@@ -128,11 +128,11 @@ func (m *memory) fires(fp model.Fingerprint) bool {
 }
 
 // ended reports whether somebody stated that the alert is over, which is not the same as
-// that nobody said for a while that it lasts.
+// that nobody reported for a while as lasting.
 func ended(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
 
 // put notes alerts before they are dispatched. One that ended stays until its end was
-// told, or a day if it never is.
+// reported, or a day if it never is.
 func (m *memory) put(list []*alert.Alert) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -256,7 +256,7 @@ func TestSenders(t *testing.T) {
 	}
 	admitted(t, at[1], from("one"), "10.0.0.1") // the first may go to either
 
-	// Let in by both before they told each other: the first that was reported has the name.
+	// Let in by both before they heard of each other: the first that was reported has the name.
 	other := func(id string) instance.Sender {
 		x := from(id)
 		x.Node = "n2"

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// milliseconds is int64 by another name, so that vet does not take Seek for that of io.Seeker.
+// milliseconds is int64 by another name, so that vet does not take Seek for the method of io.Seeker.
 type milliseconds = int64
 
 // cursor points at the current sample of one of several iterators. Seek goes forward step by step.

@@ -17,7 +17,7 @@ const (
 	silent = int64(300_000)
 )
 
-// hourOf is the beginning of the hour that contains a time, dayOf that of the day in UTC.
+// hourOf is the beginning of the hour that contains a time, dayOf the beginning of the day in UTC.
 func hourOf(t int64) int64 { return floor(t, hour) }
 func dayOf(t int64) int64  { return floor(t, day) }
 

@@ -16,7 +16,7 @@ import (
 	"reckon/store"
 )
 
-// Append stores a batch; see [store.Writer]. What was refused is in an [*AppendError]. A steady batch, whose series were seen before,
+// Append stores a batch; see [store.Writer]. What was refused is in an [*AppendError]. A steady batch, with series that were seen before,
 // allocates nothing here but for its histograms.
 func (s *Store) Append(ctx context.Context, external map[string]string, b *metric.Batch) error {
 	if len(b.Samples) == 0 {

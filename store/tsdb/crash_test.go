@@ -96,8 +96,8 @@ func appendUntilKilled(dir string) error {
 	}
 }
 
-// TestKilledAtRandomMoments kills the writer twenty times and counts: every batch whose
-// Append returned is there, whole, exactly once. Between rounds the end of the log is
+// TestKilledAtRandomMoments kills the writer twenty times and counts: every batch that
+// Append took is there, whole, exactly once. Between rounds the end of the log is
 // also torn, as a power cut would, behind what was acknowledged.
 func TestKilledAtRandomMoments(t *testing.T) {
 	if testing.Short() {

@@ -123,7 +123,7 @@ func rangeOf(t int64) int64 {
 	return t - r
 }
 
-// Ranges are the stretches of time, in milliseconds, of which blocks would be made.
+// Ranges are the stretches of time, in milliseconds, that blocks would be made of.
 func (h *History) Ranges() [][2]int64 {
 	seen := map[int64]bool{}
 	for _, s := range h.series {

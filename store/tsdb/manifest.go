@@ -17,7 +17,7 @@ import (
 	"reckon/internal/durable"
 )
 
-// manifestFile names the blocks that there should be, so that one that is missing, or whose meta.json was changed, is noticed. It is
+// manifestFile names the blocks that there should be, so that one that is missing, or has a changed meta.json, is noticed. It is
 // written when the blocks change; where it cannot be read the blocks are believed as they are.
 const manifestFile = "blocks.json"
 

@@ -356,7 +356,7 @@ func (s *Store) noteOpen(db *promtsdb.DB) {
 	}
 }
 
-// unreadable tells damage from trouble of the machine, such as a missing permission or a full disk, that goes away without losing
+// unreadable distinguishes damage from trouble of the machine, such as a missing permission or a full disk, that goes away without losing
 // anything.
 func unreadable(err error) bool {
 	for _, e := range []error{fs.ErrPermission, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {

@@ -65,7 +65,7 @@ func TestUnsortedIsSorted(t *testing.T) {
 	}
 	live(begin.Add(-30 * time.Second)) // late
 	h := &History{}
-	for i := range 5 { // of which two are of series in memory
+	for i := range 5 { // two of them of series in memory
 		tn := &tenant{external: external, refs: map[*metric.Series]*ref{}}
 		one := h.Series(tn.add(metric.NewSeries(cpuDesc, fmt.Sprintf("group/only2/%d", 28+i), "group", "", "alice", "user")).labels)
 		if err := one.Add(begin.Add(-10*time.Minute).UnixMilli(), 7); err != nil {

@@ -200,7 +200,7 @@ func TestLostLogAfterCrash(t *testing.T) {
 	}
 }
 
-// The same of the log of samples out of order, of which the database removes segments once they are in a block.
+// The same of the log of samples out of order, where the database removes segments once they are in a block.
 func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
 	whole := t.TempDir()
 	now := time.Now()

@@ -94,7 +94,7 @@ groups:
 	return file
 }
 
-// tested runs `reckon alerts test` and returns what it said.
+// tested runs `reckon alerts test` and returns what it printed.
 func (u *up) tested() string {
 	u.t.Helper()
 	out, err := exec.Command(program(u.t, "reckon"), "--server", u.url(""), "alerts", "test").CombinedOutput()
@@ -156,7 +156,7 @@ func TestAlertsOverKillOfEither(t *testing.T) {
 		t.Errorf("alerts test said\n%s", said)
 	}
 	h.wait(t, "firing ReckonTest")
-	pause(time.Second) // it writes ten times a second what it told
+	pause(time.Second) // it writes ten times a second what it reported
 	kill()
 	kill = peer()
 	u.tested()

@@ -11,7 +11,7 @@ import (
 )
 
 // TestHardenedServer runs the server as its unit does where systemd is not there: as a user of its own without capabilities, with a /proc
-// that shows it nothing of others. It still tells root of this machine from root of containers, and users from root.
+// that shows it nothing of others. It still distinguishes root of this machine from root of containers, and users from root.
 func TestHardenedServer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to be others")

@@ -81,7 +81,7 @@ func (b *builder) in(image string, flags []string, words ...string) string {
 	return b.do(slices.Concat([]string{"run", "--isolation", "chroot"}, flags, []string{c}, words)...)
 }
 
-// checks runs both images: what they say they start is there and starts, the agent
+// checks runs both images: what they claim to start is there and starts, the agent
 // measures the host that is mounted, the server keeps its data as a user of its own.
 func (b *builder) checks(agent, server, version string) {
 	t := b.t

@@ -22,7 +22,7 @@ import (
 	"reckon/web/client"
 )
 
-// cli runs reckon against a server and returns what it said.
+// cli runs reckon against a server and returns what it printed.
 func (u *up) cli(args ...string) (stdout, stderr string, err error) {
 	u.t.Helper()
 	cmd := exec.Command(program(u.t, "reckon"), append([]string{"--server", "http://" + u.addr}, args...)...)

@@ -64,7 +64,7 @@ func TestRecordedMachine(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			consistent(t, pipeline.Replay(t, path, passes, 1), 2) // that of this test and other, on a machine where nothing else runs
+			consistent(t, pipeline.Replay(t, path, passes, 1), 2) // the CPU time of this test and other, on a machine where nothing else runs
 		})
 	}
 }

@@ -144,7 +144,7 @@ func skewed(t *testing.T, ahead time.Duration) {
 			t.Fatalf("an hour of the board at %s, want %s", r.At, want)
 		}
 		for figure, got := range map[string]float64{figure.NodeCPU: *r.CoreSeconds, figure.CPU: *r.CPUSeconds} {
-			if want := b.sums[figure][hour]; math.Abs(got-want) > 0.002*want || want == 0 { // Date tells whole seconds
+			if want := b.sums[figure][hour]; math.Abs(got-want) > 0.002*want || want == 0 { // Date has whole seconds
 				t.Errorf("%s of hour %d: %g s, counted %g s", figure, hour, got, want)
 			}
 		}

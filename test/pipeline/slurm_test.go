@@ -149,7 +149,7 @@ func runsOf(t *testing.T, sacct string) (out []slurmRun) {
 }
 
 // TestSlurmHours: what owners were allocated, and when each run began and ended, are what accounting reports, to the second:
-// for jobs that were requeued, preempted, suspended, resized and on two nodes, whose nodes saw them end later than Slurm did, and whether
+// for jobs that were requeued, preempted, suspended, resized and on two nodes, with nodes that saw them end later than Slurm did, and whether
 // the controller, accounting or both answer late.
 func TestSlurmHours(t *testing.T) {
 	recorded := recordedSlurm(t)

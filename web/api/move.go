@@ -8,7 +8,7 @@ import (
 	"reckon/web/client"
 )
 
-// Moves returns whose work should run on another partition or cluster; viewers who may not see all get their own.
+// Moves returns the owners with work for another partition or cluster; viewers who may not see all get their own.
 type Moves interface {
 	Move(ctx context.Context, q client.MoveQuery) (client.MoveList, error)
 }

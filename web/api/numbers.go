@@ -9,7 +9,7 @@ import (
 	"reckon/workload"
 )
 
-// Numbers finds jobs whose job number in the batch system differs from the number in their
+// Numbers finds jobs with a job number in the batch system that differs from the number in their
 // id: tasks of arrays and components of heterogeneous jobs.
 type Numbers interface {
 	Numbered(ctx context.Context, number string) (ids []string, err error)

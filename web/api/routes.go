@@ -208,7 +208,7 @@ func (s *server) bounded(h http.Handler) http.Handler {
 	})
 }
 
-// allows rejects viewers whose role is too low.
+// allows rejects viewers with too low a role.
 func (r *route) allows(v access.Viewer) error {
 	least := r.role
 	if least == access.Nobody {

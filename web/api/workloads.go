@@ -134,7 +134,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if digits(text) { // a number is that of the batch system, not part of a name of another kind
+		if digits(text) { // a number is the batch system's, not part of a name of another kind
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !workload.ID(id).Kind().Array() })
 		}
 		if near := client.Nearest(text, ids, 5); family != "" {

@@ -49,8 +49,8 @@ func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s }
 // WithToken sends a token with every request to the server, and nowhere else.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// Sockets returns the default API sockets of servers on this machine: that of a server run by root,
-// then that of the user, in the user's runtime directory (XDG_RUNTIME_DIR; empty for none).
+// Sockets returns the default API sockets of servers on this machine: the socket of a server run by root,
+// then the user's, in the user's runtime directory (XDG_RUNTIME_DIR; empty for none).
 func Sockets(runtimeDir string) []string {
 	out := []string{"/run/reckon/api.sock"}
 	if runtimeDir != "" {

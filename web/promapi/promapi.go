@@ -4,7 +4,7 @@
 // against reckon.
 //
 // It is the one package that touches github.com/prometheus/prometheus/web/api/v1,
-// whose constructor changes from version to version. Times are Unix seconds or RFC
+// where a constructor changes from version to version. Times are Unix seconds or RFC
 // 3339, as there. The handler is safe for concurrent use.
 package promapi
 

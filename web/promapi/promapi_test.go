@@ -241,7 +241,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// stuck is a store whose queries wait until they are let go.
+// stuck is a store with queries that wait until they are let go.
 type stuck struct {
 	storage.SampleAndChunkQueryable
 	entered, release chan struct{}

@@ -13,7 +13,7 @@ import (
 
 // Bounds of a request of remote read (prompb/remote.proto): Prometheus sends one query
 // for each selector of a query of its own. Without them a request of 1 MB holds eight
-// million empty queries, each of which reads the whole store.
+// million empty queries; each reads the whole store.
 const (
 	maxReadBytes   = 1 << 20 // packed, and four times that unpacked
 	maxReadQueries = 100

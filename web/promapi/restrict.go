@@ -219,7 +219,7 @@ func (noneVisible) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar.QueryR
 }
 
 // gate lets viewers who do not see all use what reads series through [restricted], and
-// what tells nothing of anybody; all else answers from what the server knows of all.
+// what shows nothing of anybody; all else answers from what the server knows of all.
 func gate(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := access.From(r.Context())

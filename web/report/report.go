@@ -89,7 +89,7 @@ func over(part, whole *float64) *float64 {
 	return &v
 }
 
-// overHeld reports whether a row used more than was held: its use is also that of work that holds nothing.
+// overHeld reports whether a row used more than was held: its use is also the use of work that holds nothing.
 func overHeld(u *client.Usage) bool {
 	share := over(u.CPUSeconds, u.HeldCoreSeconds)
 	return share != nil && *share > 1+invariant.Tolerance

@@ -79,7 +79,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// Processes of one job share what any of them told, and root's do not take the job over.
+// Processes of one job share what any of them showed, and root's do not take the job over.
 func TestOneJob(t *testing.T) {
 	r := New()
 	const path = "/pbs_jobs.service/jobid/123.server"

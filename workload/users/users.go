@@ -60,7 +60,7 @@ type Table struct {
 	closed  bool
 }
 
-// stamp tells one state of a file from another.
+// stamp distinguishes one state of a file from another.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -172,7 +172,7 @@ func (t *Table) refresh() {
 	t.names, t.ids = parsePasswd(text)
 }
 
-// lookup returns what the database said, and asks it when that is not known or old.
+// lookup returns what the database answered, and asks it when that is not known or old.
 // An old answer serves until the new one is here.
 func (t *Table) lookup(q question) (answer, bool) {
 	a, ok := t.answers[q]

@@ -19,7 +19,7 @@ var systems = []struct {
 	{"flux", flux.Open},
 }
 
-// Names returns the names of the batch systems, that of Slurm first.
+// Names returns the names of the batch systems, Slurm's first.
 func Names() []string {
 	out := make([]string, len(systems))
 	for i := range systems {

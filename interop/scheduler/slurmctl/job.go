@@ -9,7 +9,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// state parses a state: one word with a suffix ("CANCELLED by 1001"), or a base state and flags, of which the base comes first in all
+// state parses a state: one word with a suffix ("CANCELLED by 1001"), or a base state and flags; the base comes first in all
 // releases.
 func state(list words) string {
 	if len(list) == 0 {

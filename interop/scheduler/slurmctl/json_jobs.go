@@ -242,7 +242,7 @@ func (a *accounted) job() scheduler.Job {
 	}
 	task := string(a.Array.Task)
 	if a.Array.TaskID.ok {
-		task = "" // one task; its list is that of the submitted array
+		task = "" // one task; its list is the submitted array's
 	}
 	nameJob(&j, a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
 	past(&j)

@@ -168,7 +168,7 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 	return jobs, got, err
 }
 
-// shown reports whether the id in front of a step is that of the job.
+// shown reports whether the id in front of a step is the job's.
 func shown(j *scheduler.Job, id string) bool {
 	first, _, _ := strings.Cut(id, "_[")
 	return first == j.ID

@@ -246,7 +246,7 @@ func TestToken(t *testing.T) {
 	if args := strings.Join(plain.Containers[0].Args, " "); strings.Contains(args, "token") || !strings.Contains(args, "--push=http://reckon.reckon.svc:9870") {
 		t.Errorf("without TLS: %s", args)
 	}
-	// Somebody else's server gets the token that was made for it, or none: never that of the cluster.
+	// Somebody else's server gets the token that was made for it, or none: never the cluster's.
 	for values, want := range map[string]bool{
 		"{server: {enabled: false}, agent: {push: {url: 'https://x:1', tokenSecret: t}}}": true,
 		"{server: {enabled: false}, agent: {push: {url: 'https://x:1'}}}":                 false,

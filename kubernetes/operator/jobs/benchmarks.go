@@ -26,7 +26,7 @@ func netmarkEnv(m *metricset.Measure) []core.EnvVar {
 }
 
 // hplInput is HPL.dat, the input of High-Performance Linpack, with variables of the script. The order of
-// its lines is that of HPL.
+// its lines is HPL's.
 const hplInput = `cat <<RECKON_END > ./hpl.dat
 HPLinpack benchmark input file
 Innovative Computing Laboratory, University of Tennessee

@@ -54,7 +54,7 @@ func build(t *testing.T, s *metricset.Set) *Objects {
 	return o
 }
 
-// golden are the files whose objects are written out whole: one of each family, shape, add-on and way
+// golden are the files with objects written out whole: one of each family, shape, add-on and way
 // to attach.
 func golden() []string {
 	return []string{

@@ -19,7 +19,7 @@ const (
 // script is a script of bash: what comes before, the command, and what comes after.
 type script struct{ pre, command, post string }
 
-// text is the whole script. Its exit code is that of the command.
+// text is the whole script. Its exit code is the command's.
 func (s *script) text(interactive bool) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n" + strings.Trim(s.pre, "\n") + "\n")

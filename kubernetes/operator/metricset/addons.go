@@ -10,7 +10,7 @@ type AddonKind struct {
 	Maps    []string
 	// MapsRequired are those that must have an entry.
 	MapsRequired []string
-	// AnyOf are options of which one must be given.
+	// AnyOf are options; one must be given.
 	AnyOf []string
 }
 

@@ -11,7 +11,7 @@ import (
 	"reckon/kubernetes/operator/api/v1alpha2"
 )
 
-// Convert moves what older files say to where it belongs today, in place, and sets defaults. It
+// Convert moves what older files have to where it belongs today, in place, and sets defaults. It
 // returns what it moved, in words, and what it cannot move.
 func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) {
 	notes, problems, _ = convert(spec)

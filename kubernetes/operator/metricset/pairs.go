@@ -165,7 +165,7 @@ func (m *Measure) lastHost(set string, pods int32) string {
 	return fmt.Sprintf("%s-%s-0-%d", set, job, max(0, pods-1))
 }
 
-// maxHostname is the longest host name of Linux (uname(2), without the end). The kubelet does not start a pod whose full name is longer.
+// maxHostname is the longest host name of Linux (uname(2), without the end). The kubelet does not start a pod with a longer full name.
 const maxHostname = 64
 
 // Domain follows the host name of a pod of the set.

@@ -95,7 +95,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// TestDefaultWay holds how an application is measured where a file does not say it.
+// TestDefaultWay holds how an application is measured where a file does not set it.
 func TestDefaultWay(t *testing.T) {
 	const app = "addons: [{name: application, options: {image: a, command: b}}]"
 	for options, want := range map[string]Attach{

@@ -16,7 +16,7 @@ import (
 // configVariable is the variable that holds the configuration: the collector reads it by --config=env:.
 const configVariable = "RECKON_LOGS_CONFIG"
 
-// configure gives the collector its configuration: that of a volume of the pod, or one made of the
+// configure gives the collector its configuration: the one of a volume of the pod, or one made of the
 // annotations. The collector replaces ${env:NAME} in it, and nothing of an annotation is put there
 // without being quoted as JSON with every $ doubled.
 func (l *Logs) configure(w *wish, pod *core.Pod, c *core.Container, dir string) error {

@@ -131,7 +131,7 @@ func filtered() string {
 }
 
 // trusted refuses the release of a kernel with which a machine stood still while the programs ran: one of five runs of Debian's 5.10 under
-// QEMU ended in a soft lockup. It was likely the emulator's, as that of 6.1 was (test/kernels/emulate.go); eBPF has not run on 5.10 since
+// QEMU ended in a soft lockup. It was likely the emulator's, as 6.1's was (test/kernels/emulate.go); eBPF has not run on 5.10 since
 // that is avoided.
 func trusted(major, minor int) error {
 	if major != 5 || minor != 10 {

@@ -20,10 +20,10 @@
 //   - Threads that ended are in the totals of their process (signal_struct), but not what they
 //     waited for a processor, and their I/O only until the process has waited for a child, whose I/O
 //     goes to the same place. A program at the end of each thread keeps both. Partial names
-//     what lacks threads that ended before that program ran, or of which it had no room to keep it.
+//     what lacks threads that ended before that program ran, or had no room for.
 //   - CancelledBytes were written and then deleted or cut off before they reached storage; the kernel
 //     charges them to who did that, which may be another process than the one that wrote.
-//   - A process of which no thread (by the iterator: one that has a single thread, which) has run since the last pass is reported as
+//   - A process without a thread (by the iterator: one that has a single thread, which) has run since the last pass is reported as
 //     it was then; what others do to its
 //     memory (reclaim, swap) is seen when it is read again after at most 32 passes.
 //   - Resident memory is exact also where each processor keeps a part of the count (since
@@ -64,7 +64,7 @@ type Options struct {
 	// NoExits leaves out the records of processes that ended.
 	NoExits bool
 
-	harvest uint32 // processes of which ended threads are kept, 0 for what the machine needs
+	harvest uint32 // processes with ended threads that are kept, 0 for what the machine needs
 }
 
 // Source is the task table of the running kernel.
@@ -81,7 +81,7 @@ type Source struct {
 
 	table   table
 	threads []tasksThread
-	done    []sensor.Process // exit records that no pass has told yet
+	done    []sensor.Process // exit records that no pass has reported yet
 	held    []gone
 	claimed map[int32]claimed // by process id
 	lost    uint64
@@ -142,7 +142,7 @@ func New(o Options) (*Source, error) {
 // Name returns "ebpf".
 func (s *Source) Name() string { return "ebpf" }
 
-// Exits returns nil if the source tells processes that ended, and else why not.
+// Exits returns nil if the source reports processes that ended, and else why not.
 func (s *Source) Exits() error { return s.exitErr }
 
 // Opens reports whether opens of GPUs are reported.

@@ -41,7 +41,7 @@ func (s *Source) event(b []byte) {
 	}
 }
 
-// claimed is a process that claim told: freed reports it again.
+// claimed is a process that claim reported: freed reports it again.
 type claimed struct{ start, pass uint64 }
 
 // addClaim takes the record of a process that was waited for and not freed yet, once.
@@ -76,7 +76,7 @@ func (s *Source) addExit(r *tasksProcess) {
 	was, t := s.known(r.Pid, r.Start)
 	if t != nil {
 		if t.ended {
-			s.done = s.done[:len(s.done)-1] // told already
+			s.done = s.done[:len(s.done)-1] // reported already
 			return
 		}
 		t.ended = true

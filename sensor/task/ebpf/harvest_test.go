@@ -16,12 +16,12 @@ import (
 	"reckon/sensor"
 )
 
-// pool is a process that waits for a child, and of which then many threads end that compete for the processors and write.
+// pool is a process that waits for a child, with many threads that then end and compete for the processors and write.
 // It prints what they waited (ns) and wrote (bytes), by their own files in /proc, each time when it is asked, and ends when its input is closed.
 func pool(dir string, threads int) {
 	_ = exec.Command("/bin/true").Run()
 	var waited, written uint64
-	said := make([][2][1024]byte, threads) // what the files in /proc of each thread say last
+	said := make([][2][1024]byte, threads) // what the files in /proc of each thread show last
 	round := func() {
 		clear(said)
 		var workers sync.WaitGroup

@@ -57,7 +57,7 @@ func TestListEqualsWalk(t *testing.T) {
 	}
 	var first, second, third sensor.Pass
 	same := 0
-	ran := make(map[int32]bool) // processes of several threads of which one may have ended: a source keeps what it had seen of that one
+	ran := make(map[int32]bool) // processes of several threads, where one may have ended: a source keeps what it had seen of that one
 	end := time.Now().Add(2 * time.Minute)
 	for i := 0; i < 5 || same < 50 && time.Now().Before(end); i++ {
 		a, b, c := tableOf(t, byList, &first), tableOf(t, byWalk, &second), tableOf(t, byList, &third)

@@ -375,7 +375,7 @@ func children() time.Duration {
 }
 
 // TestFailedPass tests that a pass which failed after the kernel had reported it all is made up for:
-// the kernel goes on from what it told, of which nothing is known here.
+// the kernel goes on from what it reported, which is not known here.
 func TestFailedPass(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass

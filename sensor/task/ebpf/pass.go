@@ -71,7 +71,7 @@ func (s *Source) walk() error {
 		if !s.table.holes || again {
 			break
 		}
-		// A pass failed that the kernel takes for told.
+		// A pass failed that the kernel takes for reported.
 		if err := s.kernel.tellAnew(); err != nil {
 			return fmt.Errorf("have the kernel report all processes: %w", err)
 		}
@@ -99,7 +99,7 @@ func (s *Source) look() error {
 	return nil
 }
 
-// collect moves the exit records to p. Where processes are gone without one, it has the kernel tell those
+// collect moves the exit records to p. Where processes are gone without one, it has the kernel report those
 // that were not freed yet, too; every few passes it is asked anyway.
 //
 // Two kinds of records wait for the next pass: the record of a process that was read alive, and the record of
@@ -178,8 +178,8 @@ func (s *Source) tellLost(p *sensor.Pass) {
 // begun takes in the head of a pass.
 func (s *Source) begun(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
 
-// sweep makes room for what ended threads did: it drops that of processes which are gone and whose end the kernel did not
-// tell, as on a processor that was taken off.
+// sweep makes room for what ended threads did: it drops the threads of processes that are gone and that the kernel did not
+// report, as on a processor that was taken off.
 func (s *Source) sweep() {
 	if s.level != 0 {
 		return // the numbers are numbers of the first pid namespace

@@ -9,7 +9,7 @@ import (
 
 // row is a process of the table, kept from pass to pass.
 type row struct {
-	process sensor.Process // as it was last told
+	process sensor.Process // as it was last reported
 	total   total
 	pass    uint64 // in which it was last read in full
 	was     int32  // place in table.before, plus one; 0 if it was not there in the pass before

@@ -28,7 +28,7 @@ type names struct {
 
 const maxUnfound = 256
 
-// of returns the file system of a device number plus 1, as programs store it. The table of mounts is that of the process that used
+// of returns the file system of a device number plus 1, as programs store it. The table of mounts is the table of the process that used
 // it, which may have mounts that nobody else sees, else the machine's.
 func (n *names) of(dev uint64, pid int32) mount {
 	if m, ok := n.known[dev]; ok {

@@ -67,7 +67,7 @@ func isProc(dir int) bool {
 	return unix.Fstatfs(dir, &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC
 }
 
-// ticksPerSecond is the unit of times in /proc/PID/stat, as the kernel tells every program
+// ticksPerSecond is the unit of times in /proc/PID/stat, as the kernel gives it to every program
 // (AT_CLKTCK of getauxval(3)); (AT_CLKTCK of getauxval(3)); sysconf(_SC_CLK_TCK) returns the same
 func ticksPerSecond() uint64 {
 	aux, _ := os.ReadFile("/proc/self/auxv")

@@ -16,7 +16,7 @@
 // another cgroup, a new process group. All of that is read again when the process is
 // 1, 2, 4 ... 32 seconds old and then every 60 s, spread evenly over the passes. A process whose
 // parent ended is read again at once. Where the clock cannot be asked, because the
-// tree is not that of our own process id namespace, stat is read at each pass and the
+// tree is not of our own process id namespace, stat is read at each pass and the
 // rest when it changed.
 //
 // /proc itself is listed when the kernel has given out a process id since the last

@@ -209,7 +209,7 @@ func split(clock, user, system uint64) (u, sys uint64) {
 	return clock - sys, sys
 }
 
-// memoryMoved reports whether the memory may differ from what status said.
+// memoryMoved reports whether the memory may differ from what status showed.
 func (e *entry) memoryMoved(st *stat) bool {
 	return !st.kernel && (st.rss != e.rss || st.minflt+st.majflt != e.faults)
 }
@@ -218,7 +218,7 @@ func (e *entry) memoryMoved(st *stat) bool {
 // whether the process is gone.
 func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	text, err := s.read(e, statusFile, keep)
-	if err != nil { // it ended meanwhile; whose it was must be known, or it is not reported
+	if err != nil { // it ended meanwhile; its owner must be known, or it is not reported
 		return !s.owner(e) && !e.known
 	}
 	if st.headless() {
@@ -273,7 +273,7 @@ func (s *Source) olderMemory(e *entry, u *status) {
 }
 
 // owner takes the user from the owner of a file of the process, where status does not
-// tell. It is the effective user, or root for programs that may not be dumped.
+// show. It is the effective user, or root for programs that may not be dumped.
 func (s *Source) owner(e *entry) bool {
 	f, err := s.openPID(e.p.PID, "stat")
 	if err != nil {

@@ -90,7 +90,7 @@ os.posix_spawn("/bin/sleep",["sleep","9"],{},file_actions=[(os.POSIX_SPAWN_OPEN,
 	}
 }
 
-// TestLeaderless tests a process whose first thread has ended while another one works on: its memory is that of all.
+// TestLeaderless tests a process without its first thread, while another one works on: its memory is the memory of all.
 func TestLeaderless(t *testing.T) {
 	pid := python(t, `import ctypes,os,sys,threading
 def work():

@@ -67,7 +67,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	}
 }
 
-// endedSlack is the CPU time by which the sum over the threads may lie below that of their process, which may be reported in clock ticks.
+// endedSlack is the CPU time by which the sum over the threads may lie below their process's, which may be reported in clock ticks.
 const endedSlack = 20e6
 
 // listThreads makes the list follow /proc/PID/task.

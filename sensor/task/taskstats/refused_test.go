@@ -11,7 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// Root of a user namespace is not told to run as root.
+// Root of a user namespace is not advised to run as root.
 // On a kernel with records that name no process, nobody is advised to get a permission that does not help.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {

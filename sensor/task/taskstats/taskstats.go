@@ -8,7 +8,7 @@
 //
 // It needs CAP_NET_ADMIN in the first user and pid namespaces, and Linux 5.19 (version 12 of
 // the records): before, a record does not report about which process its thread was, and a thread that
-// ended could not be distinguished from a process. sensor/task/ebpf tells more, and more precisely.
+// ended could not be distinguished from a process. sensor/task/ebpf reports more, and more precisely.
 //
 // # What the figures mean
 //
@@ -21,7 +21,7 @@
 //     all of one kind.
 //   - Start is known to a second or less; see [sensor.SameStart].
 //   - PeakBytes is the high-water mark of the address space.
-//   - For a process some of whose threads ended before the source was opened, or fell victim
+//   - For a process with threads that ended before the source was opened, or fell victim
 //     to a full buffer, faults and I/O are unknown and left out of Have.
 //   - Process group, session and cgroup are not reported. State is 'X'.
 //

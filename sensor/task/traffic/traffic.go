@@ -130,7 +130,7 @@ type use = struct {
 	Retransmits uint64
 }
 
-// iterate has the kernel tell every account to which something was added.
+// iterate has the kernel report every account to which something was added.
 func (s *Source) iterate(p *sensor.TallyPass) error {
 	fd, err := bpf.NewIteration(s.kernel.harvest.FD())
 	if err != nil {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// directly reads a file past the page cache, a block at a time, and tells for how long it was
+// directly reads a file past the page cache, a block at a time, and returns for how long it was
 // neither on a processor nor waiting for one, by the kernel's figures of its thread.
 func directly(name, blocks string) error {
 	runtime.LockOSThread()

@@ -16,7 +16,7 @@ import (
 
 // machineTree is a node as the sensors of energy and GPUs see it, made up in a folder:
 // two packages with memory and a platform meter, a server's power meter, eight
-// accelerators with their tables and sensors, and processes of which some compute on
+// accelerators with their tables and sensors, and processes; some compute on
 // them. File names, units and layouts are as in the kernel's documents.
 func machineTree(root string, processes, clients int) error {
 	var err error

@@ -13,7 +13,7 @@ type sizer struct {
 	rule formula
 }
 
-// coreRivals: the recommender of the Vertical Pod Autoscaler (p90 of a histogram whose samples count half after 24 h, 8 days, buckets
+// coreRivals: the recommender of the Vertical Pod Autoscaler (p90 of a histogram with samples that count half after 24 h, 8 days, buckets
 // that grow by 5 % from 0.01 cores, 15 % on top; its floor of 25 millicores left out), KRR's simple strategy (p95 of 14
 // days), and the highest use of 7 days.
 func coreRivals() []sizer {

@@ -59,10 +59,10 @@ func (r *clocks) back() (sum float64, any bool) {
 //
 //   - Peak memory is the same, in sonalyze's whole GiB.
 //   - CPU time of a job that was read once is the same. Of one that was read more often
-//     sonalyze adds up what the clocks of its processes said at every reading, although each
+//     sonalyze adds up what the clocks of its processes showed at every reading, although each
 //     holds the ones before it, without readings in which a clock had gone back; the test
 //     shows that its figure is that sum, to the second. Where the processes stayed the same
-//     and no clock went back reckon's is what the clocks said last.
+//     and no clock went back reckon's is what the clocks showed last.
 //   - GPU time is shown and not compared: sonalyze multiplies the mean of all readings with
 //     the time between first and last; reckon gives each reading the time before it.
 func TestSonalyze(t *testing.T) {

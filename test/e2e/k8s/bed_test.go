@@ -191,7 +191,7 @@ func (b *bed) images() {
 		b.must("chmod", "-R", "go+rX", root)
 		tar := filepath.Join(dir, program+".tar")
 		b.must(filepath.Join(scripts, "mkimage.sh"), root, "localhost/reckon/"+program+":"+version, tar, "/usr/bin/"+program)
-		b.load(program != "reckon-agent", tar) // of which an emulated machine would take minutes
+		b.load(program != "reckon-agent", tar) // which would take minutes on an emulated machine
 	}
 }
 

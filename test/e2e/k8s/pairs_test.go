@@ -95,7 +95,7 @@ func (b *bed) run(t *testing.T, name string) *client.MetricRun {
 	return run
 }
 
-// within tells a figure that is more than 2 % from what was counted.
+// within reports a figure that is more than 2 % from what was counted.
 func within(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if off := math.Abs(got-want) / want; !(off <= 0.02) {

@@ -6,7 +6,7 @@ import (
 	"reckon/web/client"
 )
 
-// Devices returns the same devices for every node: a busy disk, a slow NFS mount, and two ports of which one is down.
+// Devices returns the same devices for every node: a busy disk, a slow NFS mount, and two ports, one of them down.
 func (b *Backend) Devices(_ context.Context, site, node string) (client.NodeDevices, error) {
 	if b.Err != nil {
 		return client.NodeDevices{}, b.Err

@@ -269,7 +269,7 @@ spec: {metrics: [{name: perf-sysstat, options: {selector: app=web-of-test, rate:
 	}
 }
 
-// sidecarEnd is the time from the end of an application to that of the probe beside it.
+// sidecarEnd is the time from the end of an application to the end of the probe beside it.
 func (b *bed) sidecarEnd(key types.NamespacedName) time.Duration {
 	b.t.Helper()
 	var pods core.PodList

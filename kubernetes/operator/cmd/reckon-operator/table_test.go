@@ -126,7 +126,7 @@ spec: {pods: 10, metrics: [{name: perf-sysstat, options: {attach: sidecar, rate:
 	}
 }
 
-// TestBedPrograms runs one file of each family whose program Debian has, in images of that.
+// TestBedPrograms runs one file of each family with a program in Debian, in images of Debian.
 func TestBedPrograms(t *testing.T) {
 	b := onBed(t)
 	for image, programs := range map[string][]string{"fio": {"fio"}, "sysstat": {"iostat"}, "hwloc": {"lstopo", "hwloc-ls"}} {
