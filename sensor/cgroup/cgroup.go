@@ -6,7 +6,8 @@
 // memory and I/O in bytes. All figures hold the descendants of a group too.
 //
 // A handle reads by pread into one buffer, without allocating. The kernel keeps a buffer of a page for each
-// open file (there are 13 to 21), so a handle keeps open only what it reads each time: all files of a group that is busy, the one of CPU time
+// open file (there are 13 to 21), so a handle keeps open only what it reads each time: all files of a group that is busy, the one of CPU
+// time
 // of one that runs now and then, and none of one in which nothing has run for a minute. When five
 // eighths of the limit of open files are taken, further handles open and close their files at each
 // reading, which costs several times as much.

@@ -102,7 +102,8 @@ func (a *gatedAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef
 	return 0, ls
 }
 
-// Generation is the generation of the references which Append and GetRef return: kept ones are good for later appenders of the same generation, and
+// Generation is the generation of the references which Append and GetRef return: kept ones are good for later appenders of the same
+// generation, and
 // must not be given to any other, where they may mean other series. It is never 0.
 func (a *gatedAppender) Generation() uint64 { return a.generation }
 
