@@ -125,9 +125,5 @@ func (a alertTests) Arrived(ctx context.Context, id string) (client.AlertTest, e
 		return client.AlertTest{}, answer.NotFound("tests are known for an hour, until the server stops",
 			fmt.Errorf("no test alert %q was sent", id))
 	}
-	t := client.AlertTest{ID: id}
-	for _, d := range list {
-		t.Deliveries = append(t.Deliveries, client.AlertDelivery(d))
-	}
-	return t, nil
+	return client.AlertTest{ID: id, Deliveries: list}, nil
 }

@@ -44,6 +44,10 @@ type AlertDelivery struct {
 	Integration string `json:"integration"`
 	Arrived     bool   `json:"arrived"` // Whether it has arrived.
 	Error       string `json:"error"`   // Why it has not.
+	// When the receiver answered or refused; absent where it is not known.
+	Time *time.Time `json:"time,omitempty"`
+	// How many notifications in a row it refused; 0 once one arrived.
+	Failed int `json:"failed,omitempty"`
 }
 
 // Done reports whether every delivery has arrived or failed.

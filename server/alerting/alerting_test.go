@@ -182,12 +182,25 @@ func TestFindingOnce(t *testing.T) {
 func TestTestArrives(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	s, _ := b.start(Options{Rules: []string{"none"}, Config: h.config(t)})
+	last := func() Delivery {
+		list, ok := s.Arrived(t.Context(), Last)
+		if !ok || len(list) != 1 || list[0].Receiver != "hook" || list[0].Integration != "webhook[0]" {
+			t.Fatalf("the receivers are %+v", list)
+		}
+		return list[0]
+	}
+	if d := last(); d.Arrived || d.Time != nil || d.Failed != 0 {
+		t.Errorf("before anything was sent: %+v", d)
+	}
 	id := s.Test(time.Now(), "root")
 	h.wait(t, "firing ReckonTest")
 	until(t, func() bool {
 		list, ok := s.Arrived(t.Context(), id)
 		return ok && len(list) == 1 && list[0].Arrived && list[0].Receiver == "hook" && list[0].Integration == "webhook[0]" && list[0].Error == ""
 	})
+	if d := last(); !d.Arrived || d.Time == nil || d.Failed != 0 {
+		t.Errorf("after a notification: %+v", d)
+	}
 	if _, ok := s.Arrived(t.Context(), "other"); ok {
 		t.Error("a test that was never sent is known")
 	}
@@ -199,6 +212,11 @@ func TestTestArrives(t *testing.T) {
 		list, _ := s.Arrived(t.Context(), id)
 		return list[0].Error != ""
 	})
+	until(t, func() bool { return last().Failed > 1 && last().Error != "" && !last().Arrived })
+	h.mu.Lock()
+	h.fail = false
+	h.mu.Unlock()
+	until(t, func() bool { return last().Arrived && last().Failed == 0 && last().Error == "" })
 }
 
 // Silences made by the API outlive a restart.

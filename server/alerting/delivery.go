@@ -302,13 +302,15 @@ func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err erro
 	} else {
 		delete(m.uncertain, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
 	}
+	now, at := time.Now(), "/"+w.receiver+"/"+w.to.String()
+	d := Delivery{Arrived: err == nil, Time: &now}
+	if err != nil {
+		d.Error, d.Failed = err.Error(), m.tests[Last+at].Failed+1
+	}
+	m.tests[Last+at] = d
 	for _, a := range list {
 		if id, test := a.Labels[testLabel]; test && !a.Resolved() {
-			d := Delivery{Arrived: err == nil}
-			if err != nil {
-				d.Error = err.Error()
-			}
-			m.tests[string(id)+"/"+w.receiver+"/"+w.to.String()] = d
+			m.tests[string(id)+at] = d
 		}
 		switch key := w.key(a, group); {
 		case err != nil:
@@ -321,12 +323,6 @@ func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err erro
 		}
 	}
 	m.save()
-}
-
-func (m *memory) testResult(id, receiver, integration string) Delivery {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.tests[id+"/"+receiver+"/"+integration]
 }
 
 // findingRecord is a finding that was delivered, as it is stored.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -270,13 +272,21 @@ func (e *embedded) check(_ context.Context, id string) []Delivery {
 	routes, counts := e.routes, e.counts
 	e.mu.RUnlock()
 	var out []Delivery
-	for _, r := range routes.Match(model.LabelSet{"alertname": testName, testLabel: model.LabelValue(id), "severity": "info"}) {
-		name := r.RouteOpts.Receiver
+	names := slices.Sorted(maps.Keys(counts))
+	if id != Last {
+		names = nil
+		for _, r := range routes.Match(model.LabelSet{"alertname": testName, testLabel: model.LabelValue(id), "severity": "info"}) {
+			names = append(names, r.RouteOpts.Receiver)
+		}
+	}
+	e.memory.mu.Lock()
+	defer e.memory.mu.Unlock()
+	for _, name := range names {
 		if len(counts[name]) == 0 {
 			out = append(out, Delivery{Alertmanager: "embedded", Receiver: name, Arrived: true, Error: "this receiver notifies nobody"})
 		}
 		for _, integration := range counts[name] {
-			d := e.memory.testResult(id, name, integration)
+			d := e.memory.tests[id+"/"+name+"/"+integration]
 			d.Alertmanager, d.Receiver, d.Integration = "embedded", name, integration
 			out = append(out, d)
 		}

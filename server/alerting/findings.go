@@ -8,6 +8,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/notifier"
+
+	"reckon/figure/wire"
 )
 
 // Finding is an open case of misuse as alerts report it.
@@ -97,13 +99,10 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 }
 
 // Delivery reports where a test has come.
-type Delivery struct {
-	Alertmanager string // an address, or embedded
-	Receiver     string
-	Integration  string // what sent it: email[0], webhook[1] and the like; empty where only the Alertmanager knows
-	Arrived      bool
-	Error        string
-}
+type Delivery = wire.AlertDelivery
+
+// Last stands for the id of a test where the latest notification of each receiver since the start is asked for.
+const Last = "last"
 
 // Test sends an alert that ends by itself through the whole path; Arrived then reports how
 // far it came.
@@ -132,7 +131,7 @@ func (s *Service) Arrived(ctx context.Context, id string) ([]Delivery, bool) {
 	s.mu.Lock()
 	_, known := s.tests[id]
 	s.mu.Unlock()
-	if !known {
+	if !known && (id != Last || s.inside == nil) {
 		return nil, false
 	}
 	out := []Delivery{}

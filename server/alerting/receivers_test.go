@@ -18,7 +18,7 @@ import (
 // receivers are one of each kind that people use.
 type receivers struct {
 	hook             *hook
-	slack, pagerduty *wire
+	slack, pagerduty *posted
 	mail             *post
 	config           string
 
@@ -43,7 +43,7 @@ func (r *receivers) options(o Options) Options {
 }
 
 func newReceivers(t *testing.T) *receivers {
-	r := &receivers{hook: newHook(t), slack: newWire(t, http.StatusOK), pagerduty: newWire(t, http.StatusAccepted), mail: newPost(t)}
+	r := &receivers{hook: newHook(t), slack: newPosted(t, http.StatusOK), pagerduty: newPosted(t, http.StatusAccepted), mail: newPost(t)}
 	r.config = write(t, "am.yml", fmt.Sprintf(`
 global: {smtp_smarthost: %q, smtp_from: reckon@example.org, smtp_require_tls: false, slack_api_url: %q, pagerduty_url: %q}
 route:

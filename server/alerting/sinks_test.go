@@ -116,15 +116,15 @@ receivers: [{name: hook, webhook_configs: [{url: %q, send_resolved: true}]}]
 `, h.URL))
 }
 
-// wire keeps the bodies of what is posted to it.
-type wire struct {
+// posted keeps the bodies of what is posted to it.
+type posted struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies []string
 }
 
-func newWire(t *testing.T, status int) *wire {
-	k := &wire{}
+func newPosted(t *testing.T, status int) *posted {
+	k := &posted{}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
 		k.mu.Lock()
@@ -138,7 +138,7 @@ func newWire(t *testing.T, status int) *wire {
 }
 
 // has reports whether one body holds all the words.
-func (k *wire) has(words ...string) bool {
+func (k *posted) has(words ...string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return holds(k.bodies, words)

@@ -26,36 +26,29 @@ func (s *server) alertRoutes() []route {
 		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.testAlert,
 	}, {
 		path: "/api/reckon/v1/alerts/test/{id...}", summary: "How far a test alert has come",
-		params: []param{{name: "id", doc: "As the test was answered.", schema: schema{"type": "string"}, inPath: true}},
+		params: []param{{name: "id", schema: schema{"type": "string"}, inPath: true,
+			doc: "As the test was answered; last: the latest notification of each receiver since the start."}},
 		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.testedAlert,
 	}}
 }
 
 func (s *server) testAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
-	if s.Alerts == nil {
-		return fail(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
-	}
-	t, err := s.Alerts.Test(r.Context(), access.From(r.Context()).Name)
-	if err != nil {
-		return err
-	}
-	return answerTest(w, t)
+	return s.answerTest(w, func(a Alerts) (client.AlertTest, error) { return a.Test(r.Context(), access.From(r.Context()).Name) })
 }
 
 func (s *server) testedAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
+	return s.answerTest(w, func(a Alerts) (client.AlertTest, error) {
+		return a.Arrived(r.Context(), strings.Trim(r.PathValue("id"), "/"))
+	})
+}
+
+func (s *server) answerTest(w http.ResponseWriter, ask func(Alerts) (client.AlertTest, error)) error {
 	if s.Alerts == nil {
 		return fail(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
 	}
-	t, err := s.Alerts.Arrived(r.Context(), strings.Trim(r.PathValue("id"), "/"))
+	t, err := ask(s.Alerts)
 	if err != nil {
 		return err
-	}
-	return answerTest(w, t)
-}
-
-func answerTest(w http.ResponseWriter, t client.AlertTest) error {
-	if t.Deliveries == nil {
-		t.Deliveries = []client.AlertDelivery{}
 	}
 	writeJSON(w, http.StatusOK, t)
 	return nil

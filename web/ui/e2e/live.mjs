@@ -394,6 +394,32 @@ await visit("what another policy would find, here and on the command line", {}, 
   await accessible(page, "what if");
 });
 
+await visit("who is notified of alerts, and what a test of that finds", {}, async (page) => {
+  const config = join(data, "receivers.yml"),
+    other = dir();
+  writeFileSync(
+    config,
+    'route: {receiver: ops, group_wait: 1s}\nreceivers: [{name: ops, webhook_configs: [{url: "http://127.0.0.1:9/"}]}]\n',
+  );
+  const sends = await serve(
+    reckon,
+    "serve",
+    "--data",
+    other,
+    "--set=alertmanager-config=" + config,
+  );
+  await page.goto(sends.base + "/alerts");
+  await page.waitForSelector("text=None since the server started");
+  await page.getByRole("button", { name: "Send a test alert" }).click();
+  await page.waitForSelector("td:has-text('Refused')", { timeout: 30_000 });
+  assert.match(
+    await page.locator("section:has(#receivers)").innerText(),
+    /ops.*webhook.*refused/is,
+  );
+  await accessible(page, "receivers");
+  await sends.stop();
+});
+
 await browser.close();
 await clean();
 console.log(

@@ -1,6 +1,6 @@
 // Alerts: what fires, what is about to, what is silenced, what fired before, and why.
-import { useMemo, useState } from "preact/hooks";
-import { Failure, promRange, useAsk } from "../lib/api";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ask, Failure, promRange, useAsk } from "../lib/api";
 import {
   clean,
   Dialog,
@@ -135,7 +135,10 @@ export function Alerts() {
       {there(a, rules) && (
         <>
           {has("silences") ? (
-            <Silences of={active} again={silences.again} />
+            <>
+              <Receivers />
+              <Silences of={active} again={silences.again} />
+            </>
           ) : (
             <p class="quiet">
               {receivers.data?.data.activeAlertmanagers.length === 0 ? (
@@ -290,6 +293,81 @@ function One({
         )}
       </p>
     </article>
+  );
+}
+
+interface Delivery {
+  receiver: string;
+  integration: string;
+  arrived: boolean;
+  error: string;
+  time?: string;
+  failed?: number;
+}
+const tests = "/api/reckon/v1/alerts/test";
+/** Who is notified of alerts, and whether the latest notification reached them; a test is one too. */
+function Receivers() {
+  const a = useAsk<{ deliveries: Delivery[] }>(tests + "/last", true),
+    [sent, setSent] = useState<number | null>(null),
+    [error, setError] = useState<Failure | null>(null),
+    waits = sent !== null && a.data?.deliveries.some((d) => !d.time || Date.parse(d.time) < sent);
+  useEffect(() => {
+    if (!waits) return;
+    const t = setInterval(a.again, 1000);
+    return () => clearInterval(t);
+  }, [waits, a.at]);
+  const test = () =>
+    ask<object>(tests, undefined, "POST").then(
+      () => {
+        setError(null);
+        setSent(Date.now() - 2000);
+      },
+      (e) => setError(e),
+    );
+  return (
+    <Section title="Receivers" aside={admin() && <button onClick={test}>Send a test alert</button>}>
+      <Show a={a}>
+        {(d) =>
+          d.deliveries.length === 0 ? (
+            <Empty>No receiver is named in a route: alerts notify nobody.</Empty>
+          ) : (
+            <Table
+              caption="Receivers of alerts"
+              rows={d.deliveries}
+              keyOf={(r) => r.receiver + r.integration}
+              cols={[
+                { title: "Receiver", cell: (r) => clean(r.receiver) },
+                { title: "By", cell: (r) => clean(r.integration.replace(/\[0\]$/, "")) },
+                {
+                  title: "Latest notification",
+                  cell: (r) => (
+                    <>
+                      {!r.time ? (
+                        "None since the server started."
+                      ) : r.arrived ? (
+                        <>
+                          <span class="up" /> Arrived <When t={r.time} relative />.
+                        </>
+                      ) : (
+                        <span class="wrap">
+                          <span class="down" /> <b>Refused</b>
+                          {(r.failed ?? 0) > 1 && ` ${r.failed} times in a row, the last`}{" "}
+                          <When t={r.time} relative />: {clean(r.error).slice(0, 400)}
+                        </span>
+                      )}
+                      {sent !== null &&
+                        (!r.time || Date.parse(r.time) < sent) &&
+                        " Test is on its way…"}
+                    </>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Show>
+      {error && <Problem e={error} />}
+    </Section>
   );
 }
 
