@@ -49,7 +49,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 		return 0, err
 	}
 	o := b.o
-	o.Gone, o.Overlap, o.Slice = max(o.Gone, historyGone), max(o.Overlap, historyOverlap), 24*time.Hour
+	o.Gone, o.Overlap = max(o.Gone, historyGone), max(o.Overlap, historyOverlap)
 	known := &unmarked{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*wider{}}
 	for _, g := range gone {
 		delete(b.fold.accounts, key{g.Site, g.ID})
@@ -70,9 +70,13 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 		if !past.at.Before(to) {
 			past.at = to.Add(-time.Millisecond)
 		}
-		n, err := past.through(ctx, time.Time{}, to)
-		if total += n; err != nil {
-			return total, err
+		since := time.Time{}
+		for past.at.Before(to) { // the samples of a slice are all there: those after it do not look back
+			n, err := past.slice(ctx, since, earlier(sliceEnd(past.at), to))
+			if total += n; err != nil {
+				return total, err
+			}
+			since = past.at
 		}
 	}
 	n, err := past.widen(ctx, known)

@@ -17,8 +17,10 @@ import (
 type historyPass struct {
 	r            *roller
 	progress     func(step string, to time.Time)
-	last, before map[uint64]point // the last samples of series in this day of the pass, and in the day before
-	turned       time.Time        // when that day began
+	last, before map[uint64]point  // the last samples of series in this day of the pass, and in the day before
+	turned       time.Time         // when that day began
+	runs         []*store.Workload // of batch systems that may have cores after the hours that were read
+	runsTo       int64             // those are all that began before this time
 
 	written time.Time // hours of the range before are written or ready
 	from    time.Time // the first hour that is not written
@@ -37,15 +39,23 @@ const (
 	// historyBack is how far back what is counted may be added to an hour before it is written, and for how long the last sample of a
 	// series is carried at least: accounting has one a day.
 	historyBack = historyStep
+	// historySlice is the time that is read at once, between multiples of it since the Unix epoch: the time of a block of imported samples.
+	historySlice = 18 * time.Hour
 	// historyRows is the number of rows that are written together.
 	historyRows = 50_000
 )
 
+// sliceEnd is the end of the slice of history that a time is in.
+func sliceEnd(t time.Time) time.Time {
+	const length = int64(historySlice / time.Millisecond)
+	return time.UnixMilli((t.UnixMilli()/length + 1) * length).UTC()
+}
+
 // hours makes the hours from one time to another. All that changed by an import is in these: the hours before and after are right.
 func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) error {
-	h.written, h.from = from, from
+	h.written, h.from, h.runs, h.runsTo = from, from, nil, 0
 	for at := from; at.Before(to); {
-		end := earlier(at.Add(rollSlice), to)
+		end := earlier(sliceEnd(at), to)
 		ahead := time.Duration(0)
 		if end.Equal(to) { // what comes next was made before
 			ahead = historyStep
@@ -75,6 +85,7 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 	if from.Sub(h.turned) >= historyBack {
 		h.last, h.before, h.turned = map[uint64]point{}, h.last, from
 	}
+	h.runs = slices.DeleteFunc(h.runs, func(w *store.Workload) bool { return !w.End.IsZero() && w.End.Before(from) })
 	edges := hours(nil, later(begin, from.Add(-lookBack)).UnixMilli(), to.UnixMilli())
 	p := newPassAt(edges, len(edges)-1-int(to.Sub(from)/time.Hour))
 	p.known, p.history = p.from, h
@@ -143,4 +154,20 @@ func (h *historyPass) carried(l labels.Labels, t int64) *point {
 		}
 	}
 	return nil
+}
+
+// carries reports whether it holds the runs of batch systems that go on at a time.
+func (h *historyPass) carries(at int64) bool { return h != nil && h.runsTo >= at }
+
+// carry adds those that began in the part of the time that was read now, up to a time.
+func (h *historyPass) carry(runs []*store.Workload, to int64) {
+	if h == nil {
+		return
+	}
+	for _, w := range runs {
+		if w.Start.UnixMilli() >= h.runsTo {
+			h.runs = append(h.runs, w)
+		}
+	}
+	h.runsTo = max(h.runsTo, to)
 }

@@ -201,19 +201,29 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 		return err
 	}
 	var runs []*store.Workload // of batch systems
-	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), workload.Words(workload.Of(workload.Kind.Batch)),
-		func(w *store.Workload) {
-			if !w.Began() {
-				return
+	take := func(w *store.Workload) {
+		if !w.Began() {
+			return
+		}
+		p.begun(w)
+		if workload.Kind(w.Kind).Batch() { // accounting may report what was given to jobs of any batch system
+			run := *w
+			runs = append(runs, &run)
+		}
+	}
+	kinds := workload.Words(workload.Of(workload.Kind.Batch))
+	if p.history.carries(p.from) {
+		kinds = nil
+		for _, w := range p.history.runs {
+			if w.Start.UnixMilli() < p.from && (w.End.IsZero() || w.End.UnixMilli() >= p.from) {
+				take(w)
 			}
-			p.begun(w)
-			if workload.Kind(w.Kind).Batch() { // accounting may report what was given to jobs of any batch system
-				run := *w
-				runs = append(runs, &run)
-			}
-		}); err != nil {
+		}
+	}
+	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), kinds, take); err != nil {
 		return err
 	}
+	p.history.carry(runs, p.to)
 	return p.allocations(ctx, q, runs)
 }
 

@@ -69,9 +69,9 @@ type Rollups interface {
 	Use(ctx context.Context, q RollupQuery) ([]Use, error)
 	// NodeUse sums by time and node, sorted by both.
 	NodeUse(ctx context.Context, q RollupQuery) ([]NodeUse, error)
-	// Began calls f for the workloads that existed between two times and began in this time or are of some kinds: what roll-ups are
-	// made of. The earliest start comes first. Only these are set: site, id, kind, owner, account, partition, command, state, times,
-	// CPU time and requested cores. The workload is the next one after f has returned.
+	// Began calls f for the workloads that existed between two times and began in this time or, without regard to their start, are of
+	// some kinds: what roll-ups are made of. The earliest start comes first. Only these are set: site, id, kind, owner, account, partition,
+	// command, state, times, CPU time and requested cores. The workload is the next one after f has returned.
 	Began(ctx context.Context, from, to time.Time, kinds []string, f func(*Workload)) error
 }
 

@@ -9,25 +9,32 @@ import (
 	"reckon/store"
 )
 
+const beganColumns = "SELECT site, id, kind, owner, account, partition_name, command, state, start_ms, seen_ms, until_ms, submit_ms, " +
+	"cpu_seconds, request_cores, key FROM workloads"
+
 // Began implements [store.Rollups]. It is asked once a minute about all that began in ten, where lists would read every column of
 // these rows, and hold all others' in memory.
 func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []string, f func(*store.Workload)) error {
 	w := &conditions{d: c.d}
-	w.interval(from, to)
-	w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind IN " + w.list(kinds) + ")")
-	rows, err := c.db.QueryContext(ctx,
-		"SELECT site, id, kind, owner, account, partition_name, command, state, start_ms, seen_ms, until_ms, submit_ms, cpu_seconds, "+
-			"request_cores FROM workloads"+
-			w.sql()+" ORDER BY start_ms, key", w.args...)
+	text := ""
+	if len(kinds) > 0 {
+		w.interval(from, to)
+		w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind IN " + w.list(kinds) + ")")
+		text = beganColumns + w.sql()
+	} else { // each part by an index of starts: what ended since a time long ago is nearly all there is
+		w.and("start_ms >= " + w.param(from.UnixMilli()) + " AND start_ms < " + w.param(to.UnixMilli()))
+		text = beganColumns + w.sql() + " AND submit_ms IS NOT NULL UNION ALL " + beganColumns + w.sql() + " AND submit_ms IS NULL"
+	}
+	rows, err := c.db.QueryContext(ctx, text+" ORDER BY start_ms, key", w.args...)
 	if err != nil {
 		return fmt.Errorf("list what began: %w", c.explain(ctx, err))
 	}
 	defer rows.Close()
 	var run store.Workload
-	var start, seen, until int64
+	var start, seen, until, key int64
 	var submit sql.NullInt64
 	dest := []any{&run.Site, &run.ID, &run.Kind, &run.Owner, &run.Account, &run.Partition, &run.Command, &run.State, &start, &seen, &until,
-		&submit, &run.CPUSeconds, &run.RequestCores}
+		&submit, &run.CPUSeconds, &run.RequestCores, &key}
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("list what began: %w", c.explain(ctx, err))

@@ -239,7 +239,11 @@ func (c *Catalogue) create(ctx context.Context) error {
 		}
 		switch {
 		case has == schema:
-			return nil
+			if c.d.indexes {
+				return nil
+			}
+			_, err := tx.ExecContext(ctx, createStarts)
+			return err
 		case has > schema:
 			return fmt.Errorf("schema %d is newer than %d, the newest that this program supports, and was left unchanged: "+
 				"install the newer reckon again, or restore the data from before the upgrade (`reckon restore`)", has, schema)
@@ -247,6 +251,9 @@ func (c *Catalogue) create(ctx context.Context) error {
 			return fmt.Errorf("schema %d is older than %d, the oldest that this program reads, and was left unchanged: "+
 				"open it once with the last program that knows it (reckon of commit ad0587d9), or move it away and start an empty one: "+
 				"runs and hours are read again from the series. %s", has, schema, onlyInBackups)
+		}
+		if !c.d.indexes {
+			text = append(text, createStarts...)
 		}
 		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
 			return fmt.Errorf("create the tables: %w", err)
@@ -256,6 +263,9 @@ func (c *Catalogue) create(ctx context.Context) error {
 		return err
 	})
 }
+
+// createStarts adds an index to SQLite's tables: with workloads_waits it finds what began in a time. Older programs keep it up to date.
+const createStarts = `CREATE INDEX IF NOT EXISTS workloads_unsubmitted ON workloads (start_ms) WHERE submit_ms IS NULL;`
 
 // createMigrations makes the table with the number of the schema.
 const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (

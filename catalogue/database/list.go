@@ -134,7 +134,8 @@ func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, gr
 func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error) {
 	w := &conditions{d: c.d}
 	w.interval(since, until)
-	w.and("kind = " + w.param(string(workload.Group)) + " AND until_ms - start_ms < " + w.param(group.Milliseconds()))
+	w.and("kind = " + w.param(string(workload.Group)) + " AND until_ms < " + w.param(until.Add(group).UnixMilli()) +
+		" AND until_ms - start_ms < " + w.param(group.Milliseconds()))
 	rows, err := c.db.QueryContext(ctx,
 		"SELECT site, owner, nodes, COUNT(*), COALESCE(SUM(cpu_seconds), 0), CAST(SUM(until_ms - start_ms) AS DOUBLE PRECISION), "+
 			"MIN(start_ms), MAX(until_ms) FROM workloads"+

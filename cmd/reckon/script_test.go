@@ -32,6 +32,9 @@ func fixedNow() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"reckon": func() {
+			if os.Getenv("RECKON_TEST_MAIN") != "" {
+				main()
+			}
 			d := deps{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 			if os.Getenv("RECKON_TEST_CLOCK") == "fixed" {
 				d.clock = fixedNow

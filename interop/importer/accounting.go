@@ -100,7 +100,10 @@ type point struct {
 }
 
 // book collects points of one id by series; several runs of it share a series.
-type book []line
+type book struct {
+	lines   []line
+	builder labels.ScratchBuilder
+}
 
 type line struct {
 	hash   uint64
@@ -109,15 +112,15 @@ type line struct {
 }
 
 func (b *book) add(t int64, v float64, name string, lists ...[]string) {
-	l := makeLabels(name, lists...)
+	l := makeLabels(&b.builder, name, lists...)
 	hash := l.Hash()
-	i := slices.IndexFunc(*b, func(x line) bool { return x.hash == hash })
+	i := slices.IndexFunc(b.lines, func(x line) bool { return x.hash == hash })
 	if i < 0 {
-		i = len(*b)
-		*b = slices.Grow(*b, 1)[:i+1]
-		(*b)[i] = line{hash, l, (*b)[i].points[:0]} // with the room of an earlier one
+		i = len(b.lines)
+		b.lines = slices.Grow(b.lines, 1)[:i+1]
+		b.lines[i] = line{hash, l, b.lines[i].points[:0]} // with the room of an earlier one
 	}
-	(*b)[i].points = append((*b)[i].points, point{t, v})
+	b.lines[i].points = append(b.lines[i].points, point{t, v})
 }
 
 // flushJobs writes the pending jobs.
@@ -126,7 +129,8 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 		return nil
 	}
 	slices.SortStableFunc(im.jobs, func(a, b sacct.Job) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+		// As labels are ordered, so that series need little sorting.
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.User, b.User), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.ID, b.ID))
 	})
 	from, to := int64(math.MaxInt64), int64(0)
 	for i := range im.jobs {
@@ -150,7 +154,8 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 		}
 		im.account(&b, j, measured[i])
 		sites[j.Cluster] = true
-		if i+1 == len(im.jobs) || im.jobs[i+1].ID != j.ID || im.jobs[i+1].Kind != j.Kind || im.jobs[i+1].Cluster != j.Cluster {
+		if i+1 == len(im.jobs) || im.jobs[i+1].ID != j.ID || im.jobs[i+1].User != j.User || im.jobs[i+1].Kind != j.Kind ||
+			im.jobs[i+1].Cluster != j.Cluster {
 			im.close(&b)
 		}
 	}
@@ -170,15 +175,15 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 
 // close adds the series of an id to what is written.
 func (im *Importer) close(b *book) {
-	for i := range *b {
-		l := &(*b)[i]
+	for i := range b.lines {
+		l := &b.lines[i]
 		slices.SortStableFunc(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
 		s := im.out.h.Series(l.labels)
 		for _, p := range l.points {
 			im.out.add(s, p.t, p.v)
 		}
 	}
-	*b = (*b)[:0]
+	b.lines = b.lines[:0]
 }
 
 // every is the interval at which a total that is spread over time is written: views look back a week.

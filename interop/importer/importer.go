@@ -110,6 +110,7 @@ type Importer struct {
 	seen   map[string]bool // workloads
 
 	touched map[int64]bool // ranges, in units of touchedRange
+	builder labels.ScratchBuilder
 }
 
 type place struct{ site, node string }

@@ -75,15 +75,15 @@ func (im *Importer) series(o *jobSeries, name string, pairs ...string) *tsdb.His
 	}
 	s := o.by[key]
 	if s == nil {
-		s = im.out.h.Series(makeLabels(name, o.base, pairs))
+		s = im.out.h.Series(makeLabels(&im.builder, name, o.base, pairs))
 		o.by[key] = s
 	}
 	return s
 }
 
 // makeLabels returns a label set without empty labels, which are equivalent to absent ones.
-func makeLabels(name string, lists ...[]string) labels.Labels {
-	b := labels.NewScratchBuilder(12)
+func makeLabels(b *labels.ScratchBuilder, name string, lists ...[]string) labels.Labels {
+	b.Reset()
 	b.Add("__name__", name)
 	for _, list := range lists {
 		for i := 0; i+1 < len(list); i += 2 {

@@ -31,7 +31,7 @@ func factsBegan(t *testing.T, c store.Facts) {
 	from, to := epoch.Add(10*time.Minute), epoch.Add(30*time.Minute)
 	all, _, err := c.Workloads(t.Context(), store.Filter{Since: from, Until: to, Sort: "start"})
 	must(t, err)
-	var want []string
+	var want, wantStarts []string
 	for _, w := range all {
 		if w.Start.Before(from) && w.Kind != "slurm" {
 			continue
@@ -41,10 +41,17 @@ func factsBegan(t *testing.T, c store.Facts) {
 			Start: w.Start, Seen: w.Seen, End: w.End, Submit: w.Submit}
 		b.CPUSeconds, b.RequestCores = w.CPUSeconds, w.RequestCores
 		want = append(want, show(b))
+		if !w.Start.Before(from) {
+			wantStarts = append(wantStarts, show(b))
+		}
 	}
-	var got []string
+	var got, starts []string
 	must(t, c.Began(t.Context(), from, to, []string{"slurm"}, func(w *store.Workload) { got = append(got, show(*w)) }))
 	if !slices.Equal(got, want) || len(got) < 15 || len(got) == len(all) {
 		t.Errorf("%d began of %d\ngot  %v\nwant %v", len(got), len(all), got, want)
+	}
+	must(t, c.Began(t.Context(), from, to, nil, func(w *store.Workload) { starts = append(starts, show(*w)) }))
+	if !slices.Equal(starts, wantStarts) || len(starts) == len(got) {
+		t.Errorf("%d started\ngot  %v\nwant %v", len(starts), starts, wantStarts)
 	}
 }

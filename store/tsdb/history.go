@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
@@ -65,7 +66,10 @@ func (s *HistorySeries) Add(t int64, v float64) error {
 		return nil
 	}
 	if n == 0 || s.chunks[n-1].Chunk.NumSamples() >= chunkSamples || rangeOf(s.chunks[n-1].MinTime) != rangeOf(t) {
-		c := chunkenc.NewXORChunk()
+		c, err := chunkenc.FromData(chunkenc.EncXOR, make([]byte, 2, 32)) // empty: most have a sample or two
+		if err != nil {
+			return err
+		}
 		app, err := c.Appender()
 		if err != nil {
 			return err
@@ -123,29 +127,55 @@ func rangeOf(t int64) int64 {
 	return t - r
 }
 
-// Ranges are the stretches of time, in milliseconds, that blocks would be made of.
-func (h *History) Ranges() [][2]int64 {
-	seen := map[int64]bool{}
+// ofRange holds the chunks of a series in a range.
+type ofRange struct {
+	labels labels.Labels
+	chunks []chunks.Meta
+}
+
+// ranges returns the parts of the series, in order of labels, by the range of a block.
+func (h *History) ranges() map[int64][]ofRange {
+	out := map[int64][]ofRange{}
 	for _, s := range h.series {
-		for _, c := range s.chunks {
-			seen[rangeOf(c.MinTime)] = true
+		for rest := s.chunks; len(rest) > 0; {
+			at, n := rangeOf(rest[0].MinTime), 1
+			for n < len(rest) && rangeOf(rest[n].MinTime) == at {
+				n++
+			}
+			out[at] = append(out[at], ofRange{s.labels, rest[:n]})
+			rest = rest[n:]
 		}
 	}
-	var out [][2]int64
-	for at := range seen {
-		out = append(out, [2]int64{at, at + historyRange})
-	}
-	slices.SortFunc(out, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
 	return out
+}
+
+// sort brings the series into the order of labels. Those of one metric mostly are in it already.
+func (h *History) sort() {
+	by := map[string][]*HistorySeries{}
+	for _, s := range h.series {
+		name := s.labels.Get(model.MetricNameLabel)
+		by[name] = append(by[name], s)
+	}
+	order := func(a, b *HistorySeries) int { return labels.Compare(a.labels, b.labels) }
+	h.series = h.series[:0]
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		slices.SortFunc(by[name], order)
+		h.series = append(h.series, by[name]...)
+	}
+	if !slices.IsSortedFunc(h.series, order) { // names of labels in capitals come before that of the metric
+		slices.SortFunc(h.series, order)
+	}
 }
 
 // hours are those that hold samples.
 func (h *History) hours() *dirty.Late {
-	seen := map[int64]bool{}
+	seen, newest := map[int64]bool{}, int64(-1)
 	for _, s := range h.series {
 		for _, c := range s.chunks {
 			for at := dirty.HourOf(c.MinTime); at <= c.MaxTime; at += time.Hour.Milliseconds() {
-				seen[at] = true
+				if at != newest {
+					seen[at], newest = true, at
+				}
 			}
 		}
 	}
@@ -155,6 +185,10 @@ func (h *History) hours() *dirty.Late {
 	}
 	return &out
 }
+
+// PauseCompaction leaves blocks as they are until the store is opened again: while many are imported, those before would be joined again
+// and again.
+func (s *Store) PauseCompaction() { s.db.DisableCompactions() }
 
 // ImportBlocks writes what a history holds to blocks of their own, which may overlap with what the store has: of samples of one series
 // and time one is read. Retention by age spares them, for somebody gave them on purpose; the bound on bytes does not. When it returns,
@@ -172,14 +206,15 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		return err
 	}
 	defer s.gate.leave()
-	slices.SortFunc(h.series, func(a, b *HistorySeries) int { return labels.Compare(a.labels, b.labels) })
+	h.sort()
 	noted, err := s.noting(h.hours())
 	if err != nil {
 		return err
 	}
 	defer noted()
 	var made []ulid.ULID
-	for _, r := range h.Ranges() {
+	ranges := h.ranges()
+	for _, at := range slices.Sorted(maps.Keys(ranges)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -187,7 +222,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		if err := s.imported.add(s.opts.Dir, id); err != nil {
 			return err
 		}
-		if err := h.write(ctx, s.opts.Dir, id, r[0]); err != nil {
+		if err := writeBlock(ctx, s.opts.Dir, id, at, ranges[at]); err != nil {
 			if full(err) {
 				err = fullDisk(s.opts.Dir, err)
 			}
@@ -209,8 +244,8 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	return nil
 }
 
-// write makes the block of one stretch of time. It appears under its name when it is whole.
-func (h *History) write(ctx context.Context, dir string, id ulid.ULID, at int64) (err error) {
+// writeBlock makes the block of one stretch of time. It appears under its name when it is whole.
+func writeBlock(ctx context.Context, dir string, id ulid.ULID, at int64, list []ofRange) (err error) {
 	final := filepath.Join(dir, id.String())
 	tmp := final + ".tmp-for-creation" // leftovers are removed when the store is opened
 	defer func() {
@@ -225,7 +260,7 @@ func (h *History) write(ctx context.Context, dir string, id ulid.ULID, at int64)
 	meta := promtsdb.BlockMeta{ULID: id, Version: 1, MinTime: at + historyRange, MaxTime: at}
 	meta.Compaction.Level, meta.Compaction.Sources = 1, []ulid.ULID{id}
 	meta.Compaction.SetOutOfOrder() // so that the head keeps its samples of the same time
-	err = h.fill(ctx, cw, filepath.Join(tmp, "index"), at, &meta)
+	err = writeSeries(ctx, cw, filepath.Join(tmp, "index"), list, &meta)
 	if err = errors.Join(err, cw.Close()); err != nil {
 		return err
 	}
@@ -252,52 +287,37 @@ func nothingDeleted(block string) error {
 	return err
 }
 
-func (h *History) fill(ctx context.Context, cw *chunks.Writer, path string, at int64, meta *promtsdb.BlockMeta) (err error) {
+func writeSeries(ctx context.Context, cw *chunks.Writer, path string, list []ofRange, meta *promtsdb.BlockMeta) (err error) {
 	iw, err := index.NewWriter(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, iw.Close()) }()
-	type part struct {
-		s   *HistorySeries
-		own []chunks.Meta
+	symbols, before := map[string]struct{}{"": {}}, map[string]string{} // the value that a label had last
+	for i := range list {
+		list[i].labels.Range(func(l labels.Label) {
+			if v, ok := before[l.Name]; !ok || v != l.Value {
+				before[l.Name], symbols[l.Name], symbols[l.Value] = l.Value, struct{}{}, struct{}{}
+			}
+		})
 	}
-	var parts []part
-	symbols := map[string]struct{}{"": {}}
-	for _, s := range h.series {
-		from := slices.IndexFunc(s.chunks, func(c chunks.Meta) bool { return rangeOf(c.MinTime) == at })
-		if from < 0 {
-			continue
-		}
-		to := from
-		for to < len(s.chunks) && rangeOf(s.chunks[to].MinTime) == at {
-			to++
-		}
-		parts = append(parts, part{s, s.chunks[from:to]})
-		s.labels.Range(func(l labels.Label) { symbols[l.Name], symbols[l.Value] = struct{}{}, struct{}{} })
-	}
-	sorted := make([]string, 0, len(symbols))
-	for w := range symbols {
-		sorted = append(sorted, w)
-	}
-	slices.Sort(sorted)
-	for _, w := range sorted {
+	for _, w := range slices.Sorted(maps.Keys(symbols)) {
 		if err := iw.AddSymbol(w); err != nil {
 			return err
 		}
 	}
-	for i, p := range parts {
+	for i, p := range list {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := cw.WriteChunks(p.own...); err != nil {
+		if err := cw.WriteChunks(p.chunks...); err != nil {
 			return err
 		}
-		if err := iw.AddSeries(storage.SeriesRef(i), p.s.labels, p.own...); err != nil {
+		if err := iw.AddSeries(storage.SeriesRef(i), p.labels, p.chunks...); err != nil {
 			return err
 		}
 		meta.Stats.NumSeries++
-		for _, c := range p.own {
+		for _, c := range p.chunks {
 			meta.Stats.NumChunks++
 			meta.Stats.NumSamples += uint64(c.Chunk.NumSamples())
 			meta.MinTime, meta.MaxTime = min(meta.MinTime, c.MinTime), max(meta.MaxTime, c.MaxTime)

@@ -81,6 +81,7 @@ func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
+	defer context.AfterFunc(ctx, func() { _ = body.CloseWithError(ctx.Err()) })() // the transport waits for it
 	resp, err := c.http.Do(req)
 	_ = body.CloseWithError(io.ErrClosedPipe) // ends the sender, also if the server did not read everything
 	var local error
