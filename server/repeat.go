@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// repeat calls f every interval until the context ends, the first time after a minute at most, and less often where f takes
+// repeat calls f after the time first and then every interval until the context ends, and less often where f takes
 // long: at most a twentieth of one core is spent. failed gets an error that is not the one before.
-func repeat(ctx context.Context, every time.Duration, f func(context.Context) error, failed func(error)) error {
-	timer := time.NewTimer(min(every, time.Minute))
+func repeat(ctx context.Context, first, every time.Duration, f func(context.Context) error, failed func(error)) error {
+	timer := time.NewTimer(first)
 	defer timer.Stop()
 	logged := ""
 	for {

@@ -16,7 +16,7 @@ func TestRepeat(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 26*time.Minute)
 		defer stop()
 		var at, failed []string
-		err := repeat(ctx, 5*time.Minute, func(context.Context) error {
+		err := repeat(ctx, time.Minute, 5*time.Minute, func(context.Context) error {
 			at = append(at, fmt.Sprint(time.Since(begin)))
 			switch len(at) {
 			case 1:

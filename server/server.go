@@ -404,12 +404,16 @@ func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 		g.Go(func() error { return s.runGraph(run) })
 	}
 	g.Go(func() error { return s.runAlerts(run) })
+	first := time.Minute // so that the catalogue catches up
+	if s.config.Play != nil {
+		first = 5 * time.Second // a demonstration begins with its catalogue
+	}
 	g.Go(func() error {
-		return repeat(run, lookEvery, s.findings.Look, func(err error) { s.log.Error("look for misuse", "err", err) })
+		return repeat(run, first, lookEvery, s.findings.Look, func(err error) { s.log.Error("look for misuse", "err", err) })
 	})
 	g.Go(func() error {
 		forecast := func(ctx context.Context) error { _, err := s.forecasts.Look(ctx); return err }
-		return repeat(run, lookEvery, forecast, func(err error) { s.log.Error("forecast", "err", err) })
+		return repeat(run, first, lookEvery, forecast, func(err error) { s.log.Error("forecast", "err", err) })
 	})
 	if s.config.Waggle != nil {
 		g.Go(func() error { return s.runWaggle(run) })
