@@ -26,9 +26,9 @@ var (
 		"Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again "+
 			"nor waits.")
 	containerRequestCores = metric.NewDesc("reckon_container_request_cores", metric.Gauge, metric.Cores, with(),
-		"Cores that the container requests; those of its workload are in reckon_workload_request_cores.")
+		"Cores that the container requests; its workload's are in reckon_workload_request_cores.")
 	containerRequestMemory = metric.NewDesc("reckon_container_request_memory_bytes", metric.Gauge, metric.Bytes, with(),
-		"Memory that the container requests; that of its workload is in reckon_workload_request_memory_bytes.")
+		"Memory that the container requests; its workload's is in reckon_workload_request_memory_bytes.")
 	containerLimitCores = metric.NewDesc("reckon_container_limit_cores", metric.Gauge, metric.Cores, with(),
 		"Cores that the container is limited to; absent where there is no limit.")
 	containerLimitMemory = metric.NewDesc("reckon_container_limit_memory_bytes", metric.Gauge, metric.Bytes, with(),

@@ -18,7 +18,7 @@ var (
 	coresHistogram = metric.NewDesc("reckon_workload_cores", metric.NativeHistogram, metric.Cores, with(),
 		"Cores in use by the whole workload on the node, one observation for each internal tick.")
 	coresWanted = metric.NewDesc("reckon_workload_cores_wanted", metric.NativeHistogram, metric.Cores, with(),
-		"Cores that the whole workload on the node used or whose turn its threads waited for, one observation for each internal tick; "+
+		"Cores that the whole workload on the node used or its threads waited for, one observation for each internal tick; "+
 			"absent while it has not waited.")
 	memoryBytes = metric.NewDesc("reckon_workload_memory_bytes", metric.Gauge, metric.Bytes, with("type"),
 		"Resident memory by type: anon (explicit huge pages included), file (page cache of a control group included) and shmem.")
@@ -86,7 +86,7 @@ var (
 		"Cores that a hard limit allows the workload on this node: the quota of its control group, or the limits of its pods together "+
 			"at their most. Absent where there is no limit.")
 	limitMemory = metric.NewDesc("reckon_workload_limit_memory_bytes", metric.Gauge, metric.Bytes, with(),
-		"Memory that a hard limit allows the workload on this node: that of its control group, or the limits of its pods together at "+
+		"Memory that a hard limit allows the workload on this node: the limit of its control group, or the limits of its pods together at "+
 			"their most. Absent where there is no limit.")
 	requestGPUs = metric.NewDesc("reckon_workload_request_gpus", metric.Gauge, metric.None, with(),
 		"GPUs requested by the workload on this node.")

@@ -14,7 +14,7 @@ var (
 	podVolumeLabels = []string{"workload", "kind", "part", "owner", "volume", "plugin"}
 	podVolumeUsed   = metric.NewDesc("reckon_pod_volume_used_bytes", metric.Gauge, metric.Bytes, podVolumeLabels,
 		"What a volume of a pod holds: of one with a file system of its own what is used there, of an emptyDir on the node's disk what "+
-			"its files take. The volume is called as the kubelet's folder, that of a claim as its PersistentVolume.")
+			"its files take. The volume is called as the kubelet's folder, a claim as its PersistentVolume.")
 	podVolumeCapacity = metric.NewDesc("reckon_pod_volume_capacity_bytes", metric.Gauge, metric.Bytes, podVolumeLabels,
 		"Size of the file system of a volume of a pod, where it has one of its own.")
 	containerStorage = metric.NewDesc("reckon_container_storage_bytes", metric.Gauge, metric.Bytes,

@@ -156,7 +156,7 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (wire.FindingSte
 	note := ""
 	switch {
 	case errors.Is(err, findings.ErrChanged):
-		note = "By the rule, the policy and the data of today the score is another one; the figures of the finding are those of when it " +
+		note = "By the rule, the policy and the data of today the score is another one; the figures of the finding are from when it " +
 			"was found."
 	case errors.Is(err, findings.ErrUnknown):
 		return wire.FindingSteps{}, NotFound("", fmt.Errorf("finding %w", err))

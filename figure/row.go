@@ -54,9 +54,9 @@ type Row struct {
 	AllocatedGPUs           *float64 `json:"allocated_gpus,omitempty"`            // GPUs that the scheduler allocated.
 	AllocatedNodes          *float64 `json:"allocated_nodes,omitempty"`           // Nodes that the scheduler allocated.
 	SuspendedSeconds        *float64 `json:"suspended_seconds,omitempty"`         // Time for which the scheduler had suspended it, which is not counted as allocated, seconds.
-	StepCount               *float64 `json:"step_count,omitempty"`                // Steps that the scheduler accounts for, those of which only the number is kept included.
+	StepCount               *float64 `json:"step_count,omitempty"`                // Steps that the scheduler accounts for, steps kept as a number only included.
 	Restarts                *float64 `json:"restarts,omitempty"`                  // Restarts of the containers of a pod by the kubelet.
-	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.
+	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Cores that a hard limit allows, such as a pod's, the most over its time; absent where there is none.
 	LimitMemoryBytes        *float64 `json:"limit_memory_bytes,omitempty"`        // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
 	OOMKills                *float64 `json:"oom_kills,omitempty"`                 // Processes killed for lack of memory.
 	ThrottledSeconds        *float64 `json:"cpu_throttled_seconds,omitempty"`     // Time throttled by its CPU quota, seconds.
@@ -227,7 +227,7 @@ type Used struct {
 	HeldMemoryByteSeconds    *float64 `json:"held_memory_byte_seconds"`    // Memory allocated times the time, less the time suspended, byte seconds.
 	HeldGPUSeconds           *float64 `json:"held_gpu_seconds"`            // GPUs allocated times the time, less the time suspended, GPU seconds.
 	Started                  *float64 `json:"started"`                     // Started workloads.
-	StartedWithSubmit        *float64 `json:"waited"`                      // Started workloads whose submit time is known.
+	StartedWithSubmit        *float64 `json:"waited"`                      // Started workloads with a known submit time.
 	WaitSeconds              *float64 `json:"wait_seconds"`                // Total time from submit to start of the started workloads, seconds.
 	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Each wait times the cores requested, summed, seconds.
 	CPUInterpolatedSeconds   *float64 `json:"cpu_interpolated_seconds"`    // Of the CPU time, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds.

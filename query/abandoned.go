@@ -37,7 +37,7 @@ func (e *Engine) Abandoned() int { return int(e.abandoned.running.Load()) }
 func (q *meteredQuery) exec(ctx context.Context) *promql.Result {
 	e := q.meter.engine
 	if e.Abandoned() >= mostAbandoned {
-		return &promql.Result{Err: fmt.Errorf("%w, and another one neither: restart the server, whose log names both: %w", ErrAbandoned,
+		return &promql.Result{Err: fmt.Errorf("%w, and another one neither: restart the server; its log names both: %w", ErrAbandoned,
 			promql.ErrQueryTimeout("the wait for others"))}
 	}
 	ctx, unsound := series.CountUnsound(ctx)

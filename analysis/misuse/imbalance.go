@@ -89,7 +89,7 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 	return []Finding{w.finding(Imbalance, grave(Medium, share < b.Idle), "tasks", "imbalance.tasks",
 		phrase.Words{"tasks": phrase.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": phrase.Time(worst.Busiest),
 			"rest": phrase.Time(worst.others())},
-		Evidence{Text: "CPU time of the other tasks, on average, beside that of the busiest", Value: share, Unit: "ratio",
+		Evidence{Text: "CPU time of the other tasks, on average, beside the busiest's", Value: share, Unit: "ratio",
 			Limit: limit(b.Tasks)},
 		Evidence{Text: "use of the busiest", Value: worst.Busiest / wall, Unit: "cores", Limit: limit(b.Busy)},
 		Evidence{Text: "allocated and not used", Value: unused, Unit: "core-seconds", Wasted: true})}

@@ -61,7 +61,7 @@ func (c *connection) flags(cmd *cobra.Command) {
 			client.DefaultServer+")")
 	f.StringVar(&c.tokenFile, "token-file", "",
 		"file with a token for it (default RECKON_TOKEN_FILE, else reckon/token in the configuration of the user)")
-	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides those of the system (default RECKON_CA_FILE)")
+	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides the system's (default RECKON_CA_FILE)")
 }
 
 // options returns the client options for authentication.

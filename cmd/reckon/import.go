@@ -76,13 +76,13 @@ func newImportSonar(g *globals, site *pflag.FlagSet) *cobra.Command {
 or tagged, and its JSON of types sample, sysinfo, job and cluster, plain or gzip. "-" is
 standard input. Files are taken in the order of their names.
 
-Jobs with epoch 0 are those of the batch system, others are process groups of one node.
-Older CSV names no epoch: with --batch its jobs are those of the batch system.`,
+Jobs with epoch 0 are the batch system's, others are process groups of one node.
+Older CSV names no epoch: with --batch its jobs are the batch system's.`,
 		Example: `  reckon import sonar /data/sonar/fox.educloud.no
   reckon import sonar --site ml --data /var/lib/reckon 2023/
   reckon import sonar --batch --site saga saga-2023.csv.gz`,
 	})
-	cmd.Flags().BoolVar(&f.Batch, "batch", false, "jobs of CSV without an epoch are those of the batch system")
+	cmd.Flags().BoolVar(&f.Batch, "batch", false, "jobs of CSV without an epoch are the batch system's")
 	return cmd
 }
 
@@ -104,7 +104,7 @@ Usage from accounting is taken for jobs that no agent measured.`,
   reckon import sacct --fields JobID,JobIDRaw,User,State,Submit,Start,End old.txt`,
 	})
 	cmd.Flags().StringVar(&f.Fields, "fields", "", "names of the columns, for an export without them")
-	cmd.Flags().StringVar(&f.Zone, "zone", "", "time zone of the times in it, such as Europe/Oslo (default that of the server)")
+	cmd.Flags().StringVar(&f.Zone, "zone", "", "time zone of the times in it, such as Europe/Oslo (default: the server's)")
 	return cmd
 }
 

@@ -46,7 +46,7 @@ ended, and else it is --time or that of the file. The same file again adds nothi
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.namespace, "namespace", "n", "default", "namespace that the runs belong to")
-	f.StringVar(&o.set, "set", "", "name of the MetricSet (default: that of the file)")
+	f.StringVar(&o.set, "set", "", "name of the MetricSet (default: from the file)")
 	f.StringVar(&o.site, "site", "", "site of the runs")
 	f.StringVar(&o.time, "time", "", "when it was measured, for logs without a time (default: the modification time of the file)")
 	o.format = g.shared.format(cmd, "text", "json")

@@ -22,8 +22,8 @@ func newMove(g *globals) *cobra.Command {
 	var form *choice
 	cmd := &cobra.Command{
 		Use:   "move [SHAPES]",
-		Short: "Show whose work should run on another partition or cluster",
-		Long: `Show whose work should run on another partition or cluster: work that leaves GPUs
+		Short: "Show which users should run their work on another partition or cluster",
+		Long: `Show which users should run their work on another partition or cluster: work that leaves GPUs
 idle, is held up by too few cores, GPUs or too little memory, runs on several nodes on
 a slow network, ends at a time limit, or holds whole nodes for little.
 
@@ -32,7 +32,7 @@ wait much longer, and where the source is busy: on an idle machine nobody has to
 With --owner the work that stays is listed too, with the reason. The column text is a
 paragraph to be sent to the owner.
 
-Partitions are those of the batch system. A file of shapes adds what it does not tell;
+Partitions are the batch system's. A file of shapes adds what it does not tell;
 see reckon docs who should move.`,
 		Example: `  reckon move
   reckon move --since 90d shapes.yaml

@@ -34,7 +34,7 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 	f.StringVar(&o.Data, "data", "data", "directory in which the numbers are kept")
 	f.DurationVar(&o.Retention, "retention", store.DefaultRetention, "for how long the series are kept")
 	f.StringVar(&o.Site, "site", "",
-		"name of the site: a label on every series of up, and for serve that of Slurm's jobs, as set on the agents")
+		"name of the site: a label on every series of up, and for serve on Slurm's jobs; the same as on the agents")
 	f.AddFlagSet(stores.flags)
 	k.DurationVar(&o.Hourly, "retention-hourly", store.DefaultHourlyRetention,
 		"for how long one figure an hour of every series is kept; 0 keeps none")

@@ -87,7 +87,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	f.IntVar(&o.machine.Cores, "cores", 0, "its physical cores, kept in the model")
 	f.IntVar(&o.machine.Sockets, "sockets", 0, "its sockets, kept in the model")
 	f.BoolVar(&o.honest, "nested", true,
-		"state the error of choosing and fitting together (slower); without it that of the chosen family, which is luckier")
+		"state the error of choosing and fitting together (slower); without it the error of the chosen family, which is too small")
 	g.shared.word(cmd, "output", &o.output)
 	o.format = g.shared.format(cmd, "table", "json")
 	complete(cmd, "family", powerfit.Families()...)

@@ -49,7 +49,7 @@ Without it: curl --unix-socket /run/reckon-push/push.sock -d 'loss 0.3' http://x
 	f.BoolVar(&o.add, "add", false, "add to the value sent before: the figure is a counter")
 	f.StringVar(&o.keep, "for", "1h", "how long the figure is valid if no newer one arrives")
 	f.StringVar(&o.socket, "socket", "",
-		"where the agent listens (default RECKON_SOCKET, else "+agent.SystemSocket+", else that of your own agent)")
+		"where the agent listens (default RECKON_SOCKET, else "+agent.SystemSocket+", else your own agent's)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the workload it was assigned to")
 	return cmd
 }

@@ -120,7 +120,7 @@ func greet(g *globals, s *server.Server) {
 		return slices.ContainsFunc(s.Notes(), func(n agent.Note) bool { return n.Sensor == name })
 	}
 	if noted(task.OtherUsers) {
-		fmt.Fprintln(g.stdout, "It sees no processes of other users, as /proc hides them: what they use counts as that of other.")
+		fmt.Fprintln(g.stdout, "It sees no processes of other users, as /proc hides them: what they use counts as other.")
 	} else {
 		fmt.Fprintln(g.stdout, sees(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), noted(task.PIDNamespace)))
 	}

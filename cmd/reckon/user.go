@@ -115,7 +115,7 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&role, "role", "user", "admin, support or user")
 	cmd.Flags().StringArrayVar(&owners, "owner", nil,
-		"owner whose work is this user's own, repeatable (default: the owner of the same name)")
+		"an owner with work that is this user's own, repeatable (default: the owner of the same name)")
 	g.shared.word(cmd, "password-file", &file)
 	complete(cmd, "role", "admin", "support", "user")
 	return cmd
@@ -311,7 +311,7 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 		"of an agent: most samples that it sends (default: the server's limits)")
 	f.StringVar(&role, "role", "", "for a person or program: admin, support, user or public")
 	f.StringVar(&t.Name, "name", "", "of a role: its name in the audit log, and for user the owner")
-	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: owner whose work it sees, repeatable (default: --name)")
+	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: an owner with work that it sees, repeatable (default: --name)")
 	f.StringVar(&t.Note, "note", "", "what it is for")
 	f.StringVar(&expires, "expires", "", "time until it expires, such as 90d (default: never)")
 	complete(cmd, "role", "admin", "support", "user", "public")
@@ -400,9 +400,9 @@ func newAudit(g *globals) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Show who looked at whose work, and who signed in",
-		Long: `Show who looked at whose work, and who signed in. Recorded are queries about
-others by people and programs whose role sees everything; the same query within ten
+		Short: "Show who looked at other people's work, and who signed in",
+		Long: `Show who looked at other people's work, and who signed in. Recorded are queries about
+others by people and programs with a role that sees everything; the same query within ten
 minutes is recorded once. Without --since it covers a week. Entries are kept for
 400 days.`,
 		Example: `  reckon audit --owner alice --since 30d

@@ -39,7 +39,7 @@ func (o *Agent) Register(s *Set, nodeIP string) {
 	k.StringVar(&o.OwnMetrics, "own-metrics", "", "YAML file that names metrics of your own to read, see reckon docs own-metrics")
 	k.StringArrayVar(&o.Textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
 	k.StringVar(&o.Socket, "push-socket", "auto",
-		"where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+
+		"where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else systemd's, else "+
 			agent.SystemSocket+" as root) or none")
 	k.StringVar(&o.Files, "files", "network",
 		"file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see reckon docs network")
@@ -47,11 +47,11 @@ func (o *Agent) Register(s *Set, nodeIP string) {
 		"read the performance counters of the processors for each workload, see reckon docs network")
 	o.Kubelet.NodeIP = nodeIP
 	k.StringVar(&o.Kubelet.Address, "kubelet", "auto", "kubelet to read pod names from: https://NODE:10250, none, or auto: "+
-		"in a pod with a service account that of NODE_IP, else of this machine")
+		"in a pod with a service account the one at NODE_IP, else this machine's")
 	k.StringVar(&o.Kubelet.TokenFile, "kubelet-token", "",
-		"file with the token for it (default: that of the service account); it needs get on nodes/pods")
+		"file with the token for it (default: the service account's); it needs get on nodes/pods")
 	k.StringVar(&o.Kubelet.CAFile, "kubelet-ca", "",
-		"certificates to trust for it (default: that of the service account, and its own on this machine)")
+		"certificates to trust for it (default: the service account's, and its own on this machine)")
 	k.BoolVar(&o.Kubelet.Insecure, "kubelet-insecure", false,
 		"take any certificate of it; the token is then shown to whatever listens there")
 	k.StringVar(&o.Kubelet.Folder, "kubelet-folder", "/var/lib/kubelet",

@@ -4,7 +4,7 @@ import "regexp"
 
 // about describes the figures of a metric, for panels without a description.
 var about = map[string]string{
-	"reckon_agent_info":                  "Machines whose agent reports; one that reports nothing for five minutes is not counted.",
+	"reckon_agent_info":                  "Machines with an agent that reports; one that reports nothing for five minutes is not counted.",
 	"reckon_workload_start_time_seconds": "Jobs, pods, services, sessions and groups of processes that are running.",
 	"node_cpu_seconds_total":             "Time of processors, as the kernel counts it.",
 	"node_memory_MemAvailable_bytes": "Memory that programs can have without swapping, as the kernel estimates it, against " +

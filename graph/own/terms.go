@@ -92,7 +92,7 @@ func words() []word {
 		{name: "series", parent: saref + "hasProperty", comment: "One of its time series.", property: true},
 		{name: "metricName", comment: "Name of the metric.", property: true},
 		{name: "metricType", comment: "counter or gauge.", property: true},
-		{name: "query", comment: "The query that gives it: PromQL, or that of the log store.", property: true},
+		{name: "query", comment: "The query that gives it: PromQL, or the log store's.", property: true},
 		{
 			name: "forecastQuery", comment: "The PromQL of the forecast of a series for one day ahead; reckon_forecast has other " +
 				"horizons and the prediction interval too.", property: true},

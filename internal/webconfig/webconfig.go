@@ -343,7 +343,7 @@ func allowed(names []string, certs []*x509.Certificate) error {
 		has = append(has, u.String())
 	}
 	if !slices.ContainsFunc(has, func(n string) bool { return slices.Contains(names, n) }) {
-		return fmt.Errorf("the certificate is for %s, none of which is in client_allowed_sans", strings.Join(has, ", "))
+		return fmt.Errorf("the certificate is for %s; none is in client_allowed_sans", strings.Join(has, ", "))
 	}
 	return nil
 }

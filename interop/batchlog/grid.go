@@ -45,7 +45,7 @@ type gridTasks struct {
 func (g *grid) job(text string) (*sacct.Job, error) {
 	f := strings.Split(text, ":")
 	if !isGrid(f) {
-		return nil, fmt.Errorf("%d fields, of which the times are no numbers or that are fewer than %d: it is no record of Grid Engine",
+		return nil, fmt.Errorf("%d fields: a record of Grid Engine has at least %[2]d, and numbers as its times",
 			len(f),
 			gridFields)
 	}

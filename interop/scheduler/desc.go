@@ -53,11 +53,11 @@ var (
 	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, with("nodes"),
 		"Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.")
 	numberInfo = metric.NewDesc("reckon_slurm_number_info", metric.Gauge, metric.None, with("number"),
-		"Another job id in Slurm: that of a task of an array or of a part of a heterogeneous job alone. The value is always 1.")
+		"Another job id in Slurm: a task's of an array, or a part's of a heterogeneous job. The value is always 1.")
 	jobTasks = metric.NewDesc("reckon_slurm_waiting_tasks", metric.Gauge, metric.None, with(),
 		"Pending tasks of the array represented by this workload.")
 	jobSteps = metric.NewDesc("reckon_slurm_steps", metric.Gauge, metric.None, with(),
-		"Steps that the job had, by accounting, those of which no series is kept included: of more than 400 those are kept that failed "+
+		"Steps that the job had, by accounting, also without a series: of more than 400 the ones with a series failed "+
 			"or used most CPU time.")
 	stepInfo = metric.NewDesc("reckon_slurm_step_info", metric.Gauge, metric.None, with("name", "state", "nodes"),
 		"A step of a job, by accounting; part is its name in the job. The value is always 1.")

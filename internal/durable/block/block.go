@@ -71,7 +71,7 @@ func Verify(dir string) (Info, error) {
 				info.Series, info.Chunks)}
 	case info.Chunks > 0 && (info.From < meta.MinTime || info.To >= meta.MaxTime):
 		return info, &Damage{path, -1,
-			fmt.Sprintf("its times %d to %d are not those of the samples, %d to %d", meta.MinTime, meta.MaxTime, info.From, info.To)}
+			fmt.Sprintf("its times %d to %d are not the samples' times, %d to %d", meta.MinTime, meta.MaxTime, info.From, info.To)}
 	}
 	return info, nil
 }

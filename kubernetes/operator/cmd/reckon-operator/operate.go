@@ -71,7 +71,7 @@ func (o *options) register(f *flag.FlagSet) {
 		"`URL` of the reckon server that keeps runs and whose agents measure pods (attach: agent); empty: runs are MetricRuns in their "+
 			"namespaces")
 	f.StringVar(&o.serverToken, "server-token-file", "", "file with the token that is shown to the server, read anew for each request")
-	f.StringVar(&o.serverCA, "server-ca", "", "file with the authority that the server is checked against; empty: those of the system")
+	f.StringVar(&o.serverCA, "server-ca", "", "file with the authority that the server is checked against; empty: the system's")
 	f.StringVar(&o.serverURL, "server-url", "", "`URL` of the server as people reach it, for status.runURL; empty: that of --server")
 	f.StringVar(&o.site, "site", "", "site that runs are kept under in the server")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "allow probes to be added to pods that run already (needs pods/ephemeralcontainers)")
@@ -89,15 +89,15 @@ func (o *options) register(f *flag.FlagSet) {
 	f.StringVar(&o.healthAddress, "health", ":9440", "address of /healthz and /readyz")
 	f.IntVar(&o.workers, "workers", 4, "sets that are worked on at once")
 	f.StringVar(&o.graph.Server, "graph", "",
-		"address of a reckon server whose knowledge graph describes the cluster, such as https://reckon:9870; empty: none")
+		"address of a reckon server with a knowledge graph that describes the cluster, such as https://reckon:9870; empty: none")
 	f.BoolVar(&o.graphOnly, "graph-only", false, "describe the cluster by --graph and do nothing else: no MetricSets, no right to write")
 	f.StringVar(&o.graph.TokenFile, "graph-token-file", "", "file with the token that the server is shown")
-	f.StringVar(&o.graph.CAFile, "graph-ca-file", "", "authorities that the server is checked against; empty: those of the system")
+	f.StringVar(&o.graph.CAFile, "graph-ca-file", "", "authorities that the server is checked against; empty: the system's")
 	f.StringVar(&o.graph.Base, "graph-base", "", "what ids begin with, as the server has it (--graph-base)")
 	f.StringVar(&o.graph.Site, "graph-site", "", "the server's name for the site of this cluster; empty where it has no sites")
-	f.StringVar(&o.graph.Links.URL, "graph-url", "", "address of the server for those who read the graph; empty: that of --graph")
+	f.StringVar(&o.graph.Links.URL, "graph-url", "", "address of the server for those who read the graph; empty: --graph's")
 	f.StringVar(&o.graph.Links.Pages, "graph-pages", "",
-		"address of the server's pages for people who read the graph; empty: that of --graph-url")
+		"address of the server's pages for people who read the graph; empty: --graph-url's")
 	f.StringVar(&o.graph.Links.LogSelector, "graph-loki-selector", "",
 		"LogQL for them with {{.Namespace}} and {{.Pods}}; empty: labels namespace and pod")
 	f.StringVar(&o.graph.Links.Loki, "graph-loki", "", "address of Loki for those who read the graph; empty: there is none")

@@ -102,11 +102,11 @@ export interface Row {
   allocated_nodes?: Num;
   /** Time for which the scheduler had suspended it, which is not counted as allocated, seconds. */
   suspended_seconds?: Num;
-  /** Steps that the scheduler accounts for, those of which only the number is kept included. */
+  /** Steps that the scheduler accounts for, steps kept as a number only included. */
   step_count?: Num;
   /** Restarts of the containers of a pod by the kubelet. */
   restarts?: Num;
-  /** Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none. */
+  /** Cores that a hard limit allows, such as a pod's, the most over its time; absent where there is none. */
   limit_cores?: Num;
   /** Memory that a hard limit allows, the most over its time, bytes; absent where there is none. */
   limit_memory_bytes?: Num;
@@ -163,7 +163,7 @@ export interface Used {
   held_gpu_seconds: Num;
   /** Started workloads. */
   started: Num;
-  /** Started workloads whose submit time is known. */
+  /** Started workloads with a known submit time. */
   waited: Num;
   /** Total time from submit to start of the started workloads, seconds. */
   wait_seconds: Num;
