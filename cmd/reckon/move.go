@@ -22,8 +22,8 @@ func newMove(g *globals) *cobra.Command {
 	var form *choice
 	cmd := &cobra.Command{
 		Use:   "move [SHAPES]",
-		Short: "Show which users should run their work on another partition or cluster",
-		Long: `Show which users should run their work on another partition or cluster: work that leaves GPUs
+		Short: "Show which work should run on another partition or cluster",
+		Long: `Show which work should run on another partition or cluster: work that leaves GPUs
 idle, is held up by too few cores, GPUs or too little memory, runs on several nodes on
 a slow network, ends at a time limit, or holds whole nodes for little.
 

@@ -402,7 +402,7 @@ func newAudit(g *globals) *cobra.Command {
 		Use:   "audit",
 		Short: "Show who looked at other people's work, and who signed in",
 		Long: `Show who looked at other people's work, and who signed in. Recorded are queries about
-others by people and programs with a role that sees everything; the same query within ten
+others by people and programs with a role that sees all; the same query within ten
 minutes is recorded once. Without --since it covers a week. Entries are kept for
 400 days.`,
 		Example: `  reckon audit --owner alice --since 30d
