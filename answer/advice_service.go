@@ -8,6 +8,7 @@ import (
 	"reckon/figure/wire"
 	"reckon/internal/phrase"
 	"reckon/query"
+	"reckon/workload"
 )
 
 // serviceAdvice returns the recommended requests of the containers of a service, based on their daily use; nil if there are
@@ -21,7 +22,7 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 	if err != nil {
 		return nil, err
 	}
-	found, err := b.Views.Daily(ctx, at, d.Kind, rightsize.CoreDays)
+	found, err := b.Views.Daily(ctx, at, d.Kind, min(rightsize.CoreDays, int(d.Seen.Sub(d.Start)/(24*time.Hour)))) // full ones
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +37,13 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 		}
 		list = append(list, rightsize.Container{Name: f.Container, ServiceAdvice: a})
 		out.Containers = append(out.Containers, containerToAPI(f.Container, a))
+		if a.Cores == nil {
+			key := "advice.cores.few"
+			if workload.Kind(d.Kind).Pod() {
+				key = "advice.cores.pods"
+			}
+			a.Why = append(a.Why, sentences.Sentence(key, nil))
+		}
 		for _, why := range a.Why {
 			if f.Container != "" {
 				why = sentences.Sentence("advice.container", phrase.Words{"container": f.Container, "why": why})

@@ -83,7 +83,7 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []wire.Node
 		into  func(*nodeDays) **wire.NodeSpan
 	}{
 		{day, func(o *nodeDays) **wire.NodeSpan { return &o.day }},
-		{now.Truncate(time.Hour).AddDate(0, 0, -7), func(o *nodeDays) **wire.NodeSpan { return &o.week }},
+		{now.Truncate(time.Hour).Add(-(7*24 - 1) * time.Hour), func(o *nodeDays) **wire.NodeSpan { return &o.week }},
 	} {
 		rows, err := p.Rollups.NodeUse(ctx, store.RollupQuery{From: s.since, To: now, Span: store.SpanWhole, By: by})
 		if err != nil {

@@ -137,9 +137,12 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 		if q.Limit > 0 && i == q.Limit {
 			break
 		}
+		if p.Why&rank.NoGPUWatts != 0 {
+			p.Watts = math.NaN()
+		}
 		out.Nodes = append(out.Nodes, wire.RankedNode{
 			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts),
-			Headroom: finite(p.Headroom), Data: p.Data, Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
+			Headroom: finite(p.Headroom), Data: p.Data, Why: reasonWords(&p), Curve: r.ready.how[p.Node],
 		})
 	}
 	return out, nil
@@ -271,8 +274,8 @@ func (r *Ranks) Fit(ctx context.Context) error {
 
 // nodePower holds the parameters of the power of a node.
 type nodePower struct {
-	curve rank.Curve
-	gpu   float64 // watts of a busy GPU; 0 if unknown
+	curve rank.Curve // not known where loads were too few or alike
+	gpu   float64    // watts of a busy GPU; 0 if unknown
 }
 
 func fitCurves(rows []store.NodeUse, into map[nodeName]nodePower) {
@@ -291,9 +294,8 @@ func fitCurves(rows []store.NodeUse, into map[nodeName]nodePower) {
 		loads[id] = append(loads[id], load)
 	}
 	for id, l := range loads {
-		if c, ok := rank.FitCurve(l); ok {
-			into[id] = nodePower{c, rank.GPUWatts(l)}
-		}
+		c, _ := rank.FitCurve(l)
+		into[id] = nodePower{c, rank.GPUWatts(l)}
 	}
 }
 
@@ -441,8 +443,8 @@ func (r *Ranks) expected(n *wire.Node, figure string, now time.Time, stay time.D
 
 // curve returns the power of a node by load: fitted to its history, or a line from its idle power to its current power.
 func (r *Ranks) curve(n *wire.Node) (rank.Curve, string) {
-	if c, ok := r.curves[nodeName{n.Site, n.Node}]; ok {
-		return c.curve, "fitted"
+	if c := r.curves[nodeName{n.Site, n.Node}].curve; c.Known() {
+		return c, "fitted"
 	}
 	if n.Watts != nil && n.WattsIdle != nil && n.CoresUsed != nil && n.Cores != nil && *n.Cores > 0 {
 		if c, ok := rank.Line(*n.WattsIdle, rank.Load{Share: *n.CoresUsed / *n.Cores, Watts: *n.Watts}); ok {
@@ -457,12 +459,15 @@ func tierWord(t rank.Tier) string {
 }
 
 // reasonWords returns the reasons as texts.
-func reasonWords(w rank.Reason) []string {
-	out := []string{}
+func reasonWords(p *rank.Place) []string {
+	out, power := []string{}, "power unknown (highest of the others used)"
+	if math.IsNaN(p.Watts) {
+		power = "power unknown"
+	}
 	for i, word := range []string{"accepts no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale",
-		"cores tight by forecast", "memory tight by forecast", "tasks wait", "power unknown (highest of the others used)",
-		"data is elsewhere", "keeps GPUs or memory from other work", "in no partition"} {
-		if w&(1<<i) != 0 {
+		"cores tight by forecast", "memory tight by forecast", "tasks wait", power, "data is elsewhere",
+		"keeps GPUs or memory from other work", "in no partition", "power of its GPUs unknown"} {
+		if p.Why&(1<<i) != 0 {
 			out = append(out, word)
 		}
 	}

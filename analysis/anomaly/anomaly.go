@@ -85,16 +85,6 @@ func Detect(y []float64, c Config) []Event {
 	return out
 }
 
-// Scores returns the score of every step; 1 is the default threshold.
-func Scores(y []float64, c Config) []float64 {
-	d := newDetector(y, c)
-	out := make([]float64, len(y))
-	for t := range y {
-		out[t] = d.step(t).score
-	}
-	return out
-}
-
 // scored is the score of one step.
 type scored struct {
 	score, value, expected float64
@@ -105,12 +95,14 @@ type scored struct {
 type window struct {
 	steps   int
 	past    []float64 // means, taken every steps/2 steps
-	highest []peak    // scores not exceeded by a later one, in descending order
+	recent  []peak    // of the last steps, by time
+	highest [2][]peak // of the steps before, those not exceeded by a later one, in descending order; apart where weeks were compared
 }
 
 type peak struct {
 	at    int
 	score float64
+	weeks int // 1 where it is the distance from the weeks before
 }
 
 type detector struct {
@@ -118,6 +110,7 @@ type detector struct {
 	day     int
 	errors  [3]float64 // running means: last day, same time of days before, of weeks before
 	tried   [3]int
+	weeks   int // 1 where the last step was compared with the weeks before
 	windows [3]window
 	usual   []float64 // values of the last days, for the minimum scale
 	scale   [3]float64
@@ -152,13 +145,11 @@ func (d *detector) step(t int) scored {
 	d.rest[t] = v - expected
 	best := scored{expected: expected, value: v}
 	for i := range d.windows {
-		m, ok := d.mean(t, d.windows[i].steps)
+		m, value, ok := d.mean(t, d.windows[i].steps)
 		if !ok {
 			continue
 		}
-		score := d.score(t, i, m)
-		if score > best.score {
-			value := d.level(t, d.windows[i].steps)
+		if score := d.score(t, i, m); score > best.score {
 			best = scored{score, value, value - m, Shift}
 			if i == 0 {
 				best.kind = High
@@ -177,7 +168,8 @@ func (d *detector) step(t int) scored {
 // expect returns the median of the last day, of the same time on the days before, or of the weeks before, whichever had the smallest error
 // so far.
 func (d *detector) expect(t int) (float64, bool) {
-	last := d.recent(t-d.day, t)
+	d.buffer = d.buffer[:0]
+	last := d.recorded(t-d.day, t)
 	if len(last) < d.day/4 || len(last) < 6 {
 		return 0, false
 	}
@@ -190,13 +182,14 @@ func (d *detector) expect(t int) (float64, bool) {
 		candidates[2] = quantiles.Median(same)
 	}
 	use, least := level, d.errors[0]
+	d.weeks = 0
 	fade := 1 / (3 * float64(d.day))
 	for i, c := range candidates {
 		if math.IsNaN(c) {
 			continue
 		}
 		if d.tried[i] > d.day && d.errors[i] < least {
-			use, least = c, d.errors[i]
+			use, least, d.weeks = c, d.errors[i], i/2
 		}
 		off := math.Abs(d.y[t] - c)
 		if d.tried[i] == 0 {
@@ -210,50 +203,32 @@ func (d *detector) expect(t int) (float64, bool) {
 
 // same returns the values at the same time of earlier periods, with their neighbours.
 func (d *detector) same(t, period, periods int) []float64 {
-	out := d.buffer[:0]
+	d.buffer = d.buffer[:0]
 	for k := 1; k <= periods; k++ {
-		for j := -1; j <= 1; j++ {
-			if at := t - k*period + j; at >= 0 && at < t && !math.IsNaN(d.y[at]) && !math.IsInf(d.y[at], 0) {
-				out = append(out, d.y[at])
-			}
-		}
+		d.recorded(t-k*period-1, min(t-k*period+2, t))
 	}
-	d.buffer = out
-	return out
+	return d.buffer
 }
 
-// recent returns the recorded values of a range of steps.
-func (d *detector) recent(from, to int) []float64 {
-	out := d.buffer[:0]
+// recorded appends the recorded values of a range of steps to the buffer.
+func (d *detector) recorded(from, to int) []float64 {
 	for i := max(from, 0); i < to; i++ {
 		if !math.IsNaN(d.y[i]) && !math.IsInf(d.y[i], 0) {
-			out = append(out, d.y[i])
+			d.buffer = append(d.buffer, d.y[i])
 		}
 	}
-	d.buffer = out
-	return out
+	return d.buffer
 }
 
-// mean returns the mean of the last residuals; false if half of them are missing.
-func (d *detector) mean(t, steps int) (float64, bool) {
-	sum, n := 0.0, 0
+// mean returns the means of the last residuals and of their values; false if half of them are missing.
+func (d *detector) mean(t, steps int) (rest, value float64, ok bool) {
+	n := 0.0
 	for i := max(0, t-steps+1); i <= t; i++ {
 		if !math.IsNaN(d.rest[i]) {
-			sum, n = sum+d.rest[i], n+1
+			rest, value, n = rest+d.rest[i], value+d.y[i], n+1
 		}
 	}
-	return sum / float64(n), 2*n > steps
-}
-
-// level returns the mean of the values over the last steps, of those that a residual is known of.
-func (d *detector) level(t, steps int) float64 {
-	sum, n := 0.0, 0
-	for i := max(0, t-steps+1); i <= t; i++ {
-		if !math.IsNaN(d.rest[i]) {
-			sum, n = sum+d.y[i], n+1
-		}
-	}
-	return sum / float64(n)
+	return rest / n, value / n, 2*n > float64(steps)
 }
 
 // score returns how far a mean deviates from earlier ones, relative to the largest deviation before.
@@ -270,15 +245,23 @@ func (d *detector) score(t, i int, m float64) float64 {
 		return 0
 	}
 	before := 0.0
-	for _, p := range w.highest {
-		if t-p.at > w.steps && t-p.at <= remembered*d.day {
-			before = max(before, p.score)
+	for len(w.recent) > 0 && t-w.recent[0].at > w.steps {
+		p := w.recent[0]
+		h := &w.highest[p.weeks]
+		for n := len(*h); n > 0 && (*h)[n-1].score <= p.score; n = len(*h) {
+			*h = (*h)[:n-1]
+		}
+		*h, w.recent = append(*h, p), w.recent[1:]
+	}
+	// What weekends differed by from the days before says nothing once weekends are compared.
+	for _, h := range w.highest[d.weeks:] {
+		for _, p := range h {
+			if t-p.at <= remembered*d.day {
+				before = max(before, p.score)
+			}
 		}
 	}
-	for n := len(w.highest); n > 0 && w.highest[n-1].score <= z; n = len(w.highest) {
-		w.highest = w.highest[:n-1]
-	}
-	w.highest = append(w.highest, peak{t, z})
+	w.recent = append(w.recent, peak{t, z, d.weeks})
 	return z / max(far, record*before)
 }
 

@@ -232,3 +232,13 @@ func BenchmarkDetect(b *testing.B) {
 		Detect(y, Config{Day: day})
 	}
 }
+
+// Scores returns the score of every step; 1 is the default threshold.
+func Scores(y []float64, c Config) []float64 {
+	d := newDetector(y, c)
+	out := make([]float64, len(y))
+	for t := range y {
+		out[t] = d.step(t).score
+	}
+	return out
+}

@@ -11,6 +11,7 @@ import (
 type Climb struct {
 	PerStep float64 // growth per step
 	Steps   float64 // until the limit is reached
+	Rising  int     // steps that it has risen for, at least
 }
 
 const (
@@ -58,6 +59,8 @@ func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
 		return Climb{}, false
 	}
 	c := Climb{PerStep: slope, Steps: (limit - last) / slope}
+	for near := steady*quantiles.Median(off) + slope; c.Rising < len(off) && off[len(off)-1-c.Rising] <= near; c.Rising++ {
+	}
 	return c, c.Steps <= within
 }
 

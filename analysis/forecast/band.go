@@ -46,7 +46,11 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		}
 		return
 	}
-	scale := rs.scales(h.day)
+	day := h.day
+	if r.Flags&Seasonless != 0 {
+		day = 0 // errors have no time of day either
+	}
+	scale := rs.scales(day)
 	up, down := make([]float64, len(rs.e)), make([]float64, len(rs.e))
 	for i, e := range rs.e {
 		up[i] = e / scale[rs.at[i]%len(scale)]
@@ -57,6 +61,8 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	// correction like Student's distribution's.
 	few := (drift + sided*rs.bias()) * (1 + 1/rs.spans)
 	lo, hi := upper(down)*few, upper(up)*few
+	least, most := slices.Min(h.y), slices.Max(h.y)
+	room := widest * (most - least)
 	for k := range r.Point {
 		grow := scale[(len(h.y)+k)%len(scale)]
 		if k >= t.steps {
@@ -65,10 +71,11 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		if h.log {
 			r.Low[k] *= math.Exp(-lo * grow)
 			r.High[k] *= math.Exp(min(hi*grow, 20))
-			continue
+		} else {
+			r.Low[k] -= lo * grow
+			r.High[k] += hi * grow
 		}
-		r.Low[k] -= lo * grow
-		r.High[k] += hi * grow
+		r.Low[k], r.High[k] = max(r.Low[k], least-room), min(r.High[k], most+room)
 	}
 }
 

@@ -73,10 +73,13 @@ func (h *history) transform() {
 	}
 }
 
-// back transforms a forecast back from the scale of the methods, and limits it to three times the range of the past.
+// widest is the distance from the range of the past that a forecast or its band may have, in ranges.
+const widest = 2
+
+// back transforms a forecast back from the scale of the methods, and limits it.
 func (h *history) back(z []float64) []float64 {
 	low, high := slices.Min(h.y), slices.Max(h.y)
-	room := 2 * (high - low)
+	room := widest * (high - low)
 	for i := range z {
 		if h.log {
 			z[i] = math.Exp(min(z[i], 700))

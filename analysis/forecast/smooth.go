@@ -10,22 +10,41 @@ import (
 type dampedTrend struct{ alpha, beta, phi float64 }
 
 // run returns the sum of squared one-step errors, and level and slope at the end. Errors are
-// clipped at limit, so that outliers do not move the level.
+// clipped at limit.
 func (p dampedTrend) run(y []float64, limit float64) (sse, level, slope float64) {
 	level = y[0]
+	c := clipper{limit: limit}
 	for _, v := range y[1:] {
 		f := level + p.phi*slope
-		e := v - f
-		if e > limit {
-			e = limit
-		} else if e < -limit {
-			e = -limit
-		}
+		e := c.clip(v - f)
 		sse += e * e
 		level = f + p.alpha*e
 		slope = p.phi*slope + p.alpha*p.beta*e
 	}
 	return sse, level, slope
+}
+
+// clipper limits errors, so that outliers do not move a level, unless several in a row are off to one side: the level has moved.
+type clipper struct {
+	limit float64
+	same  float64 // how many in a row were beyond the limit, with their sign
+}
+
+// moved is the number of errors in a row beyond the limit that are no outliers.
+const moved = 4
+
+func (c *clipper) clip(e float64) float64 {
+	switch {
+	case math.Abs(e) <= c.limit:
+		c.same = 0
+		return e
+	case c.same*e < 0:
+		c.same = 0
+	}
+	if c.same += math.Copysign(1, e); math.Abs(c.same) >= moved {
+		return e
+	}
+	return math.Copysign(c.limit, e)
 }
 
 // fitDamped chooses the parameters by least squares.
@@ -47,14 +66,9 @@ func unit(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 func simple(y []float64, limit float64) (alpha, level float64) {
 	bestSSE := math.Inf(1)
 	for _, a := range []float64{0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95} {
-		l, sse := y[0], 0.0
+		l, sse, c := y[0], 0.0, clipper{limit: limit}
 		for _, v := range y[1:] {
-			e := v - l
-			if e > limit {
-				e = limit
-			} else if e < -limit {
-				e = -limit
-			}
+			e := c.clip(v - l)
 			sse += e * e
 			l += a * e
 		}

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -58,15 +59,7 @@ func FitCurve(loads []Load) (Curve, bool) {
 	if len(loads) < leastLoads {
 		return Curve{}, false
 	}
-	slices.SortFunc(loads, func(a, b Load) int {
-		switch {
-		case a.Share < b.Share:
-			return -1
-		case a.Share > b.Share:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(loads, func(a, b Load) int { return cmp.Compare(a.Share, b.Share) })
 	low, high := loads[len(loads)/50].Share, loads[len(loads)-1-len(loads)/50].Share
 	if high-low < leastSpread {
 		return Curve{}, false
@@ -77,11 +70,8 @@ func FitCurve(loads []Load) (Curve, bool) {
 	}
 	var c Curve
 	for i := range c {
-		c[i] = max(along(bins, float64(i)/10), 0)
-	}
-	// Below the observed range the line must not fall under half of the lowest observed power: machines draw power when idle.
-	for i := range c {
-		c[i] = max(c[i], bins[0].Watts/2)
+		// Below the observed range the line must not fall under half of the lowest observed power: machines draw power when idle.
+		c[i] = max(along(bins, float64(i)/10), bins[0].Watts/2)
 	}
 	return c, c.Known()
 }

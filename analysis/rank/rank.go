@@ -86,10 +86,11 @@ const (
 	CoresTight
 	MemoryTight
 	UnderPressure
-	NoCurve // the watts are the highest of the other nodes
+	NoCurve // the watts are the highest of the other nodes that have room, NaN without any
 	DataElsewhere
 	Strands // GPUs, or much memory, that other work needs would stay unused
 	NoPartition
+	NoGPUWatts // the watts are those of its processors alone
 )
 
 // Place is the verdict on one node.
@@ -140,7 +141,7 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 			p.Why |= Strands
 		}
 		data = max(data, p.Data)
-		if p.Watts > most || math.IsNaN(most) {
+		if p.Tier != NoRoom && (p.Watts > most || math.IsNaN(most)) {
 			most = p.Watts
 		}
 		out = append(out, p)
@@ -149,6 +150,15 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 		if math.IsNaN(out[i].Watts) {
 			out[i].Watts = most
 			out[i].Why |= NoCurve
+		}
+		gpu := cmp.Or(w.GPUWatts, nodes[out[i].Node].GPUWatts)
+		out[i].Watts += w.GPUs * gpu
+		switch {
+		case w.GPUs == 0 || gpu > 0:
+		case out[i].Why&TooFewGPUs != 0:
+			out[i].Watts = math.NaN()
+		default:
+			out[i].Why |= NoGPUWatts
 		}
 		if out[i].Data < data {
 			out[i].Why |= DataElsewhere
@@ -210,11 +220,7 @@ func judge(c *Config, w *Work, n *Node) Place {
 	if !n.Curve.Known() || !(n.Cores > 0) || math.IsNaN(used) {
 		return p
 	}
-	gpu := w.GPUWatts
-	if gpu == 0 {
-		gpu = n.GPUWatts
-	}
-	p.Watts = n.Curve.At((used+w.use())/n.Cores) - n.Curve.At(used/n.Cores) + w.GPUs*gpu
+	p.Watts = n.Curve.At((used+w.use())/n.Cores) - n.Curve.At(used/n.Cores)
 	if c.WakeIdle && known(n.HeldCores)+known(n.HeldMemory)+known(n.HeldGPUs) == 0 {
 		p.Watts += n.Curve[0]
 	}
@@ -240,16 +246,18 @@ func (p *Place) fit(w *Work, n *Node) {
 	if n.NoPartition {
 		p.Why |= NoPartition
 	}
-	// The negated comparison holds for NaN too.
-	if w.Cores > 0 && !(known(n.HeldCores)+w.Cores <= n.Cores*(1+slack)) {
-		p.Why |= TooFewCores
+	need := func(want, held, has float64, lacks Reason) {
+		switch {
+		case want <= 0 || known(held)+want <= has*(1+slack):
+		case math.IsNaN(has) && lacks != TooFewGPUs: // which is no lack, but not measured; GPUs that nobody reports are none
+			p.Tier = NoRoom
+		default:
+			p.Why |= lacks
+		}
 	}
-	if w.Memory > 0 && !(known(n.HeldMemory)+w.Memory <= n.Memory*(1+slack)) {
-		p.Why |= TooLittleMemory
-	}
-	if w.GPUs > 0 && !(known(n.HeldGPUs)+w.GPUs <= n.GPUs*(1+slack)) {
-		p.Why |= TooFewGPUs
-	}
+	need(w.Cores, n.HeldCores, n.Cores, TooFewCores)
+	need(w.Memory, n.HeldMemory, n.Memory, TooLittleMemory)
+	need(w.GPUs, n.HeldGPUs, n.GPUs, TooFewGPUs)
 	if p.Why != 0 {
 		p.Tier = NoRoom
 	}

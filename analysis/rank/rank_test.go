@@ -61,13 +61,14 @@ func TestTiers(t *testing.T) {
 		{"memory does not fit", Work{Memory: 50.1, UseCores: 1}, func(*Node) {}, NoRoom, TooLittleMemory | MemoryTight},
 		{"no GPU", Work{GPUs: 1, UseCores: 1}, func(*Node) {}, NoRoom, TooFewGPUs},
 		{"GPUs not known", Work{GPUs: 1, UseCores: 1}, func(n *Node) { n.GPUs = nan }, NoRoom, TooFewGPUs},
-		{"a GPU", Work{GPUs: 1, UseCores: 1}, func(n *Node) { n.GPUs = 1 }, Room, 0},
+		{"a GPU of unknown power", Work{GPUs: 1, UseCores: 1}, func(n *Node) { n.GPUs = 1 }, Room, NoGPUWatts},
+		{"a GPU", Work{GPUs: 1, UseCores: 1}, func(n *Node) { n.GPUs, n.GPUWatts = 1, 200 }, Room, 0},
 		{"closed", small, func(n *Node) { n.Closed = true }, NoRoom, Closed},
 		{"asks for nothing", Work{UseCores: nan}, func(*Node) {}, Room, 0},
 		{"asks for nothing of a node that is full by requests", Work{UseCores: nan}, func(n *Node) { n.HeldCores = 10 }, Room, 0},
 		{"nothing known of the node", small, func(n *Node) {
 			*n = Node{Name: "x", Cores: nan, Memory: nan, UsedCores: nan, UsedMemory: nan, Age: nan}
-		}, NoRoom, TooFewCores | TooLittleMemory | NotMeasured | Stale | NoCurve},
+		}, NoRoom, NotMeasured | Stale | NoCurve},
 	} {
 		got := Rank(c, x.work, []Node{node("n", x.change)}, nil)
 		if got[0].Tier != x.tier || got[0].Why != x.why {

@@ -18,7 +18,7 @@ import (
 
 const (
 	// odd is the minimum score of an event in hourly means for a finding: work on shared machines varies more than work of servers.
-	odd = 1.5
+	odd = 1.3
 	// oddFor is the time after its last hour in which an event is a finding.
 	oddFor = 24 * time.Hour
 	// together is the longest time between events of two figures of a subject that are one event.
@@ -88,7 +88,10 @@ func (x *search) take(list []series) error {
 		if s.subject == Owner && !x.owners[s.owner] {
 			continue
 		}
-		x.events(s)
+		// What a service draws changes with its share of the machine's idle power, by what others do.
+		if s.figure != "watts" || s.subject == Site || s.subject == Node {
+			x.events(s)
+		}
 		x.climb(s)
 		if s.subject == Node && s.figure == "watts" {
 			like := s.site + ": " + x.limits.like(s)
@@ -141,7 +144,7 @@ func (x *search) climb(s *series) {
 		return
 	}
 	of := subject{s.subject, s.site, s.owner, s.name}
-	f := of.finding(memoryRises, x.end.Add(-24*time.Hour), x.end)
+	f := of.finding(memoryRises, x.end.Add(-time.Duration(c.Rising)*time.Hour), x.end)
 	if c.Steps <= soonFull {
 		f.Severity = misuse.Medium
 	}
@@ -163,12 +166,13 @@ func (x *search) findings() (out []misuse.Finding) {
 		for len(list) > 0 {
 			n, last := 1, list[0].last
 			for n < len(list) && !list[n].first.After(last.Add(together)) {
-				last = later(last, list[n].last)
+				last = slices.MaxFunc([]time.Time{last, list[n].last}, time.Time.Compare)
 				n++
 			}
 			f := of.happened(list[:n], last)
 			if c, ok := x.climbs[of]; ok && f.Part == memoryRises {
-				c.First, c.Evidence = earlier(c.First, f.First), append(c.Evidence, f.Evidence...)
+				c.First = slices.MinFunc([]time.Time{c.First, f.First}, time.Time.Compare)
+				c.Evidence = append(c.Evidence, f.Evidence...)
 				x.climbs[of] = c
 			} else {
 				out = append(out, f)
@@ -184,25 +188,12 @@ func (x *search) findings() (out []misuse.Finding) {
 	return out
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // happened returns the finding of one event, which ended at a time: the figure that is farthest outside speaks for all.
 func (of subject) happened(list []happened, last time.Time) misuse.Finding {
 	list = slices.Clone(list)
 	f := of.finding("odd since "+list[0].first.Format("2006-01-02 15:04"), list[0].first, last)
 	slices.SortStableFunc(list, func(a, b happened) int { return cmp.Compare(b.event.Score, a.event.Score) })
+	f.First = list[0].first
 	if e := list[0].event; list[0].figure == "memory_bytes" && e.Value > e.Expected {
 		f.Part = memoryRises
 	}

@@ -164,17 +164,37 @@ func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	last := map[string]time.Time{}
+	last, based := map[string]time.Time{}, 0.0
 	for _, r := range runs {
-		last[r.Name] = r.Made
+		if last[r.Name] = r.Made; r.Name == "daily" {
+			based = r.High[0]
+		}
 	}
 	switch {
 	case last["daily"].Before(k.daily(end)):
 		return DailySteps, nil
-	case last["hourly"].Before(end) && last["daily"].Before(end):
-		return HourlySteps, nil
+	case !last["hourly"].Before(end) || !last["daily"].Before(end):
+		return 0, nil
 	}
-	return 0, nil
+	if now, err := k.up(ctx, last["daily"]); err != nil || now > arrived*based+24*hour {
+		return DailySteps, err
+	}
+	return HourlySteps, nil
+}
+
+// arrived is by how much the time that nodes were up before a daily run has grown where it is made again, beside a day: hours came late.
+const arrived = 1.05
+
+// up returns for how long all nodes were up in the time that a forecast made at an hour is based on, seconds.
+func (k *Keeper) up(ctx context.Context, end time.Time) (sum float64, err error) {
+	rows, err := k.Rollups.NodeUse(ctx,
+		store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanWhole, By: []string{"site"}})
+	for i := range rows {
+		if v := rows[i].UpSeconds; v != nil {
+			sum += *v
+		}
+	}
+	return sum, err
 }
 
 // daily returns the hour of the latest scheduled daily run.
@@ -194,6 +214,10 @@ func (k *Keeper) daily(end time.Time) time.Time {
 // make forecasts every subject, evaluates past forecasts and deletes old ones.
 func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error) {
 	open, err := k.unjudged(ctx, end)
+	if err != nil {
+		return 0, err
+	}
+	up, err := k.up(ctx, end)
 	if err != nil {
 		return 0, err
 	}
@@ -232,7 +256,7 @@ func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error
 		name = "daily"
 	}
 	mark := store.Forecast{Subject: done, Name: name, Figure: "series", Made: end, Step: time.Hour, Point: []float64{float64(n)},
-		Low: []float64{float64(n)}, High: []float64{float64(n)}, Judged: &store.Judged{}}
+		Low: []float64{float64(n)}, High: []float64{up}, Judged: &store.Judged{}}
 	if err := k.Store.PutForecasts(ctx, []store.Forecast{mark}); err != nil {
 		return n, err
 	}

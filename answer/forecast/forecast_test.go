@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -353,6 +354,36 @@ func TestAnomalies(t *testing.T) {
 	s.now = end.AddDate(0, 0, 3)
 	if got := parts(); len(got) != 0 {
 		t.Errorf("three days later: %v", got)
+	}
+}
+
+// TestBackfilled: a daily forecast of two days, while hours still arrived, is made again an hour later of all of them, and then not again.
+func TestBackfilled(t *testing.T) {
+	s := open(t)
+	s.fill(t, 30)
+	at := begin.AddDate(0, 0, 28).Add(2*time.Hour + 10*time.Minute)
+	if err := s.ReplaceHours(t.Context(), begin, begin.AddDate(0, 0, 26), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	steps := func() (int, []string) {
+		kept, err := s.keeper.Kept(t.Context(), forecast.Node, "lab", "n1")
+		if err != nil || len(kept) != 1 {
+			t.Fatalf("%d kept, %v", len(kept), err)
+		}
+		return int(at.Truncate(time.Hour).Sub(kept[0].Made).Hours()), kept[0].Models
+	}
+	s.look(t, at)
+	_, before := steps()
+	s.fill(t, 30)
+	at = at.Add(time.Hour)
+	s.look(t, at)
+	if age, models := steps(); age != 0 || slices.Equal(models, before) {
+		t.Errorf("the forecast shown is %d hours old, by %v", age, models)
+	}
+	at = at.Add(time.Hour)
+	s.look(t, at)
+	if age, _ := steps(); age != 1 {
+		t.Errorf("the forecast shown is %d hours old; no hour came late", age)
 	}
 }
 

@@ -34,15 +34,13 @@ func (s *series) measured() int {
 	return n
 }
 
-// rate is an hourly figure as a mean over the hour.
-type rate struct {
-	figure string
-	of     func(*store.NodeUse) *float64
-	// capacity returns the capacity; nil if there is no bound.
-	capacity func(*store.NodeUse) *float64
+// rate is an hourly figure as a mean over the hour. capacity returns its bound; nil if there is none.
+type rate[T any] struct {
+	figure       string
+	of, capacity func(*T) *float64
 }
 
-func rates() []rate {
+func rates() []rate[store.NodeUse] {
 	sum := func(a, b *float64) *float64 {
 		switch {
 		case a == nil:
@@ -53,7 +51,7 @@ func rates() []rate {
 		v := *a + *b
 		return &v
 	}
-	return []rate{
+	return []rate[store.NodeUse]{
 		{"cores", func(u *store.NodeUse) *float64 { return u.CoreUsedSeconds }, func(u *store.NodeUse) *float64 { return u.CoreSeconds }},
 		{"memory_bytes", func(u *store.NodeUse) *float64 { return u.NodeMemoryUsedByteSeconds },
 			func(u *store.NodeUse) *float64 { return u.NodeMemoryByteSeconds }},
@@ -65,18 +63,12 @@ func rates() []rate {
 }
 
 // ofOwner returns the figures of owners: the use of their workloads.
-func ofOwner() []struct {
-	figure string
-	of     func(*figure.Used) *float64
-} {
-	return []struct {
-		figure string
-		of     func(*figure.Used) *float64
-	}{
-		{"cores", func(u *figure.Used) *float64 { return u.CPUSeconds }},
-		{"memory_bytes", func(u *figure.Used) *float64 { return u.MemoryByteSeconds }},
-		{"watts", func(u *figure.Used) *float64 { return u.EnergyJoules }},
-		{"gpus", func(u *figure.Used) *float64 { return u.GPUSeconds }},
+func ofOwner() []rate[figure.Used] {
+	return []rate[figure.Used]{
+		{"cores", func(u *figure.Used) *float64 { return u.CPUSeconds }, nil},
+		{"memory_bytes", func(u *figure.Used) *float64 { return u.MemoryByteSeconds }, nil},
+		{"watts", func(u *figure.Used) *float64 { return u.EnergyJoules }, nil},
+		{"gpus", func(u *figure.Used) *float64 { return u.GPUSeconds }, nil},
 	}
 }
 
@@ -254,7 +246,8 @@ func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) 
 	if err != nil {
 		return fmt.Errorf("list the owners: %w", err)
 	}
-	slices.SortStableFunc(rows, func(a, b store.Use) int { return compareDown(a.CPUSeconds, b.CPUSeconds) })
+	used := func(u *store.Use) float64 { return max(*cmp.Or(u.CPUSeconds, new(-1.0)), -1) }
+	slices.SortStableFunc(rows, func(a, b store.Use) int { return cmp.Compare(used(&b), used(&a)) })
 	var names []string
 	for _, r := range rows[:min(len(rows), mostOwners)] {
 		if r.Owner != "" {
@@ -267,22 +260,6 @@ func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) 
 		}
 	}
 	return nil
-}
-
-func compareDown(a, b *float64) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	case *a > *b:
-		return -1
-	case *a < *b:
-		return 1
-	}
-	return 0
 }
 
 // ownersNamed reads the given owners: an hour in which the site was measured but an owner has no row counts as zero use.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,6 +157,9 @@ func experimentPrograms(cmd *cobra.Command, g *globals, p *experiment.Plan) (map
 	out := map[string]load{}
 	for i, r := range p.Runs {
 		if len(r.Stress) == 0 {
+			if _, err := exec.LookPath(r.Command[0]); err != nil {
+				return nil, fmt.Errorf("run %q: %w", r.Name, err)
+			}
 			continue
 		}
 		// The flags of `reckon stress` by name, with its defaults and errors.

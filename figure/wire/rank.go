@@ -58,8 +58,8 @@ type RankedNode struct {
 	// 100 for the best node with room, at most 90 for the others, 0 for those that it does not fit on: for
 	// schedulers.
 	Score int `json:"score"`
-	// Watts that the work adds; for a node with unknown power the highest of the others. null where no node has a
-	// curve.
+	// Watts that the work adds; for a node with unknown power the highest of the others with room. null where none has a
+	// curve, and where the power of the GPUs that it asks for is unknown.
 	Watts *float64 `json:"watts"`
 	// Share of the cores that stays free at the upper end of the expected load; null if unknown.
 	Headroom *float64 `json:"headroom"`

@@ -790,7 +790,7 @@ func clientTexts() map[string]string {
 		"RankedNode.score":                               "100 for the best node with room, at most 90 for the others, 0 for those that it does not fit on: for schedulers.",
 		"RankedNode.site":                                "Site.",
 		"RankedNode.tier":                                "room; tight: it fits but may be overloaded; unknown: it fits by requests, but there is no fresh data on its load; none: it does not fit.",
-		"RankedNode.watts":                               "Watts that the work adds; for a node with unknown power the highest of the others. null where no node has a curve.",
+		"RankedNode.watts":                               "Watts that the work adds; for a node with unknown power the highest of the others with room. null where none has a curve, and where the power of the GPUs that it asks for is unknown.",
 		"RankedNode.why":                                 "What speaks against it, or was assumed.",
 		"Ranking":                                        "The nodes for one piece of work, the best first: the response of POST /api/reckon/v1/rank.",
 		"Ranking.as_of":                                  "When the list of nodes was read, where that is more than a minute before the question.",
