@@ -46,7 +46,7 @@ type owning struct {
 	counts  map[subject]int
 	origins map[*sensor.Origin]resolution
 	inputs  []OwnInput
-	said    map[string]string // last reason of an input
+	reasons map[string]string // last reason of an input
 	round   uint64
 	pushed  map[pushKey]*pushed
 	pushes  [2]uint64        // taken, refused
@@ -107,7 +107,7 @@ func (a *Agent) openOwn(limit int) {
 	*o = owning{
 		names: map[string]bool{}, limit: limit, rows: map[*metric.Series]*ownRow{}, descs: map[string]*metric.Desc{},
 		seen: map[*metric.Series]struct{}{}, counts: map[subject]int{}, origins: map[*sensor.Origin]resolution{},
-		said: map[string]string{}, pushed: map[pushKey]*pushed{}, kept: map[string]*rate{},
+		reasons: map[string]string{}, pushed: map[pushKey]*pushed{}, kept: map[string]*rate{},
 	}
 	if o.limit <= 0 {
 		o.limit = ownPerWorkload
@@ -231,11 +231,11 @@ func (a *Agent) input(r *ownReader, i int, b *metric.Batch) OwnInput {
 	name := strings.ToValidUTF8(in.Name, "?")
 	b.Add(a.own.status.Get(ownInput, r.source.Name(), name, reason), up)
 	key := r.source.Name() + " " + name
-	if was, known := a.own.said[key]; was != reason || !known && reason != "" {
-		if len(a.own.said) > 10_000 {
-			clear(a.own.said)
+	if was, known := a.own.reasons[key]; was != reason || !known && reason != "" {
+		if len(a.own.reasons) > 10_000 {
+			clear(a.own.reasons)
 		}
-		a.own.said[key] = reason
+		a.own.reasons[key] = reason
 		if reason != "" {
 			a.log.Warn("own metrics are not taken", "sensor", r.source.Name(), "input", name, "reason", reason)
 		} else {

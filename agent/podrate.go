@@ -26,7 +26,7 @@ type podRates struct {
 	pods  map[string]*podRate // by reported UID
 	batch metric.Batch
 	left  int // pods that asked and are too many
-	told  bool
+	noted bool
 }
 
 type podRate struct {
@@ -126,10 +126,10 @@ func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
 // noteRates reports when pods ask in vain.
 func (a *Agent) noteRates() {
 	r := &a.rates
-	if r.left == 0 && !r.told {
+	if r.left == 0 && !r.noted {
 		return
 	}
-	r.told = true
+	r.noted = true
 	var err error
 	if r.left > 0 {
 		err = sensor.Unavailable(fmt.Sprintf("%d pods ask by %s to be exported faster, beyond the %d of a node", r.left, rateAnnotation,

@@ -77,7 +77,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	if s.config.Receive || s.scraper != nil {
 		every = 10 * time.Second // pushed samples give no notification, so poll
 	}
-	told, now := false, s.agent == nil // now: what runs on this machine was measured since the start
+	noted, now := false, s.agent == nil // now: what runs on this machine was measured since the start
 	for {
 		began := time.Now()
 		n, err := s.builder.Advance(ctx)
@@ -87,8 +87,8 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 			s.log.Error("catalogue could not be brought up to date", "err", err)
 		case err == nil && n > 0:
 			s.built.Store(true)
-			if now && !told {
-				told = true
+			if now && !noted {
+				noted = true
 				close(s.first)
 			}
 		}
@@ -99,7 +99,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 			}
 		}
 		round, least := time.Since(began), time.Duration(0)
-		if told && s.agent != nil { // before, somebody waits for what runs on this machine
+		if noted && s.agent != nil { // before, somebody waits for what runs on this machine
 			least = rest(n)
 		}
 		if lull(ctx, least, hurry(least, round), s.asked) != nil {

@@ -111,10 +111,10 @@ const limitsEvery = 15 * time.Second
 
 // limitsFile is the file of limits as it was seen. It is for one goroutine.
 type limitsFile struct {
-	s    *Server
-	text []byte // in force
-	seen []byte // at the last look
-	said string // what was wrong
+	s      *Server
+	text   []byte // in force
+	seen   []byte // at the last look
+	logged string // what was wrong
 }
 
 // look reads the limits again if their file changed, or if somebody asks for it. A change is
@@ -126,7 +126,7 @@ func (f *limitsFile) look(asked bool) {
 	settled := bytes.Equal(now, f.seen)
 	f.seen = now
 	if err == nil && bytes.Equal(now, f.text) && !asked {
-		f.said = ""
+		f.logged = ""
 		return
 	}
 	if !settled && !asked {
@@ -139,11 +139,11 @@ func (f *limitsFile) look(asked bool) {
 	switch {
 	case err == nil && bytes.Equal(now, f.text):
 	case err == nil:
-		f.text, f.said = now, ""
+		f.text, f.logged = now, ""
 		f.s.limits.Set(c)
 		f.s.log.Warn("the limits changed and are in force", "file", file)
-	case err.Error() != f.said || asked:
-		f.said = err.Error()
+	case err.Error() != f.logged || asked:
+		f.logged = err.Error()
 		f.s.log.Error("the file of limits became wrong; the limits before stay in force", "file", file, "err", err)
 	}
 }

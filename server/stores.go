@@ -153,9 +153,9 @@ func (s *Server) ask(usage bool) {
 // behind is why the catalogue is not brought up to date: its disk is full, its database
 // hangs. Whoever asks it is notified.
 type behind struct {
-	mu   sync.Mutex
-	err  error
-	said time.Time
+	mu     sync.Mutex
+	err    error
+	logged time.Time
 }
 
 // note takes how an attempt ended, and reports whether that is worth saying: at first, and
@@ -163,9 +163,9 @@ type behind struct {
 func (b *behind) note(err error, now time.Time) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	news = err != nil && (b.err == nil || now.Sub(b.said) >= 10*time.Minute)
+	news = err != nil && (b.err == nil || now.Sub(b.logged) >= 10*time.Minute)
 	if b.err = err; news {
-		b.said = now
+		b.logged = now
 	}
 	return news
 }

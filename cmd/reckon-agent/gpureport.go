@@ -78,7 +78,7 @@ func reportGPUs(ctx context.Context, out io.Writer, root string) error {
 	if n := len(r.gpu.Uses); n > 0 {
 		fmt.Fprintf(out, "%d processes have GPUs open: for figures of use let nobody else compute.\n", n)
 	}
-	var said []string
+	var found []string
 	var wrong []error
 	for _, k := range gpuKnown {
 		fmt.Fprintf(out, "Load: %s ...\n", k.name)
@@ -86,7 +86,7 @@ func reportGPUs(ctx context.Context, out io.Writer, root string) error {
 		if err != nil {
 			return fmt.Errorf("no report of GPUs: load %q: %w", k.name, err)
 		}
-		said = append(said, fmt.Sprintf("%s %.2f of %.2f s%s", k.name, got, truth, mark))
+		found = append(found, fmt.Sprintf("%s %.2f of %.2f s%s", k.name, got, truth, mark))
 		if off := math.Abs(got/truth - 1); !(off <= k.most) {
 			wrong = append(wrong, fmt.Errorf("%s: %.2f s charged, %.2f s by CUDA events, %.1f %% off", k.name, got, truth, 100*off))
 		}
@@ -98,7 +98,7 @@ func reportGPUs(ctx context.Context, out io.Writer, root string) error {
 	var u unix.Utsname
 	_ = unix.Uname(&u) // does not fail for a valid address
 	fmt.Fprintf(out, "\n| %s, driver %s, Linux %s | %s; others %.2f s; opens %s | %s |\n", d.Model, d.Driver,
-		unix.ByteSliceToString(u.Release[:]), strings.Join(said, "; "), sum(&r.other), opens, time.Now().UTC().Format(time.DateOnly))
+		unix.ByteSliceToString(u.Release[:]), strings.Join(found, "; "), sum(&r.other), opens, time.Now().UTC().Format(time.DateOnly))
 	return errors.Join(wrong...)
 }
 
@@ -140,7 +140,7 @@ func (r *gpuReporter) tick() error {
 // themselves, seconds.
 func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got float64, mark string, truth float64, err error) {
 	var accounts []*energy.Account
-	said := ""
+	found := ""
 	type end struct {
 		text string
 		err  error
@@ -166,7 +166,7 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 		err = errors.Join(err, r.tick())
 		select {
 		case e := <-done:
-			left, said, err = left-1, said+e.text, errors.Join(err, e.err)
+			left, found, err = left-1, found+e.text, errors.Join(err, e.err)
 		default:
 		}
 	}
@@ -174,14 +174,14 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 		err = errors.Join(err, r.tick())
 	}
 	if err != nil {
-		return 0, "", 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(said))
+		return 0, "", 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(found))
 	}
 	for _, a := range accounts {
 		if got += sum(a); a.Seconds()[0] < sum(a) {
 			mark = ", estimated"
 		}
 	}
-	for f := range strings.FieldsSeq(said) {
+	for f := range strings.FieldsSeq(found) {
 		busy, e := strconv.ParseFloat(f, 64)
 		truth, err = truth+busy, errors.Join(err, e)
 	}

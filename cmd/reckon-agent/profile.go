@@ -44,8 +44,8 @@ func (o *profileOptions) apply(to *options) error {
 	return nil
 }
 
-// tell prints the data volume of pushing after some exports.
-func (r *pushing) tell(ctx context.Context, stderr io.Writer, export time.Duration) {
+// report prints the data volume of pushing after some exports.
+func (r *pushing) report(ctx context.Context, stderr io.Writer, export time.Duration) {
 	const exports = 4
 	wait := time.NewTimer(exports*export + export/2)
 	defer wait.Stop()

@@ -96,7 +96,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 		defer pusher.stop()
 		sinks = append(sinks, pusher.Put)
 		if o.profile.metered {
-			go pusher.tell(ctx, stderr, o.Export)
+			go pusher.report(ctx, stderr, o.Export)
 		}
 	}
 	for _, n := range notes {

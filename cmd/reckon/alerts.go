@@ -152,19 +152,19 @@ func showTest(g *globals, test *client.AlertTest, wait time.Duration) error {
 	t := term.TableOf("ALERTMANAGER:s12|RECEIVER:s8|BY|ARRIVED:s20")
 	missing := 0
 	for _, d := range test.Deliveries {
-		said := "yes"
+		result := "yes"
 		switch {
 		case d.Error != "" && d.Arrived:
-			said = "yes; " + d.Error
+			result = "yes; " + d.Error
 		case d.Error != "":
-			said = "no: " + d.Error
+			result = "no: " + d.Error
 		case !d.Arrived:
-			said = "not within " + wait.String()
+			result = "not within " + wait.String()
 		}
 		if !d.Arrived {
 			missing++
 		}
-		t.Add(d.Alertmanager, d.Receiver, d.Integration, said)
+		t.Add(d.Alertmanager, d.Receiver, d.Integration, result)
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err

@@ -131,7 +131,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 		return err
 	}
 	began := time.Now()
-	told := f.showProgress(g.stderr, files)
+	endProgress := f.showProgress(g.stderr, files)
 	var r client.ImportResult
 	if f.data != "" {
 		log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -143,7 +143,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 		}
 		r, err = c.Import(ctx, f.ImportOptions, files)
 	}
-	told()
+	endProgress()
 	switch {
 	case err != nil && ctx.Err() != nil && f.data == "":
 		fmt.Fprintln(g.stderr, "interrupted: the server finishes what it was sent; give the same files again for the rest")

@@ -43,11 +43,11 @@ func runMigrate(ctx context.Context, g *globals, data string, to *storeFlags) er
 	if err := to.check(); err != nil {
 		return err
 	}
-	began, said := time.Now(), time.Now()
+	began, reported := time.Now(), time.Now()
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	m, err := server.Migrate(ctx, data, to.store, to.catalogue, log, func(r migrate.Result, end time.Time) {
-		if time.Since(said) > 5*time.Second {
-			said = time.Now()
+		if time.Since(reported) > 5*time.Second {
+			reported = time.Now()
 			fmt.Fprintf(g.stderr, "copied up to %s of %s: %d samples\n", r.To.UTC().Format("2006-01-02 15:04"),
 				end.UTC().Format("2006-01-02 15:04"), r.Samples)
 		}

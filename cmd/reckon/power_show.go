@@ -91,14 +91,14 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 		line("licence", tr.Licence)
 	}
 	line("judged by", fmt.Sprintf("%s, %d rows", tr.Protocol, tr.Rows))
-	said := "MAPE " + errorText(tr.Score.MAPE)
+	stated := "MAPE " + errorText(tr.Score.MAPE)
 	if tr.Score.Points == 0 {
-		said = "not stated: it was fitted to too little"
+		stated = "not stated: it was fitted to too little"
 	} else if tr.Score.RMSE > 0 { // the built-in models have only the mean error
-		said += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", errorText(tr.Score.Worst), term.Watts(&tr.Score.RMSE),
+		stated += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", errorText(tr.Score.Worst), term.Watts(&tr.Score.RMSE),
 			errorText(tr.Baseline.MAPE))
 	}
-	line("error", said)
+	line("error", stated)
 	if tr.Score.Outside > 0 {
 		line("outside", fmt.Sprintf("MAPE %s below the lowest and above the highest of the other levels", errorText(tr.Score.Outside)))
 	}

@@ -75,12 +75,12 @@ func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error
 }
 
 // socket returns the agent's socket: the given one, else the socket of root's agent, else the user's.
-func (g *globals) socket(told string) string {
-	if told == "" {
-		told = g.getenv("RECKON_SOCKET")
+func (g *globals) socket(given string) string {
+	if given == "" {
+		given = g.getenv("RECKON_SOCKET")
 	}
-	if told != "" {
-		return told
+	if given != "" {
+		return given
 	}
 	if own := agent.DefaultSocket(g.getenv); own != "" {
 		if _, err := os.Stat(agent.SystemSocket); err != nil {

@@ -88,11 +88,11 @@ func dot(t graph.Term, parts ...string) graph.Term {
 	return graph.Node(t.Value + "." + strings.Join(parts, "."))
 }
 
-func (d *Document) say(s graph.Term, predicate string, o graph.Term) {
-	d.sayIRI(s, glc(predicate), o)
+func (d *Document) add(s graph.Term, predicate string, o graph.Term) {
+	d.addIRI(s, glc(predicate), o)
 }
 
-func (d *Document) sayIRI(s, p, o graph.Term) {
+func (d *Document) addIRI(s, p, o graph.Term) {
 	q := graph.Quad{S: s, P: p, O: o}
 	if !d.seen[q] {
 		d.seen[q] = true
@@ -107,9 +107,9 @@ func (d *Document) describe(s graph.Term, class, description string) {
 		return
 	}
 	d.types[s] = glc(class)
-	d.say(s, "hasID", s)
+	d.add(s, "hasID", s)
 	if description != "" {
-		d.say(s, "hasDescription", graph.Text(description))
+		d.add(s, "hasDescription", graph.Text(description))
 	}
 }
 
@@ -129,7 +129,7 @@ func (d *Document) Cluster(name string, nodes []string) {
 	for _, n := range nodes {
 		node := d.id(n)
 		d.describe(node, resourceClass, "KubernetesWorkerNode")
-		d.say(id, "hasSubResource", node)
+		d.add(id, "hasSubResource", node)
 	}
 }
 
@@ -149,16 +149,16 @@ func (d *Document) Node(n object.Node, now int64) {
 	} {
 		p := dot(id, part.name)
 		d.describe(p, resourceClass, part.description)
-		d.say(id, "hasSubResource", p)
+		d.add(id, "hasSubResource", p)
 		if v := math.Trunc(n.Allocatable[part.resource]); v != 0 {
 			m := d.capacity(p, part.name+".Capacity", part.name+".Capacity", "Capacity", v, part.unit, part.source, now)
-			d.say(p, "hasMeasurement", m)
+			d.add(p, "hasMeasurement", m)
 		}
 	}
 	if n.EnergyIndex != nil && math.Trunc(*n.EnergyIndex) != 0 {
 		m := d.capacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*n.EnergyIndex), "Milliwatt",
 			"ResourceSpecification", now)
-		d.say(id, "hasMeasurement", m)
+		d.add(id, "hasMeasurement", m)
 	}
 	since := stamp(n.Since)
 	if since == "" {
@@ -177,12 +177,12 @@ func (d *Document) status(id graph.Term, status, start, end string) {
 	s := dot(id, "Status")
 	d.describe(s, "Status", status)
 	if start != "" {
-		d.say(s, "startTime", graph.Text(start))
+		d.add(s, "startTime", graph.Text(start))
 	}
 	if end != "" {
-		d.say(s, "endTime", graph.Text(end))
+		d.add(s, "endTime", graph.Text(end))
 	}
-	d.say(id, "hasStatus", s)
+	d.add(id, "hasStatus", s)
 }
 
 func stamp(t time.Time) string {
@@ -206,10 +206,10 @@ func (d *Document) owners(id graph.Term, kind string, owners []object.Ref) {
 		case o.Kind == "Deployment" && kind == "ReplicaSet":
 			relation = "hasSubTask"
 		}
-		d.say(owner, relation, id)
+		d.add(owner, relation, id)
 		d.types[owner] = glc(class)
-		d.say(owner, "hasID", owner)
-		d.say(owner, "hasDescription", graph.Text(o.Kind))
+		d.add(owner, "hasID", owner)
+		d.add(owner, "hasDescription", graph.Text(o.Kind))
 	}
 }
 
@@ -218,12 +218,12 @@ func (d *Document) Pod(p object.Pod) {
 	id := d.id(p.Namespace + "." + p.Name)
 	d.describe(id, resourceClass, "Pod")
 	d.owners(id, "Pod", p.Owners)
-	d.sayIRI(id, graph.Node(d.v.K8s+"hasName"), graph.Text(p.Name))
+	d.addIRI(id, graph.Node(d.v.K8s+"hasName"), graph.Text(p.Name))
 	d.scheduler(p.Scheduler, "manages", id)
 	if p.Node != "" {
 		node := d.id(p.Node)
 		d.describe(node, resourceClass, "KubernetesWorkerNode")
-		d.say(id, "consumes", node)
+		d.add(id, "consumes", node)
 	}
 	if p.Phase != "" {
 		d.status(id, p.Phase, stamp(p.Start), stamp(p.End))
@@ -233,12 +233,12 @@ func (d *Document) Pod(p object.Pod) {
 		at := dot(id, escape(name))
 		d.describe(at, resourceClass, "Container")
 		d.scheduler(p.Scheduler, "manages", at)
-		d.sayIRI(at, graph.Node(d.v.K8s+"hasContainerID"), graph.Text(cid))
-		d.sayIRI(at, graph.Node(d.v.K8s+"hasContainerName"), graph.Text(name))
+		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerID"), graph.Text(cid))
+		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerName"), graph.Text(name))
 		if c.State != "" {
 			d.status(at, c.State, stamp(c.Start), stamp(c.End))
 		}
-		d.say(id, "hasSubResource", at)
+		d.add(id, "hasSubResource", at)
 	}
 }
 
@@ -255,5 +255,5 @@ func (d *Document) scheduler(name, relation string, of graph.Term) {
 	}
 	s := glc(escape(name))
 	d.describe(s, "Scheduler", "")
-	d.say(s, relation, of)
+	d.add(s, relation, of)
 }

@@ -58,10 +58,10 @@ func (d *Document) constraint(workload graph.Term, name, class string, r object.
 	d.describe(glc(aspect), "Aspect", "")
 	id := dot(workload, name)
 	d.describe(id, class, name)
-	d.say(id, "maxValue", graph.Number(v))
-	d.say(id, "measuredIn", glc(unit))
-	d.say(id, "hasAspect", glc(aspect))
-	d.say(workload, "hasConstraint", id)
+	d.add(id, "maxValue", graph.Number(v))
+	d.add(id, "measuredIn", glc(unit))
+	d.add(id, "hasAspect", glc(aspect))
+	d.add(workload, "hasConstraint", id)
 }
 
 var sourceDescriptions = map[string]string{
@@ -81,20 +81,20 @@ type aggregation struct {
 func (d *Document) measurement(id graph.Term, description string, v float64, at int64, a *aggregation, unit, property, source string) {
 	if a != nil {
 		d.describe(id, "AggregatedMeasurement", description)
-		d.say(id, "hasAggregatedFunction", graph.Text(a.function))
-		d.say(id, "startingInterval", graph.Integer(a.start))
-		d.say(id, "endingInterval", graph.Integer(a.end))
+		d.add(id, "hasAggregatedFunction", graph.Text(a.function))
+		d.add(id, "startingInterval", graph.Integer(a.start))
+		d.add(id, "endingInterval", graph.Integer(a.end))
 	} else {
 		d.describe(id, "Measurement", description)
 	}
 	d.describe(glc(unit), "MeasurementUnit", "")
 	d.describe(glc(property), "MeasurementProperty", "")
 	d.describe(glc(source), "MeasuringResource", sourceDescriptions[source])
-	d.say(id, "hasValue", graph.Number(v))
-	d.say(id, "hasTimestamp", graph.Integer(at))
-	d.say(id, "relatesToMeasurementProperty", glc(property))
-	d.say(id, "measuredIn", glc(unit))
-	d.say(glc(source), "makes", id)
+	d.add(id, "hasValue", graph.Number(v))
+	d.add(id, "hasTimestamp", graph.Integer(at))
+	d.add(id, "relatesToMeasurementProperty", glc(property))
+	d.add(id, "measuredIn", glc(unit))
+	d.add(glc(source), "makes", id)
 }
 
 // NodeMeasurement adds a measurement of a node, or of a part of it if the query names one.
@@ -126,7 +126,7 @@ func (d *Document) measured(m object.Measurement, now int64, onPart bool) {
 	d.describe(owner, resourceClass, "")
 	id := dot(parent, m.Query.Measurement, strconv.FormatInt(at, 10))
 	d.measurement(id, description, m.Value, at, a, m.Query.Unit, m.Query.Property, m.Query.Source)
-	d.say(owner, "hasMeasurement", id)
+	d.add(owner, "hasMeasurement", id)
 }
 
 // Known is a node, pod or container that the graph already contains.

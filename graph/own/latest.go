@@ -54,7 +54,7 @@ func Latest(s Series, value float64, at time.Time) []graph.Quad {
 		return nil
 	}
 	w := &writer{}
-	w.say(s.IRI, "latestValue", graph.Number(value))
-	w.say(s.IRI, "latestTime", graph.DateTime(at))
+	w.add(s.IRI, "latestValue", graph.Number(value))
+	w.add(s.IRI, "latestTime", graph.DateTime(at))
 	return w.quads
 }

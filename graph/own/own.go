@@ -63,14 +63,14 @@ type writer struct{ quads []graph.Quad }
 // times adds the start and end of a subject, unless they are zero.
 func (w *writer) times(s graph.Term, start, end time.Time) {
 	if !start.IsZero() {
-		w.say(s, "startTime", graph.DateTime(start))
+		w.add(s, "startTime", graph.DateTime(start))
 	}
 	if !end.IsZero() {
-		w.say(s, "endTime", graph.DateTime(end))
+		w.add(s, "endTime", graph.DateTime(end))
 	}
 }
 
-func (w *writer) say(s graph.Term, p string, o graph.Term) {
+func (w *writer) add(s graph.Term, p string, o graph.Term) {
 	if !strings.Contains(p, ":") {
 		p = Namespace + p
 	}
@@ -79,7 +79,7 @@ func (w *writer) say(s graph.Term, p string, o graph.Term) {
 
 func (w *writer) text(s graph.Term, p, value string) {
 	if value != "" {
-		w.say(s, p, graph.Text(value))
+		w.add(s, p, graph.Text(value))
 	}
 }
 
@@ -88,7 +88,7 @@ func (w *writer) is(s graph.Term, classes ...string) {
 		if !strings.Contains(c, ":") {
 			c = Namespace + c
 		}
-		w.say(s, graph.RDFType, graph.Node(c))
+		w.add(s, graph.RDFType, graph.Node(c))
 	}
 }
 
@@ -116,7 +116,7 @@ func (v Vocabulary) workload(w *writer, o *object.Workload) graph.Term {
 	w.times(id, o.Start, o.End)
 	v.owners(w, id, o.Owners)
 	for _, n := range o.RunsOn {
-		w.say(id, "runsOn", v.NodeID(n))
+		w.add(id, "runsOn", v.NodeID(n))
 	}
 	w.amounts(id, "request", o.Requests())
 	w.amounts(id, "limit", o.Limits())
@@ -144,7 +144,7 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 		w.text(at, "name", c.Name)
 		w.text(at, "uid", c.ID)
 		w.text(at, "state", c.State)
-		w.say(at, "partOf", id)
+		w.add(at, "partOf", id)
 	}
 	return graph.Sorted(w.quads)
 }
@@ -158,12 +158,12 @@ func (v Vocabulary) Node(o object.Node) []graph.Quad {
 	w.text(id, "uid", o.UID)
 	w.text(id, "state", o.Status)
 	if !o.Since.IsZero() {
-		w.say(id, "readySince", graph.DateTime(o.Since))
+		w.add(id, "readySince", graph.DateTime(o.Since))
 	}
 	if o.EnergyIndex != nil {
-		w.say(id, "energyIndex", graph.Number(*o.EnergyIndex))
+		w.add(id, "energyIndex", graph.Number(*o.EnergyIndex))
 	}
-	w.say(id, "partOf", v.SiteID())
+	w.add(id, "partOf", v.SiteID())
 	w.amounts(id, "allocatable", o.Allocatable)
 	w.telemetry(id, o.Telemetry, "Telemetry")
 	return graph.Sorted(w.quads)
@@ -178,7 +178,7 @@ func (v Vocabulary) Describe(o object.Site) []graph.Quad {
 	w.text(id, "kind", "GNode")
 	w.text(id, "url", o.URL)
 	for _, n := range o.Nodes {
-		w.say(id, "hasNode", v.NodeID(n))
+		w.add(id, "hasNode", v.NodeID(n))
 	}
 	w.telemetry(id, o.Telemetry, "Telemetry")
 	return graph.Sorted(w.quads)
@@ -186,7 +186,7 @@ func (v Vocabulary) Describe(o object.Site) []graph.Quad {
 
 func (v Vocabulary) owners(w *writer, id graph.Term, owners []object.Ref) {
 	for _, o := range owners {
-		w.say(id, "partOf", v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID))
+		w.add(id, "partOf", v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID))
 	}
 }
 
@@ -197,7 +197,7 @@ func (v Vocabulary) data(w *writer, id graph.Term, list []object.Data) {
 		w.text(at, "name", d.Name)
 		w.text(at, "namespace", d.Namespace)
 		w.text(at, "dataType", d.Kind)
-		w.say(id, "reads", at)
+		w.add(id, "reads", at)
 	}
 }
 
@@ -221,12 +221,12 @@ func (w *writer) amounts(id graph.Term, property string, amounts object.Amounts)
 		at := part(id, property+"-"+string(r))
 		w.is(at, "Amount", qudt+"QuantityValue")
 		w.text(at, "resource", string(r))
-		w.say(at, qudt+"numericValue", graph.Number(v))
+		w.add(at, qudt+"numericValue", graph.Number(v))
 		if name, code := units(r); name != "" {
-			w.say(at, qudt+"unit", graph.Node(unit+name))
+			w.add(at, qudt+"unit", graph.Node(unit+name))
 			w.text(at, qudt+"ucumCode", code)
 		}
-		w.say(id, property, at)
+		w.add(id, property, at)
 	}
 }
 
@@ -236,17 +236,17 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 	}
 	at := part(id, "telemetry")
 	w.is(at, class)
-	w.say(id, "telemetry", at)
+	w.add(id, "telemetry", at)
 	if m := t.Metrics; m != nil {
 		data := part(id, "metrics")
-		w.say(at, "hasMetrics", data)
+		w.add(at, "hasMetrics", data)
 		w.is(data, "Data")
 		w.text(data, "dataType", "timeseries")
 		w.text(data, "dataType", m.Source.Type)
 		w.source(data, m.Source, m.Dashboard)
 		for _, s := range m.Series {
 			one := part(id, "series-"+graph.EscapeIRI(s.Name))
-			w.say(data, "series", one)
+			w.add(data, "series", one)
 			w.is(one, "Series", sosa+"ObservableProperty", saref+"Property")
 			w.text(one, "metricName", s.Name)
 			w.text(one, graph.RDFS+"label", s.Title)
@@ -258,7 +258,7 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 	}
 	if l := t.Logs; l != nil {
 		data := part(id, "logs")
-		w.say(at, "hasLogs", data)
+		w.add(at, "hasLogs", data)
 		w.is(data, "Data")
 		w.text(data, "dataType", "logs")
 		w.text(data, "dataType", l.Source.Type)
@@ -272,7 +272,7 @@ func (w *writer) source(data graph.Term, s object.Source, dashboard string) {
 	w.is(at, "DataSource")
 	w.text(at, "sourceType", s.Type)
 	w.text(at, "url", s.URL)
-	w.say(data, "source", at)
+	w.add(data, "source", at)
 	if dashboard != "" {
 		page := graph.Node(data.Value + "-dashboard")
 		w.is(page, "Dashboard")
@@ -282,6 +282,6 @@ func (w *writer) source(data graph.Term, s object.Source, dashboard string) {
 		}
 		w.text(page, "dashboardType", kind)
 		w.text(page, "url", dashboard)
-		w.say(data, "dashboard", page)
+		w.add(data, "dashboard", page)
 	}
 }

@@ -106,7 +106,7 @@ func words() []word {
 
 // Ontology describes the terms, as RDF Schema.
 func Ontology() (out []graph.Quad) {
-	say := func(s, p string, o graph.Term) {
+	add := func(s, p string, o graph.Term) {
 		out = append(out, graph.Quad{S: graph.Node(s), P: graph.Node(p), O: o})
 	}
 	for _, w := range words() {
@@ -114,13 +114,13 @@ func Ontology() (out []graph.Quad) {
 		if w.property {
 			class, under = graph.RDF+"Property", graph.RDFS+"subPropertyOf"
 		}
-		say(iri, graph.RDFType, graph.Node(class))
-		say(iri, graph.RDFS+"comment", graph.Text(w.comment))
+		add(iri, graph.RDFType, graph.Node(class))
+		add(iri, graph.RDFS+"comment", graph.Text(w.comment))
 		if w.parent != "" {
-			say(iri, under, graph.Node(w.parent))
+			add(iri, under, graph.Node(w.parent))
 		}
 		for _, r := range w.required {
-			say(iri, Namespace+"requires", graph.Node(Namespace+r))
+			add(iri, Namespace+"requires", graph.Node(Namespace+r))
 		}
 	}
 	return out

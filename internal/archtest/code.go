@@ -277,8 +277,8 @@ func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
 func packageComments(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		code := slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test })
-		said := slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test && f.AST.Doc != nil && len(f.AST.Doc.Text()) > 20 })
-		if code && !said {
+		described := slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test && f.AST.Doc != nil && len(f.AST.Doc.Text()) > 20 })
+		if code && !described {
 			out = append(out, Violation{File: p.Path, What: "package without a comment"})
 		}
 	}

@@ -68,12 +68,12 @@ type Config struct {
 	path string
 	log  *slog.Logger
 
-	mu    sync.Mutex
-	state state
-	read  time.Time
-	said  string
-	known map[[32]byte]struct{} // recently verified passwords of the present users
-	slow  sync.Mutex            // one password is checked at a time: bcrypt is slow by design
+	mu      sync.Mutex
+	state   state
+	read    time.Time
+	problem string
+	known   map[[32]byte]struct{} // recently verified passwords of the present users
+	slow    sync.Mutex            // one password is checked at a time: bcrypt is slow by design
 }
 
 // Open reads a file.
@@ -114,9 +114,9 @@ func (c *Config) now() state {
 		if !same(s.users, c.state.users) {
 			clear(c.known)
 		}
-		c.state, c.said = s, ""
-	case err.Error() != c.said:
-		c.said = err.Error()
+		c.state, c.problem = s, ""
+	case err.Error() != c.problem:
+		c.problem = err.Error()
 		c.log.Error("the web configuration became invalid; the previous one remains in use", "file", c.path, "err", err)
 	}
 	return c.state

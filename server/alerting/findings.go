@@ -39,10 +39,10 @@ func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 func (s *Service) followFindings(ctx context.Context) {
 	every := time.NewTicker(s.o.Interval)
 	defer every.Stop()
-	said := ""
+	logged := ""
 	for {
-		if err := s.Follow(ctx, time.Now()); err != nil && ctx.Err() == nil && err.Error() != said {
-			said = err.Error()
+		if err := s.Follow(ctx, time.Now()); err != nil && ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
 			s.log.Error("findings could not be notified", "err", err)
 		}
 		select {

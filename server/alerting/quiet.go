@@ -80,9 +80,9 @@ func (h above) Handle(ctx context.Context, r slog.Record) error {
 	if passed := now - last; passed >= 0 && passed < often || !h.logged[trouble].CompareAndSwap(last, now) {
 		return nil
 	}
-	said := slog.NewRecord(r.Time, slog.LevelWarn, troubles[trouble].text, r.PC)
+	record := slog.NewRecord(r.Time, slog.LevelWarn, troubles[trouble].text, r.PC)
 	if why != nil {
-		said.AddAttrs(slog.Any("err", why))
+		record.AddAttrs(slog.Any("err", why))
 	}
-	return h.Handler.Handle(ctx, said)
+	return h.Handler.Handle(ctx, record)
 }

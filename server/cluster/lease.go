@@ -63,7 +63,7 @@ func Open(ctx context.Context, o Options) (*Lease, error) {
 func (l *Lease) Run(ctx context.Context) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
-	said := ""
+	logged := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -73,9 +73,9 @@ func (l *Lease) Run(ctx context.Context) {
 		err := l.beat(ctx)
 		switch {
 		case err == nil:
-			said = ""
-		case ctx.Err() == nil && err.Error() != said:
-			said = err.Error()
+			logged = ""
+		case ctx.Err() == nil && err.Error() != logged:
+			logged = err.Error()
 			l.o.Logger.Warn("who leads cannot be found out; nobody does until it can", "err", err)
 		}
 	}

@@ -179,7 +179,7 @@ const (
 func (s *Store) Run(ctx context.Context) error {
 	next := time.NewTimer(firstPass)
 	defer next.Stop()
-	said := ""
+	logged := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -194,9 +194,9 @@ func (s *Store) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			said = ""
-		case err.Error() != said: // once, not every hour
-			said = err.Error()
+			logged = ""
+		case err.Error() != logged: // once, not every hour
+			logged = err.Error()
 			s.log.Error("hours of past days could not be made; it is tried again every hour", "err", err)
 		}
 	}

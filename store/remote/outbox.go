@@ -21,7 +21,7 @@ type outbox struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	lost   atomic.Uint64
-	said   string
+	logged string
 }
 
 // The first byte of a record: initial zeros of counters may be refused.
@@ -89,8 +89,8 @@ func (o *outbox) run(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		default:
-			if o.said != err.Error() && ctx.Err() == nil {
-				o.said = err.Error()
+			if o.logged != err.Error() && ctx.Err() == nil {
+				o.logged = err.Error()
 				o.s.log.Warn("nothing can be sent to the store; it is kept and sent later", "to", o.s.String(), "err", err)
 			}
 			wait = min(max(2*wait, time.Second), waitAtMost)
@@ -136,8 +136,8 @@ func (o *outbox) next(ctx context.Context) error {
 	if _, err := o.s.deliver(ctx, req.Timeseries, req.Metadata, &budget, refuse); err != nil {
 		return err
 	}
-	if o.said != "" {
-		o.said = ""
+	if o.logged != "" {
+		o.logged = ""
 		o.s.log.Info("sending to the store again", "to", o.s.String(), "waiting", o.queue.Stats().Records)
 	}
 	if err := o.queue.Done(r); err != nil {

@@ -35,15 +35,15 @@ func (w *writer) own(ctx context.Context, ls labels.Labels) (labels.Labels, erro
 	}
 	b := labels.NewBuilder(ls)
 	for _, l := range [...]struct{ name, value string }{{"owner", o.Owner}, {"node", o.Node}, {"site", o.Site}} {
-		if said := ls.Get(l.name); said != "" && said != l.value {
-			return ls, o.refuse("%s has %s=%q", name, l.name, said)
+		if given := ls.Get(l.name); given != "" && given != l.value {
+			return ls, o.refuse("%s has %s=%q", name, l.name, given)
 		}
 		b.Set(l.name, l.value)
 	}
 	id := ls.Get("workload")
 	kind, _, _ := strings.Cut(id, "/")
-	if said := ls.Get("kind"); said != "" && said != kind {
-		return ls, o.refuse("%s has kind=%q", name, said)
+	if given := ls.Get("kind"); given != "" && given != kind {
+		return ls, o.refuse("%s has kind=%q", name, given)
 	}
 	if id != "" {
 		mine, known := o.known[id]

@@ -77,7 +77,7 @@ func (r *Request) New(ls labels.Labels) error {
 	}
 	if most := or(r.c.Series, b.Most, 0); most > 0 && b.Live != nil {
 		if live := b.Live(); live >= most {
-			r.l.sayFresh("the server", most)
+			r.l.logFresh("the server", most)
 			return fmt.Errorf(
 				"the server has %d series in memory, and %d is its bound: give it more memory, send less, or raise series in the file "+
 					"of limits", live, most)
@@ -104,7 +104,7 @@ func (r *Request) New(ls labels.Labels) error {
 		if owner := ls.Get("owner"); owner != "" {
 			who = "owner " + owner
 		}
-		r.l.sayFresh(who+" on node "+node+" of sender "+r.name, most)
+		r.l.logFresh(who+" on node "+node+" of sender "+r.name, most)
 		return fmt.Errorf(
 			"more than %d series began on node %s in half an hour, %d of them of %s, which is the bound: drop labels that change with "+
 				"every sample, or raise nodes.series in the file of limits", most, node, mine, who)
@@ -174,7 +174,7 @@ func (f *fresh) age(now time.Time) {
 	}
 }
 
-func (l *Limiter) sayFresh(who string, most int) {
+func (l *Limiter) logFresh(who string, most int) {
 	now := l.clock()
 	l.fresh.mu.Lock()
 	quiet := !l.fresh.logged.IsZero() && now.Sub(l.fresh.logged) < logEvery

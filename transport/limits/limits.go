@@ -113,7 +113,7 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 			continue
 		}
 		if !m.holds(ls.Hash(), r.l.clock()) {
-			m.say(r.l, "more series than the bound", "series", m.bound.Series)
+			m.logHeld(r.l, "more series than the bound", "series", m.bound.Series)
 			return fmt.Errorf(
 				"%s has %d series already, which is its bound; drop labels that change with every sample, or ask for a higher bound", m.who,
 				m.bound.Series)
@@ -214,7 +214,7 @@ func (m *meter) admit(l *Limiter) error {
 	if room > 0 {
 		return nil
 	}
-	m.say(l, "too many samples per second", "samples_per_second", rate)
+	m.logHeld(l, "too many samples per second", "samples_per_second", rate)
 	wait := time.Duration(math.Ceil(1-room/rate)) * time.Second
 	return &Slow{m.who, rate, wait}
 }
@@ -262,8 +262,8 @@ func (m *meter) holds(hash uint64, now time.Time) bool {
 	return true
 }
 
-// say puts into the log that somebody is held back, not with every request.
-func (m *meter) say(l *Limiter, what, key string, bound any) {
+// logHeld puts into the log that somebody is held back, not with every request.
+func (m *meter) logHeld(l *Limiter, what, key string, bound any) {
 	now := l.clock()
 	m.mu.Lock()
 	fresh := !m.logged.IsZero() && now.Sub(m.logged) < logEvery

@@ -59,7 +59,7 @@ type corrector struct {
 	boots map[string]knownBoot
 	last  []timing // of this boot, the newest last
 	asked int      // for the time, before the first request
-	told  bool     // that the clock is wrong by less than is corrected, or for sure by how much is not known
+	noted bool     // that the clock is wrong by less than is corrected, or for sure by how much is not known
 }
 
 // timing is the beginning of this boot by the receiver's clock, give or take half of what the answer took.
@@ -118,7 +118,7 @@ func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) 
 	k.last = append(k.last, timing{at.UnixMilli() + 500 - (from + (to-from)/2).Milliseconds(), to - from})
 	k.last = k.last[max(len(k.last)-keptAnswers, 0):]
 	best := slices.MinFunc(k.last, func(a, b timing) int { return cmp.Compare(a.took, b.took) })
-	k.tell(best, now)
+	k.note(best, now)
 	right := best.base
 	if best.took >= fastAnswer {
 		return
@@ -142,19 +142,19 @@ func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) 
 	}
 }
 
-// tell reports once that the clock is wrong, where that is certain and nothing is corrected.
-func (k *corrector) tell(best timing, now time.Time) {
+// note reports once that the clock is wrong, where that is certain and nothing is corrected.
+func (k *corrector) note(best timing, now time.Time) {
 	off := time.Duration(best.base-(now.UnixMilli()-k.clock.Since().Milliseconds())) * time.Millisecond
 	sure := off.Abs() - best.took/2 - time.Second/2 // the resolution of Date
-	if !k.told && best.took >= fastAnswer && len(k.last) == keptAnswers && sure < wrongOn {
-		k.told = true
+	if !k.noted && best.took >= fastAnswer && len(k.last) == keptAnswers && sure < wrongOn {
+		k.noted = true
 		k.log.Info("the clock of this machine cannot be compared with the receiver's: no answer came in time; sent times are as they are",
 			"to", k.shown, "fastest", best.took.Round(time.Second/10))
 	}
-	if k.told || sure < wrongOn || best.took < fastAnswer && off.Abs() >= wrongFrom {
+	if k.noted || sure < wrongOn || best.took < fastAnswer && off.Abs() >= wrongFrom {
 		return
 	}
-	k.told = true
+	k.noted = true
 	k.log.Warn("the clock of this machine differs from the receiver's; sent times are as they are, set the clock (chrony, ntpd)", "to",
 		k.shown,
 		"behind", off.Round(time.Second), "give or take", (best.took / 2).Round(time.Second/10))

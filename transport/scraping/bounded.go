@@ -30,8 +30,8 @@ type bounded struct {
 	storage.AppendableV2
 	begin func() (*limits.Request, error)
 
-	mu   sync.Mutex
-	told map[uint64]struct{} // targets with a last scrape that was refused in part
+	mu       sync.Mutex
+	reported map[uint64]struct{} // targets with a last scrape that was refused in part
 }
 
 // AppenderV2 implements storage.AppendableV2.
@@ -76,7 +76,7 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	case ended(v, h, fh):
 	case c.report(name): // that a scrape failed has to be reported
 		if name == "up" {
-			if err := c.tell(ls, t); err != nil {
+			if err := c.reportRefused(ls, t); err != nil {
 				return 0, err
 			}
 		}
@@ -103,18 +103,18 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	return c.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
 }
 
-// tell writes how much was refused of a target, and the end of that when nothing is any more.
-func (c *counting) tell(up labels.Labels, t int64) error {
+// reportRefused writes how much was refused of a target, and the end of that when nothing is any more.
+func (c *counting) reportRefused(up labels.Labels, t int64) error {
 	c.b.mu.Lock()
 	h := up.Hash()
-	_, before := c.b.told[h]
+	_, before := c.b.reported[h]
 	if c.refused > 0 {
-		if c.b.told == nil {
-			c.b.told = map[uint64]struct{}{}
+		if c.b.reported == nil {
+			c.b.reported = map[uint64]struct{}{}
 		}
-		c.b.told[h] = struct{}{}
+		c.b.reported[h] = struct{}{}
 	} else {
-		delete(c.b.told, h)
+		delete(c.b.reported, h)
 	}
 	c.b.mu.Unlock()
 	v := float64(c.refused)

@@ -90,7 +90,7 @@ func Open(o Options) (*Service, error) {
 	}
 	s.Manager, err = scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, ParseST: true, DiscoveryReloadInterval: model.Duration(o.Settle), DiscoveryReloadOnStartup: true,
-	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{AppendableV2: o.Store, begin: o.Begin}, tell: o.Describe,
+	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{AppendableV2: o.Store, begin: o.Begin}, reportRefused: o.Describe,
 		seen: map[string]metadata.Metadata{}}, own)
 	if err == nil {
 		err = s.apply(text, conf)
@@ -259,9 +259,9 @@ func check(text []byte) error {
 // describing hands on what targets report about their metrics.
 type describing struct {
 	storage.AppendableV2
-	tell func(string, metadata.Metadata) error
-	mu   sync.Mutex
-	seen map[string]metadata.Metadata
+	reportRefused func(string, metadata.Metadata) error
+	mu            sync.Mutex
+	seen          map[string]metadata.Metadata
 }
 
 // maxDescribed bounds what targets can make us remember.
@@ -273,7 +273,7 @@ func (d *describing) AppenderV2(ctx context.Context) storage.AppenderV2 {
 }
 
 func (d *describing) learn(name string, m metadata.Metadata) {
-	if d.tell == nil || name == "" || m.IsEmpty() {
+	if d.reportRefused == nil || name == "" || m.IsEmpty() {
 		return
 	}
 	d.mu.Lock()
@@ -284,6 +284,6 @@ func (d *describing) learn(name string, m metadata.Metadata) {
 	}
 	d.mu.Unlock()
 	if !known {
-		_ = d.tell(strings.Clone(name), m) // words that could not be kept; the samples are what counts
+		_ = d.reportRefused(strings.Clone(name), m) // words that could not be kept; the samples are what counts
 	}
 }

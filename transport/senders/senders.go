@@ -55,15 +55,15 @@ type Registry struct {
 type name struct{ site, node string }
 
 type holder struct {
-	id    instance.ID
-	since time.Time // it holds the name
-	seen  time.Time // last request
-	skew  time.Duration
-	addr  string
-	other *Other
-	after time.Time // what it measured until then is not taken: another machine sent by the name; zero for none
-	told  time.Time // other servers were notified of it
-	afar  bool      // its last request came to another server
+	id       instance.ID
+	since    time.Time // it holds the name
+	seen     time.Time // last request
+	skew     time.Duration
+	addr     string
+	other    *Other
+	after    time.Time // what it measured until then is not taken: another machine sent by the name; zero for none
+	notified time.Time // other servers were notified of it
+	afar     bool      // its last request came to another server
 }
 
 // Other is a second machine of a name.

@@ -26,10 +26,10 @@ func (r *Registry) Claims() []Claim {
 	now := r.o.Clock()
 	var out []Claim
 	for k, h := range r.names {
-		if h.addr == "" || h.afar || now.Sub(h.told) < retell || !h.seen.After(h.told) {
+		if h.addr == "" || h.afar || now.Sub(h.notified) < retell || !h.seen.After(h.notified) {
 			continue
 		}
-		h.told = now
+		h.notified = now
 		out = append(out, Claim{k.site, k.node, h.id, h.addr, now.Sub(h.since), now.Sub(h.seen), h.skew})
 	}
 	return out

@@ -193,7 +193,7 @@ func (s *Source) tidySets(p *sensor.Pass) {
 	for n, c := range s.sets {
 		if c.pass+remembered < s.pass || len(c.paths) < c.count {
 			delete(s.sets, n)
-			_ = s.kernel.told.Delete(n) // where it is not there, it is reported anyway
+			_ = s.kernel.reported.Delete(n) // where it is not there, it is reported anyway
 		}
 	}
 }

@@ -79,17 +79,17 @@ type Source struct {
 	page    uint64
 	clock   bpf.Clock
 
-	table   table
-	threads []tasksThread
-	done    []sensor.Process // exit records that no pass has reported yet
-	held    []gone
-	claimed map[int32]claimed // by process id
-	lost    uint64
-	told    uint64 // of lost, how many were reported
-	shut    uint64 // opens that found no room
-	full    uint64 // ended threads that left no record
-	swept   uint64 // full when room was made
-	level   uint32 // depth of our pid namespace
+	table    table
+	threads  []tasksThread
+	done     []sensor.Process // exit records that no pass has reported yet
+	held     []gone
+	claimed  map[int32]claimed // by process id
+	lost     uint64
+	reported uint64 // of lost, how many were reported
+	shut     uint64 // opens that found no room
+	full     uint64 // ended threads that left no record
+	swept    uint64 // full when room was made
+	level    uint32 // depth of our pid namespace
 
 	sets    map[uint64]*set
 	names   hierarchies

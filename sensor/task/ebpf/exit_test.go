@@ -77,17 +77,17 @@ func TestNewbornsWait(t *testing.T) {
 	if n := of(); n != 0 {
 		t.Errorf("%d ends are reported of a group that began after the table was read", n)
 	}
-	told := 0
+	reported := 0
 	for range 300 {
-		if read(t, s, &p); told == 0 && of() > 0 && gonePID(&p, group.Process.Pid) == nil {
+		if read(t, s, &p); reported == 0 && of() > 0 && gonePID(&p, group.Process.Pid) == nil {
 			t.Error("the ends of the children are reported before that of the leader")
 		}
-		if told += of(); told == 3 {
+		if reported += of(); reported == 3 {
 			return
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
 	}
-	t.Errorf("%d ends are reported, want those of the leader and two children", told)
+	t.Errorf("%d ends are reported, want those of the leader and two children", reported)
 }
 
 // TestLeadersUnderLoad starts process groups on a machine that has more to do than it can: the

@@ -326,7 +326,7 @@ func TestStorm(t *testing.T) {
 	}
 	before := children()
 	pids := make(map[int32]uint64)
-	told := 0
+	reported := 0
 	take := func() {
 		read(t, s, &p)
 		if p.Lost != 0 {
@@ -338,7 +338,7 @@ func TestStorm(t *testing.T) {
 					t.Errorf("%d is reported twice", q.PID)
 				}
 				pids[q.PID] = uint64(cpu(q))
-				told++
+				reported++
 			}
 		}
 	}
@@ -351,7 +351,7 @@ func TestStorm(t *testing.T) {
 		}
 	}
 	for range 300 {
-		if take(); told >= n {
+		if take(); reported >= n {
 			break
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
@@ -361,9 +361,9 @@ func TestStorm(t *testing.T) {
 		sum += v
 	}
 	want := children() - before
-	t.Logf("%d processes of %v each: %v told, getrusage says %v", told, want/time.Duration(n), time.Duration(sum), want)
-	if told != n {
-		t.Errorf("%d processes are reported, want %d", told, n)
+	t.Logf("%d processes of %v each: %v told, getrusage says %v", reported, want/time.Duration(n), time.Duration(sum), want)
+	if reported != n {
+		t.Errorf("%d processes are reported, want %d", reported, n)
 	}
 	within(t, "CPU time of all", float64(sum), float64(want), 0.01)
 }

@@ -19,7 +19,7 @@ import (
 type kernelSide struct {
 	programs []*ebpf.Program
 	events   *ebpf.Map
-	told     *ebpf.Map
+	reported *ebpf.Map
 	anew     *ebpf.Map
 	harvest  *ebpf.Map // what is kept of ended threads
 	walk     *link.Iter
@@ -41,7 +41,7 @@ func (k *kernelSide) close() {
 		}
 	}
 	_ = k.list.close()
-	for _, m := range []*ebpf.Map{k.events, k.told, k.anew, k.harvest, k.bss, k.opens} {
+	for _, m := range []*ebpf.Map{k.events, k.reported, k.anew, k.harvest, k.bss, k.opens} {
 		if m != nil {
 			_ = m.Close()
 		}
@@ -155,7 +155,7 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 	}
 	defer c.Close()
 	k := &kernelSide{
-		events: c.DetachMap(tasksMapEvents), told: c.DetachMap(tasksMapTold), anew: c.DetachMap(tasksMapAnew),
+		events: c.DetachMap(tasksMapEvents), reported: c.DetachMap(tasksMapTold), anew: c.DetachMap(tasksMapAnew),
 		harvest: c.DetachMap(tasksMapHarvest), bss: c.DetachMap(".bss"),
 	}
 	fail := func(err error) (*kernelSide, error) {
@@ -220,5 +220,5 @@ func (k *kernelSide) begin() error {
 	}
 }
 
-// tellAnew has the next reading report all processes in full.
-func (k *kernelSide) tellAnew() error { return k.anew.Put(uint32(0), uint32(1)) }
+// reportAll has the next reading report all processes in full.
+func (k *kernelSide) reportAll() error { return k.anew.Put(uint32(0), uint32(1)) }

@@ -54,7 +54,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	for i := range s.held {
 		p.Live = append(p.Live, s.held[i].process)
 	}
-	s.tellLost(p)
+	s.reportLost(p)
 	s.tidySets(p)
 	return nil
 }
@@ -72,7 +72,7 @@ func (s *Source) walk() error {
 			break
 		}
 		// A pass failed that the kernel takes for reported.
-		if err := s.kernel.tellAnew(); err != nil {
+		if err := s.kernel.reportAll(); err != nil {
 			return fmt.Errorf("have the kernel report all processes: %w", err)
 		}
 	}
@@ -160,15 +160,15 @@ func (s *Source) Drain(p *sensor.Pass) error {
 	p.Exited = append(p.Exited, s.done...)
 	p.Opens, s.opened = append(p.Opens, s.opened...), s.opened[:0]
 	s.done = s.done[:0]
-	s.tellLost(p)
+	s.reportLost(p)
 	s.tidySets(p)
 	return nil
 }
 
-// tellLost adds the records for which the ring had no room.
-func (s *Source) tellLost(p *sensor.Pass) {
-	p.Lost += s.lost - s.told
-	s.told = s.lost
+// reportLost adds the records for which the ring had no room.
+func (s *Source) reportLost(p *sensor.Pass) {
+	p.Lost += s.lost - s.reported
+	s.reported = s.lost
 	if s.full > s.swept && s.kernel.harvest != nil {
 		s.swept = s.full
 		s.sweep()
