@@ -55,7 +55,9 @@ func (p *plan) futures() []future {
 		return func(t time.Time) float64 { return f(t) + more }
 	}
 	big1, sim := p.of("big1"), p.last("sim")
-	daily := func(f func(time.Time) float64, more float64) func(time.Time) float64 { return everyDay(f, p.hour, 2, 3, more) }
+	daily := func(f func(time.Time) float64, more float64) func(time.Time) float64 {
+		return everyDay(f, p.hour, 2, 3, more)
+	}
 	busy := daily(cores("big1", "", ""), sim.used)
 	type by = map[string]func(time.Time) float64
 	return []future{

@@ -52,7 +52,9 @@ func bytesOf(list []*load) func(time.Time) float64 {
 }
 
 // runs reports whether a load runs; batch jobs of days to come do as those of the days before.
-func (l *load) runs(t time.Time) bool { return !t.Before(l.from) && (l.until.IsZero() || t.Before(l.until)) }
+func (l *load) runs(t time.Time) bool {
+	return !t.Before(l.from) && (l.until.IsZero() || t.Before(l.until))
+}
 
 // idle are the bytes that a machine uses beside its loads.
 const idleBytes = 1e9
