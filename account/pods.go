@@ -21,6 +21,9 @@ var (
 		"1 while the pod takes requests (its condition Ready), else 0; absent where the kubelet does not know.")
 	podCreated = metric.NewDesc("reckon_pod_created_time_seconds", metric.Gauge, metric.Seconds, with(),
 		"When the pod was created, by the clock of the API server, since the Unix epoch.")
+	podUnscheduled = metric.NewDesc("reckon_pod_unscheduled_since_seconds", metric.Gauge, metric.Seconds, with("run", "reason", "message"),
+		"When a pod without a node was created, seconds since the Unix epoch, with the scheduler's reason and message. The operator "+
+			"reports it, without a node, until the pod has one; part is the pod, and run as in the start time.")
 	containerRunning = metric.NewDesc("reckon_container_running", metric.Gauge, metric.None, with(),
 		"1 while the kubelet reports that the container runs, else 0.")
 	containerReady = metric.NewDesc("reckon_container_ready", metric.Gauge, metric.None, with(),

@@ -282,7 +282,11 @@ func (a *account) lost(spans []span) bool {
 // row makes the catalogue's row as of the time now.
 func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	spans := a.spans()
-	seen := a.seen()
+	seen, end := a.seen(), a.end(spans, now.UnixMilli(), gone.Milliseconds())
+	created := a.waitedSince()
+	if created != 0 && a.unborn() { // it begins when it is over, at no time
+		a.Start = cmp.Or(end, created)
+	}
 	w := store.Workload{
 		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition,
 		Command: a.program(),
@@ -299,7 +303,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 		w.Submit = time.UnixMilli(a.Scheduler.Submit).UTC()
 	}
 	until := seen
-	if end := a.end(spans, now.UnixMilli(), gone.Milliseconds()); end != 0 {
+	if end != 0 {
 		w.End, until = time.UnixMilli(end).UTC(), end
 		w.Lost = a.lost(spans)
 	}
@@ -334,7 +338,10 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	if r := w.RequestSeconds; r != nil && *r >= noLimit {
 		w.RequestSeconds = nil
 	}
-	a.containers(&w)
+	a.containers(&w, gone)
+	if created != 0 {
+		a.waited(&w, created)
+	}
 	a.meanMemory(&w.Row, until)
 	w.Shares = a.shares(spans)
 	a.exactness(&w.Row)

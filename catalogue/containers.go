@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -42,14 +43,7 @@ func (f *fold) container(k key, s slot, it chunkenc.Iterator) {
 
 // container takes in a report on a container.
 func (a *account) container(s slot, t int64, v float64, n *series.Labels) {
-	x := a.Pods[n.Part]
-	if x == nil {
-		if a.Pods == nil {
-			a.Pods = map[string]*containerState{}
-		}
-		x = &containerState{}
-		a.Pods[n.Part] = x
-	}
+	x := a.pod(n.Part)
 	was := *x
 	reason := n.Rest["reason"]
 	switch {
@@ -71,12 +65,25 @@ func (a *account) container(s slot, t int64, v float64, n *series.Labels) {
 		was.Exit.V != x.Exit.V || was.Exit.T == 0 && x.Exit.T != 0 || was.Restarts.T == 0 && x.Restarts.T != 0
 }
 
+// pod returns what is reported of a part, which is a container or a pod.
+func (a *account) pod(part string) *containerState {
+	x := a.Pods[part]
+	if x == nil {
+		if a.Pods == nil {
+			a.Pods = map[string]*containerState{}
+		}
+		x = &containerState{}
+		a.Pods[part] = x
+	}
+	return x
+}
+
 // oomKilled is the kubelet's reason for a container killed for lack of memory.
 const oomKilled = "OOMKilled"
 
 // containers fills in how the containers of a run of pods ended and what they wait for. A run of pods that complete has the states of a
 // job; a service that was stopped has none, for it is stopped by a signal.
-func (a *account) containers(w *store.Workload) {
+func (a *account) containers(w *store.Workload, gone time.Duration) {
 	kind := workload.Kind(w.Kind)
 	if len(a.Pods) == 0 || !kind.Pod() {
 		return
@@ -88,7 +95,7 @@ func (a *account) containers(w *store.Workload) {
 		if x.Restarts.T != 0 {
 			restarts, known = restarts+x.Restarts.V, true
 		}
-		if x.Waiting != "" && w.End.IsZero() && w.Reason == "" {
+		if x.Waiting != "" && w.End.IsZero() && w.Reason == "" && w.Seen.Sub(time.UnixMilli(x.WaitingAt)) <= gone {
 			w.Reason = x.Waiting
 		}
 		if x.Exit.T != 0 && (worst == nil || x.worse(worst)) {

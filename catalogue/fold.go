@@ -36,6 +36,7 @@ type fold struct {
 	numbers map[key]key
 	gone    []store.Run // rows of what turned out to be of another job
 	added   []*account  // since the round began
+	waiting []waitingPod
 	// moved are ids of batch systems with runs that became known, or other times of them, since the round began.
 	moved map[key]struct{}
 	to    int64 // end of the interval that is folded
@@ -77,6 +78,7 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 		append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
 		return err
 	}
+	f.takeWaiting()
 	return f.judge(ctx, from, to)
 }
 
@@ -245,7 +247,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 			mine.Eldest = l.start
 			mine.own(l.Owner, false, true)
 		}
-		if !mine.Fixed {
+		if !mine.Fixed || !mine.Known && mine.waitedSince() != 0 {
 			if !mine.Known || l.start < mine.Start {
 				mine.Start = l.start
 			}
@@ -292,6 +294,9 @@ func (a *account) going() *going {
 	var at place // tracks of one place mostly follow each other: they are joined before they are looked up
 	var of seenSpan
 	for _, t := range a.Tracks {
+		if t.Slot == unscheduledSlot {
+			continue
+		}
 		since := t.First
 		if t.Slot == startSlot {
 			since = min(since, int64(t.FirstV*1000))
@@ -317,6 +322,8 @@ func (a *account) going() *going {
 // continues reports whether l is a start of the run of a.
 func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	switch {
+	case a.unborn():
+		return l.start <= a.seen()+nextPart
 	case abs(l.start-a.Start) <= sameStart:
 		return true
 	case l.last < a.Start:
@@ -407,6 +414,8 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		}
 	case s.ofContainer():
 		f.container(mine, s, it)
+	case s == unscheduledSlot:
+		f.unscheduled(mine, id, it)
 	case s == endSlot:
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()
@@ -494,15 +503,6 @@ func (a *account) noteProgram(t int64, n *series.Labels) {
 		a.Programs = map[place]program{}
 	}
 	a.Programs[at] = program{v, t}
-}
-
-// all lists the accounts in a fixed order.
-func (f *fold) all() []*account {
-	var out []*account
-	for _, list := range f.accounts {
-		out = append(out, list...)
-	}
-	return sorted(out)
 }
 
 // open lists the runs with a row that may change, in the same order: of the last minutes there can be a

@@ -447,3 +447,12 @@ func (x *site) checkTicks(t *rapid.T) {
 		}
 	}
 }
+
+// all lists the accounts in a fixed order.
+func (f *fold) all() []*account {
+	var out []*account
+	for _, list := range f.accounts {
+		out = append(out, list...)
+	}
+	return sorted(out)
+}

@@ -33,6 +33,7 @@ const (
 	restartsSlot
 	waitingSlot
 	containerExitSlot
+	unscheduledSlot
 	firstFigure // the slots of figures follow
 )
 
@@ -63,8 +64,10 @@ var (
 		named(figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode),
 		[]figure.Source{accountedExit},
 		named(figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU,
-			figure.StepMemory, figure.StepCores, figure.ContainerRestarts, figure.ContainerWaiting, figure.ContainerExit)))
-	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "user")
+			figure.StepMemory, figure.StepCores, figure.ContainerRestarts, figure.ContainerWaiting, figure.ContainerExit,
+			figure.Unscheduled)))
+	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "user", "run",
+		"message")
 
 	hourFigures = figure.Of(figure.Hours)
 	hourSlots   = newRegistry(hourFigures, func(f *figure.Figure) figure.Source { return f.Except },

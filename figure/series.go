@@ -13,6 +13,8 @@ const (
 	ContainerRestarts = "reckon_container_restarts_total"
 	ContainerWaiting  = "reckon_container_waiting"
 	ContainerExit     = "reckon_container_exit_code"
+	// Unscheduled reports pods without a node, in the words of the scheduler; the operator writes it.
+	Unscheduled = "reckon_pod_unscheduled_since_seconds"
 
 	ExitKey    = "exit_code"  // the exit code among the figures that are not exact
 	Accounting = "accounting" // label by of an exit code that accounting alone reports: it may have taken 128 off

@@ -165,7 +165,7 @@ func (c *Cluster) viewer(subject string, claims *accountClaims) (access.Viewer, 
 		return v, nil
 	case slices.Contains(c.Describers, account) || slices.Contains(c.Runs, account):
 		if slices.Contains(c.Describers, account) {
-			v.Writes = &access.Scope{Site: c.Site, Nodes: []string{""}} // it sends, but no samples: no node has this name
+			v.Writes = &access.Scope{Site: c.Site, Nodes: []string{""}} // it sends subgraphs, and samples without a node
 		}
 		v.Runs = slices.Contains(c.Runs, account)
 		return v, nil

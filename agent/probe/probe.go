@@ -247,9 +247,6 @@ func (p *Probe) wake() {
 	p.changed = make(chan struct{})
 }
 
-// Drained is closed when the end was served and everything before it was read.
-func (p *Probe) Drained() <-chan struct{} { return p.drained }
-
 // Page returns the samples after a number; those up to kept need not be kept here any longer. It waits
 // until there are some, the measurement has ended, or ctx has. At most limit samples are returned.
 func (p *Probe) Page(ctx context.Context, after, kept int64, limit int) client.ProbePage {

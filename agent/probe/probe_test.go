@@ -292,7 +292,7 @@ func TestReadOnce(t *testing.T) {
 		}
 	}
 	select {
-	case <-p.Drained():
+	case <-p.drained:
 		t.Error("drained before the end was seen")
 	default:
 	}
@@ -303,14 +303,14 @@ func TestReadOnce(t *testing.T) {
 		t.Errorf("what is not kept elsewhere is gone: %+v", page)
 	}
 	select {
-	case <-p.Drained():
+	case <-p.drained:
 		t.Error("drained before all was kept")
 	default:
 	}
 	if page := get("after=3"); len(page.Samples) != 0 || !page.Ended || page.Last != 3 {
 		t.Errorf("%+v", page)
 	}
-	<-p.Drained()
+	<-p.drained
 	if len(p.samples) != 0 {
 		t.Errorf("%d samples are kept", len(p.samples))
 	}

@@ -112,7 +112,9 @@ func (j *judge) restarts() {
 		end = phrase.Join("for lack of memory")
 	}
 	words := phrase.Words{"times": counted(n, "time", "times"), "end": end, "reason": u.Reason}
-	switch {
+	switch r, _ := reasonOf(u.Reason); {
+	case waits && r.never:
+		j.say("queue", Warning, 1, "count", "queue.pod", phrase.Words{"why": r.text, "do": r.do})
 	case waits && u.Reason != crashLoop && imageReasons[u.Reason] != "":
 		words["do"] = imageReasons[u.Reason]
 		j.say("restarts", Critical, n, "count", "image", words)
@@ -143,6 +145,9 @@ var imageReasons = map[string]string{
 // started, or ended fewer times than shows that it always does.
 func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	switch do := imageReasons[reason]; {
+	case strings.HasPrefix(reason, "Unschedulable"):
+		r, _ := reasonOf(reason)
+		return phrase.Join(r.text), true
 	case do != "":
 		return phrase.Join(reason + "; " + do), true
 	case reason == crashLoop && restarts >= 3:

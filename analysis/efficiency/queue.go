@@ -6,7 +6,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// waitReason explains one of Slurm's pending reasons (squeue(1), JOB REASON CODES).
+// waitReason explains one of Slurm's pending reasons (squeue(1), JOB REASON CODES), or of Kubernetes's scheduler, whose message follows.
 type waitReason struct {
 	word string
 	text string // why it waits
@@ -38,15 +38,21 @@ var waitReasons = []waitReason{
 	{"InvalidAccount", "its account is not valid", "give another account, or it will never start", true},
 	{"InvalidQOS", "its quality of service is not valid", "give another one, or it will never start", true},
 	{"launch_failed_requeued_held", "it could not be started and is held", "an administrator must look at its node and release it", true},
+	{"Unschedulable", "no node can take its pod", "ask for less, or add a node; the scheduler tries again by itself", true},
+	{"SchedulingGated", "its pod is held back by a scheduling gate", "", false},
 	{"Cleaning", "the run before it is still being cleared away", "", false},
 }
 
 // reasonOf returns the explanation of a pending reason. Limits of an account or a quality of service
 // have a reason each; those for a single job never resolve.
 func reasonOf(reason string) (r waitReason, known bool) {
+	reason, message, _ := strings.Cut(reason, ": ")
 	word, _, _ := strings.Cut(strings.TrimSpace(reason), ",") // "ReqNodeNotAvail, UnavailableNodes:n1"
 	for _, r := range waitReasons {
 		if strings.EqualFold(r.word, word) {
+			if message != "" {
+				r.text += " (" + message + ")"
+			}
 			return r, true
 		}
 	}

@@ -1,6 +1,9 @@
 package misuse
 
-import "reckon/internal/phrase"
+import (
+	"reckon/internal/phrase"
+	"reckon/workload"
+)
 
 func (c *CannotStartRule) needs() (Needs, bool) { return Needs{Waiting: true}, c.On }
 
@@ -14,6 +17,10 @@ func (c *CannotStartRule) judge(w *Workload, _ *Policy) []Finding {
 	if w.Waited < c.Minimum.Seconds() {
 		return nil
 	}
-	return []Finding{w.finding(CannotStart, Medium, "queue", "cannot-start", phrase.Words{"span": Span(w.Waited), "why": w.Stuck},
+	part, key := "queue", "cannot-start"
+	if workload.ID(w.ID).Kind().Pod() { // another node may come, or room on one
+		part, key = "pod", "cannot-start.pod"
+	}
+	return []Finding{w.finding(CannotStart, Medium, part, key, phrase.Words{"span": Span(w.Waited), "why": w.Stuck},
 		Evidence{Text: "waiting for", Value: w.Waited, Unit: "seconds", Limit: limit(c.Minimum.Seconds())})}
 }

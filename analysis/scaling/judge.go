@@ -44,13 +44,6 @@ type Use struct {
 // settled is the minimum length of a run to be judged, seconds.
 const settled = 30.0
 
-// Judge returns the verdicts on one run, the most severe first.
-func Judge(u Use) []Verdict {
-	j := judge{u: u}
-	j.one()
-	return j.sorted()
-}
-
 type judge struct {
 	u   Use
 	out []Verdict

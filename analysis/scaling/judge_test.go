@@ -171,3 +171,10 @@ func TestTexts(t *testing.T) {
 		t.Error(fmt.Sprint(n, " sentences"))
 	}
 }
+
+// Judge returns the verdicts on one run, the most severe first.
+func Judge(u Use) []Verdict {
+	j := judge{u: u}
+	j.one()
+	return j.sorted()
+}

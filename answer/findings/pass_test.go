@@ -455,6 +455,8 @@ func TestContainerCannotStart(t *testing.T) {
 	}{
 		{"ImagePullBackOff", 0, 90, "has a container that does not start: ImagePullBackOff; is the name of the image right, and may the node read the registry?"},
 		{"CrashLoopBackOff", 4, 90, "has a container that does not start: CrashLoopBackOff: it ends again and again, 4 times by now"},
+		{"Unschedulable: 0/1 nodes are available: 1 Insufficient cpu", 0, 90,
+			"has a container that does not start: no node can take its pod (0/1 nodes are available: 1 Insufficient cpu)"},
 		{"CrashLoopBackOff", 2, 90, ""}, {"ImagePullBackOff", 0, 5, ""}, {"ContainerCreating", 0, 90, ""}, {"", 9, 90, ""},
 	} {
 		pod := store.Workload{Site: "lab", ID: "deployment/shop/cart", Kind: "deployment", Owner: "shop", Reason: c.reason, Nodes: []string{"n1"},

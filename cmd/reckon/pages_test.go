@@ -26,7 +26,7 @@ func TestPages(t *testing.T) {
 				continue // output of reckon up
 			}
 			found++
-			if err := commandtest.Check(newRoot(deps{getenv: func(string) string { return "" }}), c); err != nil {
+			if err := commandtest.Check(newTree(deps{getenv: func(string) string { return "" }}, ""), c); err != nil {
 				t.Errorf("%s:%d: %s: %v", page, c.Line, c.Text, err)
 			}
 		}

@@ -61,9 +61,6 @@ func (g *globals) registerStages() {
 	g.agent.Register(g.measuring, g.getenv("NODE_IP")) // status.hostIP of the downward API
 }
 
-// newRoot returns the command tree.
-func newRoot(d deps) *cobra.Command { return newTree(d, "") }
-
 // newTree returns the command tree or, for a quick start, the part of it with only one command.
 func newTree(d deps, only string) *cobra.Command {
 	g := &globals{deps: d}

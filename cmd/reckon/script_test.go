@@ -148,7 +148,7 @@ func checkCSV(ts *testscript.TestScript, _ bool, args []string) {
 // TestHelp requires that every help text has lines of at most 80 columns, and an example for
 // every command that has arguments or flags of its own.
 func TestHelp(t *testing.T) {
-	root := newRoot(deps{getenv: func(string) string { return "" }})
+	root := newTree(deps{getenv: func(string) string { return "" }}, "")
 	for _, cmd := range root.Commands() {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: short text %q must be a phrase without a full stop", cmd.Name(), cmd.Short)

@@ -20,7 +20,7 @@ func TestSettingsPage(t *testing.T) {
 // TestFlags counts the flags, also of `kubectl reckon`.
 func TestFlags(t *testing.T) {
 	g := &globals{deps: deps{getenv: func(string) string { return "" }}}
-	n := commandtest.Registrations(newRoot(g.deps), new(plugin).flags())
+	n := commandtest.Registrations(newTree(g.deps, ""), new(plugin).flags())
 	if limit := commandtest.Limit(t, "../../internal/archtest/gates.txt", "flags-reckon"); n > limit {
 		t.Errorf("%d flags are registered, at most %d: what a site sets once is a setting (see cmd/settings)", n, limit)
 	}

@@ -84,7 +84,7 @@ func TestTerminalIsNotQueried(t *testing.T) {
 	}
 	check("version")
 	check("run", "--exits", "none", "-o", "/dev/null", "--", "true")
-	for _, cmd := range newRoot(deps{getenv: func(string) string { return "" }}).Commands() {
+	for _, cmd := range newTree(deps{getenv: func(string) string { return "" }}, "").Commands() {
 		check(cmd.Name(), "--help")
 	}
 	for _, name := range []string{"jobs", "nodes", "usage", "findings", "top"} {

@@ -70,10 +70,6 @@ func restAfter(ctx context.Context, collapse func(from, length uint64) error) fu
 	}
 }
 
-// Join joins the pages of the heap where almost all of a huge page is resident, and returns the size of these ranges, in bytes
-// (mincore(2); madvise(2), MADV_COLLAPSE). It is safe to call at any time, from any goroutine.
-func Join() (size uint64, err error) { return joinHeap(collapse) }
-
 func collapse(from, length uint64) error {
 	if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_COLLAPSE); no != 0 {
 		return no

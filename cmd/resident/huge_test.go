@@ -76,7 +76,7 @@ func TestHeapInHugePages(t *testing.T) {
 	for i := range block {
 		block[i] = byte(i)
 	}
-	size, err := Join()
+	size, err := joinHeap(collapse)
 	if errors.Is(err, unix.EINVAL) {
 		t.Skip("the kernel is older than 6.1")
 	}

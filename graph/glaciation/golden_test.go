@@ -98,7 +98,7 @@ func describe(t *testing.T, d *glaciation.Document, raw []byte, node, pod bool) 
 }
 
 func TestCluster(t *testing.T) {
-	name, err := kubernetes.ClusterName(readFile(t, "objects/cluster.kubeadm-config.json"))
+	name, err := clusterName(readFile(t, "objects/cluster.kubeadm-config.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,4 +279,21 @@ func TestNames(t *testing.T) {
 	if !found {
 		t.Error("no capacity of one core:", fmt.Sprint(d.Quads()))
 	}
+}
+
+// clusterName reads the name of the cluster from the ConfigMap kubeadm-config; empty if it has none. Only one line of
+// its YAML value matters.
+func clusterName(raw []byte) (string, error) {
+	var in struct {
+		Data map[string]string `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return "", fmt.Errorf("read the configuration of the cluster: %w", err)
+	}
+	for line := range strings.SplitSeq(in.Data["ClusterConfiguration"], "\n") {
+		if name, ok := strings.CutPrefix(line, "clusterName:"); ok {
+			return strings.Trim(strings.TrimSpace(name), `"'`), nil
+		}
+	}
+	return "", nil
 }

@@ -86,6 +86,5 @@ func FuzzObjects(f *testing.F) {
 		}
 		_, _ = kubernetes.Pod(raw)
 		_, _ = kubernetes.Node(raw)
-		_, _ = kubernetes.ClusterName(raw)
 	})
 }

@@ -77,20 +77,3 @@ func list(s string) (out []string) {
 	}
 	return out
 }
-
-// ClusterName reads the name of the cluster from the ConfigMap kubeadm-config; empty if it has none. Only one line of
-// its YAML value matters.
-func ClusterName(raw []byte) (string, error) {
-	var in struct {
-		Data map[string]string `json:"data"`
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return "", fmt.Errorf("read the configuration of the cluster: %w", err)
-	}
-	for line := range strings.SplitSeq(in.Data["ClusterConfiguration"], "\n") {
-		if name, ok := strings.CutPrefix(line, "clusterName:"); ok {
-			return strings.Trim(strings.TrimSpace(name), `"'`), nil
-		}
-	}
-	return "", nil
-}

@@ -49,9 +49,6 @@ type Sensor struct {
 	now    func() time.Time
 }
 
-// New opens the board below root by sysfs.
-func New(root string) (*Sensor, error) { return Open(Options{Root: root}) }
-
 // Open finds the board. It returns sensor.ErrUnavailable where there is none.
 func Open(o Options) (*Sensor, error) {
 	s := &Sensor{energy: make(map[string]*sensor.Integral), now: time.Now}

@@ -237,7 +237,7 @@ func TestConformance(t *testing.T) {
 			root := tree(t, name)
 			sensortest.Run(t, func(t *testing.T) sensor.Sensor { return open(t, Options{Root: root}) }, sensortest.Options{
 				Empty: func(root string) (sensor.Sensor, error) {
-					s, err := New(root)
+					s, err := Open(Options{Root: root})
 					if err != nil {
 						return nil, err
 					}

@@ -150,6 +150,15 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 // within is the part of a container in the part of its pod.
 func within(pod, container string) string { return strings.TrimPrefix(pod+"/"+container, "/") }
 
+// Pod is the record of a pod.
+type Pod = kubelet.Pod
+
+// IdentityOf returns the identity of a whole pod, by what its record has of names, labels, owner and times.
+func IdentityOf(p *Pod) (id workload.Identity) {
+	new(Resolver).pod(&id, p)
+	return id
+}
+
 // pod fills in the names of a pod, and its part as the part of the whole pod.
 func (r *Resolver) pod(id *workload.Identity, pod *kubelet.Pod) {
 	owner, namespace := ownerOf(pod), cgpath.Clean(pod.Namespace)

@@ -58,12 +58,6 @@ func (r *rule) find(labels map[string]string) (Owner, bool) {
 	return Owner{cmp.Or(kind, r.kind), name}, true
 }
 
-// ReplicaOf is what pods with these labels, made by an object of this kind and name, are replicas of. created is the time when they were
-// made.
-func ReplicaOf(labels map[string]string, kind, name string, created time.Time) Owner {
-	return ownerOf(&kubelet.Pod{Name: name, Labels: labels, OwnerKind: kind, OwnerName: name, Created: created})
-}
-
 // ownerOf finds the owner of a pod, by labels, then by its ownerReferences.
 func ownerOf(p *kubelet.Pod) Owner {
 	if p.Static || p.OwnerKind == "" && len(p.Labels) == 0 {

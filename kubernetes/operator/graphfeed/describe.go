@@ -26,6 +26,7 @@ type thing struct {
 	workload *object.Workload
 	pod      *object.Pod
 	node     *object.Node
+	waits    unscheduled // of a pod that no node has
 }
 
 // bare is a thing of which only the name can be read.
@@ -81,7 +82,7 @@ func read(kind string, o metav1.Object) (*thing, error) {
 			return nil, err
 		}
 		p.Workload = replicaOf(o)
-		t.pod = &p
+		t.pod, t.waits = &p, waiting(o)
 	default:
 		w, err := kubernetes.Workload(raw)
 		if err != nil {
@@ -109,8 +110,8 @@ func replicaOf(pod metav1.Object) string {
 func partOf(kind string, o metav1.Object) string { return workloadID(o, kind, o.GetName()) }
 
 func workloadID(o metav1.Object, kind, name string) string {
-	of := workloads.ReplicaOf(o.GetLabels(), kind, name, o.GetCreationTimestamp().Time)
-	return of.Kind + "/" + o.GetNamespace() + "/" + of.Name
+	return string(workloads.IdentityOf(&workloads.Pod{Namespace: o.GetNamespace(), Name: name, Labels: o.GetLabels(), OwnerKind: kind,
+		OwnerName: name, Created: o.GetCreationTimestamp().Time}).Workload)
 }
 
 // telemetry reports where the figures of the pods are whose names begin so, as parts of a workload; all of them where begin is empty.

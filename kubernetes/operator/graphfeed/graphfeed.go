@@ -5,6 +5,8 @@
 // Objects are watched by informers that keep only what subgraphs are made of. Changes of one object that follow each other at once are
 // written as one; what did not change is not sent; what could not be sent is tried again, later and later, and never waits for another
 // object. When a watch has to start again the informers list again, and what differs is repaired.
+//
+// Pods that no node has are also reported as samples: no agent lists them.
 package graphfeed
 
 import (
@@ -144,6 +146,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		})
 	}
 	all.Go(func() { f.repair(ctx) })
+	all.Go(func() { f.reportUnscheduled(ctx) })
 	<-ctx.Done()
 	f.queue.ShutDown()
 	return nil

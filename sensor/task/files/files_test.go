@@ -15,7 +15,6 @@ import (
 
 	"reckon/sensor"
 	"reckon/sensor/netfs/nfstest"
-	"reckon/sensor/task/files/fusetest"
 )
 
 // TestMain is also the program that the tests start.
@@ -322,7 +321,7 @@ func TestAcross(t *testing.T) {
 	} else if len(s.links) > 0 {
 		t.Error("programs are attached though there is nothing to count")
 	}
-	fusetest.Serve(t, dir, m.Source)
+	serveFUSE(t, dir, m.Source)
 	var p sensor.TallyPass
 	read(t, s, &p)
 	if s.table != nil {

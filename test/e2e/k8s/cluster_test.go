@@ -281,8 +281,23 @@ func (b *bed) containers(t *testing.T) {
 	})
 }
 
-// ends: a crash loop with its restarts and exit code, a kill for lack of memory with its reason.
+// ends: a crash loop with its restarts and exit code, a kill for lack of memory with its reason, a pod that no node can take.
 func (b *bed) ends(t *testing.T) {
+	big := container("main", burn)
+	big["resources"] = object{"requests": object{"cpu": "4000"}}
+	b.apply(named("Pod", "v1", "too-big", pod("Never", big)))
+	job := func(want string) {
+		b.until(2*time.Minute, want, func() string {
+			out, err := b.reckon("job", "pod/shop/too-big", "--json")
+			if err != nil || !strings.Contains(out, want) {
+				return fmt.Sprint(out, err)
+			}
+			return ""
+		})
+	}
+	job("no node can take its pod (0/")
+	b.must("kubectl", "-n", "shop", "delete", "pod", "too-big", "--now")
+	job("and never started")
 	b.apply(crashing(), hungry("hungry", "head -c 100m /dev/zero | tail -c 99m"), hungry("killed-at-once", "exec dd if=/dev/zero of=/dev/null bs=100M"))
 	b.until(3*time.Minute, "a crash loop and a kill for lack of memory", func() string {
 		for _, q := range []string{

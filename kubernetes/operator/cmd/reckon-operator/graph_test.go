@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -137,4 +138,57 @@ func TestGraphOnly(t *testing.T) {
 			t.Fatalf("not described: %v", want)
 		}
 	}
+}
+
+// TestUnscheduled holds that a pod that no node has is reported as a sample with the scheduler's reason, by the rights that the chart gives,
+// also after a restart of the program, and marked as ended once it is gone.
+func TestUnscheduled(t *testing.T) {
+	s := startServer(t)
+	graph, got := graphServer(t)
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "big", Namespace: "default"}, Spec: core.PodSpec{Containers: []core.Container{{Name: "c", Image: "i"}}}}
+	if err := s.c.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Conditions = []core.PodCondition{{Type: core.PodScheduled, Status: core.ConditionFalse, Reason: core.PodReasonUnschedulable,
+		Message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found."}}
+	if err := s.c.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	created, stale := fmt.Sprintf(`"asDouble":%d`, pod.CreationTimestamp.Unix()), `"flags":1`
+	await := func(value string) {
+		t.Helper()
+		for deadline := time.After(2 * time.Minute); ; {
+			select {
+			case r := <-got:
+				if r.path != "/v1/metrics" {
+					continue
+				}
+				for _, text := range []string{"reckon_pod_unscheduled_since_seconds", "pod/default/big", "default", "edge", string(pod.UID), "Unschedulable",
+					"0/3 nodes are available: 3 Insufficient cpu"} {
+					if !strings.Contains(r.body, text) {
+						t.Errorf("the request lacks %q: %q", text, r.body)
+					}
+				}
+				if strings.Contains(r.body, "preemption") {
+					t.Errorf("the request has the preemption: %q", r.body)
+				}
+				if strings.Contains(r.body, value) {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("no request with %s", value)
+			}
+		}
+	}
+	stop := s.operator("--graph-only", "--graph="+graph, "--graph-site=edge")
+	await(created)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.operator("--graph-only", "--graph="+graph, "--graph-site=edge")
+	await(created)
+	if err := s.c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	await(stale)
 }

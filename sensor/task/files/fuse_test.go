@@ -1,6 +1,4 @@
-// Package fusetest is a file system with one file "f" for tests, spoken as include/uapi/linux/fuse.h has it (7.31): names that are not
-// there can be looked up, and the file read and written past the page cache.
-package fusetest
+package files
 
 import (
 	"encoding/binary"
@@ -20,8 +18,9 @@ const (
 	fopenDirect         = 1
 )
 
-// Serve mounts the file system at dir and answers until it is unmounted.
-func Serve(t testing.TB, dir, source string) {
+// serveFUSE mounts a file system with one file "f" at dir and answers until it is unmounted, as include/uapi/linux/fuse.h has it (7.31):
+// names that are not there can be looked up, and the file read and written past the page cache.
+func serveFUSE(t testing.TB, dir, source string) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,0 +1,138 @@
+package catalogue
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/store"
+)
+
+// The operator reports pods that no node has yet. Such a report is a track at a place without a node: the workload lives while it waits,
+// and its run begins with the first start that a node observes.
+
+// waitingPod holds the samples of one such series.
+type waitingPod struct {
+	key
+	id                           uint64
+	kind, owner, part, run, text string
+	created, first, last         int64 // milliseconds; created is 0 where only the end of the series was read
+	stale                        bool
+}
+
+// unscheduled reads the report of a pod without a node.
+func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
+	n := &f.names
+	x := waitingPod{key: k, id: id, kind: n.Kind, owner: n.Owner, part: n.Part, run: n.Rest["run"], text: n.Rest["reason"]}
+	if message := n.Rest["message"]; message != "" {
+		x.text += ": " + message
+	}
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		switch t, v := it.At(); {
+		case value.IsStaleNaN(v):
+			x.stale = true
+		case x.created == 0:
+			x.created, x.first = int64(v*1000), t
+			fallthrough
+		default:
+			x.last, x.stale = t, false
+		}
+	}
+	f.waiting = append(f.waiting, x)
+}
+
+// takeWaiting takes in the pods without a node that were read: after all else, since what ended before they were created is another run,
+// and the latest first, since the run begins after the last of their messages.
+func (f *fold) takeWaiting() {
+	slices.SortFunc(f.waiting, func(a, b waitingPod) int { return cmp.Compare(b.last, a.last) })
+	for i := range f.waiting {
+		x := &f.waiting[i]
+		a := f.waitsIn(x)
+		if a == nil {
+			continue
+		}
+		a.Kind = cmp.Or(a.Kind, x.kind)
+		a.own(x.owner, false, false)
+		tr, pod := a.Tracks[x.id], a.pod(x.part)
+		if tr == nil {
+			tr = &track{Slot: unscheduledSlot, Part: x.part, Owner: x.owner, First: x.first, FirstV: float64(x.created) / 1000}
+			a.Tracks[x.id] = tr
+		}
+		a.touched = a.touched || x.last > tr.T || x.stale != tr.Stale
+		tr.T, tr.Stale = max(tr.T, x.last), x.stale
+		if x.last >= pod.WaitingAt {
+			pod.Waiting, pod.WaitingAt = x.text, x.last
+		}
+		if x.stale && pod.Waiting == x.text {
+			pod.Waiting = ""
+		}
+	}
+	f.waiting = f.waiting[:0]
+}
+
+// waitsIn returns the run that a pod without a node is to be of: a new one where every one before was over when the pod was created; nil
+// where nothing but the end of a report is known.
+func (f *fold) waitsIn(x *waitingPod) *account {
+	for _, a := range slices.Backward(f.accounts[x.key]) {
+		if x.run != "" && a.Run == x.run {
+			return a
+		}
+		for id, k := range a.Tracks { // the pod with another message, or the end of its report
+			if id == x.id || k.Slot == unscheduledSlot && k.Part == x.part && int64(k.FirstV*1000) == x.created {
+				return a
+			}
+		}
+	}
+	if x.created == 0 {
+		return nil
+	}
+	for _, a := range f.accounts[x.key] {
+		switch {
+		case x.run != "" && a.Run != "":
+		case a.unborn() && x.created <= a.seen()+nextPart, a.Start >= x.created && a.Start <= x.last+nextPart,
+			a.Start < x.created && !a.unborn() && !a.over(a.going(), x.created, nil):
+			return a
+		}
+	}
+	a := f.add(x.key, x.created)
+	a.Run = x.run
+	return a
+}
+
+// unborn reports whether nothing is known of a run but pods that no node has.
+func (a *account) unborn() bool {
+	for _, k := range a.Tracks {
+		if k.Slot != unscheduledSlot {
+			return false
+		}
+	}
+	return len(a.Tracks) > 0 && len(a.Ends) == 0
+}
+
+// waitedSince returns when the first pod was created that waited for a node; 0 for none.
+func (a *account) waitedSince() (created int64) {
+	for _, k := range a.Tracks {
+		if at := int64(k.FirstV * 1000); k.Slot == unscheduledSlot && (created == 0 || at < created) {
+			created = at
+		}
+	}
+	return created
+}
+
+// waited fills in what a workload with pods that waited for a node has in common with jobs that wait. One that never began has neither a
+// node nor a time in which it ran.
+func (a *account) waited(w *store.Workload, created int64) {
+	if created <= a.Start {
+		w.Submit = time.UnixMilli(created).UTC()
+	}
+	switch {
+	case !a.unborn():
+	case w.End.IsZero():
+		w.State = "pending"
+	default:
+		w.State = "cancelled"
+	}
+}
