@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -25,10 +26,12 @@ const Path = "/docs"
 // mostFound is the maximum number of lines that a search shows.
 const mostFound = 200
 
-var markdown = goldmark.New(goldmark.WithExtensions(
-	// alignment by attribute: the policy forbids styles in elements
-	extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
-	goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{}, 100))))
+var markdown = sync.OnceValue(func() goldmark.Markdown {
+	return goldmark.New(goldmark.WithExtensions(
+		// alignment by attribute: the policy forbids styles in elements
+		extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{}, 100))))
+})
 
 // links leads links between documents to their pages, and drops those to files that only the repository has.
 type links struct{}
@@ -134,9 +137,9 @@ func Handler() http.Handler {
 			return
 		}
 		source := []byte(markup)
-		document := markdown.Parser().Parse(text.NewReader(source))
+		document := markdown().Parser().Parse(text.NewReader(source))
 		var b bytes.Buffer
-		if err := markdown.Renderer().Render(&b, source, document); err != nil {
+		if err := markdown().Renderer().Render(&b, source, document); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}

@@ -69,7 +69,7 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 		}
 	}
 	if w.Machine != nil {
-		m, err := decodeShape[sensor.Machine](w.Machine.Figures, machineShape)
+		m, err := decodeShape[sensor.Machine](w.Machine.Figures, machineShape())
 		if err != nil {
 			return nil, fmt.Errorf("machine: %w", err)
 		}
@@ -77,7 +77,7 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 	}
 	for i := range w.Cgroups {
 		c := &w.Cgroups[i]
-		f, err := decodeShape[sensor.Cgroup](c.Figures, cgroupShape)
+		f, err := decodeShape[sensor.Cgroup](c.Figures, cgroupShape())
 		if err != nil {
 			return nil, fmt.Errorf("cgroup %v: %w", c.Paths, err)
 		}
@@ -102,7 +102,7 @@ func decodeProcesses(ws []rawProcess) ([]sensor.Process, error) {
 	out := make([]sensor.Process, len(ws))
 	for i := range ws {
 		w := &ws[i]
-		p, err := decodeShape[sensor.Process](w.Figures, processShape)
+		p, err := decodeShape[sensor.Process](w.Figures, processShape())
 		if err != nil {
 			return nil, err
 		}

@@ -25,14 +25,14 @@ func encodeGPUs(p *sensor.GPUPass) (json.RawMessage, error) {
 	}
 	var w wireGPUs
 	for _, g := range p.Devices {
-		figures, err := json.Marshal(encodeShape(g, gpuShape))
+		figures, err := json.Marshal(encodeShape(g, gpuShape()))
 		if err != nil {
 			return nil, err
 		}
 		w.Devices = append(w.Devices, wireGPU{bitsToNames(gpuNames, g.Have), figures})
 	}
 	for _, u := range p.Uses {
-		figures, err := json.Marshal(encodeShape(u, useShape))
+		figures, err := json.Marshal(encodeShape(u, useShape()))
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func decodeGPUs(data json.RawMessage) (*sensor.GPUPass, error) {
 	}
 	p := new(sensor.GPUPass)
 	for _, r := range w.Devices {
-		g, err := decodeShape[sensor.GPU](r.Figures, gpuShape)
+		g, err := decodeShape[sensor.GPU](r.Figures, gpuShape())
 		if err != nil {
 			return nil, fmt.Errorf("gpu: %w", err)
 		}
@@ -60,7 +60,7 @@ func decodeGPUs(data json.RawMessage) (*sensor.GPUPass, error) {
 		p.Devices = append(p.Devices, g)
 	}
 	for _, r := range w.Uses {
-		u, err := decodeShape[sensor.GPUUse](r.Figures, useShape)
+		u, err := decodeShape[sensor.GPUUse](r.Figures, useShape())
 		if err != nil {
 			return nil, fmt.Errorf("gpu: %w", err)
 		}

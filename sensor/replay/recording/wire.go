@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"reckon/metric"
@@ -38,11 +39,11 @@ var (
 		{sensor.GPULeft, "left"},
 	}
 
-	processShape = shape(reflect.TypeFor[sensor.Process]())
-	machineShape = shape(reflect.TypeFor[sensor.Machine]())
-	cgroupShape  = shape(reflect.TypeFor[sensor.Cgroup]())
-	gpuShape     = shape(reflect.TypeFor[sensor.GPU]())
-	useShape     = shape(reflect.TypeFor[sensor.GPUUse]())
+	processShape = shapeOf[sensor.Process]()
+	machineShape = shapeOf[sensor.Machine]()
+	cgroupShape  = shapeOf[sensor.Cgroup]()
+	gpuShape     = shapeOf[sensor.GPU]()
+	useShape     = shapeOf[sensor.GPUUse]()
 )
 
 type bitName[T ~uint8 | ~uint32] struct {
@@ -69,6 +70,11 @@ func namesToBits[T ~uint8 | ~uint32](table []bitName[T], names []string) (bits T
 		}
 	}
 	return bits
+}
+
+// shapeOf returns the shape of T, made at its first use: every command of the program has this package.
+func shapeOf[T any]() func() reflect.Type {
+	return sync.OnceValue(func() reflect.Type { return shape(reflect.TypeFor[T]()) })
 }
 
 // shape returns the type t with a JSON name for each field: the Go name in snake_case.
@@ -268,7 +274,7 @@ func encodeProcesses(ps []sensor.Process) []wireProcess {
 	out := make([]wireProcess, len(ps))
 	for i := range ps {
 		p := &ps[i]
-		out[i] = wireProcess{Comm: encodeComm(p.Comm), Have: bitsToNames(fieldNames, p.Have), Figures: encodeShape(*p, processShape)}
+		out[i] = wireProcess{Comm: encodeComm(p.Comm), Have: bitsToNames(fieldNames, p.Have), Figures: encodeShape(*p, processShape())}
 		if p.State != 0 {
 			out[i].State = string(rune(p.State))
 		}
@@ -316,12 +322,12 @@ func encodePass(d *PassData) ([]byte, error) {
 		}
 	}
 	if d.Machine != nil {
-		w.Machine = &wireRecord{encodeShape(*d.Machine, machineShape)}
+		w.Machine = &wireRecord{encodeShape(*d.Machine, machineShape())}
 	}
 	for i := range d.Cgroups {
 		c := &d.Cgroups[i]
 		w.Cgroups = append(w.Cgroups, wireCgroup{encodePaths(c.Paths), bitsToNames(cgroupNames, c.Figures.Have),
-			encodeShape(c.Figures, cgroupShape)})
+			encodeShape(c.Figures, cgroupShape())})
 	}
 	for _, r := range d.Sensors {
 		gpus, err := encodeGPUs(r.GPU)
