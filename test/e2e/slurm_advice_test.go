@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,12 +118,14 @@ func TestSlurmAdvice(t *testing.T) {
 	}
 	c.until("all have run with what was advised", 15*time.Minute, ended)
 	pause(5 * time.Second)
-	states := map[string]string{}
-	for line := range strings.Lines(c.run("sacct", "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,State")) {
-		id, state, _ := strings.Cut(strings.TrimSpace(line), "|")
-		states[id] = state
+	states, took := map[string]string{}, map[string]float64{} // by id; the longest run by name, seconds
+	for line := range strings.Lines(c.run("sacct", "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,State,ElapsedRaw,JobName")) {
+		if f := strings.Split(strings.TrimSpace(line), "|"); len(f) == 4 {
+			seconds, _ := strconv.ParseFloat(f[2], 64)
+			states[f[0]], took[f[3]] = f[1], max(took[f[3]], seconds)
+		}
 	}
-	var slack []float64
+	var slack, late, minutes []float64
 	for i := range loads {
 		if again[i] == "" {
 			continue
@@ -130,6 +133,10 @@ func TestSlurmAdvice(t *testing.T) {
 		l, a := &loads[i], advised[i]
 		truth := float64(slices.Max(l.sizes[:]) << 20)
 		slack = append(slack, *a.MemoryBytes/truth-1)
+		if longest := took[l.name]; a.Seconds != nil && longest > 0 {
+			late = append(late, *a.Seconds/longest-1)
+			minutes = append(minutes, *a.Seconds/(60*math.Ceil(longest/60))-1) // Slurm counts limits in whole minutes
+		}
 		t.Logf("| %s | held %.0f MiB | advised %.0f MiB | %+.0f %% | %s | %s |", l.name, truth/(1<<20), *a.MemoryBytes/(1<<20),
 			100*(*a.MemoryBytes/truth-1), states[again[i]], strings.Join(a.Why, "; "))
 		if states[again[i]] != "COMPLETED" {
@@ -137,6 +144,14 @@ func TestSlurmAdvice(t *testing.T) {
 		}
 	}
 	slices.Sort(slack)
+	slices.Sort(late)
+	slices.Sort(minutes)
+	if n := len(late); n > 0 {
+		t.Logf("%d with advice of time, median slack %.0f %% of the longest run, %.0f %% of its whole minutes", n, 100*late[n/2], 100*minutes[n/2])
+		if minutes[n/2] > 0.35 {
+			t.Errorf("the median slack of time is %.0f %% of whole minutes, want 35 at most", 100*minutes[n/2])
+		}
+	}
 	if without > len(loads)/10 {
 		t.Errorf("%d of %d loads got no advice", without, len(loads))
 	}
