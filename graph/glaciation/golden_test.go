@@ -119,28 +119,6 @@ func TestCluster(t *testing.T) {
 	sameAs(t, d.Quads(), "objects/cluster.jsonld")
 }
 
-func TestTermination(t *testing.T) {
-	d := old.Document()
-	d.Terminate(nil, nil, time.Unix(0, 0))
-	sameAs(t, d.Quads(), "objects/termination.empty.jsonld")
-
-	// The input of the exporter's own test: see its test_resource_termination_transformer.py.
-	there := map[string]bool{"glaciation-test-master01": true, "glaciation-test-worker01": true}
-	for _, pod := range []string{"system.coredns-1", "system.coredns-2"} {
-		there[pod], there[pod+".coredns"], there[pod+".coredns2"] = true, true, true
-	}
-	d = old.Document()
-	d.Terminate([]glaciation.Known{
-		{ID: "glaciation-test-worker-dangling", Kind: "KubernetesWorkerNode", Status: "Ready"},
-		{ID: "glaciation-test-master01", Kind: "KubernetesWorkerNode", Status: "Ready"},
-		{ID: "system.coredns-dangling", Kind: "Pod", Status: "running"},
-		{ID: "system.coredns-1", Kind: "Pod", Status: "running"},
-		{ID: "system.coredns-1.coredns", Kind: "Container", Status: "running"},
-		{ID: "system.coredns-2.coredns-dangling", Kind: "Container", Status: "running"},
-	}, there, time.Unix(0, 0))
-	sameAs(t, d.Quads(), "objects/termination.basic.jsonld")
-}
-
 func TestMeasurements(t *testing.T) {
 	for file, resource := range map[string]string{"node": "worker1", "pod1": "pod1"} {
 		first := object.Query{Measurement: "CPU.Usage", Source: "cAdvisor", Unit: "coreseconds", Property: "CPU.Usage"}

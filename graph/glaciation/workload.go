@@ -2,7 +2,6 @@ package glaciation
 
 import (
 	"strconv"
-	"time"
 
 	"reckon/graph"
 	"reckon/graph/object"
@@ -127,29 +126,4 @@ func (d *Document) measured(m object.Measurement, now int64, onPart bool) {
 	id := dot(parent, m.Query.Measurement, strconv.FormatInt(at, 10))
 	d.measurement(id, description, m.Value, at, a, m.Query.Unit, m.Query.Property, m.Query.Source)
 	d.add(owner, "hasMeasurement", id)
-}
-
-// Known is a node, pod or container that the graph already contains.
-type Known struct{ ID, Kind, Status string } // ID without the namespace of the cluster; Kind is KubernetesWorkerNode, Pod or Container
-
-// Terminate marks the objects in known that are not in there as gone. there holds ids of nodes (N), pods (NS.POD) and
-// containers (NS.POD.NAME).
-func (d *Document) Terminate(known []Known, there map[string]bool, now time.Time) {
-	for _, k := range known {
-		status := "Unknown"
-		over := k.Status == "Unknown"
-		switch k.Kind {
-		case "Pod":
-			over = over || k.Status == "Succeeded" || k.Status == "Failed"
-		case "Container":
-			status = "terminated"
-			over = k.Status == "terminated"
-		}
-		if over || there[k.ID] {
-			continue
-		}
-		id := d.id(k.ID)
-		d.describe(id, resourceClass, k.Kind)
-		d.status(id, status, "", stamp(now))
-	}
 }
