@@ -19,7 +19,7 @@ type waitingPod struct {
 	key
 	id                           uint64
 	kind, owner, part, run, text string
-	created, first, last         int64 // milliseconds; created is 0 where only the end of the series was read
+	created, last                int64 // milliseconds; created is 0 where only the end of the series was read
 	stale                        bool
 }
 
@@ -31,14 +31,10 @@ func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
 		x.text += ": " + message
 	}
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
-		switch t, v := it.At(); {
-		case value.IsStaleNaN(v):
+		if t, v := it.At(); value.IsStaleNaN(v) {
 			x.stale = true
-		case x.created == 0:
-			x.created, x.first = int64(v*1000), t
-			fallthrough
-		default:
-			x.last, x.stale = t, false
+		} else {
+			x.created, x.last, x.stale = int64(v*1000), t, false
 		}
 	}
 	f.waiting = append(f.waiting, x)
@@ -58,7 +54,7 @@ func (f *fold) takeWaiting() {
 		a.own(x.owner, false, false)
 		tr, pod := a.Tracks[x.id], a.pod(x.part)
 		if tr == nil {
-			tr = &track{Slot: unscheduledSlot, Part: x.part, Owner: x.owner, First: x.first, FirstV: float64(x.created) / 1000}
+			tr = &track{Slot: unscheduledSlot, Part: x.part, Owner: x.owner, First: x.last, FirstV: float64(x.created) / 1000}
 			a.Tracks[x.id] = tr
 		}
 		a.touched = a.touched || x.last > tr.T || x.stale != tr.Stale
@@ -128,11 +124,9 @@ func (a *account) waited(w *store.Workload, created int64) {
 	if created <= a.Start {
 		w.Submit = time.UnixMilli(created).UTC()
 	}
-	switch {
-	case !a.unborn():
-	case w.End.IsZero():
-		w.State = "pending"
-	default:
-		w.State = "cancelled"
+	if a.unborn() {
+		if w.State = "pending"; !w.End.IsZero() {
+			w.State = "cancelled"
+		}
 	}
 }

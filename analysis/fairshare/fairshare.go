@@ -27,7 +27,7 @@ import (
 	"strings"
 )
 
-// Limits define when a resource is contended. The zero value is not useful; see [Default].
+// Limits define when a resource is contended. The zero value is not useful.
 type Limits struct {
 	// Full is the share of the capacity in use from which it is contended.
 	Full float64 `yaml:"full"`
@@ -38,9 +38,6 @@ type Limits struct {
 	// Wants is the share of the capacity that an owner must use to count as wanting it.
 	Wants float64 `yaml:"wants"`
 }
-
-// Default returns the limits of the definition.
-func Default() Limits { return Limits{Full: 0.9, Pressure: 0.1, Available: 0.1, Wants: 0.02} }
 
 // Trace is one resource of one node over time, on an even grid.
 type Trace struct {

@@ -105,3 +105,11 @@ func pageRules(names []string) []byte {
 	b.WriteString("};\n")
 	return []byte(b.String())
 }
+
+// Words returns what a rule finds in a few words, for tables of pages.
+func Words(rule string) string {
+	if words := told("words", rule); words != "" {
+		return words
+	}
+	return strings.ReplaceAll(rule, "-", " ")
+}

@@ -80,14 +80,6 @@ func Meaning(rule string) string { return told("rule", rule) }
 // Help returns what a rule finds, for one line of a list.
 func Help(rule string) string { return told("help", rule) }
 
-// Words returns what a rule finds in a few words, for tables of pages.
-func Words(rule string) string {
-	if words := told("words", rule); words != "" {
-		return words
-	}
-	return strings.ReplaceAll(rule, "-", " ")
-}
-
 // Defaults returns the section of the policy file of a rule: comments and default thresholds, YAML.
 func Defaults(rule string) string { return readRules().defaults[rule] }
 

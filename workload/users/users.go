@@ -106,14 +106,6 @@ func (t *Table) Name(uid uint32) string {
 // numberMark stands before the number of a user without a name where another user has that number for a name. No name begins with it.
 const numberMark = "#"
 
-// Settled reports whether the name of a user is more than a number that stands in until
-// the database has answered.
-func (t *Table) Settled(uid uint32) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.pending[question{uid: uid}]
-}
-
 // ID returns the number of a user, and false when it is not known (yet). A decimal
 // number that is nobody's name stands for itself.
 func (t *Table) ID(name string) (uint32, bool) {

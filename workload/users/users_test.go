@@ -273,3 +273,11 @@ func FuzzReply(f *testing.F) {
 		}
 	})
 }
+
+// Settled reports whether the name of a user is more than a number that stands in until
+// the database has answered.
+func (t *Table) Settled(uid uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.pending[question{uid: uid}]
+}

@@ -12,20 +12,20 @@ import (
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"reckon/workload"
 	workloads "reckon/workload/kubernetes"
 )
 
 // reportEvery is the interval at which pods without a node are reported: no agent lists them.
 const reportEvery = 10 * time.Second
 
-// unscheduled is a series about a pod without a node. The zero value is none.
+// unscheduled is a series about a pod without a node: the values of its labels, and when the pod was created, seconds since the Unix
+// epoch. The zero value is none.
 type unscheduled struct {
-	workload         workload.ID
-	part, owner, run string
-	reason, message  string
-	created          int64 // seconds since the Unix epoch
+	values  [7]string
+	created int64
 }
+
+var unscheduledLabels = [7]string{"workload", "kind", "part", "owner", "run", "reason", "message"}
 
 // waiting returns the series about a pod, if the scheduler has a reason why no node has it.
 func waiting(o metav1.Object) unscheduled {
@@ -33,19 +33,18 @@ func waiting(o metav1.Object) unscheduled {
 	if !ok || p.Spec.NodeName != "" {
 		return unscheduled{}
 	}
+	pod := workloads.Pod{Namespace: p.Namespace, Name: p.Name, ReportedUID: string(p.UID), Labels: p.Labels,
+		Created: p.CreationTimestamp.Time, Completes: p.Spec.RestartPolicy != core.RestartPolicyAlways}
+	if owner := metav1.GetControllerOf(p); owner != nil {
+		pod.OwnerKind, pod.OwnerName, pod.OwnerUID = owner.Kind, owner.Name, string(owner.UID)
+	}
+	id := workloads.IdentityOf(&pod)
 	for _, c := range p.Status.Conditions {
-		if c.Type != core.PodScheduled || c.Status != core.ConditionFalse || c.Reason == "" {
-			continue
+		if c.Type == core.PodScheduled && c.Status == core.ConditionFalse && c.Reason != "" {
+			message, _, _ := strings.Cut(c.Message, " preemption: ") // why no other pod makes room, for each node again
+			return unscheduled{[7]string{string(id.Workload), string(id.Workload.Kind()), p.Name, id.Owner, id.Facts.Run, c.Reason,
+				strings.TrimRight(message, ". ")}, pod.Created.Unix()}
 		}
-		pod := workloads.Pod{Namespace: p.Namespace, Name: p.Name, ReportedUID: string(p.UID), Labels: p.Labels,
-			Created:   p.CreationTimestamp.Time,
-			Completes: p.Spec.RestartPolicy != core.RestartPolicyAlways}
-		if owner := metav1.GetControllerOf(p); owner != nil {
-			pod.OwnerKind, pod.OwnerName, pod.OwnerUID = owner.Kind, owner.Name, string(owner.UID)
-		}
-		id := workloads.IdentityOf(&pod)
-		message, _, _ := strings.Cut(c.Message, " preemption: ") // why no other pod makes room, for each node again
-		return unscheduled{id.Workload, p.Name, id.Owner, id.Facts.Run, c.Reason, strings.TrimRight(message, ". "), pod.Created.Unix()}
 	}
 	return unscheduled{}
 }
@@ -57,9 +56,9 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
-		now, points := map[unscheduled]bool{}, []any{}
+		now, points := map[unscheduled]bool{}, []fields{}
 		for _, o := range f.informers["Pod"].GetStore().List() {
-			if u := o.(*thing).waits; u.reason != "" {
+			if u := o.(*thing).waits; u.created != 0 {
 				now[u] = true
 				points = append(points, u.point(0))
 			}
@@ -72,9 +71,9 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 		err := f.client.samples(ctx, f.o.Site, points)
 		if err != nil {
 			maps.Copy(now, sent) // what ended is still to be marked
-		}
-		if err != nil && !failing && ctx.Err() == nil {
-			f.o.Log.Warn("pods without a node cannot be reported; they are tried again", "error", err)
+			if !failing && ctx.Err() == nil {
+				f.o.Log.Warn("pods without a node cannot be reported; they are tried again", "error", err)
+			}
 		}
 		sent, failing = now, err != nil
 		select {
@@ -90,28 +89,25 @@ type fields = map[string]any
 
 // point is a NumberDataPoint of OTLP; flags 1 ends the series.
 func (u *unscheduled) point(flags int) fields {
-	return fields{"timeUnixNano": strconv.FormatInt(time.Now().UnixNano(), 10), "asDouble": u.created, "flags": flags,
-		"attributes": attributes(
-			"workload", string(u.workload), "kind", string(u.workload.Kind()), "part", u.part, "owner", u.owner, "run", u.run, "reason",
-			u.reason,
-			"message", u.message)}
+	var of []fields
+	for i, name := range unscheduledLabels {
+		of = append(of, attribute(name, u.values[i]))
+	}
+	return fields{"timeUnixNano": strconv.FormatInt(time.Now().UnixNano(), 10), "asDouble": u.created, "flags": flags, "attributes": of}
 }
 
-func attributes(pairs ...string) (out []fields) {
-	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, fields{"key": pairs[i], "value": fields{"stringValue": pairs[i+1]}})
-	}
-	return out
+func attribute(key, value string) fields {
+	return fields{"key": key, "value": fields{"stringValue": value}}
 }
 
 // samples sends points of the series of pods without a node.
-func (r *remote) samples(ctx context.Context, site string, points []any) error {
+func (r *remote) samples(ctx context.Context, site string, points []fields) error {
 	if len(points) == 0 {
 		return nil
 	}
-	body, err := json.Marshal(fields{
-		"resourceMetrics": []any{fields{"resource": fields{"attributes": attributes("site", site)}, "scopeMetrics": []any{
-			fields{"metrics": []any{fields{"name": "reckon_pod_unscheduled_since_seconds", "gauge": fields{"dataPoints": points}}}}}}}})
+	body, err := json.Marshal(fields{"resourceMetrics": []fields{{"resource": fields{"attributes": []fields{attribute("site", site)}},
+		"scopeMetrics": []fields{{"metrics": []fields{{"name": "reckon_pod_unscheduled_since_seconds",
+			"gauge": fields{"dataPoints": points}}}}}}}})
 	if err != nil {
 		return err
 	}

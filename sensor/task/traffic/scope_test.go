@@ -99,7 +99,7 @@ func TestScopes(t *testing.T) {
 		t.Errorf("away: %+v", away)
 	}
 	want := ScopeUnknown
-	if s.Hooks() == byFexit {
+	if s.kernel.hooks == byFexit {
 		want = ScopeElsewhere
 	}
 	if n := unknown.Moved[UDP][want][sensor.Transmit].Bytes; n != 200 {

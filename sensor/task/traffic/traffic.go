@@ -70,9 +70,6 @@ func Open(o Options) (*Source, error) {
 // Spec describes what is counted.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Hooks reports where payload is counted: "tracepoints" or "fexit".
-func (s *Source) Hooks() string { return s.kernel.hooks }
-
 // Missing returns what the kernel did not let us count beside payload.
 func (s *Source) Missing() (name string, err error) {
 	return "traffic-hooks", sensor.RefusedAny("some traffic is not counted", s.kernel.missing...)

@@ -165,7 +165,7 @@ func both(m [sensor.Directions]moved, n uint64) bool {
 // sendfile(2).
 func TestTransfers(t *testing.T) {
 	s := open(t, Options{})
-	t.Logf("counted by %s; not counted: %v", s.Hooks(), s.kernel.missing)
+	t.Logf("counted by %s; not counted: %v", s.kernel.hooks, s.kernel.missing)
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {
 		t.Fatal(err)
