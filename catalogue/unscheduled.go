@@ -40,8 +40,8 @@ func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
 	f.waiting = append(f.waiting, x)
 }
 
-// takeWaiting takes in the pods without a node that were read: after all else, since what ended before they were created is another run,
-// and the latest first, since the run begins after the last of their messages.
+// takeWaiting takes in the pods without a node that were read. It comes after all else: what ended before they were created is another
+// run. The latest reports come first, since a run begins after the last message.
 func (f *fold) takeWaiting() {
 	slices.SortFunc(f.waiting, func(a, b waitingPod) int { return cmp.Compare(b.last, a.last) })
 	for i := range f.waiting {

@@ -84,7 +84,7 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 	}
 }
 
-// fields are those of a JSON object.
+// fields are a JSON object.
 type fields = map[string]any
 
 // point is a NumberDataPoint of OTLP; flags 1 ends the series.

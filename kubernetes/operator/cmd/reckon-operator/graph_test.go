@@ -69,8 +69,8 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestGraphOnly holds that the program describes all kinds with the rights that the chart gives it and no others, in a cluster without
-// definitions of MetricSets.
+// TestGraphOnly holds that the program describes all kinds with no other rights than the chart gives it, in a cluster without definitions
+// of MetricSets.
 func TestGraphOnly(t *testing.T) {
 	s := startServer(t)
 	graph, got := graphServer(t)
@@ -140,8 +140,8 @@ func TestGraphOnly(t *testing.T) {
 	}
 }
 
-// TestUnscheduled holds that a pod that no node has is reported as a sample with the scheduler's reason, by the rights that the chart gives,
-// also after a restart of the program, and marked as ended once it is gone.
+// TestUnscheduled holds that a pod without a node is reported as a sample with the scheduler's reason, also after a restart of the
+// program. Once the pod is gone its series is marked as ended.
 func TestUnscheduled(t *testing.T) {
 	s := startServer(t)
 	graph, got := graphServer(t)
