@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -295,5 +296,33 @@ func BenchmarkPredict(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Predict(x)
+	}
+}
+
+// TestEarlierFamilies: models of all families that the program before version 1 fitted are read and predict as before, those included that
+// are no longer fitted. The files are of that program, of 400 rows of 60 + 80 u + 20 sqrt u + 15 m watts with noise of 1 W; nnls has m.
+func TestEarlierFamilies(t *testing.T) {
+	for family, worst := range map[string]float64{"fan": 0.05, "linear": 0.05, "piecewise": 0.05, "power": 0.05, "nnls": 0.02, "root": 0.05, "curve": 0.05} {
+		f, err := os.Open("testdata/earlier-" + family + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Read(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Errorf("%s: %v", family, err)
+			continue
+		}
+		if m.Training.Family != family {
+			t.Errorf("the model of %s has the family %s", family, m.Training.Family)
+		}
+		for _, u := range []float64{0.1, 0.5, 0.9} {
+			x := make([]float64, len(m.Features))
+			for i, feature := range m.Features {
+				x[i] = map[string]float64{"cpu_utilization": u, "memory_controller_load": u / 2}[feature.Name]
+			}
+			if want, got := 60+80*u+20*math.Sqrt(u)+7.5*u, m.Predict(x).Watts; math.Abs(got/want-1) > worst {
+				t.Errorf("%s at %g: %g W, want %g", family, u, got, want)
+			}
+		}
 	}
 }
