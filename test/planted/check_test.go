@@ -89,7 +89,7 @@ var findingID = regexp.MustCompile(`\b[0-9a-f]{12}\b`)
 
 var spaces = regexp.MustCompile(`\s+`)
 
-// sentencesOf returns the lines of a text: what was wrapped is one line, and what stands in columns is apart by one blank.
+// sentencesOf returns the lines of a text. What was wrapped is one line; columns are apart by one blank.
 func sentencesOf(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		flat := strings.TrimSpace(spaces.ReplaceAllString(line, " "))

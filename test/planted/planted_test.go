@@ -99,8 +99,7 @@ func (s *site) ask(args ...string) string {
 	return string(out)
 }
 
-// TestPlanted: everything that is shown of the planted site, by commands, API and pages, is what was planted, and all sentences of the list
-// are shown.
+// TestPlanted: what commands, API and pages show of the planted site is what was planted. All sentences of the list are shown.
 func TestPlanted(t *testing.T) {
 	const takes = 3 * time.Minute // at most; no hour may end meanwhile
 	if now := time.Now(); now.Add(takes).Truncate(time.Hour).After(now) {

@@ -52,7 +52,7 @@ type plantedJob struct {
 	load             *load
 }
 
-// base is the hour in which the site ends. It is 19:00 by the habits of the site, whenever the test runs, so that each run is the same.
+// base is the hour in which the site ends, 19:00 by its habits. Whenever the test runs, the site is the same.
 var base time.Time
 
 // hourOf is the hour of the day by which the site lives.

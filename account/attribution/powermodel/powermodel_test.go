@@ -299,8 +299,8 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// TestEarlierFamilies: models of all families that the program before version 1 fitted are read and predict as before, those included that
-// are no longer fitted. The files are of that program, of 400 rows of 60 + 80 u + 20 sqrt u + 15 m watts with noise of 1 W; nnls has m.
+// TestEarlierFamilies: models of families that are fitted no more are read and predict as before. The files are of the program before
+// version 1. It fitted 400 rows of 60 + 80 u + 20 sqrt u + 15 m watts, with noise of 1 W; nnls has m.
 func TestEarlierFamilies(t *testing.T) {
 	for family, worst := range map[string]float64{"fan": 0.05, "linear": 0.05, "piecewise": 0.05, "power": 0.05, "nnls": 0.02, "root": 0.05, "curve": 0.05} {
 		f, err := os.Open("testdata/earlier-" + family + ".json")
