@@ -198,7 +198,7 @@ func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
 	}
 }
 
-// join assigns starts to accounts: to a run that goes on, on another node or with an
+// join assigns starts to accounts: to a run that goes on, on another node or with a
 // restarted agent, or to a new one.
 func (f *fold) join(k key, list, ends []startSpan) {
 	known := map[*account]*going{}
