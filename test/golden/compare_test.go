@@ -101,7 +101,55 @@ func compareRows(where, row string, was, is []any) (out []difference) {
 			out = append(out, difference{where, strings.TrimSpace(row + " " + name), missing{}, brief(now[name])})
 		}
 	}
+	if len(is) > 0 && severity(is[0]) < len(severities) { // listed by severity and cost now
+		return append(out, disordered(where, row, is)...)
+	}
+	// Rows of both stand in one order.
+	names = slices.DeleteFunc(names, func(name string) bool { return now[name] == nil })
+	more = slices.DeleteFunc(more, func(name string) bool { return old[name] == nil })
+	for i, name := range names {
+		if more[i] != name {
+			return append(out, difference{where + "/order", row, name, more[i]})
+		}
+	}
 	return out
+}
+
+var severities = []string{"high", "medium", "low"}
+
+// severity is the place of a finding in the list of them, beyond its end for a row of another kind.
+func severity(finding any) int {
+	row, _ := finding.(map[string]any)
+	if i := slices.Index(severities, fmt.Sprint(row["severity"])); i >= 0 && row["rule"] != nil {
+		return i
+	}
+	return len(severities)
+}
+
+// disordered finds findings that do not stand by severity, the gravest first, and those of one severity and rule, of which none goes on,
+// by what was allocated and not used, the most first.
+func disordered(where, row string, list []any) []difference {
+	wasted := map[string]float64{}
+	for i, v := range list {
+		grave, f := severity(v), v.(map[string]any)
+		if i > 0 && grave < severity(list[i-1]) {
+			return []difference{{where + "/order", row, brief(list[i-1]), brief(v)}}
+		}
+		evidence, _ := f["evidence"].([]any)
+		for _, e := range evidence {
+			e := e.(map[string]any)
+			if e["wasted"] != true {
+				continue
+			}
+			key := fmt.Sprint(grave, f["rule"], f["part"], e["unit"])
+			v, err := strconv.ParseFloat(fmt.Sprint(e["value"]), 64)
+			if before, some := wasted[key]; err != nil || some && v > before*(1+dust) {
+				return []difference{{where + "/order", row, fmt.Sprint(key, " ", before), v}}
+			}
+			wasted[key] = v
+		}
+	}
+	return nil
 }
 
 // brief is a value in a message.
@@ -218,10 +266,32 @@ func lines(v any) []byte {
 	return []byte(open + "\n" + strings.Join(rows, ",\n") + "\n" + end + "\n")
 }
 
+// TestDisordered holds that findings in another order than that of their severity and cost are seen.
+func TestDisordered(t *testing.T) {
+	finding := func(severity string, value float64) any {
+		return map[string]any{"rule": "gpu-unused", "severity": severity, "part": "gpu",
+			"evidence": []any{map[string]any{"unit": "gpu-seconds", "value": value, "wasted": true}}}
+	}
+	for _, c := range []struct {
+		list []any
+		want int
+	}{
+		{[]any{finding("high", 1), finding("medium", 3), finding("medium", 2), finding("low", 9)}, 0},
+		{[]any{finding("medium", 3), finding("high", 1)}, 1}, {[]any{finding("low", 2), finding("low", 3)}, 1},
+	} {
+		if got := compareRows("q", "", nil, c.list); len(got) != len(c.list)+c.want {
+			t.Errorf("%v: %v", c.list, got)
+		}
+	}
+}
+
 // TestCompare holds that a difference is seen, and what was added is none.
 func TestCompare(t *testing.T) {
-	const old = `[{"id":"slurm/1","start":"2026-01-01T00:00:00Z","end":"2026-01-02T00:00:00Z","cpu":1.5,"gpu":null,"nodes":["a","b"],"parts":[{"node":"a","part":"0","cpu":1}]},
-		{"id":"slurm/2","start":"2026-01-01T00:00:00Z","cpu":2}]`
+	const (
+		first  = `{"id":"slurm/1","start":"2026-01-01T00:00:00Z","end":"2026-01-02T00:00:00Z","cpu":1.5,"gpu":null,"nodes":["a","b"],"parts":[{"node":"a","part":"0","cpu":1}]}`
+		second = `{"id":"slurm/2","start":"2026-01-01T00:00:00Z","cpu":2}`
+		old    = "[" + first + "," + second + "]"
+	)
 	for name, c := range map[string]struct{ from, to, want string }{
 		"the same":           {"", "", ""},
 		"a key more":         {`"cpu":1.5`, `"cpu":1.5,"more":7`, ""},
@@ -238,6 +308,7 @@ func TestCompare(t *testing.T) {
 		"a node lost":        {`,"b"`, "", "q/nodes"},
 		"in a list":          {`"part":"0","cpu":1`, `"part":"0","cpu":2`, "q/parts/cpu"},
 		"a row lost":         {`slurm/2`, `slurm/3`, "q"},
+		"rows in turn":       {old, "[" + second + "," + first + "]", "q/order"},
 	} {
 		was, err := parse(old)
 		if err != nil {
