@@ -224,13 +224,19 @@ function Sums({ d, past, name }: { d: UsageList; past?: UsageList; name: string 
   );
 }
 
-/** Steps in which somebody used something and this owner has no row are 0; steps of which nothing is kept are a gap. */
+/** Steps in which somebody used something and this owner has no row are 0, as is what was allocated in steps in which the batch system
+ * reported others only; steps of which nothing is kept are a gap. */
 function Over({ d, site, step }: { d: UsageList; site?: UsageList; step: number }) {
   const drawn = useMemo(() => {
     const stamps = (l?: UsageList) =>
         (l?.rows ?? []).map((x) => Date.parse(String(x.from)) / 1000).filter(Number.isFinite),
       mine = stamps(d),
       measured = new Set(stamps(site)),
+      reported = new Set(
+        (site?.rows ?? [])
+          .filter((x) => known(x.held_core_seconds))
+          .map((x) => Date.parse(String(x.from)) / 1000),
+      ),
       all = [...mine, ...measured];
     const times = all.length ? axis(Math.min(...all), Math.max(...all), step) : [],
       now = Date.now() / 1000;
@@ -242,13 +248,16 @@ function Over({ d, site, step }: { d: UsageList; site?: UsageList; step: number 
           .find(known);
         return known(v)
           ? v / Math.max(60, Math.min(step, now - t))
-          : measured.has(t) && !mine.includes(t)
+          : measured.has(t) &&
+              (!mine.includes(t) || (key === "held_core_seconds" && reported.has(t)))
             ? 0
             : null;
       });
     const lines: Line[] = [
       { label: "used", row: row("cpu_seconds") },
-      { label: "allocated", row: row("held_core_seconds") },
+      ...(d.rows.some((x) => known(x.held_core_seconds))
+        ? [{ label: "allocated", row: row("held_core_seconds") }]
+        : []),
     ].filter((l) => l.row.some((v) => v !== null));
     return {
       times,

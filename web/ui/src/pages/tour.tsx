@@ -24,7 +24,7 @@ export function Tour({ close }: { close: () => void }) {
       ) : (
         "The first figures are being measured."
       )}{" "}
-      This page, <b>Now</b>, says who uses it, what needs you, and how each node is.
+      The page <b>Now</b> shows who uses it, what needs you, and how each node is.
     </p>,
     <p>
       Everything that runs belongs to a <b>workload</b>: a job, a pod, a service, a session.{" "}
