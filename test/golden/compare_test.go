@@ -126,8 +126,8 @@ func severity(finding any) int {
 	return len(severities)
 }
 
-// disordered finds findings that do not stand by severity, the gravest first, and those of one severity and rule, of which none goes on,
-// by what was allocated and not used, the most first.
+// disordered finds findings that do not stand by severity, the gravest first. Findings of one severity and rule stand by the amount that
+// was allocated and not used, the most first; none of them goes on.
 func disordered(where, row string, list []any) []difference {
 	wasted := map[string]float64{}
 	for i, v := range list {
@@ -266,7 +266,7 @@ func lines(v any) []byte {
 	return []byte(open + "\n" + strings.Join(rows, ",\n") + "\n" + end + "\n")
 }
 
-// TestDisordered holds that findings in another order than that of their severity and cost are seen.
+// TestDisordered holds that findings are seen that do not stand by severity and cost.
 func TestDisordered(t *testing.T) {
 	finding := func(severity string, value float64) any {
 		return map[string]any{"rule": "gpu-unused", "severity": severity, "part": "gpu",
