@@ -259,7 +259,8 @@ func (k *usageKey) compare(o *usageKey) int {
 		if a == b {
 			continue
 		}
-		if dim := wire.UsageDimensions()[n]; n >= dimSize {
+		if n >= dimSize {
+			dim := wire.UsageDimensions()[n]
 			return cmp.Compare(classRank[[2]string{dim, a}], classRank[[2]string{dim, b}])
 		}
 		return cmp.Compare(a, b)

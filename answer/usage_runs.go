@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"maps"
 	"path"
 	"slices"
@@ -109,10 +110,11 @@ func ofStarts(i int) bool { return i >= usedStarted && i <= usedWaitCores }
 type runSums struct {
 	from, to time.Time
 	span     store.Span
-	drop     []int // dimensions that are not distinguished
+	by       []int // dimensions that are distinguished
 	nodes    bool  // nodes are
 	projects map[string]string
-	sums     map[usageKey]*runSum
+	sums     map[string]*runSum // by the time and the values of these dimensions
+	text     []byte             // room for a key
 }
 
 // next is the end of the stretch that holds a time, not after the end of all.
@@ -186,14 +188,18 @@ func (r *runSums) keyOf(w *store.Workload) usageKey {
 	if workload.Kind(w.Kind).Sum() { // of many: it has no size of its own
 		all.of[dimSize], all.of[dimGPUs], all.of[dimLength] = "", "", ""
 	}
-	return all.without(r.drop)
+	return all.only(r.by)
 }
 
 func (r *runSums) group(k usageKey) *runSum {
-	s := r.sums[k]
+	r.text = binary.AppendVarint(r.text[:0], k.from)
+	for _, n := range r.by {
+		r.text = append(append(r.text, k.of[n]...), 0)
+	}
+	s := r.sums[string(r.text)]
 	if s == nil {
 		s = &runSum{usageKey: k}
-		r.sums[k] = s
+		r.sums[string(r.text)] = s
 	}
 	return s
 }
@@ -264,12 +270,9 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		return err
 	}
 	runs := &runSums{from: store.SpanStart(store.SpanHour, q.Since), to: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, sums: map[usageKey]*runSum{}}
-	for n := range dimensions {
-		if !slices.Contains(by, n) {
-			runs.drop = append(runs.drop, n)
-		}
-	}
+		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, sums: map[string]*runSum{}}
+	slices.Sort(by)
+	runs.by = slices.Compact(by)
 	if err := u.Runs.EachRun(ctx, store.RunQuery{Filter: f, Figures: runKeys}, runs.add); err != nil {
 		return err
 	}
@@ -319,7 +322,7 @@ type divided struct {
 	machines map[usageKey]*figure.Capacity
 	of       []int            // dimensions of the hours
 	filters  map[int][]string // of the query, by dimension
-	sums     map[usageKey]*runSum
+	sums     map[string]*runSum
 	index    []map[usageKey][]*runSum // by the dimensions of the hours, without coarser ones; made when it is needed
 	rows     map[usageKey]*wire.Usage
 }

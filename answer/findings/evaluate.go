@@ -33,6 +33,7 @@ type Evaluator struct {
 	mu     sync.Mutex // of what was held over days, which is summed up from time to time
 	held   *holdings
 	heldAt time.Time
+	muted  []store.Finding
 
 	// Inconsistent counts the findings that depend on a share above 1; nil counts nothing.
 	Inconsistent *invariant.Ledger
@@ -171,7 +172,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 		}))
 	}
 	for i := range out {
-		out[i] = absorb(out[i], over[i], r.list, to)
+		out[i] = e.absorb(out[i], over[i], r.list, to)
 		out[i] = slices.DeleteFunc(out[i], func(f misuse.Finding) bool { return !e.consistent(&f, to) })
 	}
 	return out, ctx.Err()

@@ -74,6 +74,11 @@ func (k *Keeper) Look(ctx context.Context) error {
 			latest[w.Site] = w.Seen
 		}
 	}
+	muted, _, err := k.Store.Findings(ctx, store.FindingFilter{Muted: new(true), Now: now})
+	if err != nil {
+		return err
+	}
+	k.Evaluator.mute(muted)
 	byPolicy, err := k.Evaluator.evaluate(ctx, from, now, work, policy)
 	if err != nil {
 		return err

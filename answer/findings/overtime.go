@@ -17,6 +17,7 @@ import (
 type Past interface {
 	EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error
 	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
+	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
 }
 
 const (
@@ -36,6 +37,54 @@ type holdings struct {
 	measured map[place]time.Time // the first day in which a node was measured
 	imported bool                // of the time in which it was not, else of that in which it was
 	watts    float64             // that machines drew for each of their cores
+	spared   map[sparedRun]bool
+}
+
+// sparedRun is a run with a resource that does not count: a finding about it is muted.
+type sparedRun struct {
+	site, owner, name string
+	start             int64 // Unix milliseconds
+	resource          int
+}
+
+// mute takes over which findings are muted: their runs do not count again in sums of days.
+func (e *Evaluator) mute(list []store.Finding) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	same := func(a, b store.Finding) bool { return a.ID == b.ID }
+	if !slices.EqualFunc(e.muted, list, same) {
+		e.muted, e.held = list, nil
+	}
+}
+
+// spare finds the runs that muted findings are about.
+func (e *Evaluator) spare(ctx context.Context, past Past) (map[sparedRun]bool, error) {
+	about := map[id][]*store.Finding{}
+	var ids []string
+	for i := range e.muted {
+		if f := &e.muted[i]; f.Workload != "" {
+			about[id{f.Site, f.Workload}] = append(about[id{f.Site, f.Workload}], f)
+			ids = append(ids, f.Workload)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, _, err := past.Workloads(ctx, store.Filter{IDs: ids})
+	if err != nil {
+		return nil, fmt.Errorf("read the runs of muted findings: %w", err)
+	}
+	out := map[sparedRun]bool{}
+	for i := range rows {
+		w := &rows[i]
+		for _, f := range about[id{w.Site, w.ID}] {
+			resource, ok := replaced[[2]string{f.Rule, f.Part}]
+			if ok && !f.Last.Before(w.Start) && !f.First.After(cmp.Or(w.End, w.Seen)) { // of this run, not of another one of the id
+				out[sparedRun{w.Site, w.Owner, w.Name, w.Start.UnixMilli(), resource}] = true
+			}
+		}
+	}
+	return out, nil
 }
 
 type heldKey struct{ site, owner, name, partition string }
@@ -117,6 +166,9 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 		}
 	}
 	h.watts = power(nodes)
+	if h.spared, err = e.spare(ctx, past); err != nil {
+		return nil, err
+	}
 	for range periods {
 		h.sums = append(h.sums, map[heldKey]*misuse.Holding{})
 	}
@@ -264,6 +316,11 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	if memory != nil && need != nil && w.Exactness[exactNeeded] == figure.Exact && w.Exactness[exactPeak] == figure.Exact {
 		one.Held[misuse.HeldMemory], one.Unused[misuse.HeldMemory] = *memory*seconds, max(*memory-*need, 0)*seconds
 	}
+	for i := range one.Held {
+		if h.spared[sparedRun{w.Site, w.Owner, w.Name, w.Start.UnixMilli(), i}] {
+			one.Held[i], one.Unused[i] = 0, 0
+		}
+	}
 	return known
 }
 
@@ -271,21 +328,26 @@ func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// replaced are the findings about single runs that one over days takes the place of, by rule and part.
-var replaced = map[[2]string]bool{
-	{misuse.OverRequested, "cpu"}: true, {misuse.ManySmallJobs, "cpu"}: true, {misuse.IdleAllocation, "allocation"}: true,
-	{misuse.OverRequested, "memory"}: true, {misuse.GPUUnused, "gpu"}: true, {misuse.IdleAllocation, "gpu"}: true,
+// replaced are the findings about single runs that one over days takes the place of, by rule and part, and their resources.
+var replaced = map[[2]string]int{
+	{misuse.OverRequested, "cpu"}: misuse.HeldCores, {misuse.ManySmallJobs, "cpu"}: misuse.HeldCores,
+	{misuse.IdleAllocation, "allocation"}: misuse.HeldCores, {misuse.OverRequested, "memory"}: misuse.HeldMemory,
+	{misuse.GPUUnused, "gpu"}: misuse.HeldGPUs, {misuse.IdleAllocation, "gpu"}: misuse.HeldGPUs,
 }
 
 // mostSingles is the number of findings about single runs that one over days lists.
 const mostSingles = 10
 
 // absorb makes findings about single runs the evidence of those over days, running ones first and each part by cost, and returns all.
-func absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
+// Muted ones stay as they are.
+func (e *Evaluator) absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
 	names := make(map[id]string, len(list))
 	for i := range list {
 		names[id{list[i].Site, list[i].ID}] = list[i].Name
 	}
+	e.mu.Lock()
+	muted := e.muted
+	e.mu.Unlock()
 	sorted, gone := slices.Clone(single), map[string]bool{}
 	slices.SortStableFunc(sorted, func(a, b misuse.Finding) int {
 		if x, y := now.Sub(a.Last) < 2*gap, now.Sub(b.Last) < 2*gap; x != y {
@@ -302,7 +364,8 @@ func absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time
 			return o.Site == f.Site && o.Owner == f.Owner && (o.Part == misuse.AllOfOwner || o.Part == names[id{f.Site, f.Workload}]) &&
 				slices.ContainsFunc(o.Evidence, func(e misuse.Evidence) bool { return e.Wasted && e.Unit == unit })
 		})
-		if i < 0 || !replaced[[2]string{f.Rule, f.Part}] {
+		_, ok := replaced[[2]string{f.Rule, f.Part}]
+		if i < 0 || !ok || slices.ContainsFunc(muted, func(m store.Finding) bool { return m.ID == ID(&f) }) {
 			continue
 		}
 		gone[ID(&f)] = true

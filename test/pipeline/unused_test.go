@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"reckon/analysis/misuse"
+	"reckon/answer/findings"
 	"reckon/lab/simulate"
+	"reckon/store"
 	"reckon/test/pipeline"
 )
 
@@ -198,4 +201,81 @@ func TestUnusedReplaces(t *testing.T) {
 // idleSite is a simulated site of twelve hours on which some hold what they do not use.
 func idleSite(t *testing.T) *pipeline.Site {
 	return pipeline.Run(t, simulate.Config{Seed: 5, Nodes: 12, GPUNodes: 1, Jobs: 250, Cores: 32, For: 16 * time.Hour}, 16*time.Hour, pipeline.Coarse)
+}
+
+// TestMutedRunsAreSpared: a run with a muted finding is not held against its owner again over days, and its finding stays.
+func TestMutedRunsAreSpared(t *testing.T) {
+	s := idleSite(t)
+	look := func(k *findings.Keeper, policy string) map[string][]store.Finding {
+		t.Helper()
+		k.Policy = []byte(policy)
+		if err := k.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list, _, err := s.Catalogue.Findings(t.Context(), store.FindingFilter{States: []string{store.FindingNew, store.FindingOpen}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string][]store.Finding{}
+		for _, f := range list {
+			out[f.Rule] = append(out[f.Rule], f)
+		}
+		return out
+	}
+	unused := func(list []store.Finding, owner string) (seconds float64) {
+		t.Helper()
+		for _, f := range list {
+			evidence, _, err := findings.Figures(&f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range evidence {
+				if f.Owner == owner && e.Wasted && e.Unit == "core-seconds" {
+					seconds += e.Value
+				}
+			}
+		}
+		return seconds
+	}
+	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue, Clock: func() time.Time { return s.Now }}
+	singles := look(k, "rules: {unused-over-time: {on: false}}")[misuse.OverRequested]
+	i := slices.IndexFunc(singles, func(f store.Finding) bool { return f.Part == "cpu" })
+	if i < 0 {
+		t.Fatal("no finding about the cores of a run")
+	}
+	one := singles[i]
+	const low = "rules: {unused-over-time: {core_hours: 1, share: 0.05}}"
+	over := func() []store.Finding { // at a site that sends no more, findings stay as they are: another look has its own store
+		t.Helper()
+		found, err := k.WhatIf(t.Context(), []byte(low), s.Now.Add(-24*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []store.Finding
+		for _, f := range found.Then {
+			raw, err := json.Marshal(map[string]any{"evidence": f.Evidence})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, store.Finding{ID: findings.ID(&f), Rule: f.Rule, Owner: f.Owner, Part: f.Part, Workload: f.Workload, Evidence: raw})
+		}
+		return list
+	}
+	of := func(list []store.Finding, rule string) []store.Finding {
+		return slices.DeleteFunc(slices.Clone(list), func(f store.Finding) bool { return f.Rule != rule })
+	}
+	before := over()
+	if _, err := k.Mute(t.Context(), one.ID, "agreed", s.Now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	look(k, "rules: {unused-over-time: {on: false}}")
+	after := over()
+	had, has := unused(of(before, misuse.UnusedOverTime), one.Owner), unused(of(after, misuse.UnusedOverTime), one.Owner)
+	if wasted := unused([]store.Finding{one}, one.Owner); wasted < 3600 || had-has < 0.8*wasted {
+		t.Errorf("over days %g core-seconds, %g with the mute of a run that wasted %g", had, has, wasted)
+	}
+	same := func(f store.Finding) bool { return f.ID == one.ID }
+	if slices.ContainsFunc(before, same) || !slices.ContainsFunc(after, same) {
+		t.Error("the muted finding is evidence against the owner")
+	}
 }
