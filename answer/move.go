@@ -185,11 +185,7 @@ func (g *moving) add(r *store.Workload) {
 
 // run returns the figures of a run while it was in the period.
 func (g *moving) run(r *store.Workload) move.Run {
-	end := r.End
-	if end.IsZero() {
-		end = r.Seen
-	}
-	wall := end.Sub(r.Start).Seconds()
+	wall := cmp.Or(r.End, r.Seen).Sub(r.Start).Seconds()
 	ran := max(wall-orZero(r.SuspendedSeconds), 0)
 	inside := g.inside(r).Seconds() * ran / max(wall, 1)
 	given, _ := r.GivenCores()
@@ -205,7 +201,7 @@ func (g *moving) run(r *store.Workload) move.Run {
 		run.Given = nil
 	}
 	run.Hours = orZero(cmp.Or(run.Given, run.Cores)) * inside / 3600
-	run.Well = run.Ended && (r.State == "" || r.State == "completed") && orZeroInt(r.ExitCode) == 0
+	run.Well = run.Ended && (r.State == "" || r.State == "completed") && *cmp.Or(r.ExitCode, new(int)) == 0
 	need := cmp.Or(r.MemoryNeededMostBytes, r.MemoryNeededPeakBytes, r.MemoryPeakBytes)
 	if memory, _ := r.GivenMemory(); memory != nil && orZero(r.OOMKills) > 0 {
 		need = new(max(orZero(need), *memory)) // it needed what it was given, and more
@@ -225,20 +221,9 @@ func (g *moving) run(r *store.Workload) move.Run {
 	return run
 }
 
-func orZeroInt(v *int) int {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
-
 // inside is for how long a run was in the period.
 func (g *moving) inside(r *store.Workload) time.Duration {
-	end := sooner(cmp.Or(r.End, r.Seen), g.until)
-	if r.Start.Before(g.from) {
-		return end.Sub(g.from)
-	}
-	return end.Sub(r.Start)
+	return sooner(cmp.Or(r.End, r.Seen), g.until).Sub(slices.MaxFunc([]time.Time{r.Start, g.from}, time.Time.Compare))
 }
 
 // prompt reports whether it is the name of a job in which a person types.

@@ -15,6 +15,7 @@ import (
 	"reckon/answer"
 	"reckon/catalogue/database"
 	"reckon/internal/buildinfo"
+	"reckon/internal/durable"
 	"reckon/server/backup"
 	"reckon/store"
 	"reckon/store/tsdb"
@@ -117,7 +118,7 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 		return fmt.Errorf("%s is no data directory of a server: %w; name one with --data", data, err)
 	}
 	c := &copier{data: data}
-	if dir := filepath.Join(data, seriesDir); exists(dir) {
+	if dir := filepath.Join(data, seriesDir); durable.Exists(dir) {
 		series, bad := tsdb.Open(tsdb.Options{Dir: dir, Retention: -1, Logger: log})
 		if bad != nil {
 			return bad
@@ -135,7 +136,7 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 	} else {
 		c.elsewhere = append(c.elsewhere, "the series, which are not in "+data)
 	}
-	if file := filepath.Join(data, catalogueFile); exists(file) {
+	if file := filepath.Join(data, catalogueFile); durable.Exists(file) {
 		rows, bad := database.Open(file, log)
 		if bad != nil {
 			return bad
@@ -150,9 +151,4 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 	}
 	defer func() { err = errors.Join(err, c.users.Close()) }()
 	return c.Backup(ctx, func() io.Writer { return w })
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

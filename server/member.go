@@ -20,6 +20,7 @@ import (
 
 	"reckon/access/auth"
 	"reckon/catalogue/database"
+	"reckon/internal/durable"
 	"reckon/metric"
 	"reckon/server/cluster"
 	"reckon/web/client"
@@ -257,7 +258,7 @@ func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 	if err != nil {
 		return nil, err
 	}
-	if exists(filepath.Join(s.config.Data, auth.File)) {
+	if durable.Exists(filepath.Join(s.config.Data, auth.File)) {
 		err = s.adoptUsers(ctx, users)
 	}
 	if err == nil {

@@ -230,7 +230,11 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 	for i := range w.Runs {
 		if r := &w.Runs[i]; r.Shape == j.From {
 			j.here = append(j.here, *r)
-			j.GPUHours += r.GPUs * r.Seconds / 3600
+			gpus := r.GPUs
+			if j.source.Bare { // nothing allocates them
+				gpus = *cmp.Or(r.GPUBusy, &gpus)
+			}
+			j.GPUHours += gpus * r.Seconds / 3600
 			j.FreedCores += r.Hours
 		}
 	}

@@ -23,7 +23,7 @@ func (j *judge) gpuOff() error {
 	return nil
 }
 
-// gpuUp: all GPUs of its nodes are busy and it waited for them, or their memory is full.
+// gpuUp: all GPUs of its nodes are busy and it waited for them, or their memory is full. Nobody waits where no batch system queues.
 func (j *judge) gpuUp() error {
 	s := j.source
 	if !at(s.GPUs, above(0)) {
@@ -34,7 +34,7 @@ func (j *judge) gpuUp() error {
 	})
 	if !full && !j.holds(func(r *Run) bool {
 		return at(r.GPUBusy, func(v float64) bool { return v >= busyGPU**s.GPUs*r.Nodes }) &&
-			at(r.Wait, func(v float64) bool { return v >= waitedLong })
+			(s.Bare || at(r.Wait, func(v float64) bool { return v >= waitedLong }))
 	}) {
 		return nil
 	}
@@ -45,6 +45,9 @@ func (j *judge) gpuUp() error {
 	value := 0.0
 	if busy := weighted(j.here, 0.5, func(r *Run) *float64 { return r.GPUBusy }); busy != nil {
 		value = *busy
+	}
+	if s.Bare {
+		j.Need.GPUs, j.Need.SizeGPUs = s.GPUs, *s.GPUs*j.Need.Nodes // a job has to ask for what it used
 	}
 	j.to(GPUUp, value, true, func(t *Shape) bool { return larger(t) && t.Vendor != "" && t.Vendor == s.Vendor })
 	for i := range j.shapes {

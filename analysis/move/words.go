@@ -67,7 +67,7 @@ func (r *Result) reason(w *Work, from, to *Shape) string {
 	words, key := phrase.Words{"share": format.Percent(r.Share), "value": format.Percent(r.Value)}, r.Rule
 	switch r.Rule {
 	case GPUUp:
-		words["gpus"] = format.Count(*from.GPUs)
+		words["gpus"], words["queue"] = format.Count(*from.GPUs), map[bool]string{false: ", and it waited for them"}[from.Bare]
 	case CPUUp:
 		words["more"] = texts.Say("cpu-up."+map[bool]string{true: "contended", false: "scales"}[w.Contended], nil)
 	case Memory:

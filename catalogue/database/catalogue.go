@@ -81,7 +81,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	pages := durable.NewPages(path)
 	err := pages.Check(log)
 	var changed *durable.ChangedError
-	if errors.As(err, &changed) && !exists(path) {
+	if errors.As(err, &changed) && !durable.Exists(path) {
 		log.Error("the catalogue is missing and is rebuilt from the series. "+onlyInBackups, "file", path)
 		err = errors.Join(removeLog(path), durable.ForgetClosed(path))
 	} else if errors.As(err, &changed) {
@@ -316,11 +316,6 @@ func (c *Catalogue) Close() error {
 	}
 	_ = c.settler.pages.NoteClosed() // without the note only damage goes undetected
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // Drop empties the catalogue, including the watermark.

@@ -40,3 +40,9 @@ func Sync(path string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
+
+// Exists reports whether a file or directory is there.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"reckon/internal/durable"
 )
 
 // Restore makes the directory data of an archive: beside it first, and in its place when
@@ -41,7 +43,7 @@ func Restore(in io.Reader, data string, replace bool, now time.Time) (m Manifest
 	if err := os.Chmod(beside, 0o750); err != nil {
 		return m, "", err
 	}
-	if err := syncDir(beside); err != nil {
+	if err := durable.Sync(beside); err != nil {
 		return m, "", err
 	}
 	switch {
@@ -61,14 +63,5 @@ func Restore(in io.Reader, data string, replace bool, now time.Time) (m Manifest
 		}
 		return m, "", err
 	}
-	return m, aside, syncDir(filepath.Dir(data))
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return m, aside, durable.Sync(filepath.Dir(data))
 }

@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	tmpSuffix  = ".tmp-for-creation"
 	corruptDir = "corrupt"
 )
 
@@ -50,7 +49,7 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 	budget := int64(scanAtOpen)
 	for _, e := range slices.Backward(entries) { // newest first
 		path := filepath.Join(dir, e.Name())
-		if strings.HasSuffix(e.Name(), tmpSuffix) {
+		if strings.HasSuffix(e.Name(), block.Unfinished) {
 			if err := os.RemoveAll(path); err != nil {
 				return nil, errors.Join(err, b.close())
 			}

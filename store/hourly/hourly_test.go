@@ -142,7 +142,7 @@ func TestLostSamples(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, list[len(list)-1], "index"), 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, list[0]+tmpSuffix, "chunks"), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, list[0]+".tmp-for-creation", "chunks"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	s = openStore(t, other, dir)

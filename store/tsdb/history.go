@@ -3,12 +3,12 @@ package tsdb
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,16 +18,15 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
-	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
 	"reckon/figure/format"
 	"reckon/internal/dirty"
 	"reckon/internal/durable"
+	"reckon/internal/durable/block"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -222,7 +221,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		if err := s.imported.add(s.opts.Dir, id); err != nil {
 			return err
 		}
-		if err := writeBlock(ctx, s.opts.Dir, id, at, ranges[at]); err != nil {
+		if err := writeBlock(ctx, s.opts.Dir, id, ranges[at]); err != nil {
 			if full(err) {
 				err = fullDisk(s.opts.Dir, err)
 			}
@@ -244,87 +243,37 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	return nil
 }
 
-// writeBlock makes the block of one stretch of time. It appears under its name when it is whole.
-func writeBlock(ctx context.Context, dir string, id ulid.ULID, at int64, list []ofRange) (err error) {
-	final := filepath.Join(dir, id.String())
-	tmp := final + ".tmp-for-creation" // leftovers are removed when the store is opened
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(tmp))
-		}
-	}()
-	cw, err := chunks.NewWriter(filepath.Join(tmp, "chunks"))
-	if err != nil {
-		return err
-	}
-	meta := promtsdb.BlockMeta{ULID: id, Version: 1, MinTime: at + historyRange, MaxTime: at}
+// writeBlock makes the block of a range. It appears under its name when it is whole.
+func writeBlock(ctx context.Context, dir string, id ulid.ULID, list []ofRange) error {
+	meta := promtsdb.BlockMeta{ULID: id, Version: 1, MinTime: math.MaxInt64}
 	meta.Compaction.Level, meta.Compaction.Sources = 1, []ulid.ULID{id}
-	meta.Compaction.SetOutOfOrder() // so that the head keeps its samples of the same time
-	err = writeSeries(ctx, cw, filepath.Join(tmp, "index"), list, &meta)
-	if err = errors.Join(err, cw.Close()); err != nil {
-		return err
+	meta.Compaction.SetOutOfOrder()                     // so that the head keeps its samples of the same time
+	words, before := block.Words{}, map[string]string{} // the value that a label had last
+	for _, s := range list {
+		s.labels.Range(func(l labels.Label) {
+			if v, ok := before[l.Name]; !ok || v != l.Value {
+				before[l.Name], words[l.Name], words[l.Value] = l.Value, struct{}{}, struct{}{}
+			}
+		})
+		meta.MinTime, meta.MaxTime = min(meta.MinTime, s.chunks[0].MinTime), max(meta.MaxTime, s.chunks[len(s.chunks)-1].MaxTime+1)
 	}
-	meta.MaxTime++ // half open
-	raw, err := json.MarshalIndent(meta, "", "\t")
-	if err != nil {
-		return err
-	}
-	if err := durable.Write(filepath.Join(tmp, "meta.json"), raw, 0o666); err != nil {
-		return err
-	}
-	if err := nothingDeleted(tmp); err != nil {
-		return err
-	}
-	return os.Rename(tmp, final)
+	return block.Write(ctx, dir, &meta, words, func(put func(labels.Labels, []chunks.Meta) error) error {
+		for _, s := range list {
+			if err := put(s.labels, s.chunks); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // nothingDeleted writes the file of what was deleted from a block, which a copy of it expects, where there is none.
-func nothingDeleted(block string) error {
-	if _, err := os.Stat(filepath.Join(block, tombstones.TombstonesFilename)); !errors.Is(err, fs.ErrNotExist) {
+func nothingDeleted(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, tombstones.TombstonesFilename)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err := tombstones.WriteFile(slog.New(slog.DiscardHandler), block, tombstones.NewMemTombstones())
+	_, err := tombstones.WriteFile(slog.New(slog.DiscardHandler), dir, tombstones.NewMemTombstones())
 	return err
-}
-
-func writeSeries(ctx context.Context, cw *chunks.Writer, path string, list []ofRange, meta *promtsdb.BlockMeta) (err error) {
-	iw, err := index.NewWriter(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, iw.Close()) }()
-	symbols, before := map[string]struct{}{"": {}}, map[string]string{} // the value that a label had last
-	for i := range list {
-		list[i].labels.Range(func(l labels.Label) {
-			if v, ok := before[l.Name]; !ok || v != l.Value {
-				before[l.Name], symbols[l.Name], symbols[l.Value] = l.Value, struct{}{}, struct{}{}
-			}
-		})
-	}
-	for _, w := range slices.Sorted(maps.Keys(symbols)) {
-		if err := iw.AddSymbol(w); err != nil {
-			return err
-		}
-	}
-	for i, p := range list {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := cw.WriteChunks(p.chunks...); err != nil {
-			return err
-		}
-		if err := iw.AddSeries(storage.SeriesRef(i), p.labels, p.chunks...); err != nil {
-			return err
-		}
-		meta.Stats.NumSeries++
-		for _, c := range p.chunks {
-			meta.Stats.NumChunks++
-			meta.Stats.NumSamples += uint64(c.Chunk.NumSamples())
-			meta.MinTime, meta.MaxTime = min(meta.MinTime, c.MinTime), max(meta.MaxTime, c.MaxTime)
-		}
-	}
-	meta.Stats.NumFloatSamples = meta.Stats.NumSamples
-	return nil
 }
 
 const importedFile = "imported.json"

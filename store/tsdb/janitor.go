@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/config"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 
+	"reckon/internal/durable"
 	"reckon/internal/durable/block"
 )
 
@@ -91,7 +92,7 @@ func (s *Store) verifyOne(db *promtsdb.DB, checked map[ulid.ULID]bool) {
 
 func (s *Store) verify(db *promtsdb.DB, id ulid.ULID) {
 	path := filepath.Join(s.opts.Dir, id.String())
-	if _, err := block.Verify(path); err != nil && unreadable(err) && exists(path) {
+	if _, err := block.Verify(path); err != nil && unreadable(err) && durable.Exists(path) {
 		s.leaveOut(db, id, err)
 	}
 }

@@ -51,7 +51,7 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 	path := filepath.Join(dir, manifestFile)
 	err := durable.ReadJSON(path, &known)
 	if errors.Is(err, fs.ErrNotExist) {
-		if exists(filepath.Join(dir, "wal")) { // else it is new, or was restored
+		if durable.Exists(filepath.Join(dir, "wal")) { // else it is new, or was restored
 			log.Warn("the list of blocks is missing and is made anew: a block that is missing now is not noticed", "file", path)
 		}
 		return known

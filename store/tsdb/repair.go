@@ -56,7 +56,7 @@ func (s *Store) checkImported() {
 	}
 	file := filepath.Join(s.opts.Dir, importedFile)
 	err := s.imported.load(s.opts.Dir)
-	if err == nil && (len(ids) == 0 || exists(file)) {
+	if err == nil && (len(ids) == 0 || durable.Exists(file)) {
 		return
 	}
 	if len(ids) == 0 {
@@ -197,7 +197,7 @@ func (s *Store) loseBlock(id ulid.ULID, cause error) error {
 			gap.File, gap.Why = rel, d.Reason()
 		}
 	}
-	if exists(filepath.Join(s.opts.Dir, id.String())) {
+	if durable.Exists(filepath.Join(s.opts.Dir, id.String())) {
 		var err error
 		if gap.Kept, err = s.setAside(id.String()); err != nil {
 			return err
@@ -386,7 +386,7 @@ func (s *Store) setAside(name string) (kept string, err error) {
 // setHeadAside moves what the head keeps on disk, and the logs where that is not enough: blocks stay.
 func (s *Store) setHeadAside(cause error, names ...string) error {
 	for _, name := range names {
-		if !exists(filepath.Join(s.opts.Dir, name)) {
+		if !durable.Exists(filepath.Join(s.opts.Dir, name)) {
 			continue
 		}
 		kept, err := s.setAside(name)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"reckon/internal/durable"
 	"reckon/metric"
 	"reckon/store"
 	"reckon/store/storetest"
@@ -29,7 +30,7 @@ const fullSeries = 500
 
 func openOnFullDisk(dir string) error {
 	now := time.Now().Truncate(blockRange).Add(90 * time.Minute)
-	empty := !exists(filepath.Join(dir, "wal"))
+	empty := !durable.Exists(filepath.Join(dir, "wal"))
 	s, err := Open(Options{Dir: dir, Clock: func() time.Time { return now }})
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if out, err := run(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if !exists(filepath.Join(dir, ballastFile)) {
+	if !durable.Exists(filepath.Join(dir, ballastFile)) {
 		t.Error("no room is held back")
 	}
 	fillDisk(t, filepath.Join(disk, "others"))
@@ -91,8 +92,8 @@ func TestOpenOnFullDisk(t *testing.T) {
 		}
 	}
 	s := open(t, Options{Dir: dir})
-	if n := s.db.Head().NumSeries(); n != fullSeries || !exists(filepath.Join(dir, ballastFile)) {
-		t.Errorf("%d series, and with room again it holds some back: %t", n, exists(filepath.Join(dir, ballastFile)))
+	if n := s.db.Head().NumSeries(); n != fullSeries || !durable.Exists(filepath.Join(dir, ballastFile)) {
+		t.Errorf("%d series, and with room again it holds some back: %t", n, durable.Exists(filepath.Join(dir, ballastFile)))
 	}
 }
 

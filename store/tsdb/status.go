@@ -3,7 +3,6 @@ package tsdb
 import (
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -57,11 +56,6 @@ func (s *Store) Ready() error {
 	}
 	s.gate.leave()
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func dirBytes(dir string) (int64, error) {

@@ -30,6 +30,7 @@ import (
 
 	"reckon/figure/format"
 	"reckon/internal/dirty"
+	"reckon/internal/durable/block"
 	"reckon/store"
 )
 
@@ -64,9 +65,6 @@ type Options struct {
 
 // blockRange is the time that one block of the head covers. Its half is how far back a new series may begin without being out of order.
 const blockRange = 2 * time.Hour
-
-// segmentBytes bounds a file of chunks of a block.
-const segmentBytes = 32 << 20
 
 func (o *Options) defaults() {
 	pick := func(v *time.Duration, def time.Duration) {
@@ -219,13 +217,13 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	// Sized for thousands of series: a node with few must not pay for a fleet.
 	o.WALSegmentSize = 16 << 20
 	o.HeadChunksWriteBufferSize = 64 << 10
-	o.MaxBlockChunkSegmentSize = segmentBytes // it is taken on disk before it is filled
+	o.MaxBlockChunkSegmentSize = block.SegmentBytes // it is taken on disk before it is filled
 	o.EnableExemplarStorage, o.MaxExemplars = true, maxExemplars
 	o.StripeSize = stripes(max(s.opts.Series, s.size))
 	if s.opts.Series > 1_000_000 {
 		o.WALSegmentSize = 128 << 20
 		o.HeadChunksWriteBufferSize = 4 << 20
-		o.MaxBlockChunkSegmentSize = 8 * segmentBytes
+		o.MaxBlockChunkSegmentSize = 8 * block.SegmentBytes
 	}
 	return o
 }

@@ -562,3 +562,32 @@ func TestMove(t *testing.T) {
 		t.Errorf("precision %.3f, recall %.3f: want 0.9 of both", precision, recall)
 	}
 }
+
+// TestMoveFromBareGPUs: work that keeps all GPUs of a machine without a batch system busy belongs on a partition with more, though nothing
+// queues here; work that keeps five of eight busy does not.
+func TestMoveFromBareGPUs(t *testing.T) {
+	p := newMoveSite(11)
+	p.slot("rig", 2, slot{cores: 128, gpus: 16, gib: 1024, vendor: "nvidia", max: 5 * 24 * time.Hour})
+	on := func(node int, busy float64) string {
+		return p.runs(plant{}, sacctJob{slot: "bay", node: []string{p.slots["bay"].nodes[node]}, bare: true, used: 20, needGiB: 60, start: ground.Add(17 * time.Hour),
+			length: 7 * time.Hour, busy: steady(busy)}, plantedDays-1, 24*time.Hour).user
+	}
+	all, some := on(0, 7.8), on(1, 5)
+	shapes := strings.Replace(p.shapes(), "  - name: "+bayName, fmt.Sprintf("      - {name: %s, nodes: 2, cores: 128, memory: 1024G, gpus: 16, gpu_vendor: nvidia, "+
+		"max_time: 120h, wait: {hours: 0.1, source: the queue}}\n  - name: %s", p.slots["rig"].name, bayName), 1)
+	list := p.site(t).Move(client.MoveQuery{Since: ground, Until: ground.AddDate(0, 0, plantedDays), All: true}, shapes)
+	i := slices.IndexFunc(list.Moves, func(m client.Move) bool { return m.Owner == all })
+	if i < 0 {
+		k := slices.IndexFunc(list.Stays, func(m client.Move) bool { return m.Owner == all })
+		t.Fatalf("it stays: %+v", list.Stays[max(k, 0)])
+	}
+	m := list.Moves[i]
+	month := 30.0 / plantedDays * 7.8 * 7 * (plantedDays - 1) // GPU-hours
+	if m.Rule != "gpu-up" || m.To != p.slots["rig"].name || m.FreedGPUHours < 0.8*month || m.FreedGPUHours > 1.1*month || strings.Contains(m.Text, "waited for them") ||
+		!strings.Contains(m.Why, "all 8 GPUs of its node were busy or full") {
+		t.Errorf("want gpu-up to %s and %g GPU-hours: %+v", p.slots["rig"].name, month, m)
+	}
+	if slices.ContainsFunc(list.Moves, func(m client.Move) bool { return m.Owner == some }) {
+		t.Error("five of eight GPUs busy are told to move")
+	}
+}
