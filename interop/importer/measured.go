@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
 )
 
 // The use of a job in accounting counts only if the job was not measured. That is decided for each run of an id, because ids are reused.
@@ -50,7 +52,7 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 	defer func() { err = errors.Join(err, q.Close()) }()
 	var it chunkenc.Iterator
 	for part := range slices.Chunk(sortedKeys(ids), asked) {
-		set := q.Select(ctx, false, nil, equal("__name__", mCPU), oneOf("workload", part),
+		set := q.Select(ctx, false, nil, series.Equal("__name__", mCPU), series.OneOf("workload", part),
 			labels.MustNewMatcher(labels.MatchNotRegexp, "source", "sacct|pbs|sge|lsf"))
 		for set.Next() {
 			l := set.At().Labels()
@@ -107,7 +109,8 @@ func (im *Importer) accountedLives(ctx context.Context, site string, ids []strin
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	set := q.Select(ctx, false, nil, equal("__name__", mStart), equal("source", "sacct"), equal("site", site), oneOf("workload", ids))
+	set := q.Select(ctx, false, nil, series.Equal("__name__", mStart), series.Equal("source", "sacct"), series.Equal("site", site),
+		series.OneOf("workload", ids))
 	for set.Next() {
 		id := set.At().Labels().Get("workload")
 		known := len(out)
@@ -137,8 +140,9 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 		return nil
 	}
 	drop := func(from, to int64, ids ...string) error {
-		return im.o.Store.Delete(ctx, from*1000, to*1000+999, oneOf("__name__", usage), equal("source", "sacct"), equal("site", site),
-			oneOf("workload", ids))
+		return im.o.Store.Delete(ctx, from*1000, to*1000+999, series.OneOf("__name__", usage), series.Equal("source", "sacct"),
+			series.Equal("site", site),
+			series.OneOf("workload", ids))
 	}
 	var ids []string
 	from, to := int64(1)<<62, int64(0)
@@ -180,7 +184,7 @@ func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measur
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 	out := measuredTimes{}
-	set := q.Select(ctx, false, nil, equal("__name__", mBoot), equal("source", ""))
+	set := q.Select(ctx, false, nil, series.Equal("__name__", mBoot), series.Equal("source", ""))
 	for set.Next() {
 		l := set.At().Labels()
 		p := place{l.Get("site"), hostOf(l.Get("node"))}

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/internal/series"
 	"reckon/store"
 	"reckon/store/tsdb"
 )
@@ -164,18 +163,6 @@ func (im *Importer) write(ctx context.Context, st *siteState) error {
 	return st.journal.save()
 }
 
-func equal(name, value string) *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, name, value)
-}
-
-func oneOf(name string, values []string) *labels.Matcher {
-	quoted := make([]string, len(values))
-	for i, v := range values {
-		quoted[i] = regexp.QuoteMeta(v)
-	}
-	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
-}
-
 // delete removes the series to be rebuilt. It returns the zero samples that later periods have written into them, which must be written
 // again.
 func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error) {
@@ -184,7 +171,7 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 		for _, site := range sortedKeys(out.drops[p]) {
 			for nodes := range slices.Chunk(out.drops[p][site], 200) {
 				from, to := p*1000, (p+period)*1000-1
-				ms := []*labels.Matcher{equal("source", "sonar"), equal("site", site), oneOf("node", nodes)}
+				ms := []*labels.Matcher{series.Equal("source", "sonar"), series.Equal("site", site), series.OneOf("node", nodes)}
 				if err := im.zeros(ctx, kept, byText, out, site, from, to, ms); err != nil {
 					return nil, err
 				}
@@ -197,8 +184,9 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 	}
 	for _, z := range out.undos {
 		at := z.start*1000 + beside
-		if err := im.o.Store.Delete(ctx, at, at, equal("source", "sonar"), equal("site", z.site), equal("node", z.node),
-			equal("workload", z.id)); err != nil {
+		if err := im.o.Store.Delete(ctx, at, at, series.Equal("source", "sonar"), series.Equal("site", z.site),
+			series.Equal("node", z.node),
+			series.Equal("workload", z.id)); err != nil {
 			return nil, fmt.Errorf("delete series to be rebuilt: %w", err)
 		}
 	}
@@ -213,7 +201,7 @@ func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[st
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
-	set := q.Select(ctx, false, nil, append([]*labels.Matcher{oneOf("__name__", []string{mCPU, mCommand})}, ms...)...)
+	set := q.Select(ctx, false, nil, append([]*labels.Matcher{series.OneOf("__name__", []string{mCPU, mCommand})}, ms...)...)
 	for set.Next() {
 		l := set.At().Labels()
 		s := byText[l.String()]

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	promremote "github.com/prometheus/prometheus/storage/remote"
+
+	"reckon/internal/series"
 )
 
 // read returns the series that match, sorted.
@@ -32,7 +34,7 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 		return plain, nil
 	}
 	rest := slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
-	set, err := s.peer.read(ctx, mint, maxt, append(rest, oneOf(model.MetricNameLabel, withParts(wholes))))
+	set, err := s.peer.read(ctx, mint, maxt, append(rest, series.OneOf(model.MetricNameLabel, withParts(wholes))))
 	if err != nil {
 		return nil, err
 	}
@@ -82,25 +84,6 @@ func withParts(names []string) (out []string) {
 		}
 	}
 	return out
-}
-
-func oneOf(name string, values []string) *labels.Matcher {
-	quoted := make([]string, len(values))
-	for i, v := range values {
-		quoted[i] = quoteMeta(v)
-	}
-	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
-}
-
-func quoteMeta(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // selector writes matchers as PromQL does. At least one of them cannot match the empty string.

@@ -121,29 +121,25 @@ func (s *server) ownRun(r *http.Request, namespace, name string) error {
 }
 
 func (s *server) metricRun(w http.ResponseWriter, r *http.Request, _ *query) error {
-	namespace, name := r.PathValue("namespace"), r.PathValue("name")
-	if err := s.ownRun(r, namespace, name); err != nil {
-		return err
-	}
-	run, err := s.MetricRuns.Run(r.Context(), namespace, name)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, run)
-	return nil
+	return ofRun(s, w, r, s.MetricRuns.Run)
 }
 
 func (s *server) metricRunSamples(w http.ResponseWriter, r *http.Request, _ *query) error {
+	return ofRun(s, w, r, s.MetricRuns.Samples)
+}
+
+// ofRun answers with something of the run in the path.
+func ofRun[T any](s *server, w http.ResponseWriter, r *http.Request,
+	read func(ctx context.Context, namespace, name string) (T, error)) error {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	if err := s.ownRun(r, namespace, name); err != nil {
 		return err
 	}
-	samples, err := s.MetricRuns.Samples(r.Context(), namespace, name)
-	if err != nil {
-		return err
+	v, err := read(r.Context(), namespace, name)
+	if err == nil {
+		writeJSON(w, http.StatusOK, v)
 	}
-	writeJSON(w, http.StatusOK, samples)
-	return nil
+	return err
 }
 
 func (s *server) keepMetricRun(w http.ResponseWriter, r *http.Request, _ *query) error {

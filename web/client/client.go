@@ -177,7 +177,15 @@ func (c *Client) Nodes(ctx context.Context) (NodeList, error) {
 }
 
 func (c *Client) get(ctx context.Context, path string, q url.Values, into any) error {
-	body, err := c.do(ctx, http.MethodGet, path, q)
+	return c.ask(ctx, http.MethodGet, path, q, into)
+}
+
+func (c *Client) post(ctx context.Context, path string, q url.Values, into any) error {
+	return c.ask(ctx, http.MethodPost, path, q, into)
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, q url.Values, into any) error {
+	body, err := c.do(ctx, method, path, q)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"reckon/figure/wire"
 
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -64,15 +62,4 @@ func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (Fi
 // FindingPolicy returns the policy of the server, as YAML.
 func (c *Client) FindingPolicy(ctx context.Context) ([]byte, error) {
 	return c.do(ctx, http.MethodGet, "/api/reckon/v1/policy", nil)
-}
-
-func (c *Client) post(ctx context.Context, path string, q url.Values, into any) error {
-	body, err := c.do(ctx, http.MethodPost, path, q)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%s%s did not answer with reckon's JSON (%v); is this a reckon server?", c.Server(), path, err)
-	}
-	return nil
 }
