@@ -31,7 +31,7 @@ const (
 // Words are the names and values of labels, with which an index begins.
 type Words map[string]struct{}
 
-// Add adds those of a series.
+// Add adds the labels of a series.
 func (w Words) Add(l labels.Labels) {
 	l.Range(func(x labels.Label) { w[x.Name], w[x.Value] = struct{}{}, struct{}{} })
 }
