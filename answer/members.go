@@ -3,7 +3,6 @@ package answer
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +42,7 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {
 	m = wire.Members{ID: id, Kind: "array", States: []wire.StateCount{}, Verdicts: []wire.Verdict{}, Members: []wire.Workload{}}
 	seen := map[string]bool{}
-	var rest *float64 // nodes that the tasks that wait ask for, all together
+	var rest *float64 // tasks that wait
 	for _, w := range runs {
 		if seen[w.ID] || only != nil && w.ID != id && !only[w.ID] {
 			continue
@@ -57,7 +56,7 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 		seen[w.ID] = true
 		if w.ID == id { // it represents the pending tasks
 			if m.Waiting = w.State == "pending" && w.End == nil; m.Waiting {
-				rest = w.RequestNodes
+				rest = w.WaitingTasks
 			}
 			continue
 		}
@@ -101,14 +100,9 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 	return m, true
 }
 
-// waitingTasks returns how many tasks of an array wait. The requests of tasks are equal, so that the nodes that those that wait ask for
-// together report it. A task that only its node has reported is still among them.
-func waitingTasks(m *wire.Members, nodes *float64) int {
-	one := m.Members[len(m.Members)-1].RequestNodes
-	if nodes == nil || one == nil || *one < 1 {
-		return 0
-	}
-	n := int(math.Round(*nodes / *one))
+// waitingTasks returns how many tasks of an array wait. A task that only its node has reported is still among them.
+func waitingTasks(m *wire.Members, tasks *float64) int {
+	n := int(orZero(tasks))
 	for i := range m.Members {
 		if m.Members[i].Submit == nil {
 			n--

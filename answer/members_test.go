@@ -81,8 +81,8 @@ func TestMembers(t *testing.T) {
 	if len(m.Members) != 2 || !m.Waiting || m.End != nil || *m.Sums.CoreSeconds != 300 || m.Verdicts[0].Text != "its tasks used 50 % of the core time that they asked for" {
 		t.Errorf("some tasks: %+v", m)
 	}
-	// Eight tasks of two nodes wait by the last report; one of them has begun since, as its node knows.
-	waits.RequestNodes, waits.Start = v(16), at
+	// Eight tasks wait by the last report; one of them has begun since, as its node knows.
+	waits.WaitingTasks, waits.Start = v(8), at
 	begun, running := task("slurm/4_12", "", 510, 9, figure.Row{CPUSeconds: v(1), RequestNodes: v(2)}), task("slurm/4_11", "running", 500, 9, figure.Row{RequestNodes: v(2)})
 	begun.Submit, begun.End, begun.Running = nil, nil, true
 	running.AllocatedNodes = v(2)

@@ -345,6 +345,7 @@ func (u *Usage) pending(ctx context.Context, q wire.UsageQuery) (*wire.Pending, 
 	}
 	now := u.Clock()
 	for i := range rows {
+		p.Workloads += max(int(orZero(rows[i].WaitingTasks))-1, 0)
 		sum(&p.RequestCores, rows[i].RequestCores)
 		sum(&p.RequestGPUs, rows[i].RequestGPUs)
 		if at := rows[i].Submit; !at.IsZero() && !at.After(now) {

@@ -49,6 +49,7 @@ type Row struct {
 	RequestGPUs             *float64 `json:"request_gpus,omitempty"`              // Requested GPUs.
 	RequestSeconds          *float64 `json:"request_seconds,omitempty"`           // Requested wall time (limit), seconds.
 	RequestNodes            *float64 `json:"request_nodes,omitempty"`             // Requested nodes.
+	WaitingTasks            *float64 `json:"waiting_tasks,omitempty"`             // Pending tasks of the array that the run represents.
 	AllocatedCores          *float64 `json:"allocated_cores,omitempty"`           // Cores that the scheduler allocated.
 	AllocatedMemoryBytes    *float64 `json:"allocated_memory_bytes,omitempty"`    // Memory that the scheduler allocated, bytes.
 	AllocatedGPUs           *float64 `json:"allocated_gpus,omitempty"`            // GPUs that the scheduler allocated.
@@ -72,7 +73,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 62 }
+func (r *Row) Len() int { return 63 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -168,45 +169,47 @@ func (r *Row) At(i int) **float64 {
 	case 44:
 		return &r.RequestNodes
 	case 45:
-		return &r.AllocatedCores
+		return &r.WaitingTasks
 	case 46:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 47:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 48:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 49:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 50:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 51:
-		return &r.Restarts
+		return &r.StepCount
 	case 52:
-		return &r.LimitCores
+		return &r.Restarts
 	case 53:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 54:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 55:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 56:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 57:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 58:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 59:
-		return &r.MemoryNUMABytes
+		return &r.MemoryHugeBytes
 	case 60:
-		return &r.MemoryNUMAMostBytes
+		return &r.MemoryNUMABytes
 	case 61:
+		return &r.MemoryNUMAMostBytes
+	case 62:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 62
+const RowLen = 63
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

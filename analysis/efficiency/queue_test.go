@@ -18,8 +18,11 @@ func TestQueued(t *testing.T) {
 		"AssocMaxCpuPerJobLimit":               "warning it has waited for 10 min: it asks for more than its account allows for one job (AssocMaxCpuPerJobLimit); ask for less, or it will never start",
 		"QOSMaxCpuPerUserLimit":                "info it has waited for 10 min: its quality of service is at a limit (QOSMaxCpuPerUserLimit)",
 		"AssocGrpCPULimit":                     "info it has waited for 10 min: its account is at a limit (AssocGrpCPULimit)",
-		"SomethingNew":                         "info it has waited for 10 min: the batch system gives the reason SomethingNew",
-		"":                                     "info it has waited for 10 min; the batch system gives no reason",
+		"Unschedulable: 0/3 nodes are available: 1 node(s) had a taint, 2 Insufficient cpu": "warning it has waited for 10 min: no node can take its pod " +
+			"(0/3 nodes are available: 1 node(s) had a taint, 2 Insufficient cpu); ask for less, or add a node; the scheduler tries again by itself",
+		"SchedulingGated": "info it has waited for 10 min: its pod is held back by a scheduling gate",
+		"SomethingNew":    "info it has waited for 10 min: the batch system gives the reason SomethingNew",
+		"":                "info it has waited for 10 min; the batch system gives no reason",
 	} {
 		got := Judge(Usage{Run: figure.Run{State: "pending", Reason: reason}, Waited: 600})
 		if len(got) != 1 || string(got[0].Severity)+" "+got[0].Text != want || got[0].Value != 600 {

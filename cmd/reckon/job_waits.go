@@ -104,13 +104,13 @@ func (p *page) asks(w client.Workload) {
 // waitingTable lists pending workloads: since when, for what, and why.
 func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|ACCOUNT:s8o3|PARTITION:s8o2|SUBMITTED:o5|WAITS:r|CORES:r|MEMORY:r|GPUS:ro4" +
-		"|NODES:ro6|TIME:r|BECAUSE:s8")
+		"|NODES:ro6|TASKS:ro3|TIME:r|BECAUSE:s8")
 	for _, w := range list {
 		since := waited(&w)
 		t.Add(calledName(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since),
 			term.Cores(w.RequestCores),
-			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds),
-			cmp.Or(w.Reason, term.Unknown))
+			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Number(w.WaitingTasks),
+			term.Seconds(w.RequestSeconds), cmp.Or(w.Reason, term.Unknown))
 	}
 	return t
 }

@@ -98,7 +98,7 @@ type UsageList struct {
 
 // Pending is the currently waiting demand.
 type Pending struct {
-	Workloads      int      `json:"workloads"`       // How many wait.
+	Workloads      int      `json:"workloads"`       // How many wait, each task of an array included.
 	RequestCores   *float64 `json:"request_cores"`   // Cores they ask for together.
 	RequestGPUs    *float64 `json:"request_gpus"`    // GPUs they ask for together.
 	LongestSeconds *float64 `json:"longest_seconds"` // Longest current waiting time, seconds.

@@ -637,7 +637,7 @@ func clientTexts() map[string]string {
 		"Pending.longest_seconds":                        "Longest current waiting time, seconds.",
 		"Pending.request_cores":                          "Cores they ask for together.",
 		"Pending.request_gpus":                           "GPUs they ask for together.",
-		"Pending.workloads":                              "How many wait.",
+		"Pending.workloads":                              "How many wait, each task of an array included.",
 		"Place":                                          "A class of similar nodes of a site where a job could run, with the partitions observed on them.",
 		"Place.comparable":                               "Jobs of the last 30 days that asked for half to twice as much.",
 		"Place.cores":                                    "Cores of each.",
