@@ -103,7 +103,7 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 		return r, err
 	}
 	defer func() { err = errors.Join(err, series.Close()) }()
-	series.PauseCompaction()
+	series.StartBulk()
 	rows, err := database.Open(filepath.Join(data, catalogueFile), log)
 	if err != nil {
 		return r, err

@@ -266,7 +266,7 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	}
 	fmt.Fprintf(&b, "\n%s, %s in %.1f s", many(r.Workloads, "workload"), many(r.Samples, "sample"), took.Seconds())
 	if r.From != nil && r.To != nil {
-		fmt.Fprintf(&b, ", from %s to %s\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"),
+		fmt.Fprintf(&b, ", from %s to %s UTC\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"),
 			r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))
 	}
 	b.WriteByte('\n')

@@ -88,8 +88,11 @@ func runMove(ctx context.Context, g *globals, q client.MoveQuery, form string, c
 	return show(ctx, g, form, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Move(ctx, q)
 		rows := append(slices.Clone(list.Moves), list.Stays...)
-		return shown{json: list, csv: csvOf(rows, columns...), rows: len(rows), missing: list.Missing,
-			empty: fmt.Sprintf("nobody has to move: the work of %d names was held against %d kinds of nodes", list.Judged, list.Places),
+		empty := fmt.Sprintf("no work has to move: that of %d names was compared with %d kinds of nodes", list.Judged, list.Places)
+		if list.Judged == 0 {
+			empty = "no work can be judged: runs of one name need a count of 10 or 100 core-hours, begun on 3 days of the period"
+		}
+		return shown{json: list, csv: csvOf(rows, columns...), rows: len(rows), missing: list.Missing, empty: empty,
 			print: func(s term.Screen) error {
 				if slices.Equal(columns, []string{"text"}) {
 					for i := range list.Moves {

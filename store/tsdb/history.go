@@ -185,9 +185,12 @@ func (h *History) hours() *dirty.Late {
 	return &out
 }
 
-// PauseCompaction leaves blocks as they are until the store is opened again: while many are imported, those before would be joined again
-// and again.
-func (s *Store) PauseCompaction() { s.db.DisableCompactions() }
+// StartBulk leaves blocks as they are until the store is opened again, and their pages out of the resident set: while many are imported,
+// those before would be joined again and again, and stay resident.
+func (s *Store) StartBulk() {
+	s.bulk.Store(true)
+	s.db.DisableCompactions()
+}
 
 // ImportBlocks writes what a history holds to blocks of their own, which may overlap with what the store has: of samples of one series
 // and time one is read. Retention by age spares them, for somebody gave them on purpose; the bound on bytes does not. When it returns,

@@ -38,6 +38,9 @@ func (s *Store) janitor() {
 			s.verifyAll()
 		case <-ended.C:
 			s.with(s.evictEnded)
+			if s.bulk.Load() {
+				s.with(s.unmapEnded)
+			}
 		case <-tick.C:
 			s.dropIdle(idleTenant)
 			s.keepBallast()

@@ -107,6 +107,7 @@ type Store struct {
 	stop chan struct{}        // ends the janitor
 	done sync.WaitGroup
 
+	bulk       atomic.Bool   // see StartBulk
 	generation atomic.Uint64 // how often the database was opened
 
 	tenantsMu sync.Mutex

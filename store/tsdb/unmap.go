@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapEnded takes the pages of blocks of ended series out of the resident set; they stay in the page cache and are mapped again when a
-// query reads them. Such blocks are written every few minutes where much ends, the kernel maps 64 KiB around each page that is touched,
+// unmapEnded takes the pages of blocks of ended series, and of all in a bulk import, out of the resident set. They stay in the page cache
+// and are mapped again when a query reads them. Such blocks are written every few minutes where much ends, the kernel maps 64 KiB around each page that is touched,
 // and so all of them became resident, a megabyte for each dozen thousand series.
 //
 // A reader holds each block open meanwhile. Where a file is mapped once, that mapping is the block's and stays; where it is mapped twice,
@@ -28,7 +28,7 @@ func (s *Store) unmapEnded(db *promtsdb.DB) {
 	}()
 	files := map[string]bool{}
 	for _, b := range db.Blocks() {
-		if m := b.Meta(); !m.Compaction.FromStaleSeries() {
+		if m := b.Meta(); !m.Compaction.FromStaleSeries() && !s.bulk.Load() {
 			continue
 		}
 		r, err := b.Index()
