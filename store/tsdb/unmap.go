@@ -14,8 +14,8 @@ import (
 )
 
 // unmapEnded takes the pages of blocks of ended series, and of all in a bulk import, out of the resident set. They stay in the page cache
-// and are mapped again when a query reads them. Such blocks are written every few minutes where much ends, the kernel maps 64 KiB around each page that is touched,
-// and so all of them became resident, a megabyte for each dozen thousand series.
+// and are mapped again when a query reads them. Blocks of ended series are written every few minutes where much ends. The kernel maps
+// 64 KiB around each page that is touched, and so all of them became resident, a megabyte for each dozen thousand series.
 //
 // A reader holds each block open meanwhile. Where a file is mapped once, that mapping is the block's and stays; where it is mapped twice,
 // another may be unmapped at any moment and its addresses given to other memory, so it is left alone.
