@@ -74,7 +74,7 @@ func proveRunning(t *testing.T, s *Server) (hours int) {
 	ask := func(method, path string, into any) { t.Helper(); askProof(t, s, method, path, into) }
 	var p client.Proof
 	ask("GET", "/api/reckon/v1/proof", &p)
-	if p.Made != nil || p.Summary(time.Now()) != "not proven yet" {
+	if p.Made != nil || p.Summary(time.Now()) != "not checked yet" {
 		t.Errorf("before the first: %+v", p)
 	}
 	ask("POST", "/api/reckon/v1/prove?mend=true", &p)
@@ -90,7 +90,7 @@ func proveRunning(t *testing.T, s *Server) (hours int) {
 		t.Errorf("usage says %q", u.Proof)
 	}
 	ask("POST", "/api/reckon/v1/prove?mend=false", &p)
-	if p.Differing != 0 || p.Accounted != 1 || !strings.HasPrefix(p.Summary(time.Now()), "accounted 100.00 %, last proof ") {
+	if p.Differing != 0 || p.Accounted != 1 || !strings.HasSuffix(p.Summary(time.Now()), ", 100.00 % accounted for") {
 		t.Errorf("mended: %+v", p)
 	}
 	return p.Hours

@@ -56,16 +56,16 @@ func (q ProofQuery) Query() url.Values {
 // Summary returns the proof as a sentence, with times in the zone of now.
 func (p *Proof) Summary(now time.Time) string {
 	if p == nil || p.Made == nil {
-		return "not proven yet"
+		return "not checked yet"
 	}
 	if p.From == nil || p.Hours == 0 {
-		return "not proven: no whole hour has all its samples yet"
+		return "not checked: no whole hour has all its samples yet"
 	}
 	at := p.Made.In(now.Location()).Format("15:04 MST")
 	if now.Sub(*p.Made) > 24*time.Hour {
 		at = p.Made.In(now.Location()).Format("2006-01-02 15:04 MST")
 	}
-	text := fmt.Sprintf("accounted %s, last proof %s", p.Percent(), at)
+	text := fmt.Sprintf("checked %s, %s accounted for", at, p.Percent())
 	if p.Differing > 0 {
 		text += fmt.Sprintf(", %d figures of hours differed", p.Differing)
 		if p.Mended {

@@ -92,7 +92,7 @@ type UsageList struct {
 	Total   Usage      `json:"total"`             // All rows together, and the capacity over all the time.
 	Pending *Pending   `json:"pending,omitempty"` // The currently waiting demand; null for none.
 	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
-	// How far usage agrees with the counters, such as: accounted 100.00 %, last proof 03:10 CET; empty if unknown.
+	// How far usage agrees with the counters, such as: checked 03:10 CET, 100.00 % accounted for; empty if unknown.
 	Proof string `json:"proof,omitempty"`
 }
 

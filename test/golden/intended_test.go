@@ -36,7 +36,8 @@ var intended = []intent{
 
 // spoken are answers in words, which may be put better at any time: verdicts, advice, what a rule means, and
 // the queries that a finding names.
-var spoken = []string{"job-*/verdicts", "job-*/advice", "findings*/means", "rebuilt-findings*/means", "finding-*/means", "findings*/queries", "rebuilt-findings*/queries", "finding-*/queries"}
+var spoken = []string{"job-*/verdicts", "job-*/advice", "findings*/means", "rebuilt-findings*/means", "finding-*/means", "findings*/queries", "rebuilt-findings*/queries", "finding-*/queries",
+	"*usage*/proof"}
 
 // moving are figures of the present, which go on with the clock.
 var moving = []string{"*usage-*/pending", "report/pending", "*/as_of", "*/missing"}

@@ -940,7 +940,7 @@ func clientTexts() map[string]string {
 		"UsageList.by":                                   "What rows are grouped by.",
 		"UsageList.missing":                              "What could not be asked, when the answer is partial.",
 		"UsageList.pending":                              "The currently waiting demand; null for none.",
-		"UsageList.proof":                                "How far usage agrees with the counters, such as: accounted 100.00 %, last proof 03:10 CET; empty if unknown.",
+		"UsageList.proof":                                "How far usage agrees with the counters, such as: checked 03:10 CET, 100.00 % accounted for; empty if unknown.",
 		"UsageList.rows":                                 "One for each stretch of time and group, by time.",
 		"UsageList.since":                                "Start, a full hour.",
 		"UsageList.span":                                 "Length of the stretches of time.",

@@ -98,19 +98,19 @@ func readsSeries(path string) bool {
 	return false
 }
 
-// forbidden writes a refusal in the form of the Prometheus API.
 func forbidden(w http.ResponseWriter, text string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusForbidden)
-	// the client went away: nothing left to report
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "forbidden", "error": text})
+	refuse(w, http.StatusForbidden, "forbidden", text)
 }
 
-// unavailable writes an error in the form of the Prometheus API.
 func unavailable(w http.ResponseWriter, text string) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
+	refuse(w, http.StatusServiceUnavailable, "unavailable", text)
+}
+
+// refuse writes an error in the form of the Prometheus API.
+func refuse(w http.ResponseWriter, status int, kind, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	// the client went away: nothing left to report
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "unavailable", "error": text})
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": kind, "error": text})
 }

@@ -127,7 +127,7 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(router)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(shared(router))))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
 // packed sends answers with gzip by writers that are used again: Prometheus's own handler makes one of a megabyte for each answer.

@@ -161,7 +161,7 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
     at(sum("reckon_workload_gpu_seconds_total", sel)),
     at(time("reckon_workload_allocated_gpus", sel)),
     at(sum("reckon_workload_energy_joules_total", sel)),
-    at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s]))`),
+    of === "" ? at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s]))`) : [],
     of === "" ? namesOf(ids, r, signal) : new Map<string, string>(),
   ]);
   const key = (m: Record<string, string>) =>
@@ -202,6 +202,6 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
       ),
     ),
     span,
-    total: Number(all[0]?.value?.[1] ?? 0),
+    total: (of === "" ? all : used).reduce((a, x) => a + Number(x.value?.[1] ?? 0), 0),
   };
 }

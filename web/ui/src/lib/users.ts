@@ -111,26 +111,38 @@ async function fromSeries(
 ): Promise<Use> {
   const s = series[what],
     over = `[${await rateOver(r, signal)}s]`,
-    times = axis(r.from, r.to, r.step),
-    none: Row = times.map(() => null);
-  const ask = (q: string, step = r.step) =>
+    step = many ? Math.max(60, r.step) : r.step,
+    times = axis(r.from, r.to, step),
+    none: Row = times.map(() => null),
+    whole = many && by !== "workload"; // all names at once: their sum is what all used
+  const ask = (q: string, every = step) =>
     q
-      ? promRange(q.replace("RANGE", over), r.from, r.to, step, signal)
+      ? promRange(q.replace("RANGE", over), r.from, r.to, every, signal)
       : Promise.resolve([] as PromSeries[]);
-  const rare = many ? Math.max(3600, r.step) : r.step;
+  const rare = many ? Math.max(3600, step) : step;
   const one = (l: PromSeries[]): Row => (l[0] ? onto(times, l[0]) : none);
   const rest = Promise.all([
-    ask(`sum(rate(${s.used}${over}))`),
+    ask(whole ? `sum by (${by}) (rate(${s.used}${over}))` : `sum(rate(${s.used}${over}))`),
     ask(s.held && `sum(${s.held})`),
-    ask(s.size, rare),
+    ask(many && what === "cpu" ? "sum(node:reckon_cores:count)" : s.size, rare).then((l) =>
+      l.length || !many ? l : ask(s.size, rare),
+    ),
     ask(many && what === "cpu" ? "" : s.machine),
   ]);
   rest.catch(() => undefined); // shown below, with the first that fails
-  const top = await promInstant(
-    `topk(${by === "workload" ? 80 : shown}, sum by (${by}${by === "workload" ? ", owner" : ""}) (rate(${s.used}[${Math.max(60, Math.round(r.length))}s])))`,
-    signal,
-    r.to,
-  );
+  const top = whole
+    ? (await rest)[0].map((x) => ({
+        ...x,
+        value: [r.to, String(onto(times, x).reduce<number>((a, v) => a + (v ?? 0), 0))] as [
+          number,
+          string,
+        ],
+      }))
+    : await promInstant(
+        `topk(${by === "workload" ? 80 : shown}, sum by (${by}${by === "workload" ? ", owner" : ""}) (rate(${s.used}[${Math.max(60, Math.round(r.length))}s])))`,
+        signal,
+        r.to,
+      );
   const list = top
     .filter((x) => x.metric[by] && Number(x.value?.[1]) > 0)
     .sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1]));
@@ -150,22 +162,29 @@ async function fromSeries(
     (x) => (by === "workload" ? (x.metric.owner ?? "") : ""),
   ).slice(0, shown);
   const ids = groups.flatMap((g) => g.of.map((x) => x.metric[by]));
-  const lines = ids.length
-    ? await promRange(
-        `sum by (${by}) (rate(${s.used}{${by}=~${promAny(ids)}}${over}))`,
-        r.from,
-        r.to,
-        r.step,
-        signal,
-      )
-    : [];
+  const lines = whole
+    ? top
+    : ids.length
+      ? await promRange(
+          `sum by (${by}) (rate(${s.used}{${by}=~${promAny(ids)}}${over}))`,
+          r.from,
+          r.to,
+          step,
+          signal,
+        )
+      : [];
   const [all, held, size, machine] = await rest;
   return {
     times,
-    step: r.step,
-    all: one(all),
+    step,
+    all: whole
+      ? added(
+          all.map((x) => onto(times, x)),
+          times.length,
+        )
+      : one(all),
     held: one(held),
-    size: held_(one(size), rare / r.step),
+    size: held_(one(size), rare / step),
     machine: one(machine),
     users: groups.map((g) => {
       const mine = lines
@@ -177,7 +196,7 @@ async function fromSeries(
         owner: g.owner,
         ids: g.of.map((x) => x.metric[by]),
         row,
-        used: row.reduce<number>((a, v) => a + (v ?? 0) * r.step, 0),
+        used: row.reduce<number>((a, v) => a + (v ?? 0) * step, 0),
       };
     }),
   };
