@@ -2,7 +2,6 @@ package promapi
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,13 +55,7 @@ func fewSelectors(h http.Handler) http.Handler {
 	})
 }
 
-// badData writes a refusal of what is wrong in itself, in the form of the Prometheus API.
-func badData(w http.ResponseWriter, text string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
-	// the client went away: nothing left to report
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": text})
-}
+func badData(w http.ResponseWriter, text string) { refuse(w, http.StatusBadRequest, "bad_data", text) }
 
 // fewQueries reports what is wrong with a packed ReadRequest.
 func fewQueries(packed []byte) error {

@@ -11,26 +11,23 @@ import (
 	"reckon/access"
 )
 
-// shared answers pages of those who see all with what another of them was answered to the same question: pages of one site ask
-// alike, for whole steps of time. A request asks for it by its
-// Cache-Control (RFC 9111, section 5.2.1.1). It keeps at most 128 answers of at most 64 KiB.
+// shared gives those who see all the answer that another of them had to the same question at most 15 s ago. A request asks for it
+// by its Cache-Control (RFC 9111, section 5.2.1.1). At most 128 answers of at most 64 KiB are kept.
 func shared(next http.Handler) http.Handler {
 	kept := expirable.NewLRU[string, []byte](128, nil, 15*time.Second)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.Header.Get("Cache-Control") != "max-age=15" || !access.From(r.Context()).All() ||
-			!strings.HasPrefix(r.URL.Path, "/api/v1/query") {
-			next.ServeHTTP(w, r)
-			return
-		}
 		question := r.URL.Path + "?" + r.URL.RawQuery
-		if body, ok := kept.Get(question); ok {
+		if r.Method != http.MethodGet || r.Header.Get("Cache-Control") != "max-age=15" || !access.From(r.Context()).All() ||
+			!strings.HasPrefix(question, "/api/v1/query") {
+			next.ServeHTTP(w, r)
+		} else if body, ok := kept.Get(question); ok {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(body) // the client went away: nothing left to report
-			return
-		}
-		c := &copied{ResponseWriter: w}
-		if next.ServeHTTP(c, r); !c.failed && c.body.Len() <= 64<<10 {
-			kept.Add(question, c.body.Bytes())
+		} else {
+			c := &copied{ResponseWriter: w}
+			if next.ServeHTTP(c, r); c.status == http.StatusOK && c.body.Len() <= 64<<10 {
+				kept.Add(question, c.body.Bytes())
+			}
 		}
 	})
 }
@@ -39,17 +36,15 @@ func shared(next http.Handler) http.Handler {
 type copied struct {
 	http.ResponseWriter
 	body   bytes.Buffer
-	failed bool
+	status int
 }
 
 func (c *copied) WriteHeader(status int) {
-	c.failed = c.failed || status != http.StatusOK
+	c.status = status
 	c.ResponseWriter.WriteHeader(status)
 }
 
 func (c *copied) Write(b []byte) (int, error) {
 	c.body.Write(b)
-	n, err := c.ResponseWriter.Write(b)
-	c.failed = c.failed || err != nil
-	return n, err
+	return c.ResponseWriter.Write(b)
 }

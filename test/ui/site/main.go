@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -16,8 +17,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"reckon/figure"
@@ -225,21 +228,12 @@ func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList
 			if step > 0 {
 				u.From = &at
 			}
-			switch strings.Join(q.By, ",") {
-			case "owner", "owner,kind", "kind,owner":
-				u.Owner = name
-				held := 1.5 * cpu
-				u.HeldCoreSeconds = &held
-			case "account":
-				u.Account = name
-			case "partition":
-				u.Partition = name
-			case "command":
-				u.Command = name
-			case "kind":
-				u.Kind = name
-			case "node":
-				u.Node = name
+			by := map[string]*string{"account": &u.Account, "partition": &u.Partition, "command": &u.Command, "kind": &u.Kind,
+				"node": &u.Node}
+			if slices.Contains(q.By, "owner") {
+				u.Owner, u.HeldCoreSeconds = name, ptr(1.5*cpu)
+			} else if len(q.By) == 1 && by[q.By[0]] != nil {
+				*by[q.By[0]] = name
 			}
 			l.Rows = append(l.Rows, u)
 			figure.Add(&l.Total.UsageFigures, &u.UsageFigures)
@@ -249,13 +243,6 @@ func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList
 		}
 	}
 	return l, nil
-}
-
-// alternatives are the ids that a selector of workloads names.
-func alternatives(q string) string {
-	_, rest, _ := strings.Cut(q, `workload=~"`)
-	ids, _, _ := strings.Cut(rest, `"`)
-	return strings.ReplaceAll(ids, `\\`, "")
 }
 
 // series answers as Prometheus does, with waves.
@@ -321,76 +308,53 @@ func series(empty bool) http.Handler {
 	return mux
 }
 
-// labelsOf are the labels of the series that a query gives.
-func labelsOf(q string) []map[string]string {
-	switch {
-	case strings.Contains(q, `node="n2"`) && (strings.Contains(q, "memory_traffic") || strings.Contains(q, "cache_memory")):
-		// nothing counts there
-		return nil
-	case strings.Contains(q, "reckon_sensor_up"):
-		return []map[string]string{{"sensor": "runqueue", "reason": "the kernel has no type information (BTF)"}}
-	case strings.Contains(q, "(socket, direction)"):
-		return []map[string]string{{"socket": "socket 0", "direction": "read"}, {"socket": "socket 0", "direction": "write"},
-			{"socket": "socket 1", "direction": "read"}}
-	case strings.Contains(q, "(socket, memory)"):
-		return []map[string]string{{"socket": "socket 0", "memory": "local"}, {"socket": "socket 0", "memory": "remote"}}
-	case strings.Contains(q, "(numa_node)"):
-		return []map[string]string{{"numa_node": "0"}, {"numa_node": "1"}}
-	case strings.Contains(q, "(site, workload) (rate") && strings.Contains(q, "=~"): // lines in a table, for all that are asked for
-		var out []map[string]string
-		for _, id := range strings.Split(alternatives(q), "|") {
-			out = append(out, map[string]string{"workload": id, "site": siteName})
-		}
-		return out
-	case strings.Contains(q, "(site, workload"):
-		return []map[string]string{{"workload": "slurm/4711", "site": siteName, "owner": "alice", "name": "train"},
-			{"workload": "deployment/shop/cart", "site": siteName, "owner": "shop"}}
-	case strings.Contains(q, "(site, node)"):
-		return []map[string]string{{"node": "n1", "site": siteName}, {"node": "node-0002", "site": siteName}}
-	case strings.Contains(q, "(workload, kind, name"): // what they are called
-		return []map[string]string{{"workload": "slurm/4711", "kind": "slurm", "name": "train", "command": "python3", "owner": "alice"},
-			{"workload": "deployment/shop/cart", "kind": "deployment", "name": "cart", "owner": "shop"},
-			{"workload": "group/n1/" + hostile()[0], "kind": "group", "name": hostile()[0]}}
-	case strings.Contains(q, "(owner"):
-		return []map[string]string{{"owner": "alice", "kind": "slurm"}, {"owner": "shop", "kind": "deployment"},
-			{"owner": hostile()[0], "kind": "group"}}
-	case strings.Contains(q, "(workload"):
-		return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"},
-			{"workload": "group/n1/" + hostile()[0]}}
-	case strings.Contains(q, "(node)"):
-		return []map[string]string{{"node": "n1"}, {"node": "node-0002"}}
-	case strings.Contains(q, "(domain"):
-		return []map[string]string{{"domain": "package", "share": "active", "method": "measured"},
-			{"domain": "board", "share": "idle", "method": "modelled"}}
-	case strings.Contains(q, "device"):
-		return []map[string]string{{"device": "sda"}, {"device": "eth0"}}
+//go:embed series.json
+var seriesFile string
+
+// entry is what series of the queries with all its words are; ^ stands for the beginning of a query.
+type entry struct {
+	Has    []string
+	Labels []map[string]string
+	Size   float64
+	Falls  bool // each series is smaller than the one before
+}
+
+var entries = sync.OnceValue(func() (all map[string][]entry) {
+	name := strings.Trim(strconv.Quote(hostile()[0]), `"`)
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(seriesFile, "HOSTILE", name)), &all); err != nil {
+		panic(err)
 	}
-	return []map[string]string{{}}
+	return all
+})
+
+// entryOf is the first entry of a list of series.json that a query has the words of, else the fallback.
+func entryOf(list, q string, fallback entry) entry {
+	for _, e := range entries()[list] {
+		if !slices.ContainsFunc(e.Has, func(w string) bool { return !strings.Contains("^"+q, w) }) {
+			return e
+		}
+	}
+	return fallback
+}
+
+// labelsOf are the labels of the series that a query gives.
+func labelsOf(q string) (out []map[string]string) {
+	if !strings.Contains(q, "(site, workload) (rate") || !strings.Contains(q, "=~") {
+		return entryOf("labels", q, entry{Labels: []map[string]string{{}}}).Labels
+	}
+	_, rest, _ := strings.Cut(q, `workload=~"`)
+	ids, _, _ := strings.Cut(rest, `"`)
+	for _, id := range strings.Split(strings.ReplaceAll(ids, `\\`, ""), "|") { // lines in a table, for all that are asked for
+		out = append(out, map[string]string{"workload": id, "site": siteName})
+	}
+	return out
 }
 
 // sizeOf is about what series number i of a query is.
 func sizeOf(q string, i int) float64 {
-	switch {
-	case strings.Contains(q, "sensor_up"):
-		return 0
-	case strings.Contains(q, "memory_traffic") || strings.Contains(q, "cache_memory"):
-		return 8e9 / float64(i+1)
-	case strings.Contains(q, "gpu_busy") && strings.Contains(q, " / count"):
-		return 0.72 / float64(i+1)
-	case strings.Contains(q, "MemTotal") && !strings.Contains(q, "Available"):
-		return 64 << 30
-	case strings.Contains(q, "MemAvailable"):
-		return 40 << 30
-	case strings.HasPrefix(q, "count("):
-		return 16
-	case strings.Contains(q, "memory_bytes"):
-		return float64(int(4)<<30) / float64(i+1)
-	case strings.Contains(q, "node_cpu_seconds"):
-		return 9
-	case strings.HasPrefix(q, "sum(rate"):
-		return 7
-	case strings.Contains(q, "pressure"):
-		return 0.2
+	e := entryOf("sizes", q, entry{Size: 3, Falls: true})
+	if e.Falls {
+		return e.Size / float64(i+1)
 	}
-	return 3 / float64(i+1)
+	return e.Size
 }
