@@ -157,14 +157,14 @@ export const columns: Column[] = [
   { key: "end", title: "End", sort: true },
   { key: "wall_seconds", title: "Wall", unit: "seconds" },
   { key: "spark", title: "Cores, 6 h" },
+  { key: "within", title: "CPU, range", unit: "core-cell" },
+  { key: "unused", title: "Unused, all", unit: "core-cell" },
   // A workload may have begun before the time that is searched: its figures are of all its time.
   ...figures.map((f) => ({
     ...f,
     title: f.key === "cpu_seconds" ? "CPU time, whole run" : f.title,
     sort: true,
   })),
-  { key: "within", title: "CPU time, in range", unit: "core-cell" },
-  { key: "unused", title: "Unused, whole run", unit: "core-cell" },
 ];
 /** Allocated and not used of one run, core seconds; null without a batch system. */
 export const unusedOf = (w: Workload): number | null => {
