@@ -341,7 +341,7 @@ func (f *feed) live(ctx context.Context, server, dir string) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for {
-		f.step(ctx, time.Now().UTC())
+		f.step(context.WithoutCancel(ctx), time.Now().UTC())
 		select {
 		case <-ctx.Done():
 			return
