@@ -25,7 +25,7 @@ type site struct {
 }
 
 func (s *site) env() []string {
-	return append(os.Environ(), "TZ=UTC", "LC_ALL=C", "XDG_CONFIG_HOME="+s.dir, "RECKON_SERVER="+s.base, "COLUMNS=400")
+	return append(os.Environ(), "TZ=UTC", "LC_ALL=C", "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config"), "RECKON_SERVER="+s.base, "COLUMNS=400")
 }
 
 // serve builds the program, starts it over the data and waits until it has looked for forecasts and anomalies.
