@@ -133,12 +133,7 @@ func (r *runSums) next(at time.Time) time.Time {
 	return sooner(end, r.to)
 }
 
-func sooner(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
+func sooner(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // add adds a run, on each of its nodes if nodes are distinguished.
 func (r *runSums) add(w *store.Workload) {
