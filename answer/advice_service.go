@@ -8,7 +8,6 @@ import (
 	"reckon/figure/wire"
 	"reckon/internal/phrase"
 	"reckon/query"
-	"reckon/workload"
 )
 
 // serviceAdvice returns the recommended requests of the containers of a service, based on their daily use; nil if there are
@@ -30,19 +29,18 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 	out := &wire.Advice{Runs: 1, Nodes: max(1, len(d.Nodes)), Why: []string{}, Sentences: []wire.Sentence{}}
 	for i := range found {
 		f := &found[i]
-		a := rightsize.Service(daysOf(f, exact), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory},
-			rightsize.ServiceDefault())
+		c, step := rightsize.ServiceDefault(), 1.0
+		if f.Container != "" {
+			c.Of, step = "minutes", 60
+		}
+		a := rightsize.Service(daysOf(f, exact, step), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory}, c)
 		if a == nil {
 			continue
 		}
 		list = append(list, rightsize.Container{Name: f.Container, ServiceAdvice: a})
 		out.Containers = append(out.Containers, containerToAPI(f.Container, a))
 		if a.Cores == nil {
-			key := "advice.cores.few"
-			if workload.Kind(d.Kind).Pod() {
-				key = "advice.cores.pods"
-			}
-			a.Why = append(a.Why, sentences.Sentence(key, nil))
+			a.Why = append(a.Why, sentences.Sentence("advice.cores.few", nil))
 		}
 		for _, why := range a.Why {
 			if f.Container != "" {
@@ -65,8 +63,8 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 	return out, nil
 }
 
-// daysOf leaves out figures that are bounds or estimates.
-func daysOf(f *query.Daily, exact map[string]int) []rightsize.Day {
+// daysOf leaves out figures that are bounds or estimates. An observation of cores is for step seconds.
+func daysOf(f *query.Daily, exact map[string]int, step float64) []rightsize.Day {
 	days := make([]rightsize.Day, len(f.Days))
 	for i := range f.Days {
 		u := &f.Days[i]
@@ -79,7 +77,7 @@ func daysOf(f *query.Daily, exact map[string]int) []rightsize.Day {
 			one.MemoryPeak = u.MemoryPeak
 		}
 		if u.GPUSeconds != nil && exact["gpu_seconds"] == 0 && u.Cores != nil && u.Cores.Count > 0 {
-			one.GPUs = new(*u.GPUSeconds / float64(u.Cores.Count)) // one observation is one second
+			one.GPUs = new(*u.GPUSeconds / (step * float64(u.Cores.Count)))
 		}
 	}
 	return days

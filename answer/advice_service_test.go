@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,12 +15,13 @@ import (
 )
 
 // TestServiceAdvice: two replicas of a Deployment over eight days; one starts within them; its container requests two
-// cores and uses half a core, its sidecar next to nothing. A job with the same use is advised from its runs.
+// cores and uses half a core, a whole one in two of 30 steps of two minutes; its sidecar uses next to nothing.
 func TestServiceAdvice(t *testing.T) {
 	h := newHistory(t)
 	const id = "deployment/shop/cart"
 	begin := h.now.Add(-8*24*time.Hour - time.Minute)
-	distribution := &metric.Desc{Name: "reckon_workload_cores", Kind: metric.NativeHistogram, Labels: []string{"workload", "kind", "part", "owner"}}
+	distribution := &metric.Desc{Name: "reckon_workload_cores", Kind: metric.NativeHistogram,
+		Labels: []string{"workload", "kind", "part", "owner"}}
 	for replica, pod := range []string{"cart-1", "cart-2"} {
 		node := []string{"n1", "n2"}[replica]
 		from := begin.Add(time.Duration(replica) * 72 * time.Hour)
@@ -27,6 +29,7 @@ func TestServiceAdvice(t *testing.T) {
 			who := []string{"workload", id, "kind", "deployment", "part", pod + "/" + name, "owner", "shop"}
 			series := metric.NewSeries(distribution, id, "deployment", "", "shop") // of all parts of it on the node
 			var cores metric.Histogram
+			used := 0.0
 			for at := from; !at.After(h.now); at = at.Add(time.Hour) {
 				for range 60 { // one minute represents the hour
 					cores.Observe(use)
@@ -41,7 +44,18 @@ func TestServiceAdvice(t *testing.T) {
 				}
 				h.put(at, node, "reckon_workload_start_time_seconds", float64(from.UnixMilli())/1000, who...)
 				h.put(at, node, "reckon_workload_info", 1, append(who, "name", "shop/cart")...)
-				h.put(at, node, "reckon_workload_cpu_seconds_total", use*at.Sub(from).Seconds(), append(who, "mode", "user")...)
+				for i := range 30 {
+					step := at.Add(time.Duration(i) * 2 * time.Minute)
+					if step.After(h.now) {
+						break
+					}
+					h.put(step, node, "reckon_workload_cpu_seconds_total", 0.75*used, append(who, "mode", "user")...)
+					h.put(step, node, "reckon_workload_cpu_seconds_total", 0.25*used, append(who, "mode", "system")...)
+					used += use * 120
+					if i%20 == 0 {
+						used += use * 120
+					}
+				}
 				h.put(at, node, "reckon_workload_memory_needed_bytes", 100<<20, who...)
 				h.put(at, node, "reckon_workload_memory_needed_peak_bytes", float64(100<<20+int(at.Sub(from).Hours()/48)<<20), who...)
 				if name == "web" {
@@ -56,14 +70,21 @@ func TestServiceAdvice(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	proxy, web := a.Containers[0], a.Containers[1]
-	if web.Container != "web" || web.Days != 8 || web.Cores != nil || web.NowCores != nil || proxy.Cores != nil {
+	near := func(got *float64, want float64) bool { return got != nil && math.Abs(*got-want) < 0.06*want }
+	if web.Container != "web" || web.Days != 8 || web.CoresP95 == nil || *web.CoresP95 < 0.5 || *web.CoresP95 > 1.03 ||
+		!near(web.CoresP99, 1) || web.NowCores == nil ||
+		proxy.Cores == nil || *proxy.Cores > 0.06 {
 		t.Errorf("%+v, %+v", web, proxy)
+	}
+	// Two steps of 30 at a core: 0.53 of the 2 cores requested, so that 73 % are idle.
+	if web.Cores == nil || *web.Cores < 1 || *web.Cores > 1.1 || !near(&web.NowCores.Slack, 0.733) || web.NowCores.Above != 0 {
+		t.Errorf("cores %v, with the request of now %+v", web.Cores, web.NowCores)
 	}
 	// The peak of the run rose to 104 MiB within eight days; the request covers it.
 	if web.MemoryPeak == nil || *web.MemoryPeak != 104<<20 || *web.MemoryBytes != 107<<20 {
 		t.Errorf("peak %v, memory %v", *web.MemoryPeak, *web.MemoryBytes)
 	}
-	if !strings.Contains(strings.Join(a.Why, "\n"), "web: cores: no advice, their use is recorded for all containers on a node together") {
+	if !strings.Contains(strings.Join(a.Why, "\n"), "for 95 % of the minutes it used no more than") {
 		t.Errorf("%q", a.Why)
 	}
 	for what, text := range map[string]string{a.Patch: `"name":"web"`, a.VPA: `"VerticalPodAutoscaler"`, a.Paste: "- name: web"} {

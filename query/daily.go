@@ -30,7 +30,7 @@ type Daily struct {
 
 // DailyUse is the use on one day; nil where it was not measured.
 type DailyUse struct {
-	Cores      *metric.Histogram // of all replicas, one observation per second
+	Cores      *metric.Histogram // of all replicas: an observation for each second, for pods for each minute
 	MemoryPeak *float64          // highest needed memory of any replica
 	GPUSeconds *float64
 	OOMKills   float64
@@ -44,14 +44,21 @@ const (
 	day = 24 * time.Hour
 	// begun is the minimum distance between the start of the selection and the first sample for the series to count as started within it.
 	begun = 5 * time.Minute
+	// apart is the most time between two samples of a counter over which its use counts as even.
+	apart = 5 * time.Minute
 )
 
-// Daily returns the use of a service on each of the last days, by container.
+// minutes are the mean cores in use of a replica in each minute of a selection in which they were measured.
+type minutes map[int32]float64
+
+// Daily returns the use of a service on each of the last days, by container. The agent records the cores of each second for all pods on a
+// node together, so the cores of containers of pods are from their counters.
 func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) ([]Daily, error) {
 	from := s.To.Add(-time.Duration(days) * day)
 	by := map[string]*Daily{}
 	var n series.Labels
-	names := []string{figure.Cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric,
+	replicas := map[string]minutes{}
+	names := []string{figure.Cores, figure.CPU, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric,
 		requestMemoryMetric}
 	err := v.each(ctx, s, from, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
@@ -64,9 +71,26 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 			d = &Daily{Container: name, Days: make([]DailyUse, days)}
 			by[name] = d
 		}
+		if n.Metric == figure.CPU && name != "" {
+			if replicas[n.Part] == nil {
+				replicas[n.Part] = minutes{}
+			}
+			replicas[n.Part].add(it, from)
+			return nil
+		}
 		d.read(n.Metric, it, from)
 		return nil
 	})
+	for part, list := range replicas {
+		name, _ := container(kind, part)
+		for i, cores := range list {
+			u := &by[name].Days[min(int(i)/(24*60), days-1)]
+			if u.Cores == nil {
+				u.Cores = &metric.Histogram{}
+			}
+			u.Cores.Observe(cores)
+		}
+	}
 	out := make([]Daily, 0, len(by))
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		out = append(out, *by[name])
@@ -134,6 +158,21 @@ func increases(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise flo
 			f(t, x, x-last)
 		}
 		last, known = x, true
+	})
+}
+
+// add adds the increases of a counter of CPU seconds, one of the modes of a replica.
+func (m minutes) add(it chunkenc.Iterator, from time.Time) {
+	lastT, last := int64(math.MinInt64/2), 0.0
+	eachValue(it, func(t int64, x float64) {
+		if rise := x - last; rise >= 0 && t > lastT && t-lastT <= apart.Milliseconds() {
+			cores := rise / (float64(t-lastT) / 1000)
+			begin, end := float64(lastT-from.UnixMilli())/60e3, float64(t-from.UnixMilli())/60e3
+			for i := math.Floor(max(begin, 0)); i < end; i++ {
+				m[int32(i)] += cores * (min(i+1, end) - max(begin, i))
+			}
+		}
+		lastT, last = t, x
 	})
 }
 

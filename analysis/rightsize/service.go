@@ -12,7 +12,7 @@ import (
 // Day is the use of one replica of a container of a service in a day, or of all replicas together if there were several. Unmeasured
 // figures are nil.
 type Day struct {
-	Cores       *metric.Histogram // cores in use, one observation per second
+	Cores       *metric.Histogram // cores in use, one observation for each of [ServiceConfig.Of]
 	MemoryPeak  *float64          // highest needed memory of any replica, bytes
 	GPUs        *float64          // mean number of busy GPUs
 	OutOfMemory bool              // a process was killed for lack of memory
@@ -27,6 +27,8 @@ type ServiceConfig struct {
 	Price float64
 	// LeastShare and MostShare bound the share of the past in which the use was within the request.
 	LeastShare, MostShare float64
+	// Of names what one observation of cores covers: seconds, or minutes.
+	Of string
 	// Deviations is the number of standard deviations of the daily peaks by which memory exceeds their mean. From 3.7 on it is never below
 	// the highest of 14 peaks.
 	Deviations float64
@@ -34,7 +36,7 @@ type ServiceConfig struct {
 
 // ServiceDefault requests cores between the p90 and the p99.9 of one-second use, and memory of at least the highest peak.
 func ServiceDefault() ServiceConfig {
-	return ServiceConfig{Price: 40, LeastShare: 0.9, MostShare: 0.999, Deviations: 4}
+	return ServiceConfig{Price: 40, LeastShare: 0.9, MostShare: 0.999, Deviations: 4, Of: "seconds"}
 }
 
 const (
@@ -54,7 +56,7 @@ type ServiceAdvice struct {
 	Days          int // number of days it is based on
 	Cores, Memory *float64
 	GPUShare      *float64 // of GPUs, on the busiest day; nil if not measured
-	P95, P99      *float64 // of one-second use of cores
+	P95, P99      *float64 // of the use of cores in each of [ServiceConfig.Of]
 	MemoryPeak    *float64 // highest
 	// Tested is the result of the rule on past days, Now the result for the current request; nil if unknown.
 	TestedCores, TestedMemory, NowCores, NowMemory *Test
@@ -103,7 +105,7 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 	p95, p99 := use.quantile(0.95), use.quantile(0.99)
 	a.Days, a.Cores, a.P95, a.P99 = n, &v, &p95, &p99
 	a.TestedCores = testCores(days, request)
-	words := phrase.Words{"cores": phrase.Count(v), "p95": phrase.AtMost(p95), "p99": phrase.AtMost(p99), "days": daysText(n)}
+	words := phrase.Words{"cores": phrase.Count(v), "p95": phrase.AtMost(p95), "p99": phrase.AtMost(p99), "days": daysText(n), "of": c.Of}
 	a.say("service.cores", words)
 	if t := a.TestedCores; t != nil {
 		a.say("service.cores.tested", phrase.Words{"above": phrase.Percent(t.Above), "slack": phrase.Percent(t.Slack),

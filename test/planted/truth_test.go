@@ -120,6 +120,12 @@ func (p *plan) quantities() map[string]quantity {
 	q["half"] = near(0.5, 0)
 	cart := p.loadsOf("", "", "cart")
 	peak := math.Max(greatest(cart[0].bytes, at, 14), greatest(cart[1].bytes, at, 14))
+	either := func(t time.Time) float64 { return math.Max(cart[0].cores(t), cart[1].cores(t)) }
+	busiest, idle := greatest(either, at, plantedDays), over(cart[0].cores, at.AddDate(0, 0, -14), at)
+	q["cart.cores"], q["cart.p95"] = from(busiest*0.97, busiest*1.1), from(0.93*busiest, 1.1*busiest)
+	q["cart.days"], q["cart.above"] = from(plantedDays-1, plantedDays), from(0, 0.01)
+	q["cart.slack"], q["cart.idle"] = from(0, 1-idle/(busiest*1.1)+0.02), near(1-idle/2, 0.02)
+	q["cart.asked"] = near(2, 0)
 	q["cart.memory"], q["cart.peak"], q["cart.room"] = from(peak, 1.15*peak), near(peak, 0.01), from(0, 0.15)
 	q["cart.limit"] = from(peak/(1<<20), 1.15*peak/(1<<20))
 	q["cart.now"] = from(1-peak/gib-0.01, 1-0.98*peak/gib/1.02+0.02)
