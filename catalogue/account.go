@@ -54,9 +54,8 @@ type account struct {
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// place is the place where a part of a workload runs, and its owner: what a script runs as another user is a part of its own. It is empty
-// for what a
-// batch system wrote.
+// place is the place where a part of a workload runs, and its owner: what a script runs as another user is a part of its own. It is
+// empty for what a batch system wrote.
 type place struct{ Node, Part, Owner string }
 
 // wrote is the part of the last row that decides about all hours of the run.

@@ -46,6 +46,7 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	if seen == nil {
 		return 0, nil
 	}
+	seen.renumber(b.fold) // of jobs that are known to run only now
 	var list []*account
 	for k, runs := range seen.accounts {
 		for _, a := range runs {

@@ -358,7 +358,7 @@ func (a *account) over(g *going, start int64, ends []startSpan) bool {
 		e, ok := a.Ends[p]
 		ended := ok && e.End <= start && e.covers(s.until)
 		for _, x := range ends {
-			ended = ended || (x.place == p && x.start >= a.Start && x.start <= start && s.until <= x.last)
+			ended = ended || (x.place == p && x.start <= start && s.until <= x.last)
 		}
 		if !ended {
 			return false

@@ -57,6 +57,43 @@ func TestNumberReportedLate(t *testing.T) {
 	c.at(3101, "slurm/3_1 completed 18-20-21 1")
 }
 
+// What ended in the second in which it began ended before that, where a node has its end in whole seconds. What another node begins
+// later is another run, whether both are read at once or not.
+func TestEndedBeforeItBegan(t *testing.T) {
+	c := newCluster(t)
+	h := &jobHistory{id: "slurm/4", lives: []life{{start: 5, end: 6, began: 6.25, node: "n1"}, {start: 127, end: 128, began: 126.25, node: "n2"}}}
+	rows := []string{"slurm/4  ?-6.25-6.25 1", "slurm/4  ?-126.25-128 4"}
+	for i, at := range []int{16, 136} {
+		h.measured(i, at, 0)
+		if err := c.s.Append(t.Context(), h.arrivals[i].labels, &h.arrivals[i].batch); err != nil {
+			t.Fatal(err)
+		}
+		c.at(at, rows[:i+1]...)
+	}
+}
+
+// The batch system reports a task when it is over, to a builder that was started since. That reads again what nodes sent late, and
+// takes it for no other job.
+func TestNumberOfLateSamples(t *testing.T) {
+	c := newCluster(t)
+	c.says(20, "slurm/3_1", "pending", 5, 0, 0)
+	c.numbered(20, "slurm/3_1", "4")
+	c.says(175, "slurm/9", "pending", 175, 0, 0)
+	c.measures(45, "n1", "slurm/4", 35, 0, 1)
+	c.now = sec(175)
+	advance(t, c.b)
+	c.says(190, "slurm/9", "pending", 175, 0, 0)
+	c.measures(60, "n1", "slurm/4", 35, 55, 2)
+	c.now = sec(190)
+	advance(t, c.b)
+	if err := c.b.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.b = c.builder()
+	c.says(365, "slurm/3_1", "completed", 5, 35, 55)
+	c.at(455, "slurm/3_1 completed 5-35-55 2", "slurm/9 pending 175-175-? ?")
+}
+
 // A number that was given again after a day is of another job.
 func TestNumberOfAnotherDay(t *testing.T) {
 	const day = 24 * 3600
