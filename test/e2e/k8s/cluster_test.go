@@ -288,7 +288,7 @@ func (b *bed) ends(t *testing.T) {
 	b.apply(named("Pod", "v1", "too-big", pod("Never", big)))
 	job := func(want string) {
 		b.until(2*time.Minute, want, func() string {
-			out, err := b.reckon("job", "pod/shop/too-big", "--json")
+			out, err := b.reckon("job", "pod/shop/too-big", "--format", "json")
 			if err != nil || !strings.Contains(out, want) {
 				return fmt.Sprint(out, err)
 			}
