@@ -18,7 +18,7 @@ import (
 // limited is a machine with sources that have a limit, or have not. It returns the figure that the limit is of, and the workload.
 type limited func(r *rig, hit bool) (figure, id string)
 
-// working is a process that began under our eyes, as the sources of a limit report it; more is what they report otherwise.
+// working is a process that began after the ledger, as the sources of a limit report it; more is what they report otherwise.
 
 func working(name string, more func(p *sensor.Process)) limited {
 	return func(r *rig, hit bool) (string, string) {

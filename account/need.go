@@ -60,10 +60,9 @@ func (s *span) later(o span) {
 	}
 }
 
-// bound takes in a reading of the control group and what its processes report about the last tick. What was needed since the reading before
-// is
-// what was needed then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
-// any more: what its processes report is all that is known then.
+// bound takes in a reading of the control group and what its processes report about the last tick. The need since the reading
+// before was the need then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
+// any more: only its processes are left to read then.
 //
 // caused reports that processes were killed because of the limit of the group itself, which it then needed in full. That is so where it had
 // come to its limit and its processes can have filled that: the kernel counts no such failure when the machine as a whole, or a group

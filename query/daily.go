@@ -58,8 +58,11 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 	by := map[string]*Daily{}
 	var n series.Labels
 	replicas := map[string]minutes{}
-	names := []string{figure.Cores, figure.CPU, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric,
-		requestMemoryMetric}
+	cores := figure.Cores
+	if workload.Kind(kind).Pod() {
+		cores = figure.CPU
+	}
+	names := []string{cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric, requestMemoryMetric}
 	err := v.each(ctx, s, from, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		name, ok := container(kind, n.Part)
@@ -71,7 +74,7 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 			d = &Daily{Container: name, Days: make([]DailyUse, days)}
 			by[name] = d
 		}
-		if n.Metric == figure.CPU && name != "" {
+		if n.Metric == figure.CPU {
 			if replicas[n.Part] == nil {
 				replicas[n.Part] = minutes{}
 			}
@@ -81,14 +84,14 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 		d.read(n.Metric, it, from)
 		return nil
 	})
-	for part, list := range replicas {
+	for _, part := range slices.Sorted(maps.Keys(replicas)) {
 		name, _ := container(kind, part)
-		for i, cores := range list {
+		for _, i := range slices.Sorted(maps.Keys(replicas[part])) { // in order, so that sums are the same each time
 			u := &by[name].Days[min(int(i)/(24*60), days-1)]
 			if u.Cores == nil {
 				u.Cores = &metric.Histogram{}
 			}
-			u.Cores.Observe(cores)
+			u.Cores.Observe(replicas[part][i])
 		}
 	}
 	out := make([]Daily, 0, len(by))

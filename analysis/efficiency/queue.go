@@ -6,7 +6,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// waitReason explains one of Slurm's pending reasons (squeue(1), JOB REASON CODES), or of Kubernetes's scheduler, whose message follows.
+// waitReason explains one of Slurm's pending reasons (squeue(1), JOB REASON CODES), or of Kubernetes's scheduler, with its message behind.
 type waitReason struct {
 	word string
 	text string // why it waits

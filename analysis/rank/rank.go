@@ -90,7 +90,7 @@ const (
 	DataElsewhere
 	Strands // GPUs, or much memory, that other work needs would stay unused
 	NoPartition
-	NoGPUWatts // the watts are those of its processors alone
+	NoGPUWatts // the watts are its processors' alone
 )
 
 // Place is the verdict on one node.

@@ -255,6 +255,7 @@ func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error
 	if steps == DailySteps {
 		name = "daily"
 	}
+	// The point of the mark is the number of forecasts. Its upper end is the time that the nodes were up before: see up.
 	mark := store.Forecast{Subject: done, Name: name, Figure: "series", Made: end, Step: time.Hour, Point: []float64{float64(n)},
 		Low: []float64{float64(n)}, High: []float64{up}, Judged: &store.Judged{}}
 	if err := k.Store.PutForecasts(ctx, []store.Forecast{mark}); err != nil {

@@ -88,7 +88,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 			"written into %s first, which takes 20 to 40 s of one core: longer where other work shares it ...\n",
 		site.Nodes, len(site.Users), ln.Addr(), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
-	print, from := progressLines(g.stderr), now.Add(-demoPast)
+	show, from := progressLines(g.stderr), now.Add(-demoPast)
 	// Samples, samples of the last day, and the catalogue took these shares of the time on a quiet machine.
 	turn := func(begin time.Time, low, high float64, span time.Duration) func(simulation.Progress) {
 		return func(p simulation.Progress) {
@@ -100,7 +100,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 				share = 0.8 + 0.2*built
 			}
 			progress.set(share)
-			print(share, p)
+			show(share, p)
 		}
 	}
 	done, err := simulation.Fill(ctx, fleet, o.data, demoSite, o.log,

@@ -142,9 +142,9 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	fmt.Fprintf(g.stdout, "Site %q, simulated: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
 		o.name, site.Nodes, site.Cores, site.GPUNodes, len(site.Users), site.Config.Jobs,
 		format.Duration(site.For.Seconds()), site.From.Local().Format("Mon 2 Jan 15:04"))
-	print := progressLines(g.stderr)
+	show := progressLines(g.stderr)
 	stretch := simulation.Stretch{Until: site.End(), Tick: o.tick, Export: o.export, Speed: speed,
-		Progress: func(p simulation.Progress) { print(p.At.Sub(site.From).Seconds()/site.For.Seconds(), p) }}
+		Progress: func(p simulation.Progress) { show(p.At.Sub(site.From).Seconds()/site.For.Seconds(), p) }}
 	if o.data != "" {
 		return simulateInto(ctx, g, o, fleet, stretch)
 	}

@@ -39,7 +39,7 @@ func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockD
 	id = ulid.MustNew(ulid.Now(), rand.Reader)
 	meta := tsdb.BlockMeta{ULID: id, Version: 1, MinTime: at.from, MaxTime: at.to}
 	meta.Compaction.Level, meta.Compaction.Sources, meta.Compaction.Parents = 1, []ulid.ULID{id}, replaces
-	words := block.Words{}
+	words := block.NewWords()
 	// The source is read twice: an index begins with all its words.
 	err = eachSeries(ctx, from, true, func(s storage.Series) error {
 		words.Add(s.Labels())

@@ -250,14 +250,10 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 func writeBlock(ctx context.Context, dir string, id ulid.ULID, list []ofRange) error {
 	meta := promtsdb.BlockMeta{ULID: id, Version: 1, MinTime: math.MaxInt64}
 	meta.Compaction.Level, meta.Compaction.Sources = 1, []ulid.ULID{id}
-	meta.Compaction.SetOutOfOrder()                     // so that the head keeps its samples of the same time
-	words, before := block.Words{}, map[string]string{} // the value that a label had last
+	meta.Compaction.SetOutOfOrder() // so that the head keeps its samples of the same time
+	words := block.NewWords()
 	for _, s := range list {
-		s.labels.Range(func(l labels.Label) {
-			if v, ok := before[l.Name]; !ok || v != l.Value {
-				before[l.Name], words[l.Name], words[l.Value] = l.Value, struct{}{}, struct{}{}
-			}
-		})
+		words.Add(s.labels)
 		meta.MinTime, meta.MaxTime = min(meta.MinTime, s.chunks[0].MinTime), max(meta.MaxTime, s.chunks[len(s.chunks)-1].MaxTime+1)
 	}
 	return block.Write(ctx, dir, &meta, words, func(put func(labels.Labels, []chunks.Meta) error) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // shared gives those who see all the answer that another of them had to the same question at most 15 s ago. A request asks for it
-// by its Cache-Control (RFC 9111, section 5.2.1.1). At most 128 answers of at most 64 KiB are kept.
+// by its Cache-Control (RFC 9111, section 5.2.1.1). At most 128 answers of at most mostShared bytes are kept.
 func shared(next http.Handler) http.Handler {
 	kept := expirable.NewLRU[string, []byte](128, nil, 15*time.Second)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -25,14 +25,16 @@ func shared(next http.Handler) http.Handler {
 			_, _ = w.Write(body) // the client went away: nothing left to report
 		} else {
 			c := &copied{ResponseWriter: w}
-			if next.ServeHTTP(c, r); c.status == http.StatusOK && c.body.Len() <= 64<<10 {
+			if next.ServeHTTP(c, r); c.status == http.StatusOK && c.body.Len() <= mostShared {
 				kept.Add(question, c.body.Bytes())
 			}
 		}
 	})
 }
 
-// copied keeps what it passes on.
+const mostShared = 64 << 10
+
+// copied keeps what it passes on, until that is more than is shared.
 type copied struct {
 	http.ResponseWriter
 	body   bytes.Buffer
@@ -45,6 +47,8 @@ func (c *copied) WriteHeader(status int) {
 }
 
 func (c *copied) Write(b []byte) (int, error) {
-	c.body.Write(b)
+	if c.body.Len() <= mostShared {
+		c.body.Write(b)
+	}
 	return c.ResponseWriter.Write(b)
 }

@@ -29,16 +29,28 @@ const (
 )
 
 // Words are the names and values of labels, with which an index begins.
-type Words map[string]struct{}
+type Words struct {
+	all  map[string]struct{}
+	last map[string]string // the value that a label had last: many series in a row have the same
+}
+
+// NewWords returns an empty set of words.
+func NewWords() *Words {
+	return &Words{map[string]struct{}{"": {}}, map[string]string{}}
+}
 
 // Add adds the labels of a series.
-func (w Words) Add(l labels.Labels) {
-	l.Range(func(x labels.Label) { w[x.Name], w[x.Value] = struct{}{}, struct{}{} })
+func (w *Words) Add(l labels.Labels) {
+	l.Range(func(x labels.Label) {
+		if v, ok := w.last[x.Name]; !ok || v != x.Value {
+			w.last[x.Name], w.all[x.Name], w.all[x.Value] = x.Value, struct{}{}, struct{}{}
+		}
+	})
 }
 
 // Write makes the block of meta in a directory and fills in its numbers of series, chunks and samples. series calls put for each of its
 // series, in the order of labels. The block appears under its name when it is complete; without series it is not made.
-func Write(ctx context.Context, dir string, meta *promtsdb.BlockMeta, words Words,
+func Write(ctx context.Context, dir string, meta *promtsdb.BlockMeta, words *Words,
 	series func(put func(l labels.Labels, list []chunks.Meta) error) error) (err error) {
 	final := filepath.Join(dir, meta.ULID.String())
 	tmp := final + Unfinished
@@ -71,15 +83,14 @@ func Write(ctx context.Context, dir string, meta *promtsdb.BlockMeta, words Word
 	return durable.Sync(dir)
 }
 
-func fill(ctx context.Context, cw *chunks.Writer, path string, meta *promtsdb.BlockMeta, words Words,
+func fill(ctx context.Context, cw *chunks.Writer, path string, meta *promtsdb.BlockMeta, words *Words,
 	series func(put func(labels.Labels, []chunks.Meta) error) error) (err error) {
 	iw, err := index.NewWriter(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, iw.Close()) }()
-	words[""] = struct{}{}
-	for _, w := range slices.Sorted(maps.Keys(words)) {
+	for _, w := range slices.Sorted(maps.Keys(words.all)) {
 		if err := iw.AddSymbol(w); err != nil {
 			return err
 		}
