@@ -21,13 +21,12 @@ func newCheck(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Test every sensor and every endpoint, and report problems",
-		Long: `check takes the flags and settings of the agent. It reads the file of --config, in which it
-names unknown settings, reads every sensor once and sends every endpoint
-an empty request, and can be run beside an agent that runs. The exit
-code is 1 when an endpoint cannot be used or a present sensor does not work; a
-sensor that this machine does not have is no failure.
-With --gpu-report it checks nothing else: it runs loads of known use on the first GPU of NVIDIA
-and compares what is charged for them with what they measure themselves.`,
+		Long: `check takes the flags and settings of the agent. It names unknown settings of the file
+of --config, reads every sensor once, and sends every endpoint an empty request. It can
+run beside a running agent. The exit code is 1 when an endpoint cannot be used or a
+present sensor does not work. A sensor that this machine does not have is no failure.
+With --gpu-report it checks only the first GPU of NVIDIA: it runs loads of known use and
+compares the charged with the measured use.`,
 		Example: `  reckon-agent check
   reckon-agent check --push https://server:9870 --push-token-file /etc/reckon/token`,
 		Args: cobra.NoArgs,

@@ -56,11 +56,11 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "reckon-agent",
 		Short: "Measure who uses what on this node, and expose it at /metrics",
-		Long: `reckon-agent reads the processes, control groups and devices of this node every
-second, charges what they use to jobs, pods, services, sessions and process groups,
-and exposes the accounts at /metrics for Prometheus or anything that scrapes it.
-With --push it sends them to a reckon server, or to any other that takes Prometheus
-remote write, and buffers them on disk while the endpoint is unreachable.
+		Long: `reckon-agent reads the processes, control groups and devices of this node every second.
+It charges their use to jobs, pods, services, sessions and process groups, and exposes
+the accounts at /metrics for Prometheus. With --push it sends them to a reckon server or
+any other that takes Prometheus remote write. It buffers on disk while the endpoint is
+unreachable.
 
 It needs no root, but sees more with it: eBPF and exit records take CAP_BPF,
 CAP_PERFMON and CAP_NET_ADMIN, the I/O of other users' processes CAP_SYS_PTRACE.

@@ -12,11 +12,10 @@ func newAnomalies(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "anomalies",
 		Short: "Show unprecedented behaviour of sites, nodes and services",
-		Long: `What sites, nodes, running services and the owners of services did in the last day that
-they never did before at that time of the day: values outside the band of the preceding
-days, level shifts, memory that climbs towards its limit, and nodes that draw power
-unlike others that have the same. Each is one event. They are findings:
-` + "`reckon findings`" + ` explains, mutes and acknowledges them by their ids.`,
+		Long: `List unusual behaviour of the last day: of sites, nodes, running services and owners of
+services. An event is a value outside the band of the preceding days, a level shift,
+memory that climbs towards its limit, or a node with other power than nodes like it.
+Each is one finding: ` + "`reckon findings`" + ` explains, mutes and acknowledges it by its id.`,
 		Example: `  reckon anomalies
   reckon anomalies --node n1
   reckon anomalies --all --since 7d`,

@@ -22,15 +22,14 @@ func newBackup(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Copy everything that a server keeps into one file, while it runs",
-		Long: `backup asks the running server for a consistent copy of its series, its catalogue,
-its users and tokens, and its state, and writes it to FILE (reckon-TIME.tar.zst here
-without one; "-" is standard output). The file appears under its name when it is whole
-and checked.
+		Long: `backup writes a consistent copy of the running server to FILE: its series, its
+catalogue, its users and tokens, and its state. Without FILE the name is
+reckon-TIME.tar.zst; "-" is standard output. The file appears under its name when it
+is whole and checked.
 
-Data kept elsewhere (--store, --catalogue) is not included; the output names it. Of a
-server that is stopped give the directory with --data. The file holds the hashes of
-passwords
-and tokens: keep it as you keep those.`,
+Data kept elsewhere (--store, --catalogue) is not included; the output names it. For a
+stopped server give its directory with --data. The file holds hashes of passwords and
+tokens: protect it as you protect those.`,
 		Example: `  reckon backup
   reckon backup /backup/reckon.tar.zst
   reckon backup --data /var/lib/reckon - | ssh elsewhere 'cat > reckon.tar.zst'`,
@@ -103,9 +102,9 @@ func newRestore(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a data directory from a backup",
-		Long: `restore makes the directory of a server of a file that backup wrote. Every file is
-checked first, and the directory appears whole or not at all. A directory that holds
-anything is left alone; with --replace it is moved aside, and its new name is printed.
+		Long: `restore makes the directory of a server from a file of backup. Every file is checked
+first, and the directory appears whole or not at all. A directory that is not empty is
+left alone; with --replace it is moved aside, and its new name is printed.
 
 The server of the directory must be stopped. "-" is standard input.`,
 		Example: `  reckon restore reckon-20261121T090000Z.tar.zst --data /var/lib/reckon

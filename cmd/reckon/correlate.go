@@ -30,17 +30,16 @@ func newCorrelate(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "correlate FILE",
 		Short: "Show which columns of a data set correlate, and at which lag",
-		Long: `Tell which columns of a data set go together: Pearson's and Spearman's coefficients
-of every pair, the lag at which they agree best, and how many points each
-figure is based on, the strongest first.
+		Long: `Show which columns of a data set go together, the strongest pair first. Each pair has
+the coefficients of Pearson and Spearman, the lag of the best agreement, and the number
+of points behind them.
 
-The file is CSV with a header, or Parquet: a column of times (time, timestamp or ts),
-columns of numbers, and columns of words, which are labels. Gaps are empty fields.
-A change of label starts a new recording; lags do not cross it. - is
-standard input.
+The file is Parquet, or CSV with a header; - is standard input. It has a column of times
+(time, timestamp or ts), columns of numbers, and columns of words as labels. Gaps are
+empty fields. A change of label starts a new recording; lags do not cross it.
 
-Readings of a time series resemble the ones before them. EFFECTIVE is what the points
-are worth as independent ones; the band of 95 % rests on it.`,
+Readings of a time series resemble the ones before them. EFFECTIVE is the number of
+independent points that they are worth; the band of 95 % rests on it.`,
 		Example: `  reckon correlate measurements.csv
   reckon correlate measurements.csv --columns watts,cores --max-lag 300
   reckon correlate measurements.csv --format csv > pairs.csv

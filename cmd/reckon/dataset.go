@@ -35,9 +35,9 @@ func newDataset(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dataset --select SELECTOR",
 		Short: "Make a data set of measured series, counters as rates",
-		Long: `Make a data set of measured series: one row for each step of time and set of the
-labels in --by, one column for each series. Counters (names that end in _total, _sum,
-_count or _bucket) become rates each second, all others the mean of their samples in
+		Long: `Make a data set of measured series. It has a row for each step of time and each set of
+the labels in --by, and a column for each series. Counters (names that end in _total,
+_sum, _count or _bucket) become rates a second, all others the mean of their samples in
 the step. A gap is an empty field, never zero.
 
 The samples come as they were stored, by the HTTP API of Prometheus: from reckon, or

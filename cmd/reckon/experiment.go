@@ -37,18 +37,18 @@ func newExperiment(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment FILE.yaml",
 		Short: "Run a plan of loads and commands, and keep the measurements",
-		Long: `Run a plan: programs of load (as of ` + "`reckon stress`" + `) and commands, repeated, with
-pauses between them, in an order determined by a seed. The start and end of each are
-marked, and what the server measured meanwhile becomes a data set: one row for each
-step of time, with the run in the column workload. Rows between runs are "idle"; rows
-on the edge of a run are left out.
+		Long: `Run a plan: loads (as of ` + "`reckon stress`" + `) and commands, repeated, with pauses between
+them, in an order determined by a seed. The start and end of each run are marked. The
+measurements of the server become a data set: one row for each step of time, with the
+run in the column workload. Rows between runs are "idle"; rows on the edge of a run are
+left out.
 
 Without columns: or select: in the plan the columns are the power of the node, or of
 the --domain, and what explains it, ready for ` + "`reckon power fit`" + `.
 
-The folder of --output holds data.csv (or .parquet) with its data dictionary,
-marks.csv, the plan, and what each run wrote: for a load, its target and what
-was achieved. The first signal stops the run under way; what was done is kept.
+The folder of --output holds data.csv (or .parquet) with its data dictionary, marks.csv,
+the plan, and the output of each run. A load writes its target and the achieved amounts.
+The first signal stops the present run; finished runs are kept.
 
 For runs of a few seconds let the server sample as finely:
   reckon up --export 1s`,

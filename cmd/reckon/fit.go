@@ -21,14 +21,13 @@ func newFit(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit",
 		Short: "Show where a job would fit, and how long jobs like it waited there",
-		Long: `Show which machines or partitions fit a job, which have room now, and how long
-jobs with similar requests (half to twice) waited there in the last 30
-days. Amounts are of one node. It works with and without a batch system; waits are
-known only from one.
+		Long: `Show which machines or partitions fit a job and which have room now. WAIT P50 is the
+median wait of jobs with similar requests (half to twice) there in the last 30 days;
+only a batch system reports it. Amounts are of one node.
 
 With a part of a GPU (--gpus 0.4) or an amount of its memory the answer lists the GPUs
-that the job could share: who has them open, what is left beside their peaks of the
-last day, by how much all slow down at least, and the partition to take.`,
+to share: their users, the room beside the peaks of the last day, the least slow-down of
+all users, and the partition to take.`,
 		Example: `  reckon fit --cores 16 --memory 64G --time 8h
   reckon fit --gpus 1
   reckon fit --gpus 0.4 --gpu-memory 3GiB

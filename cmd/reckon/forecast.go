@@ -21,19 +21,17 @@ func newForecast(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forecast [WORKLOAD]",
 		Short: "Forecast demand, with the errors of earlier forecasts",
-		Long: `Show what a site, node, owner or service will need in the next two days: cores,
-memory, power, GPUs, disk and network, and the free space of a node's file systems.
-Each forecast comes with the accuracy of those of the last 14 days: their mean
-error, the same as a share of the error of "as yesterday at this time", and the
-share of the hours within the band, which should be 95 %. In brackets is the
-error on the days before, where no forecast has passed yet.
+		Long: `Show the needs of a site, node, owner or service in the next two days: cores, memory,
+power, GPUs, disk and network, and the free space of a node's file systems. Each
+forecast has the accuracy of the last 14 days: the mean error, its share of the error of
+"as yesterday at this time", and the share of hours within the band (95 % is right).
+In brackets is the error on earlier days, where no forecast has passed yet.
 
-Of batch work it is the next run: length, cores, memory and energy, from the runs
+For batch work it is the next run: length, cores, memory and energy, from earlier runs
 of its name that ended well.
 
-The server forecasts once a day, and the next hours once an hour; anything it has not
-yet kept is made on demand, as with --now. Two days of history are needed for
-what is kept.`,
+The server forecasts once a day, and the next hours once an hour. Other forecasts are
+made on demand, as with --now. Kept forecasts need two days of history.`,
 		Example: `  reckon forecast                        the site
   reckon forecast --node n1
   reckon forecast --owner alice --steps  every hour

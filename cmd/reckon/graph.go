@@ -18,9 +18,9 @@ func newGraph(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph",
 		Short: "Query and change the knowledge graph of the site",
-		Long: `The knowledge graph describes workloads, nodes and sites as linked data: what each
-runs on, is part of, reads, and with which query its figures and logs are found. The
-server writes it; others may add to it.`,
+		Long: `The knowledge graph describes workloads, nodes and sites as linked data: placement,
+parts, data read, and the queries for figures and logs. The server writes it; others may
+add to it.`,
 		Example: `  reckon graph ls
   reckon graph walk urn:reckon:site/default`,
 		Args: cobra.NoArgs,

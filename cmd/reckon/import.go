@@ -72,9 +72,9 @@ func newImportSonar(g *globals, site *pflag.FlagSet) *cobra.Command {
 	cmd, f := importCommand(g, site, "sonar", &cobra.Command{
 		Use:   "sonar PATH...",
 		Short: "Import what sonar wrote: CSV of every release, JSON, trees of them",
-		Long: `sonar takes files and directories of sonar: its CSV, untagged as of the first releases
-or tagged, and its JSON of types sample, sysinfo, job and cluster, plain or gzip. "-" is
-standard input. Files are taken in the order of their names.
+		Long: `sonar takes files and directories of sonar, plain or gzip: CSV, tagged or untagged as of
+the first releases, and JSON of types sample, sysinfo, job and cluster. "-" is standard
+input. Files are taken in the order of their names.
 
 Jobs with epoch 0 are the batch system's, others are process groups of one node.
 Older CSV names no epoch: with --batch its jobs are the batch system's.`,
@@ -91,11 +91,11 @@ func newImportSacct(g *globals, site *pflag.FlagSet) *cobra.Command {
 		Use:     "sacct PATH...",
 		Aliases: []string{"accounting", "pbs", "sge", "lsf"},
 		Short:   "Import the accounting of Slurm, PBS, Grid Engine or LSF",
-		Long: `sacct takes the text that sacct writes with --parsable or --parsable2, with | or ^ between
-the fields, with the names of the fields in the first line or without: --fields then
-names them (without it, the fields that sonar asks for), or the JSON of sacct --json.
-"-" is standard input. The accounting logs of PBS Professional, OpenPBS and Torque, of Grid
-Engine and of LSF (lsb.acct) are recognised by what they contain.
+		Long: `sacct takes the output of sacct --parsable or --parsable2, with | or ^ between the
+fields, or the JSON of sacct --json. Without a first line of field names --fields names
+them; the default is the list of sonar. "-" is standard input. The accounting logs of
+PBS Professional, OpenPBS and Torque, of Grid Engine and of LSF (lsb.acct) are
+recognised by content.
 
 Usage from accounting is taken for jobs that no agent measured.`,
 		Example: `  sacct -aP -S 2023-01-01 -o ALL | reckon import sacct -

@@ -32,13 +32,13 @@ func newImportMetricSet(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metricset-log FILE...",
 		Short: "Import logs of the metrics-operator as runs",
-		Long: `metricset-log takes what ` + "`kubectl logs`" + ` printed of pods of the metrics-operator, one file
-each, and keeps each as a run: ` + "`reckon runs`" + ` lists, shows and compares them. "-" is standard
-input. It reads what fio, iostat, pidstat, the OSU micro-benchmarks, netmark, LAMMPS, AMG and
-mpitrace printed, in SI units, and keeps the text of everything that prints no JSON.
+		Long: `metricset-log takes the logs of pods of the metrics-operator (` + "`kubectl logs`" + `), one file
+each, and keeps each as a run: ` + "`reckon runs`" + ` lists, shows and compares them. "-" is
+standard input. It reads the output of fio, iostat, pidstat, the OSU micro-benchmarks,
+netmark, LAMMPS, AMG and mpitrace, in SI units. Of other programs it keeps the text.
 
-A log has no time of its own: with kubectl logs --timestamps it has, fio's says when it
-ended, and else it is --time or that of the file. The same file again adds nothing.`,
+A log needs a time: from kubectl logs --timestamps, from fio's last line, from --time,
+or from the file itself. The same file again adds nothing.`,
 		Example: `  kubectl logs --timestamps demo-m-0-0-xyz | reckon import metricset-log -n bench --set demo -
   reckon import metricset-log -n bench old/*.log`,
 		Args: cobra.MinimumNArgs(1),

@@ -23,17 +23,16 @@ func newMove(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move [SHAPES]",
 		Short: "Show which work should run on another partition or cluster",
-		Long: `Show which work should run on another partition or cluster: work that leaves GPUs
-idle, is held up by too few cores, GPUs or too little memory, runs on several nodes on
-a slow network, ends at a time limit, or holds whole nodes for little.
+		Long: `Show which work should run on another partition or cluster. Such work leaves GPUs idle,
+is held up by too few cores, GPUs or too little memory, runs on several nodes on a slow
+network, ends at a time limit, or holds whole nodes for little.
 
-It is named only where the target fits it, lets its account in and does not make it
-wait much longer, and where the source is busy: on an idle machine nobody has to move.
-With --owner the work that stays is listed too, with the reason. The column text is a
-paragraph to be sent to the owner.
+A target is named only if it fits, accepts the account, and is not much slower to start.
+The source must be busy: on an idle machine nobody has to move. With --owner the work
+that stays is listed too, with the reason. The column text is a paragraph for the owner.
 
-Partitions are the batch system's. A file of shapes adds what it does not tell;
-see reckon docs who should move.`,
+Partitions are the batch system's. A file of shapes adds what the batch system does not
+report; see reckon docs who should move.`,
 		Example: `  reckon move
   reckon move --since 90d shapes.yaml
   reckon move --owner alice               hers, and why the rest stays

@@ -26,18 +26,15 @@ func newNodes(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes [NODE]",
 		Short: "List nodes: state, load, last day and week, room for pending jobs",
-		Long: `List the machines of the site: their state, cores and memory in use now, the share of
-their cores that was used in the last day and week while they were up (a machine that
-is down is not idle), how much of them nobody used, and how many jobs were pending in
-the last day although the node had room for them: for all that they asked for on one
-node, in one of their partitions, for a quarter of an hour and more. Where a batch
-system allocates nodes, room means unallocated, however little is used.
+		Long: `List the machines of the site: state, cores and memory in use, the share of cores used
+in the last day and week, unused cores, and pending jobs. Shares are of the time that a
+machine was up. Pending jobs count if this node had room for them for a quarter of an
+hour in the last day: for their whole request on one node, in one of their partitions.
+Where a batch system allocates nodes, room means unallocated.
 
-Sensor errors are listed below the table. With the name of a node
-it shows that node: its day hour by hour, and the workloads on it now and over the
-day. Machines are those with an agent and those in Slurm (--slurm of the
-server); a node without an agent has only Slurm's data, which its state shows.
-Slurm's reasons for drained and down nodes are listed below the table.`,
+With the name of a node it shows that node: its day hour by hour, and its workloads now
+and over the day. Machines without an agent have only Slurm's data (--slurm of the
+server). Sensor errors and Slurm's reasons for drained and down nodes follow the table.`,
 		Example: `  reckon nodes
   reckon nodes gpu17
   reckon nodes -p gpu -s idle,drained         of a partition, as with sinfo

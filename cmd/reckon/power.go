@@ -31,9 +31,8 @@ memory, disk and network traffic, GPU use) into the watts it draws. A model is a
 small file; give it to ` + "`reckon up --set power-model=FILE`" + ` or to the agents of machines
 that have no meter.
 
-Errors are always those on work that the model had not seen: whole workloads or
-blocks of time are left out in turn, and the mean power is judged beside it as the
-baseline. A model that is not better than the mean is never chosen.`,
+Errors are those on work that the model has not seen: whole workloads or blocks of time
+are left out in turn. The mean power is the baseline; a model must be better.`,
 		Example: `  reckon power fit measurements.csv -o node.json     from a data set
   reckon power fit --node n1 --from 1d -o n1.json    from the server's measurements
   reckon power show node.json --at cpu_utilization=0.4
@@ -372,8 +371,8 @@ func newPowerCompare(g *globals, in *powerInput) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare FILE [MODEL...]",
 		Short: "Compare families, or models, on one data set",
-		Long: `Compare families on one data set, each on work it has not seen, or with MODEL files
-compare those: they must not have been made from this data set.`,
+		Long: `Compare families on one data set, each on work that it has not seen. With MODEL files
+compare those; they must not have been made from this data set.`,
 		Example: `  reckon power compare measurements.csv
   reckon power compare wednesday.csv monday.json builtin.json`,
 		Args: cobra.MinimumNArgs(1),

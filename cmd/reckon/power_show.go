@@ -224,12 +224,11 @@ func newPowerBuiltin(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "builtin",
 		Short: "Make a starting point for a server that was never measured",
-		Long: `A starting point for a server that was never measured: its power by CPU use, from
-averages over published SPECpower_ssj2008 results of its CPU family. The error stated
-is that of systems left out of the derivation; it is large. A processor of no known
-family, such as that of a small board, has no curve; --family takes one all the same,
-"any server" the average over all, which is off by 70 % on such systems. One day beside a meter
-and ` + "`reckon power fit`" + ` make a better model.`,
+		Long: `A starting point for a server without a meter: power by CPU use, averaged over published
+SPECpower_ssj2008 results of its CPU family. The error is that of systems left out of the
+average; it is large. A processor of an unknown family has no curve. For it, --family
+takes one by name; "any server" is the average of all, and wrong by 70 % on small
+boards. One day beside a meter and ` + "`reckon power fit`" + ` make a better model.`,
 		Example: `  reckon power builtin --cpu "AMD EPYC 7763" --cores 64 --memory 256GiB -o g.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

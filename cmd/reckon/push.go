@@ -28,9 +28,9 @@ func newPush(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push NAME[{label=\"value\",...}] VALUE ...",
 		Short: "Send a figure of your own from a script",
-		Long: `push gives a number to the agent of this machine, which stores it with the labels of
-the workload that the script runs in: the Slurm job, the service, the login session.
-Sending on behalf of others is impossible, and no password is needed.
+		Long: `push gives a number to the agent of this machine. The agent stores it with the labels of
+the script's workload: the Slurm job, the service, the login session. Sending on behalf
+of others is impossible, and no password is needed.
 
 A figure is valid until the next one with the same name and labels, until its workload
 ends, or for the time of --for. With - lines are read from standard input, in the

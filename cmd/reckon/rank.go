@@ -20,11 +20,10 @@ func newRank(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rank",
 		Short: "Rank the nodes for a workload by the watts that it adds",
-		Long: `Rank the nodes for one workload. First come those that have room for it and
-whose load is known, by the watts that it adds there: from the curve of power of
-each node, at the load that is expected. Then those that the forecast, the memory
-or waiting tasks make tight, then those without recent data, and last,
-with --explain, those that it does not fit on.`,
+		Long: `Rank the nodes for one workload. First come nodes with room and a known load, by the
+watts that the workload adds there: from the power curve of the node at the expected
+load. Then come nodes made tight by the forecast, memory or waiting tasks, and nodes
+without recent data. With --explain, nodes without room come last.`,
 		Example: `  reckon rank --cores 4 --memory 8GiB
   reckon rank --cores 4 --memory 8GiB --explain
   reckon rank --gpus 1 --time 8h --format json | jq -r '.nodes[0].node'`,

@@ -28,10 +28,10 @@ software, waste, energy and up-time. The page needs nothing else and no network,
 follows light and dark, and prints. --public removes names of owners, accounts,
 programs and nodes.
 
-With --owner it is of one owner and of the last week, or from --since on: used,
-allocated and lost compared with the period before, what failed, recommended requests
-for the next runs, and findings; --format text fits a mail. The server shows the same
-at /report, and mails it (setting digest) weekly.`,
+With --owner the page is about one owner and the last week, or the time from --since on:
+use, allocation and losses against the period before, failures, requests for the next
+runs, and findings. --format text fits a mail. The server shows the same at /report, and
+mails it weekly (setting digest).`,
 		Example: `  reckon report --period month -o november.html
   reckon report --period month --until 2026-11-01 --public -o october.html
   reckon report --period year --format json | jq .total

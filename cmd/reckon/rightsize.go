@@ -17,11 +17,10 @@ func newRightsize(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rightsize ID",
 		Short: "Recommend a workload's request, and backtest it",
-		Long: `Recommend what a workload should request. For a service that has run for two days or
-more it is cores and memory of each container, from what it used day by day, with
-the same rule backtested on the last days: for which share of the time
-it would have been too little, and how much of it would have lain idle. Of a batch
-job it is what the next run should ask for, from the runs of its name.
+		Long: `Recommend the request of a workload. A service needs two days of history: each container
+gets cores and memory from its use day by day. The same rule is tested on the last days:
+the share of time above it, and the idle share of the request. A batch job gets the
+request of its next run, from earlier runs of its name.
 
 Nothing is changed. --format resources writes the lines for a pod, a batch script
 or a systemd unit; patch and vpa write objects for kubectl.`,

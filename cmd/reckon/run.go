@@ -37,21 +37,21 @@ func newRunCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command and report what it and all its descendants used",
-		Long: `Run a command and report what it and all its descendants used: wall time, CPU
-time, cores in use, CPU wait, memory, storage, processes, a breakdown by program,
-and one plain sentence on each resource. No server and no privilege is needed.
+		Long: `Run a command and report the use of it and all its descendants: wall time, CPU time,
+cores in use, CPU wait, memory, storage, processes and a breakdown by program. A plain
+sentence explains each resource. No server and no privilege is needed.
 
 The command keeps standard input, output and error. The report follows on standard
-error, so that pipes keep working; with --json it goes to standard output, after
-what the command printed there; --output FILE keeps either apart.
+error, so that pipes keep working. With --json it goes to standard output, after the
+output of the command; --output FILE writes it to a file.
 
-Every descendant counts, even one that daemonises or lives for a millisecond. The
-report is made when the command ends: what still runs then is named, counted up to
-that moment and left alone; --wait waits for it.
+Every descendant counts, even one that daemonises or lives for a millisecond. The report
+is made when the command ends. Processes that still run are named, counted up to that
+moment and left alone; --wait waits for them.
 
-Signals are passed on to the command; those of the keyboard reach it anyway. The
-exit code is that of the command, 128+N when signal N ended it, 127 when it was not
-found and 126 when it could not be run.`,
+Signals are passed on to the command; those of the keyboard reach it anyway. The exit
+code is the command's: 128+N when signal N ended it, 127 when it was not found, 126 when
+it could not be run.`,
 		Example: `  reckon run -- make -j8
   reckon run --json --output report.json -- ./simulate input.dat
   reckon run --plot --profile profile.csv -- python3 train.py`,

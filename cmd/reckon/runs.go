@@ -29,11 +29,11 @@ func newRuns(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "Show what MetricSets measured on demand, and compare two runs",
-		Long: `What MetricSets measured on demand: an application, a volume or a network, one run each.
-A run belongs to the namespace of its MetricSet and stays when that is deleted.
+		Long: `Measurements of MetricSets on demand: an application, a volume or a network, one run
+each. A run belongs to the namespace of its MetricSet and outlives it.
 
-reckon runs show prints one run, its samples as a plot, CSV or Parquet; reckon runs
-compare compares two runs and marks the differences that are noise.`,
+reckon runs show prints one run, its samples as a plot, CSV or Parquet. reckon runs
+compare compares two runs and marks differences that are noise.`,
 		Example: `  reckon runs --namespace bench --since 7d
   reckon runs show demo-3f2a9c1b
   reckon runs show bench/demo-3f2a9c1b --format parquet > demo.parquet
@@ -166,10 +166,9 @@ func newRunsCompare(g *globals) *cobra.Command {
 95 % confidence interval, and the test. Samples of one run resemble
 each other; the test counts how many independent ones they are worth.
 
-Two runs are two looks at a machine that changes. With several runs on each side, with
-commas between them, the runs are compared and not their samples, which says whether
-another run of the same would differ too. One run against three or more of before finds
-out whether it is out of the ordinary.`,
+Two runs are two looks at a machine that changes. Several runs on each side, with commas
+between them, show whether another run would differ too. Their samples are not compared.
+One run against three or more earlier ones shows whether it is out of the ordinary.`,
 		Example: `  reckon runs compare demo-3f2a9c1b demo-77aa01c2
   reckon runs compare a1,a2,a3 b1,b2,b3`,
 		Args: cobra.ExactArgs(2),

@@ -22,11 +22,11 @@ func newRunsShow(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show one run: what each pod used, when and where, with plots",
-		Long: `show prints one run: pods with their nodes, times and exit codes, what they used in all,
-cores and memory over time, and what programs reported by themselves.
+		Long: `show prints one run: pods with their nodes, times and exit codes, their use in all, cores
+and memory over time, and the reports of the programs themselves.
 
---format csv and parquet give the samples: one row for each, with the pod, the end of the
-interval and its length; figures that add up are the differences of counters over it.`,
+--format csv and parquet give the samples: a row for each, with the pod, the end of the
+interval and its length. Figures that add up are differences of counters.`,
 		Args: cobra.ExactArgs(1),
 		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			namespace, name, err := runOf(ctx, c, args[0])

@@ -19,17 +19,15 @@ func newScale(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale ID",
 		Short: "Show whether more cores would make a workload faster",
-		Long: `Tell what one workload used of the cores, memory, GPUs, disk and network that it
-held, what holds it back, and, from runs of the same name and owner with other
-numbers of cores, which share of the work does not run in parallel and how fast it
-can get (Amdahl's law and the Universal Scalability Law, with the error of the fit).
+		Long: `Show how well one workload used its cores, memory, GPUs, disk and network, and what
+holds it back. Runs of the same name and owner with other numbers of cores show the
+serial share of the work and its greatest speed. The laws are Amdahl's law and the
+Universal Scalability Law, with the error of the fit.
 
-One run shows whether it used its allocation. Three sizes show whether a law holds;
-with fewer none is claimed, nor where the runs used too differently to be the same
-work, or where a law claims more speed than the runs kept cores busy. Work that was
-given GPUs is compared by their number.
-Where the CPU time grows in step with the cores it says so: then either the work grew
-(weak scaling) or cores wait busily, and no serial share is claimed.
+One run shows whether it used its allocation. A law needs three sizes, runs that used
+about the same CPU time, and no more speed than the busy cores allow. Work with GPUs is
+compared by their number. CPU time that grows in step with the cores is named: the work
+grew (weak scaling) or cores wait busily. It has no serial share.
 Without a batch system a run counts with the cores that it used (p95).`,
 		Example: `  reckon scale slurm/4711
   reckon scale 4711                      the same, when no other workload is called so

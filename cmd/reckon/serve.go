@@ -28,10 +28,10 @@ func newServe(g *globals) *cobra.Command {
 same questions as up does for one machine. It measures nothing itself; run reckon-agent
 beside it for that.
 
-It takes Prometheus remote write 2.0 and 1.0 at /api/v1/write, from reckon-agent or from
-any other sender, with native histograms and samples that come late; and metrics of
-OpenTelemetry at /api/v1/otlp/v1/metrics or /v1/metrics, whose sums and histograms must
-be cumulative. With the setting scrape-config it asks exporters itself, as Prometheus.`,
+It takes Prometheus remote write 2.0 and 1.0 at /api/v1/write, from reckon-agent or any
+other sender, with native histograms and late samples. Metrics of OpenTelemetry go to
+/api/v1/otlp/v1/metrics or /v1/metrics; their sums and histograms must be cumulative.
+With the setting scrape-config it scrapes exporters itself, like Prometheus.`,
 		Example: `  reckon serve --listen 0.0.0.0:9870 --data /var/lib/reckon
   reckon-agent --push http://SERVER:9870        # on each node`,
 		Args: cobra.NoArgs,

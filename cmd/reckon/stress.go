@@ -38,15 +38,13 @@ func stressCommand(g *globals, o *stressOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stress",
 		Short: "Put a known load on this machine, and compare measurements",
-		Long: `Load this machine by a program of known use: a row of steps, each an amount of CPU,
-memory, storage and network for some time. For every step it says what was
-requested and what was achieved, by the kernel's own figures, and it warns when the
-machine could not give it.
+		Long: `Load this machine with a known use: a row of steps, each an amount of CPU, memory,
+storage and network for some time. Each step reports the requested and the achieved
+amount, by the kernel's own figures. It warns when the machine could not give it.
 
-The target is for the process as a whole, its own overhead included. CPU is
-burnt in bursts of a few milliseconds whose length follows the CPU clocks of the
-threads: the share is met over any time, and hardly differs from one tenth of a
-second to the next.
+The target is for the process as a whole, its own overhead included. CPU is burnt in
+bursts of a few milliseconds that follow the CPU clocks of the threads. The share is
+met over any time and hardly differs from one tenth of a second to the next.
 
 Every program ends: after --for, at the end of the trace, or on the first signal,
 with a report on the load so far. Nothing is left behind: the file of the disk

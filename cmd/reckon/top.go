@@ -26,15 +26,14 @@ func newTop(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show who uses what right now, full-screen",
-		Long: `Show who uses what right now on the server's machine: one line for each
-workload, redrawn every second. The server of a site, which measures no machine
-itself, is asked every 15 seconds for all of its nodes; figures are then means of
-two minutes. Without a server it measures this machine itself, for as long as it
-is open.
+		Long: `Show who uses what right now on the server's machine: a line for each workload, redrawn
+every second. A server of a site measures no machine itself. It is asked every 15
+seconds for all of its nodes; figures are then means of two minutes. Without a server,
+top measures this machine itself while it is open.
 
-Keys: c CPU, m memory, i storage, b network, f memory traffic, g GPU, w wait,
-p processes, t CPU time, n name choose the order, r turns it round; / filters; up and
-down select, enter shows one workload; space pauses; ? helps; q quits.
+Keys choose the order: c CPU, m memory, i storage, b network, f memory traffic, g GPU,
+w wait, p processes, t CPU time, n name; r turns it round. / filters; up and down
+select, enter shows one workload; space pauses; ? helps; q quits.
 
 When the output is no terminal it prints one table and ends.`,
 		Example: `  reckon top

@@ -33,8 +33,8 @@ func newUp(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Measure this machine and answer queries, all in one process",
-		Long: `up starts the agent, the store and the API in one process: within seconds it shows
-who uses what on this machine, and records it from then on.
+		Long: `up starts the agent, the store and the API in one process. Within seconds it shows who
+uses what on this machine, and records it from then on.
 
 It needs no root. With root it sees more: the I/O of everybody's processes, and short
 processes exactly. Unreadable sources are reported at start, with the reason.

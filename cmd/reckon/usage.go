@@ -36,16 +36,15 @@ func newUsage(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "usage",
 		Short: "Show usage over days, months and years",
-		Long: `Report usage over long periods (30 days unless --since is given), by owner, account,
-partition, node, program, kind, QOS, size (allocated cores), gpus (allocated), length
-(run time) or any of these together, and how full the machines were. OF USED is the
-share of what was used. OF CAPACITY is the share of capacity: a machine that is down is
-not idle and counts only while it is up; a partition has that of its nodes where Slurm
-reports them.
+		Long: `Report usage over long periods (30 days unless --since is given) and how full the
+machines were. --by takes owner, account, partition, node, program, kind, QOS, size
+(allocated cores), gpus (allocated), length (run time) or any of these together. OF USED
+is the share of all use. OF CAPACITY is the share of capacity while machines were up. A
+partition has the capacity of its nodes where Slurm reports them.
 
-CPU time by program is what each program used; what is measured only for
-workloads as a whole (memory, GPU, disk, network, energy) is charged to the program
-that used most in it. "-" means not measured. Times are UTC.`,
+Each program has its own CPU time. Memory, GPU, disk, network and energy are measured
+for workloads as a whole; they go to the program that used most CPU time in it. "-"
+means not measured. Times are UTC.`,
 		Example: `  reckon usage                                     owners, the last 30 days
   reckon usage --by account,owner --since 365d --per month
   reckon usage --by command,owner --since 2026-01-01  who ran which software

@@ -228,8 +228,8 @@ func newToken(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make and revoke tokens for agents, scripts, Grafana and scrapes",
-		Long: `Make and revoke tokens. One of an agent sends samples of the nodes that it speaks for
-and sees nothing; one of a person or program sees what its role sees.
+		Long: `Make and revoke tokens. A token of an agent sends samples of its own nodes and sees
+nothing. A token of a person or program sees what its role sees.
 
 A token is shown once, when it is made. Revoked, it is useless at once, also to a
 server that runs.`,
