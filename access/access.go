@@ -19,6 +19,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Role decides the rights of a viewer. The zero value may see nothing.
@@ -59,6 +60,7 @@ type Viewer struct {
 	// Owners are the owners of the viewer's own work. If empty, it is the Unix user of
 	// the same name, else exactly these (users, namespaces).
 	Owners []string
+	Until  time.Time // end of the viewer's token; zero without one, and for one that never expires
 	// Writes is the set of nodes for which the viewer may send samples; nil is none, and
 	// for an admin all.
 	Writes *Scope

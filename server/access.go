@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -38,6 +39,8 @@ type Access struct {
 	TrustLoopback bool
 	// Socket is the flag of the Unix socket of the API: a path, auto or none (Config.APISocket).
 	Socket string
+	// Origins are those of pages elsewhere that may show static/widget.js (api.Options).
+	Origins []string
 	// Limits is a file that bounds what senders, sites and viewers take (limits.Config);
 	// empty is for the defaults.
 	Limits string
@@ -61,6 +64,11 @@ func (s *Server) openAccess(ctx context.Context) error {
 	if s.authn.Local && !c.TrustLoopback {
 		s.peers = newPeers()
 		s.authn.Peer = s.peers.of
+	}
+	for _, o := range c.Origins {
+		if u, err := url.Parse(o); err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o {
+			return fmt.Errorf("widget-origins %q is not an origin such as https://ondemand.example", o)
+		}
 	}
 	basic := 0
 	if c.WebConfig != "" {

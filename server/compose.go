@@ -221,7 +221,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 				Past:    &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Bounds: bounds, Clock: time.Now}},
 		},
 		Ready:   ready,
-		Version: s.config.Version, Logger: s.log,
+		Version: s.config.Version, Origins: s.config.Access.Origins, Logger: s.log,
 	}
 	_, o.MadeUp = ReadMadeUp(s.config.Data)
 	o.MadeUp = o.MadeUp || s.config.Play != nil

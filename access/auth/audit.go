@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -37,7 +38,8 @@ func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, own
 
 // Trim deletes entries past their retention.
 func (us *Users) Trim(ctx context.Context) error {
-	return us.write(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli())
+	return errors.Join(us.write(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli()),
+		us.write(ctx, `DELETE FROM tokens WHERE expires_ms > 0 AND expires_ms < $1`, us.clock().Add(-24*time.Hour).UnixMilli()))
 }
 
 // Entries lists entries, the newest first: about one owner or all, since a time.

@@ -195,6 +195,9 @@ func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, er
 		return access.Viewer{Name: "agent " + id, Writes: &t.Scope, Bound: t.Bound}, nil
 	}
 	v := access.Viewer{Role: t.Role, Name: t.Name, Owners: t.Owners}
+	if t.Expires != nil {
+		v.Until = *t.Expires
+	}
 	if v.Name == "" && v.All() { // its accesses are audited too
 		v.Name = "token " + id
 		if t.Note != "" {

@@ -212,6 +212,13 @@ func TestTokens(t *testing.T) {
 	if _, err := k.CheckToken(ctx, grafana); !errors.Is(err, auth.ErrToken) {
 		t.Errorf("an expired token is taken: %v", err)
 	}
+	for _, left := range []int{3, 2} { // portals make one for each page: a day after its end it goes
+		must(t, k.Trim(ctx))
+		if list, err := k.Tokens(ctx); err != nil || len(list) != left {
+			t.Errorf("%d tokens are kept, want %d: %v", len(list), left, err)
+		}
+		c.add(25 * time.Hour)
+	}
 	raw, err := os.ReadFile(filepath.Join(dir, auth.File+"-wal"))
 	must(t, err)
 	if _, secret, _ := strings.Cut(agent, "."); bytes.Contains(raw, []byte(secret)) {

@@ -134,6 +134,8 @@ func registerAccess(s *settings.Set, a *server.Access) {
 	k.StringSliceVar(&a.Proxies, "trusted-proxy", nil,
 		"address or network of a reverse proxy that is believed about whom a request comes from "+
 			"(X-Forwarded-For, X-Forwarded-Proto); can be given again")
+	k.StringSliceVar(&a.Origins, "widget-origins", nil, "origin of a page elsewhere that shows users the efficiency of their jobs, "+
+		"such as https://ondemand.example; can be given again, see reckon docs access")
 	k.BoolVar(&a.TrustLoopback, "trust-loopback", false, "treat local connections as administrator while there are no users (insecure)")
 	k.BoolVar(&a.Public, "public", false, "show totals, without names, to those who are not signed in")
 	k.StringVar(&a.Socket, "api-socket", "auto", "Unix socket on which each user of this machine sees their own work without a token: "+

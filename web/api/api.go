@@ -94,6 +94,8 @@ type Options struct {
 	// access.Refuse), or 401. nil is for a server that only its own machine can reach:
 	// everybody is admin. Handlers find the viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
+	// Origins are those of pages elsewhere that may read workloads with a user's short-lived token.
+	Origins []string
 	// Within is the time limit for a viewer's request; nil or 0:
 	// none. Streams and imports are not limited.
 	Within func(access.Viewer) time.Duration

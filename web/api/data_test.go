@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +61,12 @@ func TestData(t *testing.T) {
 	if err != nil || table.StepSeconds != 60 || table.Columns[0].Name != `a{x="1,2"};b` || table.Columns[0].Source != "node" || table.Columns[0].Values[1] != nil {
 		t.Errorf("%+v %v", table, err)
 	}
-	var file bytes.Buffer
-	if err := c.DataFile(t.Context(), plain, "parquet", &file); err != nil || file.String() != `parquet[a{x="1,2"} b] 1m0s` {
-		t.Errorf("%q %v", file.String(), err)
+	asked := plain.Query()
+	asked.Set("format", "parquet")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/api/reckon/v1/data?"+asked.Encode(), nil))
+	if got := w.Body.String(); got != `parquet[a{x="1,2"} b] 1m0s` {
+		t.Errorf("%q", got)
 	}
 	q.By = nil
 	if got, err := c.Correlate(t.Context(), q); err != nil || got.Rows != 7 || *got.Pairs[0].Pearson != 0.5 {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,9 @@ func (s *server) outer(h http.Handler) http.Handler {
 				slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", rec.status),
 				slog.Int64("bytes", rec.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr))
 		}()
+		if r.Method == http.MethodOptions && s.foreign(rec.Header(), r, true) {
+			return
+		}
 		v := access.Viewer{Role: access.Admin}
 		if s.Viewer != nil && !isOpen(r.URL.Path) {
 			var err error
@@ -52,8 +56,23 @@ func (s *server) outer(h http.Handler) http.Handler {
 				return
 			}
 		}
+		s.foreign(rec.Header(), r, r.Method == http.MethodGet && v.Role == access.User && v.Until.After(begin) &&
+			v.Until.Sub(begin) <= time.Hour)
 		h.ServeHTTP(rec, r.WithContext(access.With(r.Context(), v)))
 	})
+}
+
+// foreign lets a page of one of Origins read workloads where `may` holds: with the token of a user that expires within an hour, which
+// static/widget.js sends in place of cookies. The browser asks by OPTIONS before (Fetch Standard, section 3.2).
+func (s *server) foreign(h http.Header, r *http.Request, may bool) bool {
+	origin := r.Header.Get("Origin")
+	may = may && slices.Contains(s.Origins, origin) && strings.HasPrefix(r.URL.Path, "/api/reckon/v1/workloads")
+	if may {
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Allow-Headers", "Authorization")
+		h.Add("Vary", "Origin")
+	}
+	return may
 }
 
 // isOpen reports whether an address is readable without sign-in: files of the pages, and the guides, which the program carries.

@@ -101,7 +101,8 @@ func bundle(dir string) (map[string][]byte, error) {
 		return nil, err
 	}
 	result := api.Build(api.BuildOptions{
-		AbsWorkingDir: root, EntryPointsAdvanced: []api.EntryPoint{{InputPath: "src/main.tsx", OutputPath: "app"}},
+		AbsWorkingDir: root, EntryPointsAdvanced: []api.EntryPoint{{InputPath: "src/main.tsx", OutputPath: "app"},
+			{InputPath: "src/widget.ts", OutputPath: "widget"}}, // a classic script: it imports nothing
 		Outdir: "dist", Bundle: true, Splitting: true, ChunkNames: "[name]-[hash]", Format: api.FormatESModule, Target: api.ES2022,
 		Charset:          api.CharsetUTF8,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsEndOfFile,

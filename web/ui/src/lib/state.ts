@@ -1,5 +1,6 @@
 // What the whole page shares: where it is, what the server can, who looks, which theme.
 import { computed, effect, signal } from "@preact/signals";
+import places from "../places.json";
 import type { Live, Me } from "./types";
 
 const body = document.body.dataset;
@@ -63,7 +64,7 @@ document.addEventListener("click", (e) => {
     a.target ||
     a.hasAttribute("download") ||
     a.origin !== location.origin ||
-    /^\/(api|auth|metrics|static|readyz|healthz)/.test(a.pathname)
+    !places.some((p) => p.path === a.pathname) // the server's own: reports, guides, the API
   )
     return;
   if (a.getAttribute("href")!.startsWith("#")) return;

@@ -2,6 +2,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { promInstant, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
+import { Pin } from "../lib/own";
 import { Choice, clean, Empty, Q, Section, Show, Table } from "../lib/parts";
 import { complete } from "../lib/promql";
 import { query } from "../lib/search";
@@ -105,6 +106,9 @@ export function Data() {
         </Empty>
       ) : (
         <>
+          <p>
+            <Pin of={picked} />
+          </p>
           <Plots q={q} />
           <Export q={q} />
           <Together key={q} q={q} />

@@ -6,6 +6,7 @@ import { ConnectionsPanel } from "../lib/connections";
 import { delays } from "../lib/inside";
 import { DevicesPanel } from "../lib/devices";
 import { Outlook } from "../lib/outlook";
+import { OwnPanel } from "../lib/own";
 import { Bar, Choice, Empty, Q, Section, Show, When, Words, clean } from "../lib/parts";
 import { inksOf } from "../lib/ink";
 import { pressure, stateOfNode } from "../lib/nodes";
@@ -67,6 +68,7 @@ export function NodePage() {
           {has("prometheus") && <Charts node={name} site={site} n={a.data?.nodes.find(is)} />}
           <DevicesPanel node={name} site={site} />
           <Outlook of={{ node: name }} site={site} />
+          <OwnPanel of={{ node: name, site }} w={ranged.value} />
           <ConnectionsPanel of={{ node: name, site }} />
         </>
       )}
@@ -188,7 +190,7 @@ function Facts({ n }: { n: Node }) {
                   <Q v={n.gpu_power_watts} unit="watts" /> ·{" "}
                 </>
               )}
-              <a href={"/nodes/" + encodeURIComponent(n.node) + "?show=gpu"}>who is on them</a>
+              <a href={nodeLink(n.node, n.site) + "&show=gpu"}>who is on them</a>
             </small>
           </li>
         )}

@@ -4,6 +4,7 @@ import { ask, useAsk, useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { alike, deaths, describe, titleOf } from "../lib/names";
 import { LaterOutlook } from "../lib/outlook";
+import { OwnPanel } from "../lib/own";
 import {
   clean,
   Empty,
@@ -164,6 +165,7 @@ function One({ name, r }: { name: string; r: Range }) {
               </Section>
             </div>
           </div>
+          <OwnPanel of={{ owner: name }} w={r} />
           <LaterOutlook
             of={{ owner: name }}
             what="forecast of the cores that this person will use, with its band and last error"

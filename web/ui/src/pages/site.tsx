@@ -4,6 +4,7 @@ import { ask, useAsk } from "../lib/api";
 import type { Mark } from "../lib/chart";
 import { today, type ForecastList } from "../lib/forecast";
 import { LaterOutlook } from "../lib/outlook";
+import { Pinned } from "../lib/own";
 import { Choice, clean, Empty, Q, Section, Show, When } from "../lib/parts";
 import { meanOf, measuredFrom, ownOf } from "../lib/measure";
 import { asked, fitUsual, named, range } from "../lib/range";
@@ -203,6 +204,7 @@ function Known({ nodes }: { nodes: Node[] }) {
           </Section>
         )}
       </div>
+      {named_ && prom && <Pinned w={r} />}
       {!one && <Cells nodes={nodes} />}
       <LaterOutlook of={{}} what="forecasts of cores, memory, power and disk" />
     </>

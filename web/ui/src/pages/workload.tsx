@@ -3,9 +3,10 @@ import { useMemo, useState } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
 import { TimeChart, type Mark } from "../lib/chart";
 import { ConnectionsPanel } from "../lib/connections";
-import { group, Inside } from "../lib/inside";
+import { group, Inside, spanOf } from "../lib/inside";
 import { Log } from "../lib/logs";
 import { Outlook } from "../lib/outlook";
+import { OwnPanel } from "../lib/own";
 import {
   Choice,
   clean,
@@ -513,6 +514,10 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
       {!waits && <Log id={d.id} owner={d.owner} start={d.start} site={d.site} />}
       {has("scale") && <Runs d={d} />}
       <Outlook of={{ workload: d.id }} site={d.site} />
+      <OwnPanel
+        of={{ workload: d.id, site: d.site }}
+        w={{ from: spanOf(d)[0], to: spanOf(d)[1] }}
+      />
       <ConnectionsPanel of={{ workload: d.id, start: d.start, site: d.site }} />
     </>
   );
