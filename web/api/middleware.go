@@ -62,8 +62,8 @@ func (s *server) outer(h http.Handler) http.Handler {
 	})
 }
 
-// foreign lets a page of one of Origins read workloads where `may` holds: with the token of a user that expires within an hour, which
-// static/widget.js sends in place of cookies. The browser asks by OPTIONS before (Fetch Standard, section 3.2).
+// foreign lets a page of one of Origins read workloads where `may` holds: it sends a user's token in place of cookies, see
+// static/widget.js. The browser asks by OPTIONS before (Fetch Standard, section 3.2).
 func (s *server) foreign(h http.Header, r *http.Request, may bool) bool {
 	origin := r.Header.Get("Origin")
 	may = may && slices.Contains(s.Origins, origin) && strings.HasPrefix(r.URL.Path, "/api/reckon/v1/workloads")
