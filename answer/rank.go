@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"reckon/analysis/misuse"
 	"reckon/analysis/rank"
+	"reckon/answer/findings"
 	"reckon/answer/forecast"
 	"reckon/figure/wire"
 	"reckon/store"
@@ -23,10 +25,14 @@ type Ranks struct {
 	Views     NodeLists
 	Rollups   NodeUse // nil: no curve is fitted
 	Forecasts store.Forecasts
-	Data      DataPlaces // nil: the location of data is unknown
-	Outage    *Outage
-	Gone      time.Duration // how long a node may be silent and still count as measured
-	Clock     func() time.Time
+	// Findings has the open anomalies of nodes; nil: none is known.
+	Findings interface {
+		Findings(ctx context.Context, f store.FindingFilter) ([]store.Finding, int, error)
+	}
+	Data   DataPlaces // nil: the location of data is unknown
+	Outage *Outage
+	Gone   time.Duration // how long a node may be silent and still count as measured
+	Clock  func() time.Time
 
 	dataWanted atomic.Bool // a query named data
 	mu         sync.Mutex
@@ -44,6 +50,7 @@ type rankedLook struct {
 	nodes []wire.Node
 	apart map[nodeName]bool // of them, those in no partition
 	upper map[nodeFigure][]store.Forecast
+	odd   map[nodeName]float64 // of nodes with an open anomaly: bytes an hour that their memory rises by, 0 for another one
 	read  time.Time
 	// listed is the time of the list of nodes: read, or earlier where a kept one was read.
 	listed time.Time
@@ -126,8 +133,8 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 	}
 	r.prepare(q, now, stay)
 	c := rank.Default()
-	c.MaxAge = max(r.Gone, rankFresh).Seconds() + rankFresh.Seconds()
-	w := rank.Work{Cores: q.Cores, Memory: q.MemoryBytes, GPUs: q.GPUs, UseCores: math.NaN(), GPUWatts: q.GPUWatts}
+	c.MaxAge, c.WattsOnly = max(r.Gone, rankFresh).Seconds()+rankFresh.Seconds(), q.WattsOnly
+	w := rank.Work{Cores: q.Cores, Memory: q.MemoryBytes, GPUs: q.GPUs, UseCores: math.NaN(), GPUWatts: q.GPUWatts, Hours: stay.Hours()}
 	if q.UseCores > 0 {
 		w.UseCores = q.UseCores
 	}
@@ -205,7 +212,7 @@ func (r *Ranks) refresh(ctx context.Context) {
 }
 
 func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
-	out := rankedLook{read: now, upper: map[nodeFigure][]store.Forecast{}}
+	out := rankedLook{read: now, upper: map[nodeFigure][]store.Forecast{}, odd: map[nodeName]float64{}}
 	var err error
 	if out.nodes, out.listed, err = r.Views.NodesAsOf(ctx, now); err != nil {
 		return out, err
@@ -216,6 +223,19 @@ func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
 			Newest: true})
 	if err != nil {
 		return out, err
+	}
+	if r.Findings != nil {
+		odd, _, err := r.Findings.Findings(ctx, store.FindingFilter{Rules: []string{string(misuse.Anomaly)},
+			States: []string{store.FindingNew, store.FindingOpen}, Now: now})
+		if err != nil {
+			return out, err
+		}
+		for i := range odd {
+			evidence, _, err := findings.Figures(&odd[i])
+			if id := (nodeName{odd[i].Site, odd[i].Node}); id.node != "" && err == nil {
+				out.odd[id] = max(out.odd[id], forecast.MemoryPerHour(evidence))
+			}
+		}
 	}
 	if r.dataWanted.Load() {
 		if out.data, err = r.Data.Places(ctx); err != nil {
@@ -341,6 +361,8 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 			one.HeldCores, one.HeldMemory, one.HeldGPUs = orNaN(b.CoresHeld), orNaN(b.MemoryHeld), orNaN(b.GPUsHeld)
 		}
 		var change float64
+		one.MemoryPerHour, one.Unusual = r.odd[nodeName{n.Site, n.Node}]
+		one.Unusual = one.Unusual && one.MemoryPerHour == 0
 		change, one.UpperCores = r.expected(n, "cores", now, stay)
 		_, one.UpperMemory = r.expected(n, "memory_bytes", now, stay)
 		one.ExpectedCores = max(one.UsedCores+change, 0) // NaN is preserved
@@ -466,7 +488,8 @@ func reasonWords(p *rank.Place) []string {
 	}
 	for i, word := range []string{"accepts no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale",
 		"cores tight by forecast", "memory tight by forecast", "tasks wait", power, "data is elsewhere",
-		"keeps GPUs or memory from other work", "in no partition", "power of its GPUs unknown"} {
+		"keeps GPUs or memory from other work", "in no partition", "power of its GPUs unknown",
+		"memory climbs to its limit", "unusual behaviour"} {
 		if p.Why&(1<<i) != 0 {
 			out = append(out, word)
 		}

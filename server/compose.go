@@ -234,7 +234,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	}
 	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
 	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(),
-		Clock: time.Now}
+		Findings: s.catalogue, Clock: time.Now}
 	o.Ranks = s.ranks
 	var err error
 	if o.Logs, err = s.config.Logs.open(); err != nil {

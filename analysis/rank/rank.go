@@ -24,6 +24,7 @@ type Work struct {
 	// expected to use none counts as a twentieth of a core.
 	UseCores float64
 	GPUWatts float64 // per GPU that it would keep busy; 0 for the node's own figure
+	Hours    float64 // how long it stays
 }
 
 // Node is a candidate for the work. Unknown figures are NaN.
@@ -39,13 +40,16 @@ type Node struct {
 	ExpectedCores float64
 	// UpperCores and UpperMemory are the upper ends of the forecast band over the time that the work stays.
 	UpperCores, UpperMemory float64
-	Pressure                float64 // share of the time in which some task waits, 0 to 1
-	Age                     float64 // since the last measurement, seconds; negative if its clock is ahead
-	Closed                  bool    // accepts no work
-	NoPartition             bool    // the batch system that has the other nodes does not have it
-	Data                    float64 // share of the data of the work that is on it, 0 to 1; NaN if unknown
-	Curve                   Curve
-	GPUWatts                float64 // per busy GPU; 0 if unknown
+	// MemoryPerHour is the steady rise of its memory towards its limit, bytes an hour; 0 for none. Unusual marks an open anomaly.
+	MemoryPerHour float64
+	Unusual       bool
+	Pressure      float64 // share of the time in which some task waits, 0 to 1
+	Age           float64 // since the last measurement, seconds; negative if its clock is ahead
+	Closed        bool    // accepts no work
+	NoPartition   bool    // the batch system that has the other nodes does not have it
+	Data          float64 // share of the data of the work that is on it, 0 to 1; NaN if unknown
+	Curve         Curve
+	GPUWatts      float64 // per busy GPU; 0 if unknown
 }
 
 // Curve is power in watts at 0, 10, ... 100 % of the cores in use. The zero Curve is unknown.
@@ -91,6 +95,8 @@ const (
 	Strands // GPUs, or much memory, that other work needs would stay unused
 	NoPartition
 	NoGPUWatts // the watts are its processors' alone
+	Climbs     // its memory rises towards its limit
+	Unusual    // its behaviour is unusual now: its load may not be what is expected
 )
 
 // Place is the verdict on one node.
@@ -113,6 +119,8 @@ type Config struct {
 	Pressure float64
 	// WakeIdle adds the idle power of a node to the first work on it: for sites that switch empty nodes off.
 	WakeIdle bool
+	// WattsOnly leaves out what the work would leave unused on a node: the watts alone decide.
+	WattsOnly bool
 }
 
 // Default returns the configuration of the server: five export intervals of a minute, a tenth kept free for forecast errors, and the
@@ -137,7 +145,7 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	for i := range nodes {
 		p := judge(&c, &w, &nodes[i])
 		p.Node, p.Data = i, known(nodes[i].Data)
-		if w.strands(&nodes[i], large) {
+		if !c.WattsOnly && w.strands(&nodes[i], large) {
 			p.Why |= Strands
 		}
 		data = max(data, p.Data)
@@ -277,7 +285,7 @@ func (p *Place) load(c *Config, w *Work, n *Node) {
 		return
 	}
 	cores := max(n.UsedCores, known(n.UpperCores)) + known(n.PlacedCores) + w.use()
-	memory := max(n.UsedMemory, known(n.UpperMemory)) + known(n.PlacedMemory) + w.Memory
+	memory := max(n.UsedMemory+n.MemoryPerHour*w.Hours, known(n.UpperMemory)) + known(n.PlacedMemory) + w.Memory
 	p.Headroom = 1 - cores/n.Cores
 	if cores > c.Full*n.Cores*(1+slack) {
 		p.Why |= CoresTight
@@ -287,6 +295,12 @@ func (p *Place) load(c *Config, w *Work, n *Node) {
 	}
 	if n.Pressure >= c.Pressure {
 		p.Why |= UnderPressure
+	}
+	if n.MemoryPerHour > 0 {
+		p.Why |= Climbs
+	}
+	if n.Unusual {
+		p.Why |= Unusual
 	}
 	if p.Why&(CoresTight|MemoryTight|UnderPressure) != 0 {
 		p.Tier = max(p.Tier, Tight)

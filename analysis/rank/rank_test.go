@@ -53,6 +53,11 @@ func TestTiers(t *testing.T) {
 		{"placed and not seen", small, func(n *Node) { n.UpperCores, n.PlacedCores = 8, 0.1 }, Tight, CoresTight},
 		{"memory as full as may be", small, func(n *Node) { n.UpperMemory = 80 }, Room, 0},
 		{"memory too full", small, func(n *Node) { n.UpperMemory = 80.1 }, Tight, MemoryTight},
+		{"memory climbs, and not as far while the work stays", Work{Cores: 1, Memory: 10, UseCores: nan, Hours: 15}, func(n *Node) { n.MemoryPerHour = 2 }, Room,
+			Climbs},
+		{"memory climbs too far while the work stays", Work{Cores: 1, Memory: 10, UseCores: nan, Hours: 15.1}, func(n *Node) { n.MemoryPerHour = 2 }, Tight,
+			Climbs | MemoryTight},
+		{"unusual", small, func(n *Node) { n.Unusual = true }, Room, Unusual},
 		{"pressure below", small, func(n *Node) { n.Pressure = 0.199 }, Room, 0},
 		{"pressure", small, func(n *Node) { n.Pressure = 0.2 }, Tight, UnderPressure},
 		{"the request fits exactly", Work{Cores: 5, UseCores: 1}, func(*Node) {}, Room, 0},
@@ -328,6 +333,11 @@ func TestStranded(t *testing.T) {
 		}
 		if got[2].Why&Strands == 0 || got[0].Why&Strands != 0 || got[3].Tier != NoRoom {
 			t.Errorf("%s: %+v", name, got)
+		}
+		watts := Default()
+		watts.WattsOnly = true
+		if got := Rank(watts, small, nodes, nil); nodes[got[0].Node].Name != "special" || got[0].Why != 0 {
+			t.Errorf("%s, by watts only: %+v", name, got)
 		}
 	}
 	gpu := Work{Cores: 1, Memory: 10, GPUs: 1, UseCores: nan}

@@ -151,9 +151,19 @@ func (x *search) climb(s *series) {
 	f.SetText(misuse.ClimbText(c.Steps*3600, c.PerStep, limit))
 	f.Evidence = []misuse.Evidence{
 		{Text: "memory in use", Value: s.values[len(s.values)-1], Unit: "bytes", Limit: &limit},
-		{Text: "until its limit at this rate", Value: c.Steps * 3600, Unit: "seconds"},
+		{Text: untilLimit, Value: c.Steps * 3600, Unit: "seconds"},
 	}
 	x.climbs[of] = f
+}
+
+const untilLimit = "until its limit at this rate"
+
+// MemoryPerHour returns the bytes an hour by which memory rises towards its limit, from the evidence of a finding; 0 for another one.
+func MemoryPerHour(list []misuse.Evidence) float64 {
+	if len(list) < 2 || list[1].Text != untilLimit || list[0].Limit == nil || list[1].Value <= 0 {
+		return 0
+	}
+	return (*list[0].Limit - list[0].Value) / list[1].Value * 3600
 }
 
 // memoryRises is the part of the finding about memory that rises, whether its limit is in sight yet or not: it is one event.

@@ -191,8 +191,8 @@ func kept(m *powermodel.Model) int {
 
 // printCandidates prints the error of every family next to the baseline.
 func printCandidates(g *globals, r *powerfit.Result, given int) error {
-	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n", term.Number(ptrOf(float64(r.Score.Points))),
-		kept(r.Model), given, r.Protocol, len(r.Folds))
+	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n",
+		term.Number(ptrOf(float64(r.Model.Training.Rows))), kept(r.Model), given, r.Protocol, len(r.Folds))
 	t := scoreTable("FAMILY")
 	for _, c := range r.Candidates {
 		name := c.Family

@@ -47,6 +47,8 @@ without recent data. With --explain, nodes without room come last.`,
 	g.shared.list(cmd, "node", &q.Nodes)
 	f.StringSliceVar(&q.Data, "data", nil, "data that it reads, as the knowledge graph names it: an IRI, or KIND/NAMESPACE/NAME")
 	f.IntVar(&q.Limit, "limit", 0, "at most this many, 0 for all")
+	f.BoolVar(&q.WattsOnly, "watts-only", false,
+		"the watts alone decide: nodes with GPUs or large memory that it leaves unused do not come last")
 	f.BoolVar(&explain, "explain", false, "explain each rank, nodes that it does not fit on included")
 	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd

@@ -18,6 +18,7 @@ type RankQuery struct {
 	Nodes              []string // candidates; empty is all
 	Data               []string // data that it reads: IRIs of the knowledge graph, or KIND/NAMESPACE/NAME
 	Limit              int      // maximum number of nodes, the best first; 0 is all
+	WattsOnly          bool     // the watts alone decide: nodes with GPUs or large memory that it leaves unused do not come last
 	// Work is an id of the work, such as the UID of a pod: if it was reported as placed, it is not counted in addition to itself.
 	Work string
 }
@@ -44,6 +45,9 @@ func (r RankQuery) Query() url.Values {
 	}
 	if r.Limit > 0 {
 		q.Set("limit", strconv.Itoa(r.Limit))
+	}
+	if r.WattsOnly {
+		q.Set("watts_only", "true")
 	}
 	return q
 }

@@ -38,6 +38,8 @@ func (s *server) rankRoutes() []route {
 				name: "data", doc: "Data that it reads: an IRI of the knowledge graph, or KIND/NAMESPACE/NAME, such as " +
 					"persistentVolumeClaim/shop/carts. Among equally sure places those with more of it come first.", schema: text,
 				many: true},
+			param{name: "watts_only", schema: schema{"type": "boolean"},
+				doc: "The watts alone decide: nodes with GPUs or large memory that it leaves unused do not come last."},
 			param{name: "limit", doc: "At most this many.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit}}),
 		answer: client.Ranking{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.rank,
 	}, {
@@ -75,6 +77,9 @@ func (s *server) rank(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := rankQuery(q)
 	f.GPUWatts, f.Hours, f.Nodes, f.Limit = q.number("gpu_watts"), q.number("hours"), q.list("node"), q.integer("limit", 0, 1, maxLimit)
 	f.Data = q.list("data")
+	if only := q.boolean("watts_only"); only != nil {
+		f.WattsOnly = *only
+	}
 	f.Site, _ = q.get("site")
 	if q.err != nil {
 		return q.err
