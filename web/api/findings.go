@@ -119,9 +119,7 @@ func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) erro
 	}
 	f.Workload, _ = q.get("workload")
 	f.Node, _ = q.get("node")
-	if m := q.boolean("muted"); m != nil {
-		f.Muted = *m
-	}
+	f.Muted = q.yes("muted")
 	format := q.format(r)
 	if q.err != nil {
 		return q.err

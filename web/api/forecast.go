@@ -42,10 +42,7 @@ func (s *server) forecast(w http.ResponseWriter, r *http.Request, q *query) erro
 	f.Owner, _ = q.get("owner")
 	f.Site, _ = q.get("site")
 	f.Hours = q.integer("hours", 0, 1, 336)
-	if now := q.boolean("now"); now != nil {
-		f.Now = *now
-	}
-	f.Now = f.Now || f.Hours > 0
+	f.Now = q.yes("now") || f.Hours > 0
 	if q.err != nil {
 		return q.err
 	}

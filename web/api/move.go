@@ -33,9 +33,7 @@ func (s *server) moveRoutes() []route {
 
 func (s *server) move(w http.ResponseWriter, r *http.Request, q *query) error {
 	m := client.MoveQuery{Since: q.time("since"), Until: q.time("until"), Owners: q.list("owner"), Sites: q.list("site")}
-	if all := q.boolean("all"); all != nil {
-		m.All = *all
-	}
+	m.All = q.yes("all")
 	m.Shapes, _ = q.get("shapes")
 	format := q.format(r)
 	if q.err == nil && !m.Since.IsZero() && !m.Until.IsZero() && !m.Since.Before(m.Until) {

@@ -212,6 +212,12 @@ func (q *query) integer(name string, def, low, high int) int {
 	return n
 }
 
+// yes reports whether a parameter is there and true.
+func (q *query) yes(name string) bool {
+	b := q.boolean(name)
+	return b != nil && *b
+}
+
 func (q *query) boolean(name string) *bool {
 	v, ok := q.get(name)
 	if !ok {

@@ -76,10 +76,7 @@ func (s *server) hasRanks() error {
 func (s *server) rank(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := rankQuery(q)
 	f.GPUWatts, f.Hours, f.Nodes, f.Limit = q.number("gpu_watts"), q.number("hours"), q.list("node"), q.integer("limit", 0, 1, maxLimit)
-	f.Data = q.list("data")
-	if only := q.boolean("watts_only"); only != nil {
-		f.WattsOnly = *only
-	}
+	f.Data, f.WattsOnly = q.list("data"), q.yes("watts_only")
 	f.Site, _ = q.get("site")
 	if q.err != nil {
 		return q.err
@@ -99,14 +96,14 @@ func (s *server) rankPlaced(w http.ResponseWriter, r *http.Request, q *query) er
 	f := rankQuery(q)
 	site, _ := q.get("site")
 	node, _ := q.get("node")
-	removed := q.boolean("removed")
+	removed := q.yes("removed")
 	if q.err != nil {
 		return q.err
 	}
 	if err := s.hasRanks(); err != nil {
 		return err
 	}
-	if err := s.Ranks.Placed(r.Context(), site, node, removed != nil && *removed, f); err != nil {
+	if err := s.Ranks.Placed(r.Context(), site, node, removed, f); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, client.Ranking{Nodes: []client.RankedNode{}})

@@ -35,7 +35,7 @@ func (s *server) report(w http.ResponseWriter, r *http.Request, q *query) error 
 	if !slices.Contains(client.Periods(), period) {
 		q.bad("period", period, "give day, week, month, quarter or year")
 	}
-	until, public := q.time("until"), q.boolean("public")
+	until, public := q.time("until"), q.yes("public")
 	if q.err != nil {
 		return q.err
 	}
@@ -45,7 +45,7 @@ func (s *server) report(w http.ResponseWriter, r *http.Request, q *query) error 
 	if s.Usage == nil {
 		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no history of usage")
 	}
-	rep, err := s.makeReport(r.Context(), period, until.UTC(), public != nil && *public)
+	rep, err := s.makeReport(r.Context(), period, until.UTC(), public)
 	if err != nil {
 		return err
 	}
