@@ -355,6 +355,9 @@ describe("ranks", () => {
     wasted: null,
     gpu: null,
     gpuWasted: null,
+    memory: null,
+    memoryWasted: null,
+    network: null,
     joules: null,
     ...x,
   });

@@ -101,6 +101,11 @@ describe("search", () => {
     });
     expect(parse("running:yes since:7d").params).toEqual({ running: "true", since: "7d" });
     expect(parse("slurm/4711").params).toEqual({ id: "slurm/4711" });
+    expect(parse("killed owner:alice").params).toEqual({
+      owner: ["alice"],
+      state: ["out_of_memory", "timeout", "node_fail", "preempted"],
+    });
+    expect(parse('"killed"').params).toEqual({ name: "*killed*" });
     expect(parse("train*").params).toEqual({ name: "train*" });
     expect(parse("owner:alice owner:bob").params).toEqual({ owner: ["alice", "bob"] });
   });

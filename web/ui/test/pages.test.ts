@@ -1,13 +1,22 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Line } from "../src/lib/chart";
 import { inks, inksOf } from "../src/lib/ink";
-import { figuresOf, meanOf, measuredFrom, ownOf } from "../src/lib/measure";
+import {
+  figuresOf,
+  meanOf,
+  measuredFrom,
+  measures,
+  ownOf,
+  priced,
+  tariff,
+  tariffOf,
+} from "../src/lib/measure";
 import { fitted, pointedAt } from "../src/lib/pointed";
 import type { Rank } from "../src/lib/ranked";
 import { largest, unitAsked } from "../src/lib/series";
 import { rangeBetween } from "../src/lib/span";
-import type { PromSeries } from "../src/lib/types";
-import { clock, hereTimes } from "../src/lib/units";
+import type { Node, PromSeries } from "../src/lib/types";
+import { clock, hereTimes, human } from "../src/lib/units";
 import { usersOf, type Use } from "../src/lib/users";
 
 const asked: { expr: string; steps: number }[] = [];
@@ -59,6 +68,9 @@ const rank = (o: Partial<Rank>): Rank => ({
   wasted: null,
   gpu: null,
   gpuWasted: null,
+  memory: null,
+  memoryWasted: null,
+  network: null,
   joules: null,
   ...o,
 });
@@ -72,6 +84,35 @@ describe("the measure of a page", () => {
   test("energy of somebody that nothing measured is not 0", () => {
     expect(ownOf([rank({ used: 10 })], "amy", "energy").used).toBeNull();
     expect(ownOf([r], "amy", "energy").used).toBe(100);
+  });
+});
+
+describe("money is energy at its price", () => {
+  test("takes the server's price before the reader's", () => {
+    const node = { cost_per_hour: 0.56, power_watts: 2000, currency: "EUR" } as Node;
+    expect(tariffOf([node], "9 USD")).toEqual({ rate: 0.28, word: "EUR", own: false });
+    expect(tariffOf([], "0,3 CHF")).toEqual({ rate: 0.3, word: "CHF", own: true });
+    expect(tariffOf([], "0 CHF")).toBeNull();
+    expect(tariffOf([], "cheap")).toBeNull();
+  });
+  test("prices rows and lines alike", () => {
+    tariff.value = { rate: 0.3, word: "CHF", own: true };
+    expect(figuresOf(rank({ joules: 7.2e6 }), "money")).toEqual({ used: 0.6, wasted: null });
+    expect(human(0.6, measures.money.cell())).toBe("0.60 CHF");
+    expect(human(0.001, measures.money.cell())).toBe("< 0.01 CHF");
+    const u = priced({
+      times: [0],
+      step: 60,
+      users: [],
+      all: [2000],
+      held: [],
+      size: [],
+      machine: [null],
+    });
+    expect(u.all[0]).toBeCloseTo(0.6);
+    expect(u.machine).toEqual([null]);
+    tariff.value = null;
+    expect(figuresOf(rank({ joules: 7.2e6 }), "money").used).toBeNull();
   });
 });
 

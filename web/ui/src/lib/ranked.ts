@@ -17,6 +17,9 @@ export interface Rank {
   gpu: number | null;
   gpuWasted: number | null;
   joules: number | null;
+  /** Byte-seconds, and bytes. */ memory: number | null;
+  memoryWasted: number | null;
+  network: number | null;
 }
 export interface Ranking {
   rows: Rank[];
@@ -50,6 +53,9 @@ const partsOf = (rows: Usage[]): Sums[] => {
     gpu: num(u.gpu_seconds),
     gpuHeld: num(u.held_gpu_seconds),
     joules: num(u.energy_joules),
+    memory: num(u.memory_byte_seconds),
+    memoryHeld: num(u.held_memory_byte_seconds),
+    network: num(u.network_bytes),
   }));
 };
 /** Allocated and not used, core seconds, of rows by kind of work of one owner: said so on all pages. */
@@ -66,6 +72,9 @@ type Sums = {
   gpu: number | null;
   gpuHeld: number | null;
   joules: number | null;
+  memory: number | null;
+  memoryHeld: number | null;
+  network: number | null;
 };
 const plus = (a: number | null, b: unknown) => (known(b) ? (a ?? 0) + b : a);
 /** What was allocated and not used; each kind of work by itself, so that a session's use does not hide a job's waste. Where nothing measured the use it is not known. */
@@ -101,6 +110,13 @@ function folded(name: string, owner: string, ids: string[], parts: Sums[]): Rank
       (p) => p.gpu ?? 0,
     ),
     joules: sum((p) => p.joules),
+    memory: sum((p) => p.memory),
+    memoryWasted: unused(
+      parts,
+      (p) => p.memoryHeld,
+      (p) => p.memory,
+    ),
+    network: sum((p) => p.network),
   };
 }
 
@@ -124,18 +140,28 @@ async function ofHours(r: Range, by: By, signal: AbortSignal): Promise<Ranking> 
 }
 const ordered = (rows: Rank[]) =>
   rows
-    .filter((x) => x.used > 0 || [x.wasted, x.gpu, x.gpuWasted, x.joules].some((v) => (v ?? 0) > 0))
+    .filter(
+      (x) =>
+        x.used > 0 ||
+        [x.wasted, x.gpu, x.gpuWasted, x.joules, x.memory, x.network].some((v) => (v ?? 0) > 0),
+    )
     .sort((a, b) => b.used + (b.wasted ?? 0) - a.used - (a.wasted ?? 0));
 
 const heldOf: Record<What, string> = {
   cpu: "reckon_workload_allocated_cores",
   gpu: "reckon_workload_allocated_gpus",
+  memory: "reckon_workload_allocated_memory_bytes",
+  network: "",
   energy: "",
+  money: "",
 };
 const measured: Record<What, string> = {
   cpu: "reckon_workload_cpu_seconds_total",
   gpu: "reckon_workload_gpu_seconds_total",
+  memory: "reckon_workload_memory_byte_seconds_total",
+  network: "reckon_workload_network_bytes_total",
   energy: "reckon_workload_energy_joules_total",
+  money: "reckon_workload_energy_joules_total",
 };
 
 async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Promise<Ranking> {
@@ -155,15 +181,20 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
     ids = [...new Set([...first, ...holders].map((x) => x.metric.workload).filter(Boolean))],
     sel = of === "" ? `{workload=~${promAny(ids)}}` : "";
   if (of === "" && ids.length === 0) return { rows: [], span, total: 0 };
-  const [used, held, gpu, gpuHeld, joules, all, names] = await Promise.all([
-    promInstant(sum("reckon_workload_cpu_seconds_total", sel), signal, r.to),
-    at(time("reckon_workload_allocated_cores", sel)),
-    at(sum("reckon_workload_gpu_seconds_total", sel)),
-    at(time("reckon_workload_allocated_gpus", sel)),
-    at(sum("reckon_workload_energy_joules_total", sel)),
-    of === "" ? at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s]))`) : [],
-    of === "" ? namesOf(ids, r, signal) : new Map<string, string>(),
-  ]);
+  const only = (w: What, q: string) => (what === w ? at(q) : []); // asked for where the page is about it
+  const [used, held, gpu, gpuHeld, joules, memory, memoryHeld, network, all, names] =
+    await Promise.all([
+      promInstant(sum("reckon_workload_cpu_seconds_total", sel), signal, r.to),
+      at(time("reckon_workload_allocated_cores", sel)),
+      at(sum("reckon_workload_gpu_seconds_total", sel)),
+      at(time("reckon_workload_allocated_gpus", sel)),
+      at(sum("reckon_workload_energy_joules_total", sel)),
+      only("memory", sum(measured.memory, sel)),
+      only("memory", time(heldOf.memory, sel)),
+      only("network", sum(measured.network, sel)),
+      of === "" ? at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s]))`) : [],
+      of === "" ? namesOf(ids, r, signal) : new Map<string, string>(),
+    ]);
   const key = (m: Record<string, string>) =>
       label
         .split(", ")
@@ -173,7 +204,7 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
       const s = l.find((x) => key(x.metric) === key(m));
       return s ? Number(s.value?.[1]) : null;
     };
-  const metrics = [...first, ...used, ...held, ...gpu, ...gpuHeld, ...joules]
+  const metrics = [...first, ...used, ...held, ...gpu, ...gpuHeld, ...joules, ...memory, ...network]
     .filter((x, i, l) => l.findIndex((y) => key(y.metric) === key(x.metric)) === i)
     .map((x) => x.metric);
   const parts = (m: Record<string, string>): Sums => ({
@@ -182,6 +213,9 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
     gpu: one(gpu, m),
     gpuHeld: one(gpuHeld, m),
     joules: one(joules, m),
+    memory: one(memory, m),
+    memoryHeld: one(memoryHeld, m),
+    network: one(network, m),
   });
   const groups =
     by === "workload"

@@ -24,6 +24,13 @@ export const states = [
   "preempted",
   "suspended",
 ];
+/** Words that people type for states; in quotes they are names. */
+const meant: Record<string, string[]> = {
+  killed: ["out_of_memory", "timeout", "node_fail", "preempted"],
+  oom: ["out_of_memory"],
+  waiting: ["pending"],
+  ...Object.fromEntries(states.filter((s) => s !== "running").map((s) => [s, [s]])),
+};
 export const fields: Field[] = [
   { name: "owner", param: "owner", doc: "Unix user, or namespace", many: true },
   { name: "kind", param: "kind", doc: "kind of workload", many: true, values: kinds },
@@ -77,6 +84,10 @@ export function parse(text: string): Parsed {
         params,
         problem: `There is no field ${at[1]}. Fields: ${fields.map((x) => x.name).join(", ")}, cpu>`,
       };
+    if (!f && meant[w.toLowerCase()]) {
+      params.state = [...(params.state ?? []), ...meant[w.toLowerCase()]];
+      continue;
+    }
     if (!f) {
       free.push(bare(w));
       continue;

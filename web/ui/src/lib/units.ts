@@ -104,6 +104,8 @@ export function human(v: Num | unknown, unit: Unit): string {
     case "grams":
       return scaled(v, 1000, ["g", "kg", "t"]);
     default:
+      if (unit.startsWith("money"))
+        return `${v > 0 && v < 0.005 ? "< 0.01" : v.toFixed(2)}${unit.slice(5)}`;
       return v === 0 || Math.abs(v) >= 0.1
         ? scaled(v, 1000, ["", "k", "M", "G", "T"])
         : Math.abs(v) < 0.0005
@@ -128,6 +130,7 @@ const names: Record<string, string> = {
   watts: "watts",
   joules: "joules",
   grams: "grams",
+  "byte-seconds": "byte-seconds",
 };
 
 /** The unit behind the highest mark of an axis, where the marks do not have it. */

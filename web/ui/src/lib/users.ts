@@ -8,7 +8,7 @@ import type { PromSeries, Usage, UsageList } from "./types";
 import { known } from "./units";
 
 export type By = "owner" | "workload" | "kind";
-export type What = "cpu" | "gpu" | "energy";
+export type What = "cpu" | "memory" | "gpu" | "network" | "energy" | "money";
 export interface User {
   name: string;
   owner: string;
@@ -28,7 +28,7 @@ export interface Use {
 
 const shown = 8;
 const series: Record<
-  What,
+  Exclude<What, "money">,
   {
     used: string;
     held: string;
@@ -47,6 +47,24 @@ const series: Record<
     hours: "cpu_seconds",
     heldHours: "held_core_seconds",
     sizeHours: "core_seconds",
+  },
+  memory: {
+    used: "reckon_workload_memory_byte_seconds_total",
+    held: "reckon_workload_allocated_memory_bytes",
+    size: "sum(node_memory_MemTotal_bytes)",
+    machine: "",
+    hours: "memory_byte_seconds",
+    heldHours: "held_memory_byte_seconds",
+    sizeHours: "node_memory_byte_seconds",
+  },
+  network: {
+    used: "reckon_workload_network_bytes_total",
+    held: "",
+    size: "",
+    machine: "",
+    hours: "network_bytes",
+    heldHours: "",
+    sizeHours: "",
   },
   gpu: {
     used: "reckon_workload_gpu_seconds_total",
@@ -109,7 +127,7 @@ async function fromSeries(
   many: boolean,
   signal: AbortSignal,
 ): Promise<Use> {
-  const s = series[what],
+  const s = series[what === "money" ? "energy" : what],
     over = `[${await rateOver(r, signal)}s]`,
     step = many ? Math.max(60, r.step) : r.step,
     times = axis(r.from, r.to, step),
@@ -207,7 +225,7 @@ const held_ = (row: Row, n: number): Row =>
   n <= 1 ? row : row.map((_, i) => row[Math.floor(i / n) * n] ?? null);
 
 async function fromHours(r: Range, by: By, what: What, signal: AbortSignal): Promise<Use> {
-  const s = series[what],
+  const s = series[what === "money" ? "energy" : what],
     span = r.length <= 14 * 86400 ? "hour" : "day",
     step = span === "hour" ? 3600 : 86400;
   const d = await ask<UsageList>(

@@ -9,6 +9,7 @@ import { Outlook } from "../lib/outlook";
 import { OwnPanel } from "../lib/own";
 import { Bar, Choice, Empty, Q, Section, Show, When, Words, clean } from "../lib/parts";
 import { inksOf } from "../lib/ink";
+import { Peak } from "../lib/peak";
 import { pressure, stateOfNode } from "../lib/nodes";
 import { fitUsual, range as ranged, zoomTo, type Range } from "../lib/range";
 import { has, nodeLink, nothing, param, set, workloadLink } from "../lib/state";
@@ -120,6 +121,9 @@ function Span({ s, what }: { s: NodeSpan; what: string }) {
   );
 }
 
+const matchers = (n: { node: string; site?: string }) =>
+  `node=${promQuote(n.node)}${n.site ? `,site=${promQuote(n.site)}` : ""}`;
+
 function Facts({ n }: { n: Node }) {
   const p = pressure(n);
   return (
@@ -156,6 +160,17 @@ function Facts({ n }: { n: Node }) {
           </b>
           <Bar v={n.cores_used} of={n.cores} unit="cores" label="Cores in use" />
         </li>
+        {has("prometheus") && (
+          <Peak
+            what="Most cores"
+            expr={(over) =>
+              `sum(rate(node_cpu_seconds_total{${matchers(n)},mode!~"idle|iowait"}${over}))`
+            }
+            sel={`{${matchers(n)}}`}
+            unit="cores"
+            r={ranged.value}
+          />
+        )}
         <li>
           <span class="what">Memory in use</span>
           <b>

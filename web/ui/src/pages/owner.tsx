@@ -19,9 +19,10 @@ import {
   there,
   When,
 } from "../lib/parts";
+import { Peak } from "../lib/peak";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { unusedCores } from "../lib/ranked";
-import { axis } from "../lib/stack";
+import { axis, promQuote } from "../lib/stack";
 import { stateOf, unusedOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, set, workloadLink } from "../lib/state";
 import { wordsOf } from "../lib/todo";
@@ -122,7 +123,7 @@ function One({ name, r }: { name: string; r: Range }) {
       </p>
       <div class="keep" style="min-height:5rem">
         <Show a={there(past) ? usage : { ...usage, data: undefined }}>
-          {(d) => <Sums d={d} past={past.data} name={name} />}
+          {(d) => <Sums d={d} past={past.data} name={name} r={r} />}
         </Show>
       </div>
       {there(usage, past) && (
@@ -188,7 +189,7 @@ const called: Record<string, string> = {
   Started: "started",
 };
 
-function Sums({ d, past, name }: { d: UsageList; past?: UsageList; name: string }) {
+function Sums({ d, past, name, r }: { d: UsageList; past?: UsageList; name: string; r: Range }) {
   const lost = unusedCores(d.rows),
     before = past ? unusedCores(past.rows) : null;
   const sum = (what: string, key: string, unit: string): [string, Num, Num, string, string?] => [
@@ -222,6 +223,24 @@ function Sums({ d, past, name }: { d: UsageList; past?: UsageList; name: string 
             <small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small>
           </li>
         ))}
+      {has("prometheus") && (
+        <>
+          <Peak
+            what="Most cores"
+            expr={(over) =>
+              `sum(rate(reckon_workload_cpu_seconds_total{owner=${promQuote(name)}}${over}))`
+            }
+            unit="cores"
+            r={r}
+          />
+          <Peak
+            what="Most memory"
+            expr={() => `sum(reckon_workload_memory_bytes{owner=${promQuote(name)}})`}
+            unit="bytes"
+            r={r}
+          />
+        </>
+      )}
     </ul>
   );
 }

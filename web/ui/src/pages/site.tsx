@@ -6,10 +6,21 @@ import { today, type ForecastList } from "../lib/forecast";
 import { LaterOutlook } from "../lib/outlook";
 import { Pinned } from "../lib/own";
 import { Choice, clean, Empty, Q, Section, Show, When } from "../lib/parts";
-import { meanOf, measuredFrom, ownOf } from "../lib/measure";
+import {
+  allocable,
+  figuresOf,
+  meanOf,
+  measuredFrom,
+  measures,
+  ownOf,
+  phrase,
+  tariff,
+  tariffOf,
+  whats,
+} from "../lib/measure";
 import { asked, fitUsual, named, range } from "../lib/range";
-import { ranking, type Ranking } from "../lib/ranked";
-import { has, introduced, me, nodeLink, nothing, param, set } from "../lib/state";
+import { ranking, type Rank, type Ranking } from "../lib/ranked";
+import { has, introduced, keep, me, nodeLink, nothing, param, recall, set } from "../lib/state";
 import { todos, type Alert } from "../lib/todo";
 import type { FindingList, Node, NodeList, Num, UsageList, WorkloadList } from "../lib/types";
 import { human, known } from "../lib/units";
@@ -52,6 +63,7 @@ function Known({ nodes }: { nodes: Node[] }) {
   const open = me.value?.role === "public",
     ready = introduced.value,
     one = nodes.length === 1;
+  tariff.value = tariffOf(nodes, priceGiven());
   const by: By = open ? "kind" : ((param("by") || (one ? "workload" : "owner")) as By),
     what = (param("of") || "cpu") as What,
     r = range.value,
@@ -60,7 +72,7 @@ function Known({ nodes }: { nodes: Node[] }) {
     use = useUse(r, ready && prom ? nodes.length : 0, by, what),
     before = useUse(r, ready && prom && compared ? nodes.length : 0, by, what, r.length);
   const rankedBy = prom ? by : by === "workload" ? "owner" : by,
-    rankBy = by === "workload" ? `${by} ${what}` : by; // of many workloads the largest of a measure are asked for
+    rankBy = by === "workload" || what === "memory" || what === "network" ? `${by} ${what}` : by; // of many workloads the largest of a measure are asked for
   const ranks = useAsk<Ranking>(
     ready && (prom || has("usage")) ? `ranking ${rankBy} ${r.from} ${r.to}` : null,
     false,
@@ -151,11 +163,7 @@ function Known({ nodes }: { nodes: Node[] }) {
         <Choice
           label="Of"
           value={what}
-          of={[
-            ["cpu", "CPU"],
-            ["gpu", "GPU"],
-            ["energy", "power"],
-          ]}
+          of={whats.map((w): [string, string] => [w, measures[w].title])}
           pick={(v) => set({ of: v === "cpu" ? "" : v })}
         />
         <label>
@@ -166,6 +174,7 @@ function Known({ nodes }: { nodes: Node[] }) {
           />{" "}
           compare with the time before
         </label>
+        {what === "money" && (!tariff.value || tariff.value.own) && <Price />}
       </div>
       {prom && <UseStack u={use} before={before.data} by={by} what={what} marks={marks} />}
       <div class={open ? undefined : "first"}>
@@ -173,13 +182,8 @@ function Known({ nodes }: { nodes: Node[] }) {
           title="Who used it"
           aside={
             <span class="quiet">
-              {
-                {
-                  cpu: "core-hours, most used and unused first",
-                  gpu: "most GPU-hours used and unused first",
-                  energy: "most energy first",
-                }[what]
-              }
+              {measures[what].column.toLowerCase().replace("gpu", "GPU")}, most{" "}
+              {allocable(what) ? "used and unused" : "used"} first
             </span>
           }
         >
@@ -211,6 +215,34 @@ function Known({ nodes }: { nodes: Node[] }) {
   );
 }
 
+const priceGiven = () => param("tariff") || recall("reckon.tariff") || "";
+/** Asks what a kWh costs, where the server does not know. It stays in the address and in this browser. */
+function Price() {
+  return (
+    <form
+      onSubmit={(e) => {
+        e.preventDefault();
+        const v = new FormData(e.currentTarget).get("price") as string;
+        keep("reckon.tariff", v);
+        set({ tariff: v });
+      }}
+    >
+      <label>
+        Price of a kWh{" "}
+        <input
+          name="price"
+          size={9}
+          placeholder="0.28 EUR"
+          pattern="\d+([.,]\d+)? *\S{0,6}"
+          required
+          value={priceGiven()}
+        />
+      </label>{" "}
+      <button>Set</button>
+    </form>
+  );
+}
+
 /** One sentence: how much of it was used, and how much is held for nothing. */
 function headline(
   u: Use | undefined,
@@ -219,58 +251,49 @@ function headline(
   you: string | undefined,
   length: number,
 ) {
+  const m = measures[what],
+    perSecond = what === "money" ? length / 3600 : length; // money is an amount, and its mean is of an hour
   if (!u) return "Who uses it";
   if (you) {
     if (!d) return "What you used";
-    const own = ownOf(d.rows, you, what),
-      word = what === "gpu" ? "GPUs" : "cores";
-    if (what === "energy")
-      return own.used === null ? (
-        "The power of your work was not measured in this time."
-      ) : (
-        <>
-          Your work drew <Q v={own.used / length} unit="watts" /> on average.
-        </>
-      );
+    const own = ownOf(d.rows, you, what);
+    if (own.used === null)
+      return `The ${m.title} of your work ${what === "money" && !tariff.value ? "needs a price" : "was not measured in this time"}.`;
     return !own.used && !own.wasted ? (
-      `You used no ${word} in this time.`
+      `You used no${m.word.replace(" of", "")} in this time.`
     ) : (
       <>
-        You used <Q v={(own.used ?? 0) / length} unit="cores" /> {word} on average
-        {(own.wasted ?? 0) > 0.05 * length && (
-          <> and held {human((own.wasted ?? 0) / length, "cores")} that you did not use</>
+        {allocable(what) ? "You used " : "Your work used "}
+        <Q v={own.used / perSecond} unit={m.rate()} />
+        {m.word} on average
+        {(own.wasted ?? 0) > (m.least / 10) * length && (
+          <> and held {human((own.wasted ?? 0) / length, m.rate())} that you did not use</>
         )}
         .
       </>
     );
   }
   const used = meanOf(u),
-    size = Math.max(0, ...u.size.map((v) => v ?? 0)),
-    word = { cpu: "cores", gpu: "GPUs", energy: "" }[what];
+    size = Math.max(0, ...u.size.map((v) => v ?? 0));
+  if (what === "money" && !tariff.value) return "What does a kWh cost? Its price is not set.";
   const head =
     used === null ? (
       "Nothing was measured in this time"
-    ) : what === "energy" ? (
-      <>
-        <Q v={used} unit="watts" /> were drawn on average
-      </>
     ) : (
       <>
-        <Q v={used} unit="cores" /> {size > 0 && <>of {Math.round(size)} </>}
-        {word} were in use on average
+        <Q v={used} unit={m.rate()} />
+        {size > 0 && <> of {human(size, m.rate())}</>}
+        {m.word} {m.verb} on average
       </>
     );
   const seconds = (u.times.length || 1) * u.step,
-    wasting =
-      what === "energy" || !d
-        ? []
-        : d.rows.filter((r) => ((what === "gpu" ? r.gpuWasted : r.wasted) ?? 0) > 0.2 * seconds);
-  const lost =
-    wasting.reduce((a, r) => a + ((what === "gpu" ? r.gpuWasted : r.wasted) ?? 0), 0) / seconds;
+    wasted = (r: Rank) => figuresOf(r, what).wasted ?? 0,
+    wasting = d ? d.rows.filter((r) => wasted(r) > 0.4 * m.least * seconds) : [];
+  const lost = wasting.reduce((a, r) => a + wasted(r), 0) / seconds;
   return (
     <>
       {head}
-      {wasting.length > 0 && lost >= 0.5 && (
+      {wasting.length > 0 && lost >= m.least && (
         <>
           ;{" "}
           {wasting.length === 1 ? (
@@ -278,7 +301,7 @@ function headline(
           ) : (
             <>{wasting.length} people held</>
           )}{" "}
-          {human(lost, "cores")} {word} that nobody used
+          {phrase(lost, what)} that nobody used
         </>
       )}
       .
@@ -297,7 +320,12 @@ function before_(
   if (!u || (you && !d)) return null;
   const since = measuredFrom(u);
   const own = you && d ? ownOf(d.rows, you, what).used : undefined,
-    v = own === undefined || meanOf(u) === null ? meanOf(u) : own === null ? null : own / length;
+    v =
+      own === undefined || meanOf(u) === null
+        ? meanOf(u)
+        : own === null
+          ? null
+          : (own / length) * (what === "money" ? 3600 : 1);
   return v === null ? (
     `${nothing()} was measured in the time before.`
   ) : (
@@ -308,7 +336,8 @@ function before_(
           , measured since <When t={new Date(since * 1000).toISOString()} />
         </>
       )}
-      : <Q v={v} unit={what === "energy" ? "watts" : "cores"} />.
+      : <Q v={v} unit={measures[what].rate()} />
+      {measures[what].word}.
     </>
   );
 }

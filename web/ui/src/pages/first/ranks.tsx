@@ -8,24 +8,13 @@ import { me, ownerLink, workloadLink } from "../../lib/state";
 import { wordsOf, type Todo } from "../../lib/todo";
 import type { Workload } from "../../lib/types";
 import { exact, human, known } from "../../lib/units";
-import { byMeasure, cellOf, figuresOf, sizeOf } from "../../lib/measure";
+import { allocable, byMeasure, figuresOf, measures, sizeOf, tariff } from "../../lib/measure";
 import { named, rangeBetween } from "../../lib/range";
 import type { By, Use, What } from "../../lib/users";
 import { alike, titleOf } from "../../lib/names";
 import { inkOf, nameOf } from "./stack";
 
 const few = 9;
-const nothing: Record<What, string> = {
-  cpu: "Nothing was used in this time.",
-  gpu: "No GPU was used or allocated in this time.",
-  energy: "No energy was measured in this time.",
-};
-const words: Record<What, string> = {
-  cpu: "Hours are core-hours; unused is allocated and not used",
-  gpu: "Hours are GPU-hours; unused is allocated and not used",
-  energy: "Energy is not allocated, so none of it is unused",
-};
-
 export function Ranks({
   a,
   by,
@@ -58,7 +47,9 @@ export function Ranks({
               <Empty>
                 {you
                   ? "You used nothing in this time. What others used is not shown to you by name."
-                  : nothing[what]}
+                  : what === "money" && !tariff.value
+                    ? "Set the price of a kWh above."
+                    : measures[what].nothing}
               </Empty>
             );
           const others = (["cpu", "gpu", "energy"] as What[]).filter(
@@ -93,7 +84,7 @@ export function Ranks({
                       )}
                       {others.map((w) => (
                         <th scope="col" class="number wide_">
-                          {{ cpu: "Core-hours", gpu: "GPU-hours", energy: "Energy" }[w]}
+                          {measures[w].column}
                         </th>
                       ))}
                       <th scope="col" class="wide_">
@@ -129,7 +120,7 @@ export function Ranks({
                     {all ? "Show fewer" : `Show all ${sorted.length}`}
                   </button>
                 )}{" "}
-                {words[what]}
+                {measures[what].note}
                 {d.hours && `; whole hours, ${named(rangeBetween(d.hours.since, d.hours.until))}`}
                 {sorted.length < d.rows.length &&
                   `; ${d.rows.length - sorted.length} more have none of it, or it was not measured`}
@@ -171,7 +162,7 @@ function Row({
   const i = use && inkOf(use).get(nameOf(r)),
     ink = i === undefined ? undefined : colour(i),
     f = figuresOf(r, what),
-    cell = (v: number | null) => human(v, cellOf[what]),
+    cell = (v: number | null) => human(v, measures[what].cell()),
     is = (kind: string, v: number | null, w: What) =>
       quantity(same(`${kind} ${w}`, `${by} ${r.name}`, span.span), v);
   const mine = todo.filter((t) =>
@@ -260,8 +251,8 @@ function Row({
         }
         {...is("unused", f.wasted, what)}
         title={
-          what === "energy"
-            ? "energy is not allocated"
+          !allocable(what)
+            ? measures[what].note
             : f.wasted === null
               ? "nothing was allocated by a batch system"
               : full(f.wasted, what)
@@ -279,12 +270,12 @@ function Row({
           class="number wide_"
           {...is("used", figuresOf(r, w).used, w)}
           title={
-            w !== "energy" && known(figuresOf(r, w).wasted)
+            allocable(w) && known(figuresOf(r, w).wasted)
               ? `allocated and not used: ${full(figuresOf(r, w).wasted, w)}`
               : undefined
           }
         >
-          {human(figuresOf(r, w).used, cellOf[w])}
+          {human(figuresOf(r, w).used, measures[w].cell())}
         </td>
       ))}
       <td class="wide_">{chips}</td>
@@ -293,9 +284,9 @@ function Row({
 }
 
 const full = (v: number | null, what: What) =>
-  what === "energy"
-    ? exact(v, "joules")
-    : exact(v === null ? null : v / 3600, what === "gpu" ? "GPU-hours" : "core-hours");
+  what === "cpu" || what === "gpu"
+    ? exact(v === null ? null : v / 3600, what === "gpu" ? "GPU-hours" : "core-hours")
+    : exact(v, measures[what].cell());
 const Work = ({ r }: { r: Rank }) => (
   <Name
     href={

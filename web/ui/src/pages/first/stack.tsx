@@ -5,20 +5,19 @@ import { TimeChart, type Line, type Mark } from "../../lib/chart";
 import { Empty, Show } from "../../lib/parts";
 import { zoomTo, type Range } from "../../lib/range";
 import { inksOf } from "../../lib/ink";
-import { inUse } from "../../lib/measure";
+import { inUse, measures, priced } from "../../lib/measure";
 import { rest, type Row } from "../../lib/stack";
-import { nothing, ownerLink, workloadLink, me } from "../../lib/state";
-import type { Unit } from "../../lib/units";
+import { nothing, ownerLink, param, workloadLink, me } from "../../lib/state";
+import { human } from "../../lib/units";
 import { usersOf, type By, type Use, type What } from "../../lib/users";
 
-const units: Record<What, Unit> = { cpu: "cores", gpu: "gpus", energy: "watts" };
 export const tall = 300;
 export const useUse = (r: Range, nodes: number, by: By, what: What, offset = 0) => {
   const w = offset === 0 ? r : { ...r, from: r.from - offset, to: r.to - offset };
   return useAsk<Use>(
-    nodes > 0 ? `use ${by} ${what} ${w.from} ${w.to}` : null,
+    nodes > 0 ? `use ${by} ${what} ${w.from} ${w.to} ${param("tariff")}` : null,
     false,
-    (_p, s) => usersOf(w, nodes, by, what, s),
+    (_p, s) => usersOf(w, nodes, by, what, s).then((u) => (what === "money" ? priced(u) : u)),
     `use ${by} ${what} ${r.length} ${r.fixed ? r.from : ""} ${offset}`,
   );
 };
@@ -73,7 +72,7 @@ export function UseStack({
     );
     if (unknown.some((v) => (v ?? 0) > 0.01))
       lines.unshift({
-        label: what === "energy" ? "idle" : "not attributed",
+        label: what === "energy" || what === "money" ? "idle" : "not attributed",
         row: unknown,
         quiet: 3,
       });
@@ -83,7 +82,7 @@ export function UseStack({
     if (any(d.held)) over.push({ label: "allocated", row: d.held });
     if (any(d.size))
       over.push({
-        label: `${Math.round(most(d.size))} ${what === "gpu" ? "GPUs" : "cores"}`,
+        label: human(most(d.size), measures[what].rate()) + measures[what].word,
         row: d.size,
       });
     const past = before ? inUse(before) : []; // the same that the headline compares
@@ -110,11 +109,11 @@ export function UseStack({
             <Empty>{nothing()} was measured in this time.</Empty>
           ) : (
             <TimeChart
-              title={{ cpu: "Cores in use", gpu: "GPUs in use", energy: "Power" }[what]}
+              title={measures[what].chart}
               times={drawn.times}
               lines={drawn.lines}
               over={drawn.over}
-              unit={units[what]}
+              unit={measures[what].rate()}
               stack
               labels
               steps={drawn.steps}
