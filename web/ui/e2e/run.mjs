@@ -3,7 +3,7 @@
 // Usage: node e2e/run.mjs SITE [SHOTS [ONLY]]: the program of test/ui/site, where screenshots go,
 // and a regular expression that the names of checks must match.
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { createRequire } from "node:module";
 import assert from "node:assert/strict";
@@ -214,6 +214,76 @@ await check("on paper charts are whole and lines keep their names", async () => 
   const names = await page.locator("figure.chart .keys_").first().innerText();
   assert.match(names, /alice/);
   assert.equal(await page.locator("header.top").isVisible(), false);
+  await page.context().close();
+});
+
+await check("every page is whole on paper", async () => {
+  const all = [];
+  for (const [name, [path]] of Object.entries(pages)) {
+    const page = await open(base, path);
+    await page.waitForSelector("h1");
+    await page.waitForFunction(() => !document.querySelector("main .loading"));
+    await page.setViewportSize({ width: 690, height: 1000 });
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await page.waitForTimeout(200);
+    const cut = await page.evaluate(() => {
+      const out = [],
+        seen = (e) => e.checkVisibility(),
+        words = (e) => `${e.tagName}.${e.className} ${e.textContent.slice(0, 40)}`;
+      for (const e of document.querySelectorAll(
+        "header.top, .timebar, .choice, main form, .figures",
+      ))
+        if (seen(e)) out.push("navigation: " + words(e));
+      // A table or list with a bar of its own would lose what is outside of it.
+      for (const e of document.querySelectorAll(".scroll, .vtable, .legend, ul, ol, main"))
+        if (
+          seen(e) &&
+          (e.scrollWidth > e.clientWidth + 2 || e.scrollHeight > e.clientHeight + 2) &&
+          getComputedStyle(e).overflow !== "visible"
+        )
+          out.push(`cut at ${e.clientWidth} x ${e.clientHeight}: ` + words(e));
+      for (const e of document.querySelectorAll("main table, main .uplot"))
+        if (seen(e) && e.getBoundingClientRect().right > innerWidth + 2)
+          out.push(`${e.getBoundingClientRect().right} wide: ` + words(e));
+      for (const e of document.querySelectorAll("main thead th"))
+        if (e.querySelector("button") && !seen(e.querySelector("button")))
+          out.push("a column without its name");
+      for (const e of document.querySelectorAll("main details.legend[open] tbody svg"))
+        if (!seen(e)) out.push("a legend without its colours: " + words(e.closest("tr")));
+      for (const e of document.querySelectorAll("main details:not([open])"))
+        if (seen(e) && !e.matches(".menu")) out.push("folded: " + words(e));
+      for (const e of document.querySelectorAll("main [aria-rowcount]")) {
+        const rows = e.querySelectorAll("tbody tr[aria-rowindex]").length,
+          all = Number(e.getAttribute("aria-rowcount")) - 1;
+        if (rows < all && !/The first \d+ of \d+/.test(document.body.innerText))
+          out.push(`${rows} of ${all} rows`);
+      }
+      return out;
+    });
+    await page.screenshot({ path: `${shots}/paper-${name}.png`, fullPage: true });
+    await page.context().close();
+    all.push(...cut.map((c) => name + ": " + c));
+  }
+  assert.deepEqual(all, []);
+});
+await check("a chart is kept as a picture, with its title and its names", async () => {
+  const page = await open(base, "/");
+  await page.waitForSelector("figure.chart canvas");
+  await page.locator("summary:has-text('Figures over time')").first().click();
+  const file = page.waitForEvent("download");
+  await page.getByRole("button", { name: "PNG" }).first().click();
+  const got = await file,
+    bytes = readFileSync(await got.path()),
+    drawn = await page
+      .locator("figure.chart canvas")
+      .first()
+      .evaluate((c) => [c.width, c.height]);
+  assert.equal(got.suggestedFilename(), "cores-in-use.png");
+  assert.equal(bytes.toString("latin1", 1, 4), "PNG");
+  assert.equal(bytes.readUInt32BE(16), drawn[0]);
+  assert.ok(bytes.readUInt32BE(20) >= drawn[1] + 50, "room for the title and the names");
+  writeFileSync(`${shots}/chart.png`, bytes);
   await page.context().close();
 });
 

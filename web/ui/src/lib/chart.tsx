@@ -512,6 +512,14 @@ export function TimeChart({
         </details>
       )}
       <Figures
+        png={() =>
+          plot.current &&
+          picture(
+            plot.current,
+            title,
+            every.map((l) => [clean(l.label), shadeOf(l)]),
+          )
+        }
         title={title}
         times={times}
         lines={[...(total ? [total] : []), ...above, ...every]}
@@ -585,14 +593,57 @@ function ends(
   c.restore();
 }
 
-/** The figures behind a chart, as a table and as CSV. */
+const fileOf = (title: string, kind: string) =>
+  title
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, 60) +
+  "." +
+  kind;
+/** Keeps a chart as a picture, with its title above and the names of its lines below. */
+function picture(u: uPlot, title: string, names: [string, string][]): void {
+  const from = u.ctx.canvas,
+    to = document.createElement("canvas"),
+    c = to.getContext("2d")!,
+    css = getComputedStyle(document.documentElement),
+    k = devicePixelRatio,
+    line = 18 * k,
+    across = Math.max(1, Math.floor(from.width / (200 * k)));
+  to.width = from.width;
+  to.height = from.height + line * (2 + Math.ceil(names.length / across));
+  c.fillStyle = css.getPropertyValue("--ground") || css.backgroundColor || "white";
+  c.fillRect(0, 0, to.width, to.height);
+  c.fillStyle = css.getPropertyValue("--text");
+  c.font = `600 ${13 * k}px system-ui, sans-serif`;
+  c.textBaseline = "middle";
+  c.fillText(title.slice(0, 120), 8 * k, line / 2 + 2 * k);
+  c.drawImage(from, 0, line * 1.5);
+  c.font = `${12 * k}px system-ui, sans-serif`;
+  names.forEach(([name, ink], i) => {
+    const x = (8 + 200 * (i % across)) * k,
+      y = line * 2 + from.height + line * Math.floor(i / across);
+    c.fillStyle = ink;
+    c.fillRect(x, y - 5 * k, 10 * k, 10 * k);
+    c.fillStyle = css.getPropertyValue("--text");
+    c.fillText(
+      fitted(name, (t) => c.measureText(t).width <= 176 * k),
+      x + 15 * k,
+      y,
+    );
+  });
+  to.toBlob((b) => b && save(fileOf(title, "png"), b));
+}
+
+/** The figures behind a chart, as a table, as CSV and as a picture. */
 function Figures({
+  png,
   title,
   times,
   lines,
   unit,
   relative,
 }: {
+  png: () => void;
   title: string;
   times: number[];
   lines: Line[];
@@ -603,10 +654,7 @@ function Figures({
     when = (t: number) => (relative ? String(t) : new Date(t * 1000).toISOString());
   const keep = () =>
     save(
-      title
-        .toLowerCase()
-        .replace(/[^a-z0-9]+/g, "-")
-        .slice(0, 60) + ".csv",
+      fileOf(title, "csv"),
       csv([
         ["time", ...lines.map((l) => l.label)],
         ...times.map((t, i) => [
@@ -622,7 +670,7 @@ function Figures({
       <summary>Figures over time</summary>
       {open && (
         <>
-          <button onClick={keep}>CSV</button>
+          <button onClick={keep}>CSV</button> <button onClick={png}>PNG</button>
           <div class="scroll" tabIndex={0} role="region" aria-label={"Figures of " + clean(title)}>
             <table>
               <thead>

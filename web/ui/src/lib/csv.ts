@@ -10,9 +10,11 @@ export const csv = (rows: string[][]): string =>
   rows.map((r) => r.map(cell).join(",") + "\r\n").join("");
 
 /** Gives the browser a file to keep. */
-export function save(name: string, text: string): void {
+export function save(name: string, content: string | Blob): void {
   const a = document.createElement("a");
-  a.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  a.href = URL.createObjectURL(
+    new Blob([content], { type: content instanceof Blob ? content.type : "text/csv" }),
+  );
   a.download = name;
   a.click();
   URL.revokeObjectURL(a.href);

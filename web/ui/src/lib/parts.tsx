@@ -1,5 +1,6 @@
 // The pieces that every page is made of.
 import type { ComponentChildren } from "preact";
+import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Asked, Failure } from "./api";
 import { ago, clock, exact, hereTimes, human, known, unknown, utc, type Unit } from "./units";
@@ -404,6 +405,21 @@ export function Columns({
   );
 }
 
+/** While the page is put on paper: tables have all their rows then, and what is folded is open. */
+export const printing = signal(false);
+addEventListener("beforeprint", () => {
+  printing.value = true;
+  for (const d of document.querySelectorAll<HTMLDetailsElement>(
+    "main details:not([open], .figures, .later, .menu)",
+  )) {
+    d.open = true;
+    addEventListener("afterprint", () => (d.open = false), { once: true });
+  }
+});
+addEventListener("afterprint", () => {
+  printing.value = false;
+});
+
 /** Beyond so many rows only those in sight are drawn, each of the same height. */
 const manyRows = 120,
   rowHigh = 34,
@@ -432,7 +448,7 @@ export function Table<T>({
   sort?: string;
   onSort?: (s: string) => void;
 }) {
-  const many = rows.length > manyRows,
+  const many = rows.length > manyRows && !printing.value,
     [at, setAt] = useState(0),
     drawn = Math.ceil((0.75 * innerHeight) / rowHigh) + 2 * spare,
     first = many ? Math.max(0, Math.min(at, rows.length - drawn)) : 0,

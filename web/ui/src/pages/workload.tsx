@@ -15,6 +15,7 @@ import {
   Name,
   NodeName,
   OwnerOf,
+  printing,
   Q,
   same,
   Section,
@@ -975,7 +976,7 @@ function Runs({ d }: { d: WorkloadDetail }) {
               <Overlay d={d} runs={s.runs} />
               <Table
                 caption="Runs"
-                rows={all ? s.runs : latest(s.runs, d)}
+                rows={all || printing.value ? s.runs : latest(s.runs, d)}
                 keyOf={(r) => r.id + r.start}
                 cols={[
                   {

@@ -1,7 +1,19 @@
 // Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, Failure, promInstant, promRange } from "../lib/api";
-import { clean, Columns, Empty, Name, OwnerOf, Problem, Q, same, Spark, When } from "../lib/parts";
+import {
+  clean,
+  Columns,
+  Empty,
+  Name,
+  OwnerOf,
+  Problem,
+  Q,
+  same,
+  Spark,
+  When,
+  printing,
+} from "../lib/parts";
 import { titleOf } from "../lib/names";
 import { asked, range } from "../lib/range";
 import { beat, has, introduced, me, param, searching, set, workloadLink } from "../lib/state";
@@ -232,10 +244,17 @@ function Rows({
   const [total, setTotal] = useState<number | null>(null),
     [missing, setMissing] = useState<string[]>([]),
     [error, setError] = useState<Failure | null>(null);
-  const [range, setRange] = useState<[number, number]>([0, 40]),
+  const [scrolled, setRange] = useState<[number, number]>([0, 40]),
     [, redraw] = useState(0),
     [sparks, setSparks] = useState(new Map<string, Row>());
   const current = useRef("");
+  // On paper stands what was fetched from the first row on.
+  const fetched = () => {
+    let n = 0;
+    for (let p = 0; pages.current.has(p); p++) n += pages.current.get(p)!.length;
+    return n;
+  };
+  const range: [number, number] = printing.value ? [0, fetched()] : scrolled;
 
   const load = (page: number, again = false) => {
     if (pending.current.has(page) || (!again && pages.current.has(page))) return;
@@ -431,84 +450,97 @@ function Rows({
           )}
         </Empty>
       ) : (
-        <div
-          class="vtable"
-          ref={box}
-          tabIndex={0}
-          role="region"
-          aria-label="Workloads"
-          onScroll={onScroll}
-        >
-          <table aria-rowcount={(total ?? 0) + 1}>
-            <thead>
-              <tr>
-                {cols.map((c) => (
-                  <th
-                    scope="col"
-                    class={cell(c)}
-                    aria-sort={
-                      sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined
-                    }
-                  >
-                    {c.sort ? (
-                      <button
-                        class="sort"
-                        onClick={() => {
-                          const v = sort === "-" + c.key ? c.key : "-" + c.key;
-                          set({ sort: v === "-cpu_seconds" ? "" : v });
-                        }}
-                      >
-                        {c.title}
-                        <span aria-hidden="true">
-                          {sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}
-                        </span>
-                      </button>
-                    ) : (
-                      c.title
-                    )}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {start > 0 && (
-                <tr class="space" aria-hidden="true">
-                  <td colSpan={cols.length}>
-                    <svg width="1" height={start * rowHeight} />
-                  </td>
-                </tr>
-              )}
-              {visible.map((w, k) => (
-                <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>
+        <>
+          {printing.value && (total ?? 0) > range[1] && (
+            <p>
+              The first {range[1]} of {total}; the CSV holds all.
+            </p>
+          )}
+          <div
+            class="vtable"
+            ref={box}
+            tabIndex={0}
+            role="region"
+            aria-label="Workloads"
+            onScroll={onScroll}
+          >
+            <table aria-rowcount={(total ?? 0) + 1}>
+              <thead>
+                <tr>
                   {cols.map((c) => (
-                    <td
+                    <th
+                      scope="col"
                       class={cell(c)}
-                      title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}
+                      aria-sort={
+                        sort === c.key
+                          ? "ascending"
+                          : sort === "-" + c.key
+                            ? "descending"
+                            : undefined
+                      }
                     >
-                      {w ? (
-                        <Cell
-                          w={w}
-                          c={c}
-                          spark={sparks.get(sparkKey(w.id, w.site))}
-                          within={withinOf(w)}
-                        />
+                      {c.sort ? (
+                        <button
+                          class="sort"
+                          onClick={() => {
+                            const v = sort === "-" + c.key ? c.key : "-" + c.key;
+                            set({ sort: v === "-cpu_seconds" ? "" : v });
+                          }}
+                        >
+                          {c.title}
+                          <span aria-hidden="true">
+                            {sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}
+                          </span>
+                        </button>
                       ) : (
-                        <span class="quiet">…</span>
+                        c.title
                       )}
-                    </td>
+                    </th>
                   ))}
                 </tr>
-              ))}
-              {total !== null && end < total && (
-                <tr class="space" aria-hidden="true">
-                  <td colSpan={cols.length}>
-                    <svg width="1" height={(total - end) * rowHeight} />
-                  </td>
-                </tr>
-              )}
-            </tbody>
-          </table>
-        </div>
+              </thead>
+              <tbody>
+                {start > 0 && (
+                  <tr class="space" aria-hidden="true">
+                    <td colSpan={cols.length}>
+                      <svg width="1" height={start * rowHeight} />
+                    </td>
+                  </tr>
+                )}
+                {visible.map((w, k) => (
+                  <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>
+                    {cols.map((c) => (
+                      <td
+                        class={cell(c)}
+                        title={
+                          w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined
+                        }
+                      >
+                        {w ? (
+                          <Cell
+                            w={w}
+                            c={c}
+                            spark={sparks.get(sparkKey(w.id, w.site))}
+                            within={withinOf(w)}
+                          />
+                        ) : (
+                          <span class="quiet">…</span>
+                        )}
+                      </td>
+                    ))}
+                  </tr>
+                ))}
+                {total !== null && end < total && (
+                  <tr class="space" aria-hidden="true">
+                    <td colSpan={cols.length}>
+                      <svg width="1" height={(total - end) * rowHeight} />
+                    </td>
+                  </tr>
+                )}
+              </tbody>
+            </table>
+          </div>
+        </>
       )}
     </>
   );

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Asked } from "../../lib/api";
 import { colour } from "../../lib/chart";
-import { clean, Empty, Name, quantity, same, Show } from "../../lib/parts";
+import { clean, Empty, Name, printing, quantity, same, Show } from "../../lib/parts";
 import type { Rank, Ranking } from "../../lib/ranked";
 import { me, ownerLink, workloadLink } from "../../lib/state";
 import { wordsOf, type Todo } from "../../lib/todo";
@@ -40,7 +40,7 @@ export function Ranks({
       <Show a={a}>
         {(d) => {
           const sorted = byMeasure(d.rows, what),
-            rows = all ? sorted : sorted.slice(0, few),
+            rows = all || printing.value ? sorted : sorted.slice(0, few),
             top = Math.max(...sorted.map((r) => sizeOf(r, what)), 1);
           if (sorted.length === 0)
             return (
