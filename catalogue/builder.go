@@ -338,8 +338,8 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 		}
 	}
 	list := wants(met)
-	for k := range b.fold.moved {
-		if since, some := b.fold.misplaced(k); some {
+	for k, early := range b.fold.moved {
+		if since, some := b.fold.misplaced(k, early); some {
 			i := slices.IndexFunc(list, func(w *wanted) bool { return w.key == k })
 			if i < 0 {
 				i, list = len(list), append(list, wants(b.fold.accounts[k])...)
@@ -418,7 +418,7 @@ func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Ti
 		}
 		// A run before those that were read may hold samples of one that became known by that.
 		list = slices.DeleteFunc(slices.Clone(list), func(w *wanted) bool {
-			since, some := b.fold.misplaced(w.key)
+			since, some := b.fold.misplaced(w.key, 0)
 			if !some || since >= w.since {
 				return true
 			}

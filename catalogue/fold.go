@@ -37,14 +37,15 @@ type fold struct {
 	gone    []store.Run // rows of what turned out to be of another job
 	added   []*account  // since the round began
 	waiting []waitingPod
-	// moved are ids of batch systems with runs that became known, or other times of them, since the round began.
-	moved map[key]struct{}
+	// moved are ids of batch systems with runs that became known, or other times of them, since the round began. Where a sample came from
+	// before those that were taken of its series, it is the begin of its run.
+	moved map[key]int64
 	to    int64 // end of the interval that is folded
 }
 
 func newFold(q storage.Queryable) *fold {
 	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}, numbers: map[key]key{},
-		moved: map[key]struct{}{}}
+		moved: map[key]int64{}}
 }
 
 // sameStart is by how much two starts may differ and still be one: sources round.
@@ -209,10 +210,10 @@ func (f *fold) join(k key, list, ends []startSpan) {
 				mine.Born = l.start
 				mine.Start = mine.begin()
 				f.sort(k)
-				f.moved[k] = struct{}{}
+				f.move(k, 0)
 			}
 			if mine.holds(l.start) && !mine.holds(mine.Born) { // which may be of a life before, then
-				f.moved[k] = struct{}{}
+				f.move(k, 0)
 			}
 			continue
 		}
@@ -240,7 +241,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 		if mine == nil {
 			mine = f.add(k, l.start)
 			f.split(k, mine)
-			f.moved[k] = struct{}{}
+			f.move(k, 0)
 			known[mine] = mine.going()
 		}
 		if mine.Eldest == 0 || l.start <= mine.Eldest {
@@ -441,6 +442,8 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			}
 			if t > tr.T {
 				a.touched = true
+			} else if t < tr.First && a.reported() {
+				f.move(key{a.Site, a.ID}, min(a.from(true), t))
 			}
 			return tr
 		}, func(t int64, _ float64) {
@@ -449,6 +452,11 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		})
 	}
 	return nil
+}
+
+// move notes a change of the runs of an id; the samples since a time are to be read again if that is not 0.
+func (f *fold) move(k key, since int64) {
+	f.moved[k] = min(cmp.Or(f.moved[k], since), cmp.Or(since, f.moved[k]))
 }
 
 // ahead returns the time of the last sample of a part after the end of the interval that is folded, or 0: such samples

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -67,12 +68,12 @@ func lasting(list []*account, t int64, byBatch bool) int {
 // misplaced returns from when on the runs of an id hold samples of each other, by the times reported of them so far: the begin of
 // the first of them. A run that was reported late, or of which only now is known when it began, lasted while another one of its id was
 // taken to have run, and only its samples show what a counter counted then and what later.
-func (f *fold) misplaced(k key) (since int64, some bool) {
+// early is such a time that is known, or 0.
+func (f *fold) misplaced(k key, early int64) (since int64, some bool) {
 	list := f.accounts[k]
-	if !slices.ContainsFunc(list, (*account).reported) {
-		return 0, false
+	if since, some = cmp.Or(early, math.MaxInt64), early != 0; !slices.ContainsFunc(list, (*account).reported) {
+		return since, some
 	}
-	since = math.MaxInt64
 	of := func(a, owner *account) {
 		if owner != nil && owner != a {
 			since, some = min(since, a.from(true), owner.from(true)), true

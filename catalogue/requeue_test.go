@@ -307,7 +307,13 @@ func (c *cluster) sameAsRebuilt(t failer, memory, job, what string) {
 
 // TestRequeuedInAnyOrder: whatever order the samples of a requeued job come in, and whenever the catalogue takes them in, it
 // holds what one does that is made of the series at once. When all is there each life has what it used.
-func TestRequeuedInAnyOrder(outer *testing.T) {
+func TestRequeuedInAnyOrder(t *testing.T) { requeuedInAnyOrder(t, 0, 1, 20, 130, 300) }
+
+// TestRequeuedWithinOverlap: the same for samples that come late, within the time that each round reads again, after those of the next run
+// in the same series.
+func TestRequeuedWithinOverlap(t *testing.T) { requeuedInAnyOrder(t, 0, 60, 100, 119) }
+
+func requeuedInAnyOrder(outer *testing.T, late ...int) {
 	memory := outer.TempDir()
 	if dir, err := os.MkdirTemp("/dev/shm", "reckon-requeue-"); err == nil {
 		outer.Cleanup(func() { os.RemoveAll(dir) })
@@ -322,7 +328,7 @@ func TestRequeuedInAnyOrder(outer *testing.T) {
 		x := newSite(t, dir, simBegin)
 		defer x.close()
 		c := &cluster{site: x, b: NewBuilder(x.s, x.c, BuilderOptions{Clock: func() time.Time { return x.now }})}
-		h := drawJob(t)
+		h := drawJob(t, late)
 		alive := metric.NewSeries(&metric.Desc{Name: "alive", Help: "Simulated.", Kind: metric.Gauge})
 		slices.SortStableFunc(h.arrivals, func(a, b arrival) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.order, b.order)) })
 		for i := range h.arrivals {
@@ -374,7 +380,7 @@ func (h *jobHistory) text() string {
 	return strings.Join(out, "\n")
 }
 
-func drawJob(t *rapid.T) *jobHistory {
+func drawJob(t *rapid.T, nodeLate []int) *jobHistory {
 	pick := func(what string, from ...int) int { return rapid.SampledFrom(from).Draw(t, what) }
 	h := &jobHistory{id: "slurm/3", states: map[string]bool{}}
 	if rapid.Bool().Draw(t, "array") {
@@ -406,7 +412,7 @@ func drawJob(t *rapid.T) *jobHistory {
 	}
 	for i := range h.lives {
 		h.accounting(i, h.lives[i].end+pick("accounting comes late", 1, 30, 118, 130, 400))
-		late := pick("node comes late", 0, 1, 20, 130, 300)
+		late := pick("node comes late", nodeLate...)
 		h.atTheEdge = h.atTheEdge || late == 130
 		h.measured(i, last+400, late)
 	}

@@ -124,7 +124,7 @@ func (f *fold) report(k key, l schedulerRun) {
 		mine = f.add(k, l.SchedulerTimes.from())
 		mine.Scheduler = l.SchedulerTimes
 		mine.Start = mine.begin()
-		f.moved[k] = struct{}{}
+		f.move(k, 0)
 	}
 	before := mine.Scheduler
 	if !mine.reported() && mine.Known {
@@ -142,7 +142,7 @@ func (f *fold) report(k key, l schedulerRun) {
 	mine.Start = mine.begin()
 	if mine.Scheduler != before {
 		mine.touched = true
-		f.moved[k] = struct{}{}
+		f.move(k, 0)
 	}
 	f.adopt(k, mine)
 	f.sort(k)
