@@ -237,25 +237,11 @@ func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
 // Run advances every interval until ctx ends, and saves the state at the end. Errors
 // are logged when they change.
 func (b *Builder) Run(ctx context.Context, every time.Duration) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	logged := ""
-	for {
+	_ = store.Repeat(ctx, 0, every, 0, func(ctx context.Context) error {
 		_, err := b.Advance(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case err == nil:
-			logged = ""
-		case err.Error() != logged:
-			logged = err.Error()
-			b.o.Logger.Error("catalogue could not be brought up to date", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return b.Save(context.WithoutCancel(ctx))
-		case <-tick.C:
-		}
-	}
+		return err
+	}, func(err error) { b.o.Logger.Error("catalogue could not be brought up to date", "err", err) })
+	return b.Save(context.WithoutCancel(ctx))
 }
 
 // Save keeps the state, so that the next start goes on from here.

@@ -12,6 +12,7 @@ import (
 
 	"reckon/internal/durable"
 	"reckon/server/alerting"
+	"reckon/store"
 	"reckon/web/client"
 	"reckon/web/report"
 )
@@ -115,16 +116,6 @@ func (s *Server) runDigests(ctx context.Context) error {
 		},
 		report: c.OwnerReport, send: s.alerts.SendDigest,
 	}
-	every := time.NewTicker(time.Minute)
-	defer every.Stop()
-	for {
-		if err := d.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			s.log.Error("digests could not be sent", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-every.C:
-		}
-	}
+	return store.Repeat(ctx, 0, time.Minute, 0, func(ctx context.Context) error { return d.look(ctx, time.Now()) },
+		func(err error) { s.log.Error("digests could not be sent", "err", err) })
 }

@@ -14,6 +14,7 @@ import (
 	"reckon/catalogue"
 	"reckon/catalogue/database"
 	"reckon/internal/dirty"
+	"reckon/store"
 	"reckon/store/remote"
 	"reckon/store/tsdb"
 )
@@ -73,25 +74,15 @@ func (s *Server) forget(ctx context.Context) error {
 	if s.config.History <= 0 {
 		return nil
 	}
-	daily := time.NewTicker(24 * time.Hour)
-	defer daily.Stop()
-	for {
+	return store.Repeat(ctx, 0, 24*time.Hour, 0, func(ctx context.Context) error {
 		before := time.Now().Add(-s.config.History)
 		n, err := s.catalogue.Trim(ctx, before)
+		if n > 0 {
+			s.log.Info("old history was forgotten", "workloads", n)
+		}
 		if err == nil {
 			_, err = s.catalogue.TrimMetricRuns(ctx, before)
 		}
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			s.log.Error("the old history stays for another day", "err", err)
-		case n > 0:
-			s.log.Info("old history was forgotten", "workloads", n)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-daily.C:
-		}
-	}
+		return err
+	}, func(err error) { s.log.Error("the old history stays for another day", "err", err) })
 }

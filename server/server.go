@@ -409,11 +409,11 @@ func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 		first = 5 * time.Second // a demonstration begins with its catalogue
 	}
 	g.Go(func() error {
-		return repeat(run, first, lookEvery, s.findings.Look, func(err error) { s.log.Error("look for misuse", "err", err) })
+		return store.Repeat(run, first, lookEvery, 20, s.findings.Look, func(err error) { s.log.Error("look for misuse", "err", err) })
 	})
 	g.Go(func() error {
 		forecast := func(ctx context.Context) error { _, err := s.forecasts.Look(ctx); return err }
-		return repeat(run, first, lookEvery, forecast, func(err error) { s.log.Error("forecast", "err", err) })
+		return store.Repeat(run, first, lookEvery, 20, forecast, func(err error) { s.log.Error("forecast", "err", err) })
 	})
 	if s.config.Waggle != nil {
 		g.Go(func() error { return s.runWaggle(run) })

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 
 	"reckon/figure/wire"
+	"reckon/store"
 )
 
 // Finding is an open case of misuse as alerts report it.
@@ -37,20 +38,8 @@ func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 // followFindings reports findings when they open, keeps them alive while they last, and
 // ends them when they are gone.
 func (s *Service) followFindings(ctx context.Context) {
-	every := time.NewTicker(s.o.Interval)
-	defer every.Stop()
-	logged := ""
-	for {
-		if err := s.Follow(ctx, time.Now()); err != nil && ctx.Err() == nil && err.Error() != logged {
-			logged = err.Error()
-			s.log.Error("findings could not be notified", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-every.C:
-		}
-	}
+	_ = store.Repeat(ctx, 0, s.o.Interval, 0, func(ctx context.Context) error { return s.Follow(ctx, time.Now()) },
+		func(err error) { s.log.Error("findings could not be notified", "err", err) })
 }
 
 // Follow compares the findings with those that were reported, once.

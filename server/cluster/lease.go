@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"reckon/store"
 )
 
 const (
@@ -61,24 +63,9 @@ func Open(ctx context.Context, o Options) (*Lease, error) {
 // Run renews the lease, or takes it when it has run out, until ctx ends. It then gives the lease
 // back only by [Lease.Release], when nothing is written any more.
 func (l *Lease) Run(ctx context.Context) {
-	tick := time.NewTicker(beat)
-	defer tick.Stop()
-	logged := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := l.beat(ctx)
-		switch {
-		case err == nil:
-			logged = ""
-		case ctx.Err() == nil && err.Error() != logged:
-			logged = err.Error()
-			l.o.Logger.Warn("who leads cannot be found out; nobody does until it can", "err", err)
-		}
-	}
+	_ = store.Repeat(ctx, beat, beat, 0, l.beat, func(err error) {
+		l.o.Logger.Warn("who leads cannot be found out; nobody does until it can", "err", err)
+	})
 }
 
 // beat renews the lease of this member, or takes one that has run out.

@@ -177,29 +177,14 @@ const (
 
 // Run makes hours of each day that is over, until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
-	next := time.NewTimer(firstPass)
-	defer next.Stop()
-	logged := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-next.C:
-		}
-		next.Reset(passEvery)
+	return store.Repeat(ctx, firstPass, passEvery, 0, func(ctx context.Context) error {
 		if s.opts.Stuck != nil && s.opts.Stuck() > 0 {
-			continue
+			return nil
 		}
-		err := s.Pass(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case err == nil:
-			logged = ""
-		case err.Error() != logged: // once, not every hour
-			logged = err.Error()
-			s.log.Error("hours of past days could not be made; it is tried again every hour", "err", err)
-		}
-	}
+		return s.Pass(ctx)
+	}, func(err error) {
+		s.log.Error("hours of past days could not be made; it is tried again every hour", "err", err)
+	})
 }
 
 // Through returns the time up to which hours were made; zero if there are none.

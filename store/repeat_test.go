@@ -1,4 +1,4 @@
-package server
+package store
 
 import (
 	"context"
@@ -16,7 +16,7 @@ func TestRepeat(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 26*time.Minute)
 		defer stop()
 		var at, failed []string
-		err := repeat(ctx, time.Minute, 5*time.Minute, func(context.Context) error {
+		err := Repeat(ctx, time.Minute, 5*time.Minute, 20, func(context.Context) error {
 			at = append(at, fmt.Sprint(time.Since(begin)))
 			switch len(at) {
 			case 1:
