@@ -90,7 +90,7 @@ func (g *gpuing) live(l *client.Live) {
 	if devices == 0 {
 		return
 	}
-	l.GPUs = ptr(float64(devices))
+	l.GPUs = new(float64(devices))
 	if size > 0 {
 		l.GPUMemory, l.GPUMemUsed = &size, &used
 	}

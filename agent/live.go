@@ -13,10 +13,10 @@ func (a *Agent) live() client.Live {
 	l := client.Live{Time: a.now().UTC(), Node: a.config.Node, Workloads: make([]client.LiveWorkload, 0, len(a.rows))}
 	if a.haveNode {
 		l.Cores = float64(a.total.Cores)
-		l.Memory = ptr(float64(a.total.MemoryTotal))
-		l.MemUsed = ptr(float64(a.total.MemoryTotal - min(a.total.MemoryAvailable, a.total.MemoryTotal)))
+		l.Memory = new(float64(a.total.MemoryTotal))
+		l.MemUsed = new(float64(a.total.MemoryTotal - min(a.total.MemoryAvailable, a.total.MemoryTotal)))
 		if busy, ok := a.ledger.Busy(); ok {
-			l.CoresUsed = ptr(busy)
+			l.CoresUsed = new(busy)
 		}
 	}
 	a.gpu.live(&l)
@@ -29,22 +29,22 @@ func (a *Agent) live() client.Live {
 			Command: r.Command, StartedAt: r.Start.Unix(), Exactness: r.Exactness,
 		}
 		if r.KnowMemory {
-			w.MemoryBytes, w.MemoryPeak = ptr(float64(r.Memory)), ptr(float64(r.Peak))
+			w.MemoryBytes, w.MemoryPeak = new(float64(r.Memory)), new(float64(r.Peak))
 		}
 		if r.KnowIO {
-			w.ReadRate, w.WriteRate = ptr(r.ReadRate), ptr(r.WriteRate)
+			w.ReadRate, w.WriteRate = new(r.ReadRate), new(r.WriteRate)
 		}
 		if r.KnowNetwork {
-			w.ReceiveRate, w.TransmitRate = ptr(r.ReceiveRate), ptr(r.TransmitRate)
+			w.ReceiveRate, w.TransmitRate = new(r.ReceiveRate), new(r.TransmitRate)
 		}
 		if r.KnowTraffic {
-			w.MemoryTrafficRate = ptr(r.TrafficRate)
+			w.MemoryTrafficRate = new(r.TrafficRate)
 		}
 		if r.KnowGPU {
-			w.GPU, w.GPUMemory, w.GPUWatts = ptr(r.GPU), ptr(r.GPUMemory), ptr(r.GPUWatts)
+			w.GPU, w.GPUMemory, w.GPUWatts = new(r.GPU), new(r.GPUMemory), new(r.GPUWatts)
 		}
 		if r.KnowWait {
-			w.Wait = ptr(r.Wait)
+			w.Wait = new(r.Wait)
 		}
 		l.Workloads = append(l.Workloads, w)
 	}
@@ -53,5 +53,3 @@ func (a *Agent) live() client.Live {
 	})
 	return l
 }
-
-func ptr[T any](v T) *T { return &v }

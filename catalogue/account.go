@@ -329,9 +329,9 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 		ran -= *w.SuspendedSeconds
 	}
 	if w.CPUSeconds != nil && ran > 0 {
-		w.CoresMean = ptr(max(*w.CPUSeconds-a.usedBefore(), 0) / ran)
+		w.CoresMean = new(max(*w.CPUSeconds-a.usedBefore(), 0) / ran)
 		if m := w.CoresMax; m != nil && a.reported() && *w.CoresMean*ran <= *m*(ran+wholeSeconds) {
-			w.CoresMean = ptr(min(*w.CoresMean, *m))
+			w.CoresMean = new(min(*w.CoresMean, *m))
 		}
 	}
 	if r := w.RequestSeconds; r != nil && *r >= noLimit {
@@ -391,7 +391,7 @@ func (a *account) meanMemory(row *figure.Row, until int64) {
 		watched = max(watched, float64(lastEnd(a.Ends)-max(a.Start, from))/1000)
 	}
 	if watched > 0 {
-		row.MemoryMeanBytes = ptr(held / watched)
+		row.MemoryMeanBytes = new(held / watched)
 	}
 }
 

@@ -103,7 +103,7 @@ func (a *account) containers(w *store.Workload, gone time.Duration) {
 		}
 	}
 	if known {
-		w.Restarts = ptr(restarts)
+		w.Restarts = new(restarts)
 	}
 	if worst == nil {
 		return
@@ -170,10 +170,10 @@ func (a *account) needsItsLimit(w *store.Workload) {
 	if limit == nil || w.MemoryNeededPeakBytes != nil && *w.MemoryNeededPeakBytes >= *limit {
 		return
 	}
-	w.MemoryNeededPeakBytes = ptr(*limit)
+	w.MemoryNeededPeakBytes = new(*limit)
 	w.Exactness.Add(neededKey, figure.AtLeast)
 	if w.MemoryPeakBytes != nil && *w.MemoryPeakBytes < *limit {
-		w.MemoryPeakBytes = ptr(*limit)
+		w.MemoryPeakBytes = new(*limit)
 		w.Exactness.Add(peakKey, figure.AtLeast)
 	}
 }

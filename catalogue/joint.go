@@ -140,7 +140,7 @@ func (r *together) fill() {
 		if f.How.Value != figure.Quantile || f.Quantile >= 1 || *r.Row.At(i) == nil {
 			continue
 		}
-		*r.Row.At(i) = ptr(cores[max(int(math.Ceil(f.Quantile*float64(len(cores))))-1, 0)])
+		*r.Row.At(i) = new(cores[max(int(math.Ceil(f.Quantile*float64(len(cores))))-1, 0)])
 		delete(r.Exactness, f.Key)
 		r.Exactness.Add(f.Key, r.Exactness[f.As])
 	}

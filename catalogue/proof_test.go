@@ -90,11 +90,11 @@ func TestProofFindsDifference(t *testing.T) {
 		"node lost": {func(u []store.Use, n []store.NodeUse) ([]store.Use, []store.NodeUse) { return u, n[:1] }, "n2", 3, false},
 		"twice":     {func(u []store.Use, n []store.NodeUse) ([]store.Use, []store.NodeUse) { return append(u, u...), n }, "", 3, false},
 		"a part in 10^8": {func(u []store.Use, n []store.NodeUse) ([]store.Use, []store.NodeUse) {
-			n[0].ReadBytes = ptr(*n[0].ReadBytes * (1 + 1e-8))
+			n[0].ReadBytes = new(*n[0].ReadBytes * (1 + 1e-8))
 			return u, n
 		}, "n1", 1, true},
 		"a part in 10^10": {func(u []store.Use, n []store.NodeUse) ([]store.Use, []store.NodeUse) {
-			n[0].ReadBytes = ptr(*n[0].ReadBytes * (1 + 1e-10))
+			n[0].ReadBytes = new(*n[0].ReadBytes * (1 + 1e-10))
 			return u, n
 		}, "", 0, true},
 	} {
@@ -127,7 +127,7 @@ func TestProofFindsDifference(t *testing.T) {
 func TestProofWithoutSamples(t *testing.T) {
 	x, b := provenSite(t)
 	hour := simBegin.AddDate(0, 0, -30).Truncate(time.Hour)
-	if err := x.c.ReplaceHours(t.Context(), hour, hour.Add(time.Hour), []store.Use{{At: hour, Site: "s", Owner: "old", Used: store.Used{CPUSeconds: ptr(5)}}}, nil); err != nil {
+	if err := x.c.ReplaceHours(t.Context(), hour, hour.Add(time.Hour), []store.Use{{At: hour, Site: "s", Owner: "old", Used: store.Used{CPUSeconds: new(5.0)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	p, err := b.Prove(t.Context(), ProofOptions{Mend: true})

@@ -18,12 +18,12 @@ func (p *pass) begun(w *store.Workload) {
 	k := key{w.Site, w.ID}
 	p.learnRun(k, w)
 	u := p.row(cell{key: k, hour: p.edges[p.at(at)]}, p.facts[k])
-	u.Started = ptr(1)
+	u.Started = new(1.0)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 		wait := w.Start.Sub(w.Submit).Seconds()
-		u.StartedWithSubmit, u.WaitSeconds = ptr(1), &wait
+		u.StartedWithSubmit, u.WaitSeconds = new(1.0), &wait
 		if w.RequestCores != nil {
-			u.WaitCoreSeconds = ptr(wait * *w.RequestCores)
+			u.WaitCoreSeconds = new(wait * *w.RequestCores)
 		}
 	}
 	p.starting = append(p.starting, u)

@@ -111,7 +111,7 @@ var (
 func (f *figures) used() (u store.Used) {
 	for i, v := range f.sum {
 		if f.has[i/64]&(1<<(i%64)) != 0 && (v != 0 || i != usedMemory) { // what runs has memory: none was measured over a time
-			*u.At(i) = ptr(v)
+			*u.At(i) = new(v)
 		}
 	}
 	u.Exactness = f.exactness
@@ -421,7 +421,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 				if n.Metric == memoryFree {
 					into = &m.free
 				}
-				*into = ptr(p.sum[i])
+				*into = new(p.sum[i])
 			}
 		case figure.RequestCores:
 			p.clear()
@@ -493,11 +493,11 @@ func (p *pass) useRows() []store.Use {
 					continue
 				}
 				other := p.row(c, about)
-				other.Command, other.CPUSeconds = command, ptr(*cpu*v/total)
+				other.Command, other.CPUSeconds = command, new(*cpu*v/total)
 				other.Exactness.Add("cpu_seconds", u.Exactness["cpu_seconds"])
 				use = append(use, other)
 			}
-			u.CPUSeconds = ptr(*cpu * parts[u.Command] / total)
+			u.CPUSeconds = new(*cpu * parts[u.Command] / total)
 		}
 		use = append(use, u)
 	}
@@ -551,10 +551,10 @@ func (p *pass) nodeRows() []store.NodeUse {
 			for _, v := range m.cpus {
 				sum, most = sum+v, max(most, v)
 			}
-			u.UpSeconds, u.CoreSeconds, u.CoreUsedSeconds = ptr(min(most, 3600)), &sum, ptr(m.used)
+			u.UpSeconds, u.CoreSeconds, u.CoreUsedSeconds = new(min(most, 3600)), &sum, new(m.used)
 		}
 		if m.was.total > 0 {
-			u.NodeMemoryByteSeconds, u.NodeMemoryUsedByteSeconds = ptr(m.was.total), ptr(max(m.was.total-m.was.free, 0))
+			u.NodeMemoryByteSeconds, u.NodeMemoryUsedByteSeconds = new(m.was.total), new(max(m.was.total-m.was.free, 0))
 		}
 		out = append(out, u)
 	}

@@ -102,7 +102,7 @@ func (v stepValue) number() *float64 {
 	if v.T == 0 {
 		return nil
 	}
-	return ptr(v.V)
+	return new(v.V)
 }
 
 func (v stepValue) time() time.Time {

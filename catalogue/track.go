@@ -140,5 +140,3 @@ func (r *histogramReader) flush() {
 		r.track = nil
 	}
 }
-
-func ptr(v float64) *float64 { return &v }

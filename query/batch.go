@@ -131,7 +131,7 @@ func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*bat
 				slices.Sort(b.Partitions)
 			}
 		default:
-			*batchFigures[n.Metric](&b.NodeBatch) = ptr(x)
+			*batchFigures[n.Metric](&b.NodeBatch) = new(x)
 		}
 		return nil
 	}, series.OneOf("__name__", batchMetrics()))
@@ -195,7 +195,7 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 					to = &s.MemoryBytes
 				}
 				if *to == nil || **to < x {
-					*to = ptr(x)
+					*to = new(x)
 				}
 			}
 			return nil

@@ -196,7 +196,7 @@ func (d *devices) link(n *series.Labels, r reading) {
 	case "reckon_infiniband_saturated":
 		x.Saturated = append(x.Saturated, n.Rest["counter"])
 	default:
-		x.Rate = ptr(r.v)
+		x.Rate = new(r.v)
 	}
 }
 
@@ -210,7 +210,7 @@ func (d *devices) socket(n *series.Labels, r reading) {
 	}
 	switch {
 	case n.Metric == cacheOccupied:
-		x.CacheBytes = ptr(r.v)
+		x.CacheBytes = new(r.v)
 	case n.Metric == memoryMoved && n.Rest["direction"] == "read":
 		x.ReadBytes = r.rate
 	case n.Metric == memoryMoved:
@@ -239,7 +239,7 @@ func (d *devices) finish(site, node string) wire.NodeDevices {
 		}
 		for _, c := range x.count {
 			if c != nil {
-				x.Operations = ptr(*c + *cmp.Or(x.Operations, new(float64)))
+				x.Operations = new(*c + *cmp.Or(x.Operations, new(float64)))
 			}
 		}
 		x.MetadataRate = x.count[2]
@@ -272,5 +272,5 @@ func each(seconds, count *float64) *float64 {
 	if seconds == nil || count == nil || *count <= 0 {
 		return nil
 	}
-	return ptr(*seconds / *count)
+	return new(*seconds / *count)
 }

@@ -79,11 +79,11 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 		s.last = max(s.last, last)
 		switch n.Metric {
 		case gpuUsedMetric:
-			s.MemoryUsed = ptr(value)
+			s.MemoryUsed = new(value)
 		case gpuInfoMetric:
 			s.Index, s.Model, s.Parent = strings.Clone(n.Rest["index"]), strings.Clone(n.Rest["model"]), strings.Clone(n.Rest["parent"])
 		case gpuSizeMetric:
-			s.MemoryBytes = ptr(value)
+			s.MemoryBytes = new(value)
 		case gpuPartsMetric:
 			s.Partitions = int(value)
 		}
@@ -172,7 +172,7 @@ func (t *tenancy) peaks() wire.GPUTenant {
 		}
 	}
 	if span := float64(t.last-t.first) / 1000; t.first != 0 && span >= 10 {
-		t.BusyMean = ptr(min(sum/span, 1))
+		t.BusyMean = new(min(sum/span, 1))
 		if t.BusyPeak == nil {
 			t.BusyPeak = t.BusyMean
 		}

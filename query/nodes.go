@@ -129,7 +129,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 		if m.Batch != nil && m.Batch.GPUs != nil {
 			m.GPUs = m.Batch.GPUs
 		} else if len(m.gpus) > 0 {
-			m.GPUs = ptr(float64(len(m.gpus)))
+			m.GPUs = new(float64(len(m.gpus)))
 		}
 		out = append(out, m.finish())
 	}
@@ -213,7 +213,7 @@ func recent(it chunkenc.Iterator, since int64) reading {
 		r.t, r.v, r.ended = t, v, false
 	}
 	if t0 != 0 && r.t > t0 {
-		r.rate = ptr(total / (float64(r.t-t0) / 1000))
+		r.rate = new(total / (float64(r.t-t0) / 1000))
 	}
 	return r
 }
@@ -257,7 +257,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 	case "reckon_agent_cpu_seconds_total":
 		add(&m.AgentCPU, r.rate)
 	case "reckon_agent_memory_bytes":
-		m.AgentMemory = ptr(r.v)
+		m.AgentMemory = new(r.v)
 	case gpuInfo:
 		if n.Rest["parent"] == "" { // a partition is not another GPU
 			m.gpus[n.Rest["device"]] = true
@@ -285,11 +285,11 @@ func (m *machine) about(n *series.Labels, r reading) {
 			m.Boot = boot
 		}
 	case "node_memory_MemTotal_bytes":
-		m.MemoryBytes = ptr(r.v)
+		m.MemoryBytes = new(r.v)
 	case "node_memory_MemAvailable_bytes":
-		m.available = ptr(r.v)
+		m.available = new(r.v)
 	case "node_load1":
-		m.Load1 = ptr(r.v)
+		m.Load1 = new(r.v)
 	case "node_pressure_cpu_waiting_seconds_total":
 		m.CPUPressure = waiting(r.rate)
 	case "node_pressure_memory_waiting_seconds_total":
@@ -319,7 +319,7 @@ func waiting(rate *float64) *float64 {
 	if rate == nil {
 		return nil
 	}
-	return ptr(min(max(*rate, 0), 1))
+	return new(min(max(*rate, 0), 1))
 }
 
 // halves adds up what is counted in two halves for each socket: reads and writes, or local and remote. A sum without one of them is none.
@@ -373,10 +373,10 @@ func (m *machine) power(n *series.Labels, watts *float64, add func(**float64, *f
 
 func (m *machine) finish() wire.Node {
 	if len(m.cpus) > 0 {
-		m.Cores = ptr(float64(len(m.cpus)))
+		m.Cores = new(float64(len(m.cpus)))
 	}
 	if m.MemoryBytes != nil && m.available != nil {
-		m.MemoryUsed = ptr(*m.MemoryBytes - *m.available)
+		m.MemoryUsed = new(*m.MemoryBytes - *m.available)
 	}
 	for _, metric := range []string{memoryMoved, cacheMoved} {
 		if h := m.traffic[metric]; h != nil && m.MemoryTraffic == nil && h.count[0] == h.count[1] {

@@ -146,12 +146,12 @@ func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.P
 				continue
 			}
 			if !known[at] {
-				known[at], *at = true, ptr(0)
+				known[at], *at = true, new(0.0)
 			}
 			**at += now
 		}
 		if s.Total.UserSeconds != nil && s.Total.SystemSeconds != nil {
-			s.Total.CPUSeconds = ptr(*s.Total.UserSeconds + *s.Total.SystemSeconds)
+			s.Total.CPUSeconds = new(*s.Total.UserSeconds + *s.Total.SystemSeconds)
 		}
 		if t > to.UnixMilli() && len(out) > 0 && s.To.Sub(s.From) <= time.Millisecond { // a later export after the end
 			last := &out[len(out)-1]

@@ -221,7 +221,7 @@ func (g *grid) profiles(lines map[profileKey]*line) []wire.Profile {
 		for i := range p.Points {
 			p.Points[i].Time = time.UnixMilli(g.from + int64(i+1)*g.step).UTC()
 			if l.weight[i] > 0 {
-				p.Points[i].Value, some = ptr(l.sum[i]/l.weight[i]), true
+				p.Points[i].Value, some = new(l.sum[i]/l.weight[i]), true
 			}
 		}
 		if some {

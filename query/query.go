@@ -83,5 +83,3 @@ func (v *Views) each(ctx context.Context, s Selection, from, to time.Time, names
 		return f(l, it)
 	}, ms...)
 }
-
-func ptr(v float64) *float64 { return &v }

@@ -32,7 +32,7 @@ func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(Node
 		switch device := (spaceKey{n.Site, n.Node, n.Rest["device"]}); {
 		case n.Metric == gpuSizeMetric:
 			if _, x := it.At(); x > 0 {
-				g.MemoryBytes = ptr(x)
+				g.MemoryBytes = new(x)
 			}
 		case n.Metric != gpuInfoMetric:
 			g.Measured = true

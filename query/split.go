@@ -115,7 +115,7 @@ func Combine(lines []wire.Profile, by string) []wire.Profile {
 			case sum[j].Value == nil:
 				sum[j].Value = add
 			default:
-				sum[j].Value = ptr(*sum[j].Value + *add)
+				sum[j].Value = new(*sum[j].Value + *add)
 			}
 		}
 	}

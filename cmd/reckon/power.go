@@ -192,7 +192,7 @@ func kept(m *powermodel.Model) int {
 // printCandidates prints the error of every family next to the baseline.
 func printCandidates(g *globals, r *powerfit.Result, given int) error {
 	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n",
-		term.Number(ptrOf(float64(r.Model.Training.Rows))), kept(r.Model), given, r.Protocol, len(r.Folds))
+		term.Number(new(float64(r.Model.Training.Rows))), kept(r.Model), given, r.Protocol, len(r.Folds))
 	t := scoreTable("FAMILY")
 	for _, c := range r.Candidates {
 		name := c.Family
@@ -242,8 +242,6 @@ func number(v float64) string {
 	}
 	return strconv.FormatFloat(v, 'f', 3, 64)
 }
-
-func ptrOf(v float64) *float64 { return &v }
 
 // readModel reads a model file.
 func readModel(g *globals, name string) (*powermodel.Model, error) {
