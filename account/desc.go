@@ -112,7 +112,7 @@ func Descs() []*metric.Desc {
 		ioBytes, cancelledBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes,
 		cacheBytes,
 		pressureSeconds,
-		processes, threads, processesStarted,
+		processes, threads, processesStarted, processesLeft,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds, limitCores, limitMemory,
 		podUnscheduled, containerInfo, containerRestarts, containerWaiting, containerExit, containerExitBefore, containerRunning,

@@ -147,6 +147,9 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	}
 	b.Add(r.processes, float64(p.live))
 	b.Add(r.started, float64(p.started))
+	if s := p.script(); s != nil && s.left > 0 {
+		b.Add(p.lazy(&s.row, processesLeft), float64(s.left))
+	}
 	l.power.Export(&p.energy, p, b)
 	p.exportFacts(l.at, b)
 	p.exportContainer(b)

@@ -225,6 +225,10 @@ func (r *registry) absorb(p, o *Part) {
 		p.sure.add(o.sure.resident, o.sure.needed)
 	}
 	p.started += o.started
+	if s := o.script(); s != nil && p.script() == nil {
+		s.row = nil
+		p.distinguish().script = s
+	}
 	p.lost |= o.lost
 	r.deletes.absorb(p, o)
 	p.folded++

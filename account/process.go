@@ -60,6 +60,7 @@ type table struct {
 	doubts   doubts
 	excess   excess
 	crowds   bool // a part has processes that share much memory; see shared.go
+	scripts  bool // this pass has ends of batch scripts, or after them; see script.go
 	// counted is the source's count of all processes since the ledger began; see node.go.
 	counted usage
 	have    sensor.Fields
@@ -89,6 +90,9 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	}
 	for i := range pass.Live {
 		tab.alive(&pass.Live[i], first)
+	}
+	if tab.scripts {
+		tab.endScripts(pass)
 	}
 	tab.forget(tab.seen.end())
 }
@@ -235,6 +239,9 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 	if p.OOMKilled {
 		e.part.oomSeen++
 	}
+	if s := e.part.script(); s != nil && (e.pid == s.pid || s.end != 0) {
+		tab.scripts = true
+	}
 	e.gone, e.tick = true, uint32(tab.tick)
 	if p.Have&sensor.FieldParent != 0 {
 		e.ppid = p.PPID
@@ -363,6 +370,7 @@ func (tab *table) place(e *process, p *sensor.Process, found Identified, parent 
 		e.part = part
 		part.start = min(part.start, start)
 	}
+	part.scripted(e)
 }
 
 // isOf reports whether nothing was found but that a process belongs where its parent does: the run and the place of a

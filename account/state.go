@@ -286,6 +286,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			passed: p.Left, retry: true,
 		}
 		e.restoreLineage(p.Children, s.Lineage)
+		e.part.scripted(e)
 		l.table.byID[p.PID] = e
 		l.table.miss(e)
 	}

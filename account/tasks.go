@@ -20,6 +20,7 @@ type tasks struct {
 	names    []string
 	nanos    []uint64
 	overflow bool
+	script   *script // nil in what is no step of a batch script
 	count    *metric.Series
 	busiest  *metric.Series
 }
@@ -29,11 +30,7 @@ func (p *Part) task(name string) int16 {
 	if name == "" {
 		return 0
 	}
-	t := p.byTask
-	if t == nil {
-		t = new(tasks)
-		p.byTask = t
-	}
+	t := p.distinguish()
 	for i := range t.names {
 		if t.names[i] == name {
 			return int16(i + 1)
@@ -45,6 +42,13 @@ func (p *Part) task(name string) int16 {
 	}
 	t.names, t.nanos = append(t.names, name), append(t.nanos, 0)
 	return int16(len(t.names))
+}
+
+func (p *Part) distinguish() *tasks {
+	if p.byTask == nil {
+		p.byTask = new(tasks)
+	}
+	return p.byTask
 }
 
 // exportTasks appends the task balance of a part.

@@ -59,6 +59,7 @@ type Row struct {
 	Restarts                *float64 `json:"restarts,omitempty"`                  // Restarts of the containers of a pod by the kubelet.
 	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Cores that a hard limit allows, such as a pod's, the most over its time; absent where there is none.
 	LimitMemoryBytes        *float64 `json:"limit_memory_bytes,omitempty"`        // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
+	ProcessesLeft           *float64 `json:"processes_left,omitempty"`            // Processes of its batch script that were still running when the script ended.
 	OOMKills                *float64 `json:"oom_kills,omitempty"`                 // Processes killed for lack of memory.
 	ThrottledSeconds        *float64 `json:"cpu_throttled_seconds,omitempty"`     // Time throttled by its CPU quota, seconds.
 	MajorFaults             *float64 `json:"major_faults,omitempty"`              // Pages read from disk because they were not in memory.
@@ -73,7 +74,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 63 }
+func (r *Row) Len() int { return 64 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -189,27 +190,29 @@ func (r *Row) At(i int) **float64 {
 	case 54:
 		return &r.LimitMemoryBytes
 	case 55:
-		return &r.OOMKills
+		return &r.ProcessesLeft
 	case 56:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 57:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 58:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 59:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 60:
-		return &r.MemoryNUMABytes
+		return &r.MemoryHugeBytes
 	case 61:
-		return &r.MemoryNUMAMostBytes
+		return &r.MemoryNUMABytes
 	case 62:
+		return &r.MemoryNUMAMostBytes
+	case 63:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 63
+const RowLen = 64
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -51,6 +51,9 @@ func (j *judge) ending() {
 	if u.Running {
 		return
 	}
+	if n, ok := known(u.ProcessesLeft); ok && (u.State == "completed" || u.State == "failed") {
+		defer j.say("left", Info, n, "count", "left", phrase.Words{"processes": counted(n, "process was", "processes were")})
+	}
 	switch u.State {
 	case "timeout":
 		key, limit := "timeout", phrase.Text(nil)

@@ -28,7 +28,7 @@ func (j *judge) memory() {
 	}
 	need, measured := known(u.MemoryNeededPeakBytes)
 	peak, peaked := known(u.MemoryPeakBytes)
-	words := phrase.Words{"given": phrase.Bytes(given), "was": j.was(), "cache": ""}
+	words := phrase.Words{"given": phrase.Bytes(given), "was": j.was()}
 	if u.MemoryRequested {
 		words["was"] = "asked for"
 	}
@@ -44,10 +44,8 @@ func (j *judge) memory() {
 		words["needed"] = phrase.Join(phrase.Bytes(need), " to ", phrase.Bytes(most))
 		words["share"] = phrase.Join(phrase.Percent(share), " to ", phrase.Percent(most/given))
 	}
-	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
-		words["cache"] = phrase.Join(", with ", phrase.Bytes(cached), " of page cache in addition, which the kernel can reclaim")
-	}
 	full := peaked && peak >= near*given
+	words["cache"] = andCache(cached, peak, full)
 	stalled, refault := u.pressure()
 	switch {
 	case u.memoryExact() != figure.Exact:
@@ -73,6 +71,17 @@ func (j *judge) memory() {
 	case most/given >= low:
 		j.say("memory", Good, share, "ratio", "memory.good", words)
 	}
+}
+
+// andCache returns the words about page cache beside the needed memory, or in memory that was full; none where it is little.
+func andCache(cached, peak float64, full bool) phrase.Text {
+	switch {
+	case cached < 64<<20 || cached < 0.1*peak:
+		return nil
+	case full:
+		return phrase.Join(", ", phrase.Bytes(cached), " of it page cache")
+	}
+	return phrase.Join(", with ", phrase.Bytes(cached), " of page cache in addition, which the kernel can reclaim")
 }
 
 // pressure returns the signs that memory was too small for the page cache: the share of time

@@ -33,6 +33,7 @@ type jobKind struct {
 	never   []string                               // none of them
 	must    []string                               // keys of sentences that must be stated
 	before  string                                 // state of the run before the last one
+	left    int                                    // processes that run when its script ends
 	queued  bool                                   // it never runs
 	turn    int                                    // handed in when the jobs of the turns before have ended
 	measure func(r *kindResult, c *cluster, u *up) // more than CPU time and hours
@@ -109,7 +110,9 @@ func (c *cluster) jobKinds() []*jobKind {
 			pause(8 * time.Second)
 			c.run("scontrol", "resume", id)
 		}, state: "completed"},
-		{what: "children left at the end", script: "LOAD -hold 10m & LOAD -hold 10m & LOAD -burn 1s", options: []string{two}, state: "completed", never: []string{"exit code"}},
+		{what: "children left at the end", script: "LOAD -hold 10m & LOAD -hold 10m & LOAD -burn 1s", options: []string{two}, state: "completed", left: 2, must: []string{"left"}, says: []string{"2 processes were still running when the script ended"}, never: []string{"exit code"}},
+		{what: "a daemon left at the end", script: "(setsid nohup LOAD -alloc 157286400 -hold 10m >/dev/null 2>&1 &); LOAD -burn 1s -hold 6s", options: []string{one, "--mem=400M"}, state: "completed", left: 1, must: []string{"left"},
+			says: []string{"1 process was still running when the script ended"}, measure: (*kindResult).peak},
 		{what: "a name of two words and quotes", script: "LOAD -burn 1s", options: []string{two, "-J", "say \"hi\" `now`"}, state: "completed", measure: func(r *kindResult, _ *cluster, _ *up) {
 			if want := "say \"hi\" `now`"; r.detail.Name != want {
 				r.errorf("its name is %q, want %q", r.detail.Name, want)
@@ -293,7 +296,12 @@ func hours(t *testing.T, u *up, accounted map[string]accountedJob) {
 		want[j.owner] += j.coreSeconds
 	}
 	var list client.UsageList
-	u.get("/api/reckon/v1/usage?span=whole&by=owner&kind=slurm", &list)
+	for began := time.Now(); time.Since(began) < 5*time.Minute; pause(5 * time.Second) { // a busy server counts usage every few minutes
+		list = client.UsageList{}
+		if u.get("/api/reckon/v1/usage?span=whole&by=owner&kind=slurm", &list); list.AsOf == nil || list.AsOf.After(began) {
+			break
+		}
+	}
 	for _, r := range list.Rows {
 		if math.Abs(deref(r.HeldCoreSeconds)-want[r.Owner]) > 0.5 {
 			t.Errorf("%s was allocated %s core seconds, sacct says %g", r.Owner, figureOf(r.HeldCoreSeconds), want[r.Owner])
@@ -375,7 +383,7 @@ func (r *kindResult) check(t *testing.T, c *cluster, u *up, accounted map[string
 
 // judged holds the sentences about a job against the batch system and its control groups.
 func (r *kindResult) judged(c *cluster, u *up, id string, sacct accountedJob) {
-	truth := judge.Truth{ID: id, Wall: -1, Limit: -1, CPU: -1, Cores: -1, Memory: -1, Exit: -1, Must: r.kind.must}
+	truth := judge.Truth{ID: id, Wall: -1, Limit: -1, CPU: -1, Cores: -1, Memory: -1, Exit: -1, Left: float64(r.kind.left), Must: r.kind.must}
 	truth.Peak = c.sumOfAll(r.raw, "memory.max_usage_in_bytes") // no node can have had more
 	if n := len(sacct.lines); n > 0 && !sacct.changed {         // the last run
 		f := strings.Split(sacct.lines[n-1], "|")

@@ -20,6 +20,7 @@ type Truth struct {
 	Cores        float64
 	Memory, Peak float64 // bytes: allocated, and the highest of its control group
 	Exit         float64 // as a shell has it
+	Left         float64 // processes that run when the script ends, by the script
 	Must         []string
 }
 
@@ -169,6 +170,8 @@ func (t *Truth) of(key, name string) (low, high float64, ok bool) {
 		return 0, t.Peak * 1.01, t.Peak > 0
 	case kind == "failed" && name == "code", kind == "exit" && name == "code":
 		return about(t.Exit, 0)
+	case kind == "left" && name == "processes":
+		return about(t.Left, 0)
 	case (kind == "failed" || kind == "exit") && name == "signal":
 		return about(t.Exit-128, 0)
 	}

@@ -112,6 +112,8 @@ export interface Row {
   limit_cores?: Num;
   /** Memory that a hard limit allows, the most over its time, bytes; absent where there is none. */
   limit_memory_bytes?: Num;
+  /** Processes of its batch script that were still running when the script ended. */
+  processes_left?: Num;
   /** Processes killed for lack of memory. */
   oom_kills?: Num;
   /** Time throttled by its CPU quota, seconds. */
@@ -250,6 +252,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "restarts", title: "Restarts", unit: "count" },
   { key: "limit_cores", title: "Core limit", unit: "cores" },
   { key: "limit_memory_bytes", title: "Memory limit", unit: "bytes" },
+  { key: "processes_left", title: "Processes left", unit: "count" },
   { key: "oom_kills", title: "OOM kills", unit: "count" },
   { key: "cpu_throttled_seconds", title: "Throttled", unit: "seconds" },
   { key: "major_faults", title: "Major faults", unit: "count" },

@@ -1,0 +1,64 @@
+package account
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+var processesLeft = metric.NewDesc("reckon_workload_processes_left", metric.Gauge, metric.None, with(),
+	"Processes of a batch script that were still running when the script ended; absent while it runs, and where there were none.")
+
+// script is the process of the batch script of a job on the node: the first of its step.
+type script struct {
+	pid        int32
+	start, end uint64 // boot times, end 0 while it runs
+	tick       uint64 // of its exit record
+	at         int    // its place among the records of that tick
+	left       uint32 // processes that ended after it and had begun before
+	row        *metric.Series
+}
+
+func (p *Part) script() *script {
+	if p.byTask == nil {
+		return nil
+	}
+	return p.byTask.script
+}
+
+// scripted notes a process of a step.
+func (p *Part) scripted(e *process) {
+	switch s := p.script(); {
+	case p.part != "batch" || !p.kind.Scheduled():
+	case s == nil:
+		p.distinguish().script = &script{pid: e.pid, start: e.start}
+	case s.end != 0:
+	case e.start < s.start && !sensor.SameStart(e.start, s.start), e.pid < s.pid && sensor.SameStart(e.start, s.start):
+		s.pid, s.start = e.pid, e.start
+	}
+}
+
+// endScripts finds scripts that ended with a pass, and counts the processes that they left. Records of one source have exact times; those
+// of
+// taskstats come in the order of the ends.
+func (tab *table) endScripts(pass *sensor.Pass) {
+	tab.scripts = false
+	for _, counts := range [...]bool{false, true} {
+		for i := range pass.Exited {
+			p := &pass.Exited[i]
+			e := tab.byID[p.PID]
+			if e == nil || !sensor.SameStart(e.start, p.Start) {
+				continue
+			}
+			switch s := e.part.script(); {
+			case s == nil:
+			case e.pid == s.pid && sensor.SameStart(e.start, s.start):
+				if s.end == 0 && sensor.SameStart(s.start, e.part.start) { // else it ended unseen
+					s.end, s.tick, s.at = max(e.start+p.Life, 1), tab.tick, i
+				}
+			case !counts || s.end == 0 || e.start >= s.end:
+			case pass.Joined && e.start+p.Life > s.end, !pass.Joined && (s.tick != tab.tick || i > s.at):
+				s.left++
+			}
+		}
+	}
+}
