@@ -14,7 +14,7 @@ type script struct {
 	start, end uint64 // boot times, end 0 while it runs
 	tick       uint64 // of its exit record
 	at         int    // its place among the records of that tick
-	left       uint32 // processes that ended after it and had begun before
+	left       uint32 // processes alive at its end
 	row        *metric.Series
 }
 
@@ -37,9 +37,8 @@ func (p *Part) scripted(e *process) {
 	}
 }
 
-// endScripts finds scripts that ended with a pass, and counts the processes that they left. Records of one source have exact times; those
-// of
-// taskstats come in the order of the ends.
+// endScripts finds the scripts with an end in a pass, and counts the processes left by them. Records of one source have exact times;
+// records of taskstats are in the order of the ends.
 func (tab *table) endScripts(pass *sensor.Pass) {
 	tab.scripts = false
 	for _, counts := range [...]bool{false, true} {

@@ -15,7 +15,7 @@ func stepOf(p *sensor.Process, _ *Part, _ bool) Identified {
 	return Identified{Identity: workload.Identity{Workload: "slurm/7", Part: part, Owner: "alice"}}
 }
 
-// TestProcessesLeft: what runs when a script ends is counted, whichever pass has the records, and nothing else is.
+// TestProcessesLeft: processes alive at the end of a script are counted, whichever pass has the records, and no others.
 func TestProcessesLeft(t *testing.T) {
 	const s = second
 	began := 1000*s + s/2

@@ -37,8 +37,8 @@ type fold struct {
 	gone    []store.Run // rows of what turned out to be of another job
 	added   []*account  // since the round began
 	waiting []waitingPod
-	// moved are ids of batch systems with runs that became known, or other times of them, since the round began. Where a sample came from
-	// before those that were taken of its series, it is the begin of its run.
+	// moved are ids of batch systems with new runs, or other times of them, since the round began. Where a sample came from
+	// before the others of its series, it is the begin of its run.
 	moved map[key]int64
 	to    int64 // end of the interval that is folded
 }

@@ -33,7 +33,7 @@ type jobKind struct {
 	never   []string                               // none of them
 	must    []string                               // keys of sentences that must be stated
 	before  string                                 // state of the run before the last one
-	left    int                                    // processes that run when its script ends
+	left    int                                    // processes alive when its script ends
 	queued  bool                                   // it never runs
 	turn    int                                    // handed in when the jobs of the turns before have ended
 	measure func(r *kindResult, c *cluster, u *up) // more than CPU time and hours

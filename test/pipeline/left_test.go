@@ -28,7 +28,7 @@ func (q *finished) Ended(context.Context, time.Time, time.Time) ([]scheduler.Job
 	return q.ended, scheduler.Read{}, nil
 }
 
-// TestProcessesLeft: a script ends while a worker that it started with nohup computes, reads and holds memory, and a helper sleeps. Slurm
+// TestProcessesLeft: a script ends while its worker computes, reads and holds memory under nohup, and a helper sleeps. Slurm
 // kills both some tenths of a second later. They are counted and told, and what they did after their last reading is the job's.
 func TestProcessesLeft(t *testing.T) {
 	const passes, mib = 30, 1 << 20

@@ -20,7 +20,7 @@ type Truth struct {
 	Cores        float64
 	Memory, Peak float64 // bytes: allocated, and the highest of its control group
 	Exit         float64 // as a shell has it
-	Left         float64 // processes that run when the script ends, by the script
+	Left         float64 // processes alive when the script ends, by the script
 	Must         []string
 }
 
