@@ -45,11 +45,10 @@ func (tab *table) endScripts(pass *sensor.Pass) {
 		for i := range pass.Exited {
 			p := &pass.Exited[i]
 			e := tab.byID[p.PID]
-			if e == nil || !sensor.SameStart(e.start, p.Start) {
+			if e == nil || e.part.script() == nil || !sensor.SameStart(e.start, p.Start) {
 				continue
 			}
 			switch s := e.part.script(); {
-			case s == nil:
 			case e.pid == s.pid && sensor.SameStart(e.start, s.start):
 				if s.end == 0 && sensor.SameStart(s.start, e.part.start) { // else it ended unseen
 					s.end, s.tick, s.at = max(e.start+p.Life, 1), tab.tick, i

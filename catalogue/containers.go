@@ -65,7 +65,7 @@ func (a *account) container(s slot, t int64, v float64, n *series.Labels) {
 		was.Exit.V != x.Exit.V || was.Exit.T == 0 && x.Exit.T != 0 || was.Restarts.T == 0 && x.Restarts.T != 0
 }
 
-// pod returns what is reported of a part, which is a container or a pod.
+// pod returns the reports of a part: a container or a pod.
 func (a *account) pod(part string) *containerState {
 	x := a.Pods[part]
 	if x == nil {

@@ -286,9 +286,4 @@ type unguarded struct{ store.Catalogue }
 
 func (unguarded) SetWatermark(context.Context, time.Time) error { return nil }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

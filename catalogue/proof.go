@@ -77,7 +77,7 @@ func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) 
 	return from, to, nil
 }
 
-// ProofOptions controls what is compared.
+// ProofOptions controls the comparison.
 type ProofOptions struct {
 	Since, Until time.Time // zero: all that can be
 	// Mend makes hours that differ again.

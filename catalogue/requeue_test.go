@@ -31,7 +31,7 @@ type life struct {
 	numbered           bool // the node calls it by its number
 }
 
-// amounts of a life: each differs from those of other lives.
+// amounts of a life: no two lives have one in common.
 func (l *life) cpu(i int) float64    { return []float64{1, 4, 16}[i] }
 func (l *life) joules(i int) float64 { return []float64{10, 40, 160}[i] }
 func (l *life) peak(i int) float64   { return []float64{3000, 1000, 2000}[i] }

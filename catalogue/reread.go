@@ -191,9 +191,4 @@ func history(ctx context.Context, q storage.Queryable, list []*wanted, oldest, t
 	return f, nil
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }

@@ -318,7 +318,7 @@ func (p *pass) node(c nodeCell) *nodeFigures {
 	return m
 }
 
-// learn fills what is not known yet.
+// learn fills unknown facts.
 func (p *pass) learn(k key, f fact) {
 	have := p.facts[k]
 	for _, x := range []struct {
@@ -343,7 +343,7 @@ func (p *pass) learnRun(k key, w *store.Workload) {
 	}
 }
 
-// begins is the time when what is read begins.
+// begins is the time from which on the pass reads.
 func (p *pass) begins() time.Time { return time.UnixMilli(p.from - p.reach) }
 
 // said are the facts of a series and the time of its last sample.

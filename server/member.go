@@ -23,6 +23,7 @@ import (
 	"reckon/internal/durable"
 	"reckon/metric"
 	"reckon/server/cluster"
+	"reckon/store"
 	"reckon/web/client"
 )
 
@@ -154,9 +155,7 @@ const followLate = 3 * time.Minute
 
 // follow looks how far the leader has come, so that answers report what they lack.
 func (s *Server) follow(ctx context.Context) error {
-	tick := time.NewTicker(5 * time.Second)
-	defer tick.Stop()
-	for {
+	return store.Repeat(ctx, 0, 5*time.Second, 0, func(ctx context.Context) error {
 		at, err := s.catalogue.Watermark(ctx)
 		if now := time.Now(); err == nil && now.Sub(at) > followLate {
 			err = fmt.Errorf("the list of workloads is of %s: no server has made it since", at.UTC().Format(time.RFC3339))
@@ -165,12 +164,8 @@ func (s *Server) follow(ctx context.Context) error {
 			s.behind.note(err, time.Now())
 			s.caughtUp.Store(true)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return nil
+	}, nil)
 }
 
 // own is the store as the leader writes into it what is not sent by others: samples of rules, of

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"time"
+
+	"reckon/store"
 )
 
 // settleSince is for how long a run with pods that agents measure is looked at.
@@ -10,18 +12,8 @@ const settleSince = 48 * time.Hour
 
 // settleRuns keeps what agents measured of pods with the runs of MetricSets that these belong to, until ctx ends.
 func (s *Server) settleRuns(ctx context.Context) error {
-	minutes := time.NewTicker(time.Minute)
-	defer minutes.Stop()
-	var behind behind
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-minutes.C:
-		}
+	return store.Repeat(ctx, time.Minute, time.Minute, 0, func(ctx context.Context) error {
 		_, err := s.metricRuns.Settle(ctx, time.Now().Add(-settleSince))
-		if ctx.Err() == nil && behind.note(err, time.Now()) {
-			s.log.Error("samples of agents could not be kept with their runs", "err", err)
-		}
-	}
+		return err
+	}, func(err error) { s.log.Error("samples of agents could not be kept with their runs", "err", err) })
 }

@@ -14,6 +14,7 @@ import (
 
 	"reckon/answer/invariant"
 	"reckon/metric"
+	"reckon/store"
 	"reckon/store/tsdb"
 	"reckon/transport/ingest"
 )
@@ -242,8 +243,6 @@ func (s *Server) gatherSenders(add adder, now time.Time) {
 // runSelf writes what the server reports about itself into its store, so that its own rules and
 // dashboards see it.
 func (s *Server) runSelf(ctx context.Context) error {
-	tick := time.NewTicker(selfEvery)
-	defer tick.Stop()
 	host, _ := os.Hostname()
 	if m := s.config.member; m != nil { // several may run on one machine
 		if _, at, ok := strings.Cut(m.lease.Address(), "://"); ok {
@@ -254,16 +253,9 @@ func (s *Server) runSelf(ctx context.Context) error {
 	if s.config.Site != "" {
 		external["site"] = s.config.Site
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			b := &metric.Batch{Time: now}
-			s.gatherSelf(ctx, b, now)
-			if err := s.series.Append(ctx, external, b); err != nil && ctx.Err() == nil {
-				s.log.Debug("the server's own figures could not be stored", "err", err)
-			}
-		}
-	}
+	return store.Repeat(ctx, selfEvery, selfEvery, 0, func(ctx context.Context) error {
+		b := &metric.Batch{Time: time.Now()}
+		s.gatherSelf(ctx, b, b.Time)
+		return s.series.Append(ctx, external, b)
+	}, func(err error) { s.log.Debug("the server's own figures could not be stored", "err", err) })
 }
