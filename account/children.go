@@ -119,12 +119,6 @@ type lineage struct {
 	claims []claim // of one payer
 }
 
-// beginLineage prepares a tick.
-func (tab *table) beginLineage(pass *sensor.Pass) {
-	tab.line.settled, tab.line.live = pass.Complete() && pass.Lost == 0 && !tab.line.gap, pass.Live
-	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
-}
-
 // countForks notes whether processes or threads began that no reading saw, since the last reading of the machine.
 func (tab *table) countForks(m *sensor.Machine) {
 	t := &tab.line

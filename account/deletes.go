@@ -1,6 +1,7 @@
 package account
 
 import (
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -88,14 +89,17 @@ func (d *deletes) settle(parts []*Part) {
 	}
 }
 
-// reached returns the exactness of bytes written, as those that reached storage: at most, where more than a hundredth was deleted, or
-// may have been.
+// reached returns the exactness of bytes written, as those that reached storage. It is at most where more than a hundredth was deleted, or
+// may have been, and an estimate where some may be missing.
 func (d *deletes) reached(p *Part, c certainty) certainty {
 	gone := d.of[p]
 	if w := d.recent[p]; w != nil {
 		gone = max(gone, w.doubted)
 	}
 	if gone > p.total.write/bearableUse && p.total.write > 0 {
+		if c.degree != figure.Exact {
+			return c.worse(lacking(sensor.LackReachedSome, fromDeletes))
+		}
 		return c.worse(lacking(sensor.LackReached, fromDeletes))
 	}
 	return c

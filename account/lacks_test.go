@@ -169,7 +169,11 @@ func loads() map[sensor.Lack]limited {
 			r.tick(0, nil)
 			return "memory_peak_bytes", "short/alice/n1"
 		},
-		sensor.LackReached:     working("io_write_bytes", func(p *sensor.Process) { p.CancelledBytes = 1 << 29 }),
+		sensor.LackReached: working("io_write_bytes", func(p *sensor.Process) { p.CancelledBytes = 1 << 29 }),
+		sensor.LackReachedSome: unrecorded("io_write_bytes", func(_ *rig, p *sensor.Process) uint64 {
+			p.CancelledBytes = 1 << 29
+			return second / 2
+		}),
 		sensor.LackHuge:        grouped("memory_bytes", group, func(_ *sensor.Cgroup, p *sensor.Process) { p.Huge = mib }),
 		sensor.LackSharedPages: crowd(0),
 		sensor.LackScaled:      crowd(1),

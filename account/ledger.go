@@ -53,6 +53,9 @@ type Config struct {
 	// Container returns the supervisor's report of a place, nil while there is none; ended means that the part has no
 	// process any more. Container may be nil.
 	Container func(place string, ended bool) *workload.ContainerFacts
+	// Within returns the needed memory of the control group of a set ([sensor.Process.Cgroup]), bytes; ok is false for the root. nil is
+	// for none.
+	Within func(set uint64) (needed uint64, ok bool)
 	// Tallies are the sources that may count activity of processes. What a saved ledger has of other ones is lost.
 	Tallies []*sensor.TallySpec
 }
@@ -97,6 +100,9 @@ type node struct {
 func New(c Config) *Ledger {
 	if c.Export <= 0 {
 		c.Export = 15 * time.Second
+	}
+	if c.Within == nil {
+		c.Within = func(uint64) (uint64, bool) { return 0, false }
 	}
 	l := &Ledger{config: c, at: new(times)}
 	l.parts = newRegistry(&l.config, l.at)

@@ -67,11 +67,7 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 		p.settleMemory(t, good)
 	}
 	for _, p := range r.bounded {
-		whole := uint64(0)
-		if w := p.group.whole; w != nil && w.handle != nil && w.cg.Have&sensor.CgroupMemory != 0 {
-			whole = w.memory.needed()
-		}
-		p.memory.types = p.crowd.limit(t, private, whole)
+		p.memory.types = p.crowd.limit(t, private, r.config.Within)
 		p.memory.types[0] += uint64(p.now.huge) * hugeUnit
 		if p != r.other {
 			p.settleMemory(t, false)
@@ -219,6 +215,8 @@ func (c *crowd) remember(m *memory, good bool) {
 		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness()})
 	case c.bounded:
 		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackSharedPages.Exactness()})
+	case c.since != 0: // held as it was before
+		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackTogether.Exactness()})
 	}
 }
 
@@ -226,7 +224,8 @@ func (c *crowd) remember(m *memory, good bool) {
 func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 	peak, needed = p.memory.peak, p.memory.neededPeak
 	if p.crowd.era != nil {
-		if of := &p.crowd.most; of.Resident > peak && p.cg.Have&sensor.CgroupPeak == 0 || of.Needed > needed {
+		if of := &p.crowd.most; of.Resident > peak && p.cg.Have&sensor.CgroupPeak == 0 || of.Needed > needed ||
+			of.Degree == figure.AtLeast {
 			degree = of.Degree
 		}
 		if needed = max(needed, p.crowd.most.Needed); p.cg.Have&sensor.CgroupPeak == 0 {
@@ -247,8 +246,8 @@ func (p *Part) exportMemory(b *metric.Batch) {
 		}
 		b.Add(p.lazy(&r.byteSeconds, memoryByteSeconds), m.byteSeconds)
 	}
-	if p.peaksOfWhole() {
-		return
+	if p.part == "" && p.group.whole != nil && p.group.whole.memory.peak > 0 {
+		return // the lead exports those of the whole workload under the same labels
 	}
 	peak, needed, _ := p.peaks()
 	needed, most := p.memory.ends(peak, needed)

@@ -144,6 +144,7 @@ type closing struct {
 	used     uint64  // memory that the machine uses, page cache left out, bytes; 0 if unknown
 	mapped   uint64  // memory that maps files on the machine, bytes; 0 if unknown
 	total    uint64  // memory of the machine, bytes; 0 if unknown
+	anon     uint64  // anonymous memory on the machine, bytes; 0 if unknown
 	held     uint64  // memory that memfd, tmpfs and shared memory hold on the machine, bytes; 0 if unknown
 	tick     uint64
 	boot     uint64 // its time, nanoseconds since boot

@@ -80,7 +80,8 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	for _, d := range tab.dead {
 		d.n = 0
 	}
-	tab.beginLineage(pass)
+	tab.line.settled, tab.line.live = pass.Complete() && pass.Lost == 0 && !tab.line.gap, pass.Live
+	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
 	tab.sight(pass)
 	// Parents end after their children, so the last records come first: a child that was
 	// never seen alive then finds its parent's part.

@@ -28,7 +28,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	t := closing{seconds: span, capacity: capacity(elapsed, boot, m), tick: l.at.tick, boot: boot, initial: first}
 	if m != nil {
 		t.used, t.mapped, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
-		t.held = m.MemoryShared
+		t.held, t.anon = m.MemoryShared, m.MemoryAnon
 	}
 	l.node.haveBusy = false
 	var charged uint64

@@ -17,7 +17,7 @@ import (
 // as the reader can afford it, and the sum is scaled by the result: an estimate where some of
 // the processes are scaled by the result of another one of the same size. Where it may not be
 // read, the sum is kept as an upper bound ("at most"), limited to what the machine uses less
-// what other parts hold for themselves, and to the control group of the whole workload.
+// what other parts hold for themselves, and to the control group of its processes.
 
 // crowdFloor is the number of bytes that may be counted more than once before it matters.
 const crowdFloor = 16 << 20
@@ -140,6 +140,7 @@ type era struct {
 	last    [3]uint64
 	upper   [3]uint64 // crowd.shared, with all that was not measured itself in full
 	most    unmeasured
+	set     uint64 // of control groups, that all processes of the tick are in; 0 where they differ
 }
 
 // unmeasured is the highest memory of a part, resident and needed, of ticks in which not all of it was measured. It is void once the part
@@ -205,6 +206,11 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	s.rss, s.program = uint32(min(rss>>10, math.MaxUint32)), programOf(&proc.Comm)
 	if s.worker { // who forked it has pages of its own, if it is of the same size
 		s.program++
+	}
+	if c.era != nil && c.rss == 0 {
+		c.set = proc.Cgroup
+	} else if c.era != nil && c.set != proc.Cgroup {
+		c.set = 0
 	}
 	c.rss += rss
 	c.largest = max(c.largest, rss)
@@ -293,10 +299,14 @@ func (c *crowd) changed(live uint32, steady bool) bool {
 		steady && c.rss > c.base+c.base/32
 }
 
-// limit returns the upper bound of the memory of a bounded part. private is what others hold for themselves, and whole the needed
-// memory of a control group that holds all of the workload, 0 where there is none; bytes.
-func (c *crowd) limit(t *closing, private, whole uint64) [3]uint64 {
-	c.last = bounded(c.upper, c.largest, private, whole, t)
+// limit returns the upper bound of the memory of a bounded part. private is what others hold for themselves, bytes; within finds the
+// needed memory of a control group.
+func (c *crowd) limit(t *closing, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
+	most := uint64(math.MaxUint64)
+	if needed, ok := within(c.set); ok && !c.forked { // what a process brought along from its parent is charged to that one's group
+		most = needed
+	}
+	c.last = bounded(c.upper, c.largest, private, most, t)
 	return c.last
 }
 
@@ -309,20 +319,21 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded limits anonymous and shared memory to what the machine uses and others do not hold for themselves, and to the memory of the
-// control group of the whole workload, but not below the largest process, and pages of files to those that are mapped, and to the
-// rest of the machine.
-func bounded(types [3]uint64, largest, private, whole uint64, t *closing) [3]uint64 {
+// bounded limits anonymous and shared memory to most, and to what others leave of the machine's, but not below the largest process. Pages
+// of files are limited to those that are mapped, and to the rest of the machine.
+func bounded(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
 	file := types[1]
+	if t.anon != 0 {
+		types[0] = min(types[0], max(grown(private, t.anon), largest))
+	}
+	if t.held != 0 {
+		types[2] = min(types[2], max(t.held, largest))
+	}
 	own := types[0] + types[2]
-	limit := uint64(math.MaxUint64)
 	if t.used != 0 {
-		limit = grown(private, t.used)
+		most = min(most, grown(private, t.used))
 	}
-	if whole != 0 {
-		limit = min(limit, whole)
-	}
-	if limit = max(limit, largest); own > limit {
+	if limit := max(most, largest); own > limit {
 		types = scaled(types, float64(limit)/float64(own))
 		own = types[0] + types[2]
 	}

@@ -471,7 +471,7 @@ func TestPagesThatAreMappedLater(t *testing.T) {
 }
 
 // TestBoundIsTheLeast: 800 MiB, with 20 MiB written by each of 20 children, which may not be read, are not more than the machine uses less
-// what another part holds for itself, nor than the control group of the whole workload.
+// what another part holds for itself.
 func TestBoundIsTheLeast(t *testing.T) {
 	r := newRig(t, Config{})
 	r.complete(true)
@@ -497,5 +497,97 @@ func TestBoundIsTheLeast(t *testing.T) {
 	}
 	if _, peak, _, how := r.memory("group/n1/100"); peak < 1190 || peak > 1260 || how["memory_peak_bytes rss_sum"] != 0 {
 		t.Errorf("measured: peak %.0f, %v", peak, how)
+	}
+}
+
+// TestBoundOfControlGroup: processes that may not be read hold no more than their control group needs, and no more than the machine has of
+// the kind. Those of several control groups, or with pages from elsewhere, are bounded by the machine alone.
+func TestBoundOfControlGroup(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		sets     [2]uint64 // of the first eleven processes, and of the ten others
+		outside  bool      // the first process, of the same program, is in a group of its own
+		anon     uint64    // of the machine, MiB
+		low, top float64   // MiB, anonymous
+	}{
+		{name: "one", sets: [2]uint64{7, 7}, low: 1200, top: 1201},
+		{name: "two", sets: [2]uint64{7, 8}, low: 21 * 800, top: 21*800 + 1},
+		{name: "some in the root", sets: [2]uint64{8, 1}, low: 21 * 800, top: 21*800 + 1},
+		{name: "a small one", sets: [2]uint64{9, 9}, low: 800, top: 803}, // the largest process, with its files
+		{name: "from outside", sets: [2]uint64{8, 8}, outside: true, low: 20 * 800, top: 20*800 + 1},
+		{name: "in the root of a small machine", sets: [2]uint64{1, 1}, anon: 2000, low: 2000, top: 2000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, Config{Within: func(set uint64) (uint64, bool) {
+				needed, ok := map[uint64]uint64{7: 1200 * mib, 8: 820 * mib, 9: 10 * mib}[set]
+				return needed, ok
+			}})
+			r.complete(true)
+			r.m.MemoryTotal, r.m.MemoryAvailable, r.m.MemoryAnon = 64<<30, 32<<30, c.anon*mib
+			live := forked(21, 800)
+			for i := range live {
+				live[i].Have |= sensor.FieldCgroup
+				if live[i].Cgroup = c.sets[0]; i > 10 {
+					live[i].Cgroup = c.sets[1]
+				}
+			}
+			if c.outside {
+				live[0].PGID = 99
+				r.tick(0, live[:1]) // before it forks
+			}
+			for range holdFor + 3 {
+				r.tick(0, live)
+				r.share(func(Sharer) uint64 { return 0 })
+			}
+			anon, _, _, how := r.memory("group/n1/100")
+			if anon < c.low || anon > c.top || how["memory_bytes rss_sum"] != float64(figure.AtMost) {
+				t.Errorf("%.0f MiB, want %.0f to %.0f, at most; %v", anon, c.low, c.top, how)
+			}
+		})
+	}
+}
+
+// TestBoundOfSharedMemory: what several processes map of one memfd is not more than all such memory of the machine.
+func TestBoundOfSharedMemory(t *testing.T) {
+	r := newRig(t, Config{})
+	r.complete(true)
+	r.m.MemoryTotal, r.m.MemoryAvailable, r.m.MemoryAnon, r.m.MemoryShared = 24<<30, 16<<30, 100*mib, 230*mib
+	live := forked(5, 2)
+	for i := range live {
+		live[i].Shmem = 200 * mib
+	}
+	for range holdFor + 3 {
+		r.tick(0, live)
+		r.share(func(Sharer) uint64 { return 0 })
+	}
+	anon, peak, _, how := r.memory("group/n1/100")
+	if anon != 10 || peak < 230+10 || peak > 260 || how["memory_peak_bytes rss_sum"] != float64(figure.AtMost) {
+		t.Errorf("%.0f MiB anonymous, peak %.0f, %v", anon, peak, how)
+	}
+}
+
+// TestPeakThatWasNotMeasured: forked processes that fill 100 MiB each end before it is found what they share. The peak is at least the
+// largest's, and not exact; where they stay and are measured it is theirs.
+func TestPeakThatWasNotMeasured(t *testing.T) {
+	for _, stay := range []bool{false, true} {
+		r := newRig(t, Config{Linger: time.Hour})
+		r.complete(true)
+		r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 20<<30
+		r.tick(0, forked(1, 1))
+		for range 5 {
+			r.tick(0, forked(6, 100))
+		}
+		if stay {
+			r.share(func(s Sharer) uint64 { return s.RSS })
+			r.tick(0, forked(6, 100))
+		}
+		r.tick(0, nil)
+		_, peak, _, how := r.memory("group/n1/100")
+		switch {
+		case !stay && (peak < 100 || peak > 110 || how["memory_peak_bytes pss"] != float64(figure.AtLeast)):
+			t.Errorf("not measured: peak %.0f MiB, %v", peak, how)
+		case stay && (peak < 600 || peak > 615 || how["memory_peak_bytes pss"] != float64(figure.Exact)):
+			t.Errorf("measured: peak %.0f MiB, %v", peak, how)
+		}
 	}
 }

@@ -107,9 +107,3 @@ func (g *group) exportWhole(p *Part, b *metric.Batch) {
 		b.Add(row(&w.neededMost, memoryNeededMost), float64(most))
 	}
 }
-
-// peaksOfWhole reports whether the peaks of the part are the whole workload's, which the
-// lead exports under the same labels.
-func (p *Part) peaksOfWhole() bool {
-	return p.part == "" && p.group.whole != nil && p.group.whole.memory.peak > 0
-}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"slices"
@@ -233,13 +234,10 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 		return
 	}
 	g := a.leaders[p.PGID]
-	if g == nil || (p.PGID == p.PID && g.start != h.Start && !a.groupLives(p)) {
+	// While one of its processes is older than its leader, the id cannot be a reused one.
+	if g == nil || p.PGID == p.PID && g.start != h.Start && cmp.Or(a.eldest(p.PGID), p).Start >= p.Start {
 		g = &leader{start: h.Start, comm: h.Comm}
-		q := a.find(p.PGID)
-		if q == nil {
-			q = a.eldest(p.PGID)
-		}
-		if q != nil && (q.PID == p.PGID || q.Start < p.Start) {
+		if q := cmp.Or(a.find(p.PGID), a.eldest(p.PGID)); q != nil && (q.PID == p.PGID || q.Start < p.Start) {
 			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
 		}
 		a.leaders[p.PGID] = g
@@ -260,27 +258,13 @@ func (a *Agent) restoreLeaders() {
 	}
 }
 
-// groupLives reports whether another living process is in the group that p leads, so
-// that the id cannot be a reused one.
-func (a *Agent) groupLives(p *sensor.Process) bool {
-	for i := range a.pass.Live {
-		if q := &a.pass.Live[i]; q.PGID == p.PGID && q.PID != p.PID && q.Start < p.Start {
-			return true
-		}
-	}
-	return false
-}
-
 // find returns a process of this pass by its id.
 func (a *Agent) find(pid int32) *sensor.Process {
-	for i := range a.pass.Live {
-		if a.pass.Live[i].PID == pid {
-			return &a.pass.Live[i]
-		}
-	}
-	for i := range a.pass.Exited {
-		if a.pass.Exited[i].PID == pid {
-			return &a.pass.Exited[i]
+	for _, list := range [...][]sensor.Process{a.pass.Live, a.pass.Exited} {
+		for i := range list {
+			if list[i].PID == pid {
+				return &list[i]
+			}
 		}
 	}
 	return nil
@@ -351,6 +335,27 @@ func (a *Agent) open(h *workload.Hint, path string, controllers ...string) senso
 	s := &sharedHandle{CgroupHandle: handle, agent: a, key: key}
 	a.handles[key] = s
 	return s
+}
+
+// within returns the needed memory of the control group of a set of processes, bytes. It is asked for few, and keeps no file open.
+func (a *Agent) within(set uint64) (needed uint64, ok bool) {
+	m := a.known[set]
+	if m == nil || a.cgroups == nil {
+		return 0, false
+	}
+	for _, p := range m.paths {
+		if p.Path == "/" {
+			continue
+		}
+		if g := a.open(&workload.Hint{Cgroups: m.paths}, p.Path, "memory"); g != nil {
+			var c sensor.Cgroup
+			err := errors.Join(g.Read(&c), g.Close())
+			if err == nil && c.Have&sensor.CgroupMemory != 0 {
+				return c.Anon + c.Shmem + c.Kernel, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // tidy forgets the groups that no process was seen in for a while.

@@ -92,6 +92,7 @@ func (a *Agent) newLedger() *account.Ledger {
 	return account.New(account.Config{
 		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify, Idle: a.config.Idle,
 		Rename: a.rename, NameGrace: a.nameGrace, Container: a.container, Tallies: task.TallySpecs(), Login: a.login,
+		Within: a.within,
 	})
 }
 

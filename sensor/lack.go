@@ -24,6 +24,7 @@ const (
 	LackQuiet          // what was handed over to short work
 	LackTogether       // how much several had at the same time
 	LackReached        // whether it reached storage before it was deleted
+	LackReachedSome    // the same, where not all that was written is counted
 
 	// Of memory.
 	LackHuge        // explicit huge pages, which control groups count apart
@@ -53,8 +54,8 @@ var lackings = [Lacks]figure.Exactness{
 	LackEndedThreads: figure.AtLeast, LackEndedProcesses: figure.AtLeast, LackLastMoments: figure.AtLeast, LackChildTimes: figure.AtLeast,
 	LackOrphans: figure.AtLeast, LackLate: figure.Estimated, LackWhose: figure.Estimated, LackUnread: figure.AtLeast,
 	LackHistory: figure.AtLeast, LackEnd: figure.AtLeast, LackQuiet: figure.AtLeast, LackTogether: figure.AtLeast,
-	LackReached: figure.AtMost,
-	LackHuge:    figure.AtLeast, LackSharedPages: figure.AtMost, LackScaled: figure.Estimated, LackShmem: figure.AtLeast,
+	LackReached: figure.AtMost, LackReachedSome: figure.Estimated,
+	LackHuge: figure.AtLeast, LackSharedPages: figure.AtMost, LackScaled: figure.Estimated, LackShmem: figure.AtLeast,
 	LackUnmapped:    figure.AtLeast,
 	LackReclaimable: figure.Estimated, LackBuffered: figure.AtLeast,
 	LackSpliced: figure.AtLeast, LackWrittenBack: figure.Estimated, LackShared: figure.AtLeast, LackRoom: figure.AtLeast,

@@ -19,6 +19,9 @@ type Machine struct {
 	// MemoryMapped is the page cache that processes map, shared memory included, bytes; 0 where that is not known. It is not kept at rest.
 	MemoryMapped uint64 `json:"-"`
 
+	// MemoryAnon is the anonymous memory of processes, explicit huge pages apart, bytes; 0 where not known. It is not kept at rest.
+	MemoryAnon uint64 `json:"-"`
+
 	// MemoryShared is the size of memfd, tmpfs and shared memory, mapped by processes or not, bytes; 0 where that is not known. It is not
 	// kept at rest.
 	MemoryShared uint64 `json:"-"`

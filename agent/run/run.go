@@ -89,7 +89,9 @@ func (r *runner) start(path string) error {
 	m.tree.disown()
 	if r.o.Exits != nil {
 		m.exits = &exitFeed{source: r.o.Exits}
-		r.drainOld()
+		if err := r.o.Exits.Drain(new(sensor.Pass)); err != nil { // of before
+			r.note("exit records: %v", err)
+		}
 	}
 	var perfErr error
 	f, err := start(&r.o, path, r.group, func() {
@@ -115,14 +117,6 @@ func (r *runner) start(path string) error {
 		r.note("short processes cannot be distinguished by name: %v", perfErr)
 	}
 	return nil
-}
-
-// drainOld throws away the exit records of before.
-func (r *runner) drainOld() {
-	var p sensor.Pass
-	if err := r.o.Exits.Drain(&p); err != nil {
-		r.note("exit records: %v", err)
-	}
 }
 
 func (r *runner) note(format string, args ...any) {

@@ -94,10 +94,10 @@ func parseForks(t []byte) uint64 {
 	return 0
 }
 
-// parseMemoryTotals finds MemTotal, MemAvailable (since 3.14) and, if they are there, Mapped and Shmem in /proc/meminfo, in bytes.
+// parseMemoryTotals finds MemTotal, MemAvailable (since 3.14) and, if they are there, AnonPages, Mapped and Shmem in /proc/meminfo, bytes.
 func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 	found := 0
-	for len(t) > 0 && found < 4 {
+	for len(t) > 0 && found < 5 {
 		var l []byte
 		l, t = sysfs.Line(t)
 		key, rest := sysfs.Field(l)
@@ -107,6 +107,8 @@ func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 			into = &m.MemoryTotal
 		case "MemAvailable:":
 			into = &m.MemoryAvailable
+		case "AnonPages:":
+			into = &m.MemoryAnon
 		case "Mapped:": // it comes after the others
 			if found < 2 {
 				return false

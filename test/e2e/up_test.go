@@ -52,6 +52,13 @@ func program(t *testing.T, name string) string {
 }
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(bookWork); text != "" {
+		if err := bookMain(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if dir, err := build(); err == nil {
 		_ = os.RemoveAll(dir)

@@ -16,6 +16,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"reckon/access"
@@ -112,7 +113,7 @@ type Options struct {
 
 type server struct {
 	Options
-	document []byte // the OpenAPI document
+	document func() []byte // the OpenAPI document, made when it is first asked for: it takes 20 MB
 }
 
 // New returns the handler for all requests to the server.
@@ -128,6 +129,6 @@ func New(o Options) http.Handler {
 	}
 	s := &server{Options: o}
 	routes := s.routes()
-	s.document = document(routes, o.Version, s.others()...)
+	s.document = sync.OnceValue(func() []byte { return document(routes, o.Version, s.others()...) })
 	return s.outer(s.mux(routes))
 }

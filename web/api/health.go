@@ -31,6 +31,6 @@ func plain(w http.ResponseWriter, status int, text string) {
 func (s *server) openapi(w http.ResponseWriter, _ *http.Request, _ *query) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Access-Control-Allow-Origin", "*") // public: viewers of API documents run elsewhere
-	_, _ = w.Write(s.document)                         // the client has disconnected
+	_, _ = w.Write(s.document())                       // the client has disconnected
 	return nil
 }

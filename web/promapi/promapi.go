@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -89,6 +90,13 @@ type Options struct {
 func Handler(o Options) http.Handler {
 	o.defaults()
 	started := time.Now()
+	made := sync.OnceValue(func() http.Handler { return router(o, started) })
+	first := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { made().ServeHTTP(w, r) })
+	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(shared(first))))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+}
+
+// router is made at the first request: Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.
+func router(o Options, started time.Time) http.Handler {
 	target := describedTarget(o.Metadata, o.Listen)
 	api := v1.NewAPI(
 		o.Engine,
@@ -127,7 +135,7 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(shared(router))))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return router
 }
 
 // packed sends answers with gzip by writers that are used again: Prometheus's own handler makes one of a megabyte for each answer.
