@@ -247,7 +247,7 @@ func (p *Part) exportMemory(b *metric.Batch) {
 		b.Add(p.lazy(&r.byteSeconds, memoryByteSeconds), m.byteSeconds)
 	}
 	if p.part == "" && p.group.whole != nil && p.group.whole.memory.peak > 0 {
-		return // the lead exports those of the whole workload under the same labels
+		return // the lead exports the whole workload's under the same labels
 	}
 	peak, needed, _ := p.peaks()
 	needed, most := p.memory.ends(peak, needed)

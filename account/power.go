@@ -113,10 +113,3 @@ func (p *Part) SetPlace(packages uint64, clock float64) { p.energy.SetPlace(pack
 
 // Joules returns the energy charged to the part so far.
 func (p *Part) Joules() (active, idle float64) { return p.energy.Joules() }
-
-// leaveEnergy adds the use of a part since the last meter readings to the use of other.
-func (p *Part) leaveEnergy(other *Part) {
-	if other != nil && p != other {
-		p.energy.Leave(p.CPU(), &other.energy)
-	}
-}

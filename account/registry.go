@@ -114,7 +114,9 @@ func (r *registry) release(p *Part) {
 	}
 	if p.phase != absorbed {
 		r.forgotten += p.CPU()
-		p.leaveEnergy(r.other)
+		if r.other != nil && p != r.other { // its use since the last meter readings
+			p.energy.Leave(p.CPU(), &r.other.energy)
+		}
 	}
 	if r.places[p.place] == p {
 		delete(r.places, p.place)
@@ -154,11 +156,6 @@ func (r *registry) leaveGroup(p *Part) {
 			}
 		}
 	}
-}
-
-func (r *registry) remove(p *Part) {
-	r.release(p)
-	r.order = slices.DeleteFunc(r.order, func(q *Part) bool { return q == p })
 }
 
 // accountOf returns the part that the use of p is charged to: p, or the short work that it was folded into.

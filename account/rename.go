@@ -172,7 +172,8 @@ func (r *registry) enter(p *Part) {
 	if before := r.byKey[p.key]; before != nil {
 		if before.closed() {
 			p.bornAfter(before)
-			r.remove(before)
+			r.release(before)
+			r.order = slices.DeleteFunc(r.order, func(q *Part) bool { return q == before })
 		} else {
 			if before.end == 0 && before.live == 0 {
 				before.finish(r.now)

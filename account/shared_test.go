@@ -501,7 +501,7 @@ func TestBoundIsTheLeast(t *testing.T) {
 }
 
 // TestBoundOfControlGroup: processes that may not be read hold no more than their control group needs, and no more than the machine has of
-// the kind. Those of several control groups, or with pages from elsewhere, are bounded by the machine alone.
+// the kind. In several control groups, or with pages from elsewhere, only the machine is the bound.
 func TestBoundOfControlGroup(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -26,12 +26,14 @@ type clock struct {
 	ahead time.Duration // of wall
 }
 
-func newClock(log *slog.Logger) *clock { return &clock{wall: time.Now, boot: sinceBoot, log: log} }
+func newClock(log *slog.Logger) *clock {
+	return &clock{wall: time.Now, boot: func() time.Duration { return clockOf(unix.CLOCK_BOOTTIME) }, log: log}
+}
 
-// sinceBoot is CLOCK_BOOTTIME of clock_gettime(2).
-func sinceBoot() time.Duration {
+// clockOf reads a clock that all kernels have.
+func clockOf(id int32) time.Duration {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail: every kernel that is read here has it
+	_ = unix.ClockGettime(id, &ts)
 	return time.Duration(ts.Nano())
 }
 

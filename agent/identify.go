@@ -343,19 +343,16 @@ func (a *Agent) within(set uint64) (needed uint64, ok bool) {
 	if m == nil || a.cgroups == nil {
 		return 0, false
 	}
+	var c sensor.Cgroup
 	for _, p := range m.paths {
-		if p.Path == "/" {
+		if ok || p.Path == "/" {
 			continue
 		}
 		if g := a.open(&workload.Hint{Cgroups: m.paths}, p.Path, "memory"); g != nil {
-			var c sensor.Cgroup
-			err := errors.Join(g.Read(&c), g.Close())
-			if err == nil && c.Have&sensor.CgroupMemory != 0 {
-				return c.Anon + c.Shmem + c.Kernel, true
-			}
+			ok = errors.Join(g.Read(&c), g.Close()) == nil && c.Have&sensor.CgroupMemory != 0
 		}
 	}
-	return 0, false
+	return c.Anon + c.Shmem + c.Kernel, ok
 }
 
 // tidy forgets the groups that no process was seen in for a while.

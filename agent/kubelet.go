@@ -61,7 +61,8 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	if err != nil {
 		return err
 	}
-	a.pods = kubelet.NewCache(client, a.deviceLister(), a.config.Root)
+	socket := filepath.Join("/", a.config.Root, cmp.Or(a.config.Kubelet.Folder, kubelet.DefaultFolder), kubelet.DeviceSocket)
+	a.pods = kubelet.NewCache(client, kubelet.NewDeviceLister(socket), a.config.Root)
 	ctx, cancel := context.WithTimeout(context.Background(), firstAnswer)
 	defer cancel()
 	_, _, _ = a.pods.Next(ctx, 0)
@@ -69,12 +70,6 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	a.podNet.reader = netns.New(a.config.Root)
 	a.chain = all.With(all.Options{Kubernetes: a.kubernetes, Root: a.config.Root})
 	return nil
-}
-
-// deviceLister asks for the devices of pods on the socket of the kubelet; nil where nobody is to be asked.
-func (a *Agent) deviceLister() *kubelet.DeviceLister {
-	folder := cmp.Or(a.config.Kubelet.Folder, kubelet.DefaultFolder)
-	return kubelet.NewDeviceLister(filepath.Join("/", a.config.Root, folder, kubelet.DeviceSocket))
 }
 
 // observeDevices notes whether it is known which devices pods have, once a pod needs some.

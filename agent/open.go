@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,11 +14,13 @@ import (
 
 	"reckon/account"
 	"reckon/agent/external"
+	"reckon/internal/kubelet"
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/sensor/all"
 	"reckon/sensor/cgroup"
 	"reckon/sensor/node"
+	"reckon/sensor/podstorage"
 	"reckon/sensor/task"
 	"reckon/sensor/task/bpf"
 	"reckon/sensor/task/procfs"
@@ -109,7 +112,8 @@ func (a *Agent) openMachine() ([]Note, error) {
 	if a.pods != nil {
 		a.closers = append(a.closers, a.pods)
 		defer a.add("kubelet", kubeletSensor{a.pods}, nil)
-		defer a.add("pod-storage", a.openPodStorage(), nil)
+		folder := cmp.Or(c.Kubelet.Folder, kubelet.DefaultFolder)
+		defer a.add("pod-storage", &podStorage{Reader: podstorage.New(c.Root, folder), agent: a}, nil)
 	}
 	types := new(bpf.Types)
 	defer types.Release()

@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"cmp"
-
-	"reckon/internal/kubelet"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/sensor/podstorage"
@@ -29,11 +26,6 @@ type podStorage struct {
 	agent   *Agent
 	volumes metric.Cache
 	layers  metric.Cache
-}
-
-// openPodStorage begins to measure what pods keep.
-func (a *Agent) openPodStorage() *podStorage {
-	return &podStorage{Reader: podstorage.New(a.config.Root, cmp.Or(a.config.Kubelet.Folder, kubelet.DefaultFolder)), agent: a}
 }
 
 // Name implements sensor.Sensor.

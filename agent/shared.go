@@ -43,7 +43,8 @@ func (a *Agent) tickShared() {
 	look, ok := a.look.(sharedReader)
 	s := &a.sharing
 	if s.clock == nil {
-		s.clock, s.purse = threadClock, sharingSavings/2
+		s.clock = func() time.Duration { return clockOf(unix.CLOCK_THREAD_CPUTIME_ID) }
+		s.purse = sharingSavings / 2
 	}
 	income := time.Duration(0)
 	if s.last != 0 && a.pass.Boot > s.last {
@@ -93,11 +94,4 @@ func (a *Agent) tickShared() {
 		s.aside = 0
 	}
 	s.purse -= spent
-}
-
-// threadClock is the CPU time of the calling thread.
-func threadClock() time.Duration {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
-	return time.Duration(ts.Nano())
 }

@@ -348,11 +348,6 @@ func (m *meter) pause(at float64) time.Duration {
 	return min(max(100*m.cost, calm, 20*time.Millisecond), max(100*m.cost, 100*time.Millisecond), time.Second)
 }
 
-func (m *meter) studyDue(at float64) bool {
-	every := min(max(100*m.costStudy.Seconds(), at/10, 0.1), 1)
-	return at-m.studied >= every
-}
-
 // largest is the resident size of the largest process: no estimate of what is shared
 // may fall below it.
 func (t *tree) largest() uint64 {

@@ -219,7 +219,7 @@ func (r *runner) watch(signals <-chan os.Signal) {
 			m.tree.sweep(m.ready(at))
 		case <-timer.C:
 			at := m.now()
-			if at >= second || m.studyDue(at) {
+			if at >= second || at-m.studied >= min(max(100*m.costStudy.Seconds(), at/10, 0.1), 1) {
 				m.study()
 			}
 			m.look()
