@@ -87,6 +87,7 @@ func (f *fold) adoptNumbered() {
 				f.adopt(k, mine)
 			}
 			f.sort(k)
+			f.move(k, 0) // they may be of a run without a reported start
 		}
 		if len(f.accounts[alias]) == 0 {
 			delete(f.accounts, alias)
