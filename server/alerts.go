@@ -23,6 +23,7 @@ type Alerts struct {
 	Alertmanagers []string // addresses
 	Config        string   // of the Alertmanager in this process; empty for none
 	External      string   // address of this server in links; empty is the one that it listens on
+	Loopback      bool     // receivers that are set up on the page may be on this machine
 	Digest        string   // weekly: owners get the report on their week by the route of WeeklyDigest; none or empty for none
 }
 
@@ -38,8 +39,9 @@ func (s *Server) openAlerts(ctx context.Context) (err error) {
 	}
 	o := alerting.Options{
 		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Appendable: s.ownSeries(),
-		Rules: c.Rules, Alertmanagers: c.Alertmanagers, Config: c.Config, External: c.External,
-		Dir: filepath.Join(s.config.Data, "alerts"), Findings: s.openFindings, Logger: s.log,
+		Rules: c.Rules, Alertmanagers: c.Alertmanagers, Config: c.Config, Loopback: c.Loopback,
+		External: c.External,
+		Dir:      filepath.Join(s.config.Data, "alerts"), Findings: s.openFindings, Logger: s.log,
 	}
 	if m := s.config.member; m != nil {
 		if err := m.takeAlerts(ctx, o.Dir); err != nil {
@@ -126,4 +128,19 @@ func (a alertTests) Arrived(ctx context.Context, id string) (client.AlertTest, e
 			fmt.Errorf("no test alert %q was sent", id))
 	}
 	return client.AlertTest{ID: id, Deliveries: list}, nil
+}
+
+func (a alertTests) Receivers() client.AlertReceivers { return a.service.Receivers() }
+
+func (a alertTests) Receive(add map[string]string, remove, by string) error {
+	var c *alerting.Contact
+	if len(add) > 0 {
+		c = &alerting.Contact{URL: add["url"], Channel: add["channel"], To: add["to"], Smarthost: add["smarthost"], From: add["from"],
+			User: add["user"], Password: add["password"], Plain: add["plain"] == "true"}
+		c.Kind = add["kind"]
+	}
+	if err := a.service.SetContact(c, remove, by); err != nil {
+		return answer.Invalid("see `reckon docs alerts`", err)
+	}
+	return nil
 }

@@ -96,7 +96,7 @@ const (
 	NoPartition
 	NoGPUWatts // the watts are its processors' alone
 	Climbs     // its memory rises towards its limit
-	Unusual    // its behaviour is unusual now: its load may not be what is expected
+	Unusual    // an anomaly is open: its load may differ from the forecast
 )
 
 // Place is the verdict on one node.

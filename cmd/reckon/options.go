@@ -151,6 +151,8 @@ func registerAlerts(s *settings.Set, a *server.Alerts) {
 	k.StringSliceVar(&a.Alertmanagers, "alertmanager", nil, "address of an Alertmanager that alerts go to, such as http://HOST:9093")
 	k.StringVar(&a.Config, "alertmanager-config", "",
 		"notify people without another Alertmanager: file with routes and receivers in the form of Alertmanager")
+	k.BoolVar(&a.Loopback, "alert-loopback", false,
+		"receivers that are set up on the page Alerts may be on this machine or its link")
 	k.Var(&digestFlag{&choice{value: "none", words: []string{"none", "weekly"}}, &a.Digest}, "digest", "weekly: on Mondays each owner "+
 		"whose jobs were allocated something gets the report on their own week, sent along the route of the alert WeeklyDigest")
 	k.StringVar(&a.External, "external-url", "", "address of this server in links of alerts (default: the one of --listen)")

@@ -11,6 +11,12 @@ var rules []byte
 //go:embed watchdog.yml
 var watchdog []byte
 
+//go:embed alertmanager.yml
+var alertmanager []byte
+
+// Alertmanager is the content of alertmanager.yml, an example of routes and receivers.
+func Alertmanager() []byte { return append([]byte(nil), alertmanager...) }
+
 // Watchdog is the content of watchdog.yml: an alert that always fires.
 func Watchdog() []byte { return append([]byte(nil), watchdog...) }
 

@@ -50,6 +50,23 @@ type AlertDelivery struct {
 	Failed int `json:"failed,omitempty"`
 }
 
+// AlertReceivers lists the receivers of alerts.
+type AlertReceivers struct {
+	// page: set up there; file: by the setting alertmanager-config; elsewhere: by another Alertmanager.
+	From      string          `json:"from"`
+	Receivers []AlertReceiver `json:"receivers"` // From the page Alerts.
+}
+
+// AlertReceiver is a receiver from the page Alerts.
+type AlertReceiver struct {
+	ID          string    `json:"id"`          // Names it.
+	Kind        string    `json:"kind"`        // slack, teams, email or webhook.
+	Where       string    `json:"where"`       // Host of its address, or mail addresses; never the whole address.
+	By          string    `json:"by"`          // Who added it.
+	Since       time.Time `json:"since"`       // When.
+	Integration string    `json:"integration"` // Its name in the deliveries of a test.
+}
+
 // Done reports whether every delivery has arrived or failed.
 func (t *AlertTest) Done() bool {
 	for i := range t.Deliveries {

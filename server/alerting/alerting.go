@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	amconfig "github.com/prometheus/alertmanager/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/notifier"
 	"github.com/prometheus/prometheus/promql"
@@ -47,10 +48,11 @@ type Options struct {
 	// Rules are rule files or patterns of names; the word default stands for the rules
 	// that the program brings, none for no rules. Empty is default.
 	Rules []string
-	// Alertmanagers are the addresses of Alertmanagers; Config is the file that reports what
-	// the one in this process does. Neither: rules are evaluated and nobody is notified.
+	// Alertmanagers are the addresses of Alertmanagers; Config is the file of the one in this
+	// process. With neither, and a Dir, it takes the receivers of [Service.SetContact].
 	Alertmanagers []string
 	Config        string
+	Loopback      bool // contacts may be on this machine
 	// Dir is the directory of what a restart must not forget: the findings that were reported,
 	// and what the embedded Alertmanager keeps.
 	Dir string
@@ -94,6 +96,8 @@ type Service struct {
 	manager *rules.Manager
 	sinks   []sink
 	inside  *embedded
+	// contacts are nil where a file or another Alertmanager has the receivers.
+	contacts *contacts
 
 	following sync.Mutex // held from the reading of findings until they are reported
 	mu        sync.Mutex
@@ -125,8 +129,16 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 		}
 		s.sinks = append(s.sinks, r)
 	}
-	if o.Config != "" {
-		e, err := openEmbedded(o.Config, files{o.Dir, o.Shared}, o.External, o.Resend, s.log)
+	kept := files{o.Dir, o.Shared}
+	read := func() (*amconfig.Config, error) { return readConfig(o.Config) }
+	if len(s.sinks) == 0 && o.Config == "" && o.Dir != "" {
+		if s.contacts, err = openContacts(kept, o.Loopback); err != nil {
+			return nil, err
+		}
+		read = s.contacts.read
+	}
+	if o.Config != "" || s.contacts != nil {
+		e, err := openEmbedded(read, kept, o.External, o.Resend, s.log)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package alerting
 
 import (
 	"encoding/json"
+	amconfig "github.com/prometheus/alertmanager/config"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -41,7 +42,7 @@ func call(t *testing.T, h http.Handler, method, path, body string) (int, string)
 
 // TestAPI holds that alerts and silences of others are taken, and what is wrong is refused.
 func TestAPI(t *testing.T) {
-	e, err := openEmbedded(write(t, "am.yml", apiConfig), files{dir: t.TempDir()}, "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
+	e, err := openEmbedded(func() (*amconfig.Config, error) { return readConfig(write(t, "am.yml", apiConfig)) }, files{dir: t.TempDir()}, "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

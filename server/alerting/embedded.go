@@ -44,12 +44,13 @@ const Prefix = "/alertmanager"
 // embedded is an Alertmanager in this process: routes, grouping, inhibition, silences and
 // receivers are Alertmanager's own; what it must not forget is written when it changes.
 type embedded struct {
-	file, dir string
-	external  *url.URL
-	log       *slog.Logger
-	metrics   *prometheus.Registry
-	flags     featurecontrol.Flagger
-	recorder  eventrecorder.Recorder
+	read     func() (*amconfig.Config, error)
+	dir      string
+	external *url.URL
+	log      *slog.Logger
+	metrics  *prometheus.Registry
+	flags    featurecontrol.Flagger
+	recorder eventrecorder.Recorder
 
 	alerts   *mem.Alerts
 	silences *silence.Silences
@@ -74,9 +75,10 @@ type embedded struct {
 	wg     sync.WaitGroup
 }
 
-func openEmbedded(file string, kept files, external string, resend time.Duration, log *slog.Logger) (*embedded, error) {
+func openEmbedded(read func() (*amconfig.Config, error), kept files, external string,
+	resend time.Duration, log *slog.Logger) (*embedded, error) {
 	dir := kept.dir
-	conf, err := readConfig(file)
+	conf, err := read()
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func openEmbedded(file string, kept files, external string, resend time.Duration
 	}
 	log = quiet(log).With("part", "alertmanager")
 	e := &embedded{
-		file: file, dir: dir, log: log, metrics: prometheus.NewRegistry(), flags: featurecontrol.NoopFlags{},
+		read: read, dir: dir, log: log, metrics: prometheus.NewRegistry(), flags: featurecontrol.NoopFlags{},
 		groups: marker.NewGroupMarker(), stop: make(chan struct{}),
 	}
 	if e.external, err = url.Parse(strings.TrimRight(external, "/") + Prefix); err != nil {
@@ -152,7 +154,7 @@ func (e *embedded) grouped(ctx context.Context, of func(*dispatch.Route) bool, w
 func (e *embedded) apply(conf *amconfig.Config) error {
 	tmpl, err := template.FromGlobs(conf.Templates)
 	if err != nil {
-		return fmt.Errorf("templates of %s: %w", e.file, err)
+		return fmt.Errorf("templates of the receivers: %w", err)
 	}
 	tmpl.ExternalURL = e.external
 	routes := dispatch.NewRoute(conf.Route, nil)
@@ -165,7 +167,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 		}
 		list, err := receiver.BuildReceiverIntegrations(rc, tmpl, e.log)
 		if err != nil {
-			return fmt.Errorf("receiver %s of %s: %w", rc.Name, e.file, err)
+			return fmt.Errorf("receiver %s: %w", rc.Name, err)
 		}
 		receivers[rc.Name] = e.memory.track(rc.Name, list)
 		counts[rc.Name] = []string{}
@@ -215,7 +217,7 @@ func (e *embedded) stopPresent() {
 }
 
 func (e *embedded) reload() error {
-	conf, err := readConfig(e.file)
+	conf, err := e.read()
 	if err != nil {
 		return err
 	}
@@ -302,11 +304,12 @@ func (s *Service) Handler() http.Handler {
 	return s.inside.mux
 }
 
-var errNoReceiver = errors.New("alerts go nowhere; start the server with the setting alertmanager or alertmanager-config")
+var errNoReceiver = errors.New("alerts go nowhere; add a receiver on the page Alerts, or start the server with the setting alertmanager " +
+	"or alertmanager-config")
 
 // Reachable explains why no alert can reach anybody, or nil.
 func (s *Service) Reachable() error {
-	if len(s.sinks) == 0 {
+	if len(s.sinks) == 0 || s.contacts != nil && len(s.Receivers().Receivers) == 0 {
 		return errNoReceiver
 	}
 	return nil

@@ -17,6 +17,10 @@ type Alerts interface {
 	// Arrived returns the state of a test; the error matches answer.ErrNotFound if there is no
 	// such test.
 	Arrived(ctx context.Context, id string) (client.AlertTest, error)
+	// Receivers lists the receivers. Receive adds one by the parameters of a request, or removes one by its id; an error matches
+	// answer.ErrInvalid.
+	Receivers() client.AlertReceivers
+	Receive(add map[string]string, remove, by string) error
 }
 
 func (s *server) alertRoutes() []route {
@@ -29,8 +33,57 @@ func (s *server) alertRoutes() []route {
 		params: []param{{name: "id", schema: schema{"type": "string"}, inPath: true,
 			doc: "As the test was answered; last: the latest notification of each receiver since the start."}},
 		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.testedAlert,
+	}, {
+		path: "/api/reckon/v1/alerts/receivers", summary: "Who is notified of alerts",
+		doc:    "Those that were set up on the page Alerts. Addresses and passwords are never shown.",
+		answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Support, handle: s.receivers,
+	}, {
+		path: "/api/reckon/v1/alerts/receivers/change", method: http.MethodPost, summary: "Add or remove a receiver of alerts",
+		doc: "Possible where neither the setting alertmanager nor alertmanager-config is given. A receiver hears what operators hear in " +
+			"deploy/alerts/alertmanager.yml.",
+		params: receiverParams, answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Admin, handle: s.receivers,
 	}}
 }
+
+// receiverParams describe a receiver.
+var receiverParams = []param{
+	{name: "kind", doc: "Kind of the one to be added.", schema: enum("slack", "teams", "email", "webhook")},
+	{name: "url", doc: "Address of slack, teams or webhook.", schema: schema{"type": "string"}},
+	{name: "channel", doc: "slack: another channel than the address has.", schema: schema{"type": "string"}},
+	{name: "to", doc: "email: addresses, with commas between them.", schema: schema{"type": "string"}},
+	{name: "from", doc: "email: address of the sender.", schema: schema{"type": "string"}},
+	{name: "smarthost", doc: "email: mail server, HOST:PORT.", schema: schema{"type": "string"}},
+	{name: "user", doc: "email: name at the mail server.", schema: schema{"type": "string"}},
+	{name: "password", doc: "email: password at the mail server.", schema: schema{"type": "string"}},
+	{name: "plain", doc: "email: without TLS.", schema: schema{"type": "boolean"}},
+	{name: "remove", doc: "Id of the one to be removed.", schema: schema{"type": "string"}},
+}
+
+func (s *server) receivers(w http.ResponseWriter, r *http.Request, q *query) error {
+	if s.Alerts == nil {
+		return errNoAlerts
+	}
+	add := map[string]string{}
+	for _, p := range receiverParams {
+		if v, ok := q.get(p.name); ok {
+			add[p.name] = v
+		}
+	}
+	remove := add["remove"]
+	delete(add, "remove")
+	if q.err != nil {
+		return q.err
+	}
+	if r.Method == http.MethodPost {
+		if err := s.Alerts.Receive(add, remove, access.From(r.Context()).Name); err != nil {
+			return err
+		}
+	}
+	writeJSON(w, http.StatusOK, s.Alerts.Receivers())
+	return nil
+}
+
+var errNoAlerts = fail(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
 
 func (s *server) testAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
 	return s.answerTest(w, func(a Alerts) (client.AlertTest, error) { return a.Test(r.Context(), access.From(r.Context()).Name) })
@@ -44,7 +97,7 @@ func (s *server) testedAlert(w http.ResponseWriter, r *http.Request, _ *query) e
 
 func (s *server) answerTest(w http.ResponseWriter, ask func(Alerts) (client.AlertTest, error)) error {
 	if s.Alerts == nil {
-		return fail(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
+		return errNoAlerts
 	}
 	t, err := ask(s.Alerts)
 	if err != nil {

@@ -22,6 +22,10 @@ func (fakeAlerts) Arrived(_ context.Context, id string) (client.AlertTest, error
 	return client.AlertTest{ID: id, Deliveries: []client.AlertDelivery{{Alertmanager: "embedded", Receiver: "hook", Integration: "webhook[0]", Arrived: true}}}, nil
 }
 
+func (fakeAlerts) Receivers() client.AlertReceivers { return client.AlertReceivers{From: "page"} }
+
+func (fakeAlerts) Receive(map[string]string, string, string) error { return nil }
+
 // TestAlertmanagerLink: what a message links to as Alertmanager's page is the page of alerts.
 func TestAlertmanagerLink(t *testing.T) {
 	h := api.New(api.Options{Alerts: fakeAlerts{}, Alertmanager: http.NotFoundHandler()})
@@ -47,6 +51,8 @@ func TestAlertsByRole(t *testing.T) {
 	}{
 		{http.MethodPost, "/api/reckon/v1/alerts/test", access.Admin},
 		{http.MethodGet, "/api/reckon/v1/alerts/test/t1", access.Support},
+		{http.MethodGet, "/api/reckon/v1/alerts/receivers", access.Support},
+		{http.MethodPost, "/api/reckon/v1/alerts/receivers/change?remove=x", access.Admin},
 		{http.MethodGet, "/alertmanager/api/v2/silences", access.Support},
 		{http.MethodPost, "/alertmanager/api/v2/silences", access.Admin},
 		{http.MethodDelete, "/alertmanager/api/v2/silence/x", access.Admin},

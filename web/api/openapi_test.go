@@ -196,7 +196,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{},
 		client.UsageList{}, client.Report{}, client.FitList{}, client.MoveList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{},
-		client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{},
+		client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.AlertReceivers{},
 		client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
 		walk(reflect.TypeOf(v))
 	}

@@ -9,6 +9,8 @@ type (
 	Advice              = wire.Advice
 	Alert               = wire.Alert
 	AlertDelivery       = wire.AlertDelivery
+	AlertReceiver       = wire.AlertReceiver
+	AlertReceivers      = wire.AlertReceivers
 	AlertTest           = wire.AlertTest
 	Bucket              = wire.Bucket
 	Capacity            = wire.Capacity

@@ -22,12 +22,14 @@ export async function ask<T>(
   signal?: AbortSignal,
   method = "GET",
   headers: Record<string, string> = {},
+  body?: URLSearchParams,
 ): Promise<T> {
   let answer: Response;
   try {
     answer = await fetch(path, {
       method,
       signal,
+      body,
       headers: { Accept: "application/json", ...headers },
     });
   } catch (err) {
@@ -39,9 +41,9 @@ export async function ask<T>(
     );
   }
   const text = await answer.text();
-  let body: Record<string, unknown> = {};
+  let fields: Record<string, unknown> = {};
   try {
-    body = JSON.parse(text);
+    fields = JSON.parse(text);
   } catch {
     if (answer.ok)
       throw new Failure(
@@ -58,11 +60,11 @@ export async function ask<T>(
     }
     throw new Failure(
       answer.status,
-      String(body.error ?? `status ${answer.status}`),
-      String(body.hint ?? ""),
+      String(fields.error ?? `status ${answer.status}`),
+      String(fields.hint ?? ""),
     );
   }
-  return body as T;
+  return fields as T;
 }
 
 export interface Asked<T> {

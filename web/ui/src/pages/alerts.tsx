@@ -141,16 +141,9 @@ export function Alerts() {
             </>
           ) : (
             <p class="quiet">
-              {receivers.data?.data.activeAlertmanagers.length === 0 ? (
-                <>
-                  Alerts notify nobody yet. To send them to Slack, e-mail or a webhook, name a file
-                  of receivers in the server's setting <code>alertmanager-config</code>, or an
-                  Alertmanager in <code>alertmanager</code>; <code>reckon alerts test</code> tries
-                  it.
-                </>
-              ) : (
-                "Alerts go to an Alertmanager elsewhere: make silences there."
-              )}
+              {receivers.data?.data.activeAlertmanagers.length === 0
+                ? "Alerts notify nobody: this server keeps no receivers."
+                : "Alerts go to an Alertmanager elsewhere: make silences there."}
             </p>
           )}
           <History alerts={a.data ?? []} />
@@ -304,10 +297,18 @@ interface Delivery {
   time?: string;
   failed?: number;
 }
-const tests = "/api/reckon/v1/alerts/test";
+const tests = "/api/reckon/v1/alerts/test",
+  receiversAt = "/api/reckon/v1/alerts/receivers";
+interface SetUp {
+  from: "page" | "file" | "elsewhere";
+  receivers: { id: string; kind: string; where: string; by: string; integration: string }[];
+}
 /** Who is notified of alerts, and whether the latest notification reached them; a test is one too. */
 function Receivers() {
   const a = useAsk<{ deliveries: Delivery[] }>(tests + "/last", true),
+    own = useAsk<SetUp>(receiversAt),
+    page = own.data?.from === "page",
+    setUp = (d: Delivery) => own.data?.receivers.find((r) => r.integration === d.integration),
     [sent, setSent] = useState<number | null>(null),
     [error, setError] = useState<Failure | null>(null),
     waits = sent !== null && a.data?.deliveries.some((d) => !d.time || Date.parse(d.time) < sent);
@@ -324,20 +325,52 @@ function Receivers() {
       },
       (e) => setError(e),
     );
+  const change = (form: URLSearchParams) =>
+    ask<object>(receiversAt + "/change", undefined, "POST", {}, form).then(
+      () => {
+        setError(null);
+        own.again();
+        a.again();
+        if (form.has("kind")) void test();
+      },
+      (e) => setError(e),
+    );
+  const shown = (d: Delivery[]) => (page ? d.filter(setUp) : d);
   return (
-    <Section title="Receivers" aside={admin() && <button onClick={test}>Send a test alert</button>}>
+    <Section
+      title="Receivers"
+      aside={
+        admin() &&
+        shown(a.data?.deliveries ?? []).length > 0 && (
+          <button onClick={test}>Send a test alert</button>
+        )
+      }
+    >
       <Show a={a}>
         {(d) =>
-          d.deliveries.length === 0 ? (
-            <Empty>No receiver is named in a route: alerts notify nobody.</Empty>
+          shown(d.deliveries).length === 0 ? (
+            <Empty>
+              {page
+                ? "Alerts notify nobody yet."
+                : "No receiver is named in a route: alerts notify nobody."}
+            </Empty>
           ) : (
             <Table
               caption="Receivers of alerts"
-              rows={d.deliveries}
+              rows={shown(d.deliveries)}
               keyOf={(r) => r.receiver + r.integration}
               cols={[
-                { title: "Receiver", cell: (r) => clean(r.receiver) },
-                { title: "By", cell: (r) => clean(r.integration.replace(/\[0\]$/, "")) },
+                {
+                  title: "Receiver",
+                  cell: (r) => (
+                    <span class="wrap">{clean(page ? (setUp(r)?.where ?? "") : r.receiver)}</span>
+                  ),
+                },
+                {
+                  title: "By",
+                  cell: (r) =>
+                    clean(page ? (setUp(r)?.kind ?? "") : r.integration.replace(/\[0\]$/, "")),
+                },
                 {
                   title: "Latest notification",
                   cell: (r) => (
@@ -361,13 +394,116 @@ function Receivers() {
                     </>
                   ),
                 },
+                {
+                  title: "",
+                  cell: (r) =>
+                    page &&
+                    admin() && (
+                      <button
+                        aria-label={"Remove " + (setUp(r)?.where ?? "")}
+                        onClick={() =>
+                          void change(new URLSearchParams({ remove: setUp(r)?.id ?? "" }))
+                        }
+                      >
+                        Remove
+                      </button>
+                    ),
+                },
               ]}
             />
           )
         }
       </Show>
+      {page && admin() && <AddReceiver add={change} />}
+      {own.data?.from === "file" && (
+        <p class="quiet">
+          They are set up in the file of the setting <code>alertmanager-config</code>.
+        </p>
+      )}
       {error && <Problem e={error} />}
     </Section>
+  );
+}
+
+const fields: Record<string, [name: string, label: string, holder: string][]> = {
+  slack: [
+    ["url", "Webhook address", "https://hooks.slack.com/services/…"],
+    ["channel", "Channel, if another one", "#ops"],
+  ],
+  teams: [["url", "Webhook address", "https://…"]],
+  webhook: [["url", "Address", "https://…"]],
+  email: [
+    ["to", "To", "ops@example.org"],
+    ["from", "From", "reckon@example.org"],
+    ["smarthost", "Mail server", "mail.example.org:587"],
+    ["user", "User at the mail server, if it asks", ""],
+    ["password", "Password", ""],
+  ],
+};
+const optional = ["channel", "user", "password"];
+
+/** The form of a new receiver; a test alert follows at once. */
+function AddReceiver({ add }: { add: (form: URLSearchParams) => Promise<void> }) {
+  const [kind, setKind] = useState("slack"),
+    [form, setForm] = useState<Record<string, string>>({}),
+    [plain, setPlain] = useState(false);
+  return (
+    <details>
+      <summary>Add a receiver</summary>
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          const q = new URLSearchParams({ kind });
+          for (const [name] of fields[kind]!) if (form[name]) q.set(name, form[name]);
+          if (kind === "email" && plain) q.set("plain", "true");
+          void add(q).then(() => setForm({}));
+        }}
+      >
+        <p>
+          <label>
+            By{" "}
+            <select value={kind} onChange={(e) => setKind(e.currentTarget.value)}>
+              <option value="slack">Slack</option>
+              <option value="teams">Teams</option>
+              <option value="email">e-mail</option>
+              <option value="webhook">webhook</option>
+            </select>
+          </label>
+        </p>
+        {fields[kind]!.map(([name, label, placeholder]) => {
+          const props = {
+            name,
+            placeholder,
+            autocomplete: "off",
+            required: !optional.includes(name),
+            value: form[name] ?? "",
+            onInput: (e: { currentTarget: HTMLInputElement }) =>
+              setForm({ ...form, [name]: e.currentTarget.value }),
+          };
+          return (
+            <p key={name}>
+              <label>
+                {label}{" "}
+                {name === "password" ? <input type="password" {...props} /> : <input {...props} />}
+              </label>
+            </p>
+          );
+        })}
+        {kind === "email" && (
+          <p>
+            <label>
+              <input
+                type="checkbox"
+                checked={plain}
+                onChange={(e) => setPlain(e.currentTarget.checked)}
+              />{" "}
+              Without TLS
+            </label>
+          </p>
+        )}
+        <button>Add, and send a test alert</button>
+      </form>
+    </details>
   );
 }
 

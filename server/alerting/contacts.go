@@ -1,0 +1,218 @@
+package alerting
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	amconfig "github.com/prometheus/alertmanager/config"
+	"go.yaml.in/yaml/v3"
+
+	"reckon/deploy/alerts"
+	"reckon/figure/wire"
+)
+
+// Contact is a way to reach operators, set up by an administrator on the page Alerts. It is used without a configuration file and without
+// another Alertmanager. Its addresses and password stay in the file receivers.json of [Options.Dir], mode 0600.
+type Contact struct {
+	wire.AlertReceiver
+	URL       string // of slack, teams and webhook
+	Channel   string // of slack: another one than the URL's
+	To        string // of email: addresses with commas between them
+	Smarthost string // of email: HOST:PORT
+	From      string
+	User      string // empty: the mail server asks for none
+	Password  string
+	Plain     bool // email without TLS
+}
+
+// contactKinds gives the name of each kind in Alertmanager's configuration and in the names of its integrations.
+var contactKinds = map[string]string{"slack": "slack", "teams": "msteamsv2", "webhook": "webhook", "email": "email"}
+
+// contacts are the contacts of one server.
+type contacts struct {
+	files
+	loopback bool
+
+	mu   sync.Mutex // held over a change of the configuration
+	list []Contact
+}
+
+func openContacts(kept files, loopback bool) (*contacts, error) {
+	c := &contacts{files: kept, loopback: loopback}
+	raw, err := os.ReadFile(c.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &c.list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the receivers of alerts (%s): %w; restore it from a backup, or remove it and set them up again",
+			c.file(), err)
+	}
+	return c, nil
+}
+
+func (c *contacts) file() string { return filepath.Join(c.dir, "receivers.json") }
+
+func (c *contacts) read() (*amconfig.Config, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return contactsConfig(c.list)
+}
+
+// contactsConfig is the example of deploy/alerts with these receivers for operators.
+func contactsConfig(list []Contact) (*amconfig.Config, error) {
+	doc, operators := map[string]any{}, map[string]any{"name": "operators"}
+	if err := yaml.Unmarshal(alerts.Alertmanager(), &doc); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		key := contactKinds[list[i].Kind] + "_configs"
+		of, _ := operators[key].([]any)
+		operators[key] = append(of, list[i].config())
+	}
+	delete(doc, "global")
+	if route, ok := doc["route"].(map[string]any); ok { // a test arrives at once
+		routes, _ := route["routes"].([]any)
+		route["routes"] = append([]any{map[string]any{"matchers": []string{"alertname=" + testName}, "receiver": "operators",
+			"group_by": []string{testLabel}, "group_wait": "1s"}}, routes...)
+	}
+	doc["receivers"] = []any{operators, map[string]any{"name": "nobody"}, map[string]any{"name": "owner"}, map[string]any{"name": "digest"}}
+	raw, err := yaml.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	return amconfig.Load(string(raw))
+}
+
+// config is the receiver in the form of Alertmanager.
+func (c *Contact) config() map[string]any {
+	const text = `{{ range .Alerts }}{{ .Annotations.summary }}. {{ .Annotations.runbook }} {{ .Annotations.page }}{{ "\n" }}{{ end }}`
+	out := map[string]any{"send_resolved": true}
+	switch c.Kind {
+	case "slack":
+		out["api_url"], out["text"] = c.URL, text
+		if c.Channel != "" {
+			out["channel"] = c.Channel
+		}
+	case "teams":
+		out["webhook_url"], out["text"] = c.URL, text
+	case "webhook":
+		out["url"] = c.URL
+	case "email":
+		out["to"], out["from"], out["smarthost"], out["require_tls"] = c.To, c.From, c.Smarthost, !c.Plain
+		if c.User != "" {
+			out["auth_username"], out["auth_password"] = c.User, c.Password
+		}
+	}
+	return out
+}
+
+// check returns the fault of a contact, or sets the part for people.
+func (c *Contact) check(loopback bool) error {
+	if c.Kind == "email" {
+		host, _, err := net.SplitHostPort(c.Smarthost)
+		if err != nil {
+			return fmt.Errorf("mail server %q: give HOST:PORT, such as mail.example.org:587", c.Smarthost)
+		}
+		_, wrongTo := mail.ParseAddressList(c.To)
+		_, wrongFrom := mail.ParseAddress(c.From)
+		if err := errors.Join(wrongTo, wrongFrom); err != nil {
+			return fmt.Errorf("addresses %q and %q: %w", c.To, c.From, err)
+		}
+		c.Where = c.To + " by " + host
+		return nil
+	}
+	if contactKinds[c.Kind] == "" {
+		return fmt.Errorf("kind %q: give slack, teams, email or webhook", c.Kind)
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("give the whole address, such as https://hooks.example.org/T1/B2")
+	}
+	list, err := net.LookupHost(u.Hostname())
+	if err != nil {
+		return fmt.Errorf("the host of the address is not found: %w", err)
+	}
+	for _, text := range list {
+		if ip, err := netip.ParseAddr(text); !loopback && err == nil && (ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()) {
+			return fmt.Errorf("%s is an address of this machine or its link; the setting alert-loopback allows such", u.Hostname())
+		}
+	}
+	c.Where = u.Hostname()
+	return nil
+}
+
+// Receivers lists the receivers, and the place of their configuration.
+func (s *Service) Receivers() wire.AlertReceivers {
+	out := wire.AlertReceivers{From: "page", Receivers: []wire.AlertReceiver{}}
+	switch {
+	case s.o.Config != "":
+		out.From = "file"
+	case len(s.o.Alertmanagers) > 0:
+		out.From = "elsewhere"
+	}
+	if s.contacts == nil {
+		return out
+	}
+	s.contacts.mu.Lock()
+	defer s.contacts.mu.Unlock()
+	seen := map[string]int{}
+	for i := range s.contacts.list {
+		r := s.contacts.list[i].AlertReceiver
+		r.Integration = contactKinds[r.Kind] + "[" + strconv.Itoa(seen[r.Kind]) + "]"
+		seen[r.Kind]++
+		out.Receivers = append(out.Receivers, r)
+	}
+	return out
+}
+
+// SetContact adds a contact, or removes the one with the id. It holds at once and after a restart.
+func (s *Service) SetContact(add *Contact, remove, by string) error {
+	c := s.contacts
+	if c == nil {
+		return errors.New("receivers are set up by the setting alertmanager or alertmanager-config")
+	}
+	if add != nil {
+		if err := add.check(c.loopback); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(c.list), func(c Contact) bool { return c.ID == remove })
+	if add != nil {
+		now := time.Now().UTC()
+		add.ID, add.By, add.Since = strconv.FormatInt(now.UnixNano(), 36), by, now.Truncate(time.Second)
+		list = append(list, *add)
+	} else if len(list) == len(c.list) {
+		return fmt.Errorf("no receiver has the id %q", remove)
+	}
+	conf, err := contactsConfig(list)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(list)
+	if err == nil {
+		err = c.replace(c.file(), raw)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the receivers: %w", err)
+	}
+	c.list = list
+	s.log.Info("the receivers of alerts changed", "by", by, "receivers", len(list))
+	return s.inside.apply(conf)
+}

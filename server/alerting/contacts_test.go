@@ -1,0 +1,114 @@
+package alerting
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// TestContacts: receivers that were set up on the page hear tests, alerts and their ends, also after a restart, until they are removed.
+// Their addresses stay in a file that only its user reads.
+func TestContacts(t *testing.T) {
+	hook, slack, teams, mails := newHook(t), newPosted(t, http.StatusOK), newPosted(t, http.StatusOK), newPost(t)
+	b := newBench(t)
+	s, stop := b.start(Options{Loopback: true})
+	if s.Reachable() == nil || s.Handler() == nil {
+		t.Error("somebody is notified before anybody was set up, or there are no silences")
+	}
+	for _, c := range []Contact{{URL: hook.URL + "/secret-path"}, {URL: slack.URL, Channel: "#ops"}, {URL: teams.URL},
+		{To: "ops@example.org", From: "reckon@example.org", Smarthost: mails.addr, Plain: true}} {
+		c.Kind = map[string]string{hook.URL + "/secret-path": "webhook", slack.URL: "slack", teams.URL: "teams", "": "email"}[c.URL]
+		if err := s.SetContact(&c, "", "alice"); err != nil {
+			t.Fatalf("%s: %v", c.Kind, err)
+		}
+	}
+	if err := s.Reachable(); err != nil {
+		t.Error(err)
+	}
+	arrived := func(s *Service) {
+		t.Helper()
+		id := s.Test(time.Now(), "root")
+		until(t, func() bool {
+			list, _ := s.Arrived(t.Context(), id)
+			for _, d := range list {
+				if d.Error != "" {
+					t.Fatalf("%s: %s", d.Integration, d.Error)
+				}
+				if !d.Arrived {
+					return false
+				}
+			}
+			return len(list) == 4
+		})
+	}
+	arrived(s)
+	list := s.Receivers()
+	raw, err := json.Marshal(list)
+	if err != nil || len(list.Receivers) != 4 || list.From != "page" || strings.Contains(string(raw), "secret-path") {
+		t.Errorf("%v, %s", err, raw)
+	}
+	if r := list.Receivers[3]; r.Kind != "email" || r.Where != "ops@example.org by 127.0.0.1" || r.By != "alice" || r.Integration != "email[0]" {
+		t.Errorf("%+v", r)
+	}
+	if !slack.has("ReckonTest", "#ops") || !teams.has("ReckonTest") || len(mails.subjects(t, "ops@example.org")) != 1 || hook.count("firing ReckonTest") != 1 {
+		t.Error("a receiver did not hear the test once:", hook.text())
+	}
+	for name, want := range map[string]string{"NodeDown": "operators", "DiskFull": "operators", "Finding": "nobody"} {
+		if got := s.inside.routes.Match(model.LabelSet{"alertname": model.LabelValue(name)}); got[0].RouteOpts.Receiver != want {
+			t.Errorf("%s goes to %s, want %s", name, got[0].RouteOpts.Receiver, want)
+		}
+	}
+
+	stop()
+	kept, err := os.Stat(filepath.Join(b.dir, "alerts", "receivers.json"))
+	if err != nil || kept.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", kept, err)
+	}
+	s, stop = b.start(Options{Loopback: true})
+	arrived(s)
+	for _, r := range s.Receivers().Receivers {
+		if err := s.SetContact(nil, r.ID, "bob"); err != nil {
+			t.Error(err)
+		}
+	}
+	if s.Reachable() == nil || s.SetContact(nil, "x", "bob") == nil {
+		t.Error("a removed receiver is there, or one that never was is removed")
+	}
+	stop()
+	s, _ = b.start(Options{Config: write(t, "am.yml", apiConfig)})
+	if s.SetContact(&Contact{}, "", "bob") == nil || s.Receivers().From != "file" {
+		t.Error("the page changes the receivers of a file")
+	}
+}
+
+// TestContactsRefused: what can not work, or reaches into the machine, is refused with the reason, and nothing is kept.
+func TestContactsRefused(t *testing.T) {
+	s, _ := newBench(t).start(Options{})
+	for want, c := range map[string]Contact{
+		"kind":                  {},
+		"whole address":         {URL: "hooks.example.org"},
+		"alert-loopback":        {URL: "http://127.0.0.1:9/"},
+		"alert-loopback allows": {URL: "http://[fe80::1]/"},
+		"HOST:PORT":             {Smarthost: "mail", To: "a@b", From: "c@d"},
+		"addresses":             {Smarthost: "mail:25", To: "nobody", From: "c@d"},
+	} {
+		switch {
+		case c.URL != "":
+			c.Kind = "webhook"
+		case c.Smarthost != "":
+			c.Kind = "email"
+		}
+		if err := s.SetContact(&c, "", "bob"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", c, err, want)
+		}
+	}
+	if list := s.Receivers(); len(list.Receivers) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
