@@ -43,6 +43,18 @@ func (r *release) archive(ctx context.Context, arch string) error {
 				return err
 			}
 		}
+		for _, pattern := range []string{"deploy/alerts/*.yml", "deploy/dashboards/*.json", "deploy/dashboards/*.yaml", "deploy/systemd/*", "doc/*.md",
+			"doc/guides/*.md"} {
+			list, err := filepath.Glob(filepath.Join(r.root, pattern))
+			if err != nil {
+				return err
+			}
+			for _, file := range list {
+				if err := r.pack(t, name+"/"+filepath.ToSlash(strings.TrimPrefix(file, filepath.Clean(r.root)+"/")), file); err != nil {
+					return err
+				}
+			}
+		}
 		return nil
 	})
 }
