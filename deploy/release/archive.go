@@ -43,7 +43,8 @@ func (r *release) archive(ctx context.Context, arch string) error {
 				return err
 			}
 		}
-		for _, pattern := range []string{"deploy/alerts/*.yml", "deploy/dashboards/*.json", "deploy/dashboards/*.yaml", "deploy/systemd/*", "doc/*.md",
+		for _, pattern := range []string{"deploy/alerts/*.yml", "deploy/dashboards/*.json", "deploy/dashboards/*.yaml", "deploy/systemd/*",
+			"doc/*.md",
 			"doc/guides/*.md"} {
 			list, err := filepath.Glob(filepath.Join(r.root, pattern))
 			if err != nil {
