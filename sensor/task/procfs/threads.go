@@ -36,6 +36,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	e.p.Have &^= sensor.FieldSwitches | sensor.FieldTurns
 	if t.skip > 0 && t.known {
 		t.skip--
+		e.p.Partial |= sensor.FieldWait // it may end before they are looked at again
 		return
 	}
 	t.skip = min(st.threads/threadBatch, 15)
@@ -62,7 +63,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	// What the process has used beyond that was used by threads that have ended.
 	used := e.p.UserNanos + e.p.SystemNanos
 	t.ended = t.ended || ran > 0 && used > ran+ran/100+endedSlack
-	if t.ended {
+	if e.p.Partial &^= sensor.FieldWait; t.ended {
 		e.p.Partial |= sensor.FieldWait
 	}
 }

@@ -62,13 +62,21 @@ func TestThreadsWait(t *testing.T) {
 	if q.Have&sensor.FieldSwitches != 0 {
 		t.Error("context switches of one thread are reported for all")
 	}
+	stale, fresh := 0, 0 // readings without the threads, and with them
 	for range 3 * 40 / threadBatch * 8 {
 		p.Reset()
 		if err := s.Read(&p); err != nil {
 			t.Fatal(err)
 		}
+		if q = find(&p, int32(os.Getpid())); q.Partial&sensor.FieldWait != 0 {
+			stale++
+		} else {
+			fresh++
+		}
 	}
-	q = find(&p, int32(os.Getpid()))
+	if stale < 10 || fresh < 10 {
+		t.Errorf("the wait may lack some at %d readings, and does not at %d", stale, fresh)
+	}
 	if q.WaitNanos < after || q.WaitNanos > ownWait(t) {
 		t.Errorf("later %d ns, want %d to %d", q.WaitNanos, after, ownWait(t))
 	}
