@@ -135,7 +135,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 func (g *moving) readRuns(ctx context.Context) error {
 	batch := workload.Words(workload.Of(workload.Kind.Batch))
 	for at := g.from; at.Before(g.until); at = at.AddDate(0, 0, 1) {
-		to := sooner(at.AddDate(0, 0, 1), g.until)
+		to := store.Earlier(at.AddDate(0, 0, 1), g.until)
 		for _, f := range []store.Filter{{Kinds: batch, Since: at, Until: to},
 			{Kinds: []string{string(workload.Group)}, MinCPU: leastGroup, Since: at, Until: to}} {
 			rows, _, err := g.Catalogue.Workloads(ctx, f)
@@ -223,7 +223,7 @@ func (g *moving) run(r *store.Workload) move.Run {
 
 // inside is for how long a run was in the period.
 func (g *moving) inside(r *store.Workload) time.Duration {
-	return sooner(cmp.Or(r.End, r.Seen), g.until).Sub(slices.MaxFunc([]time.Time{r.Start, g.from}, time.Time.Compare))
+	return store.Earlier(cmp.Or(r.End, r.Seen), g.until).Sub(store.Later(r.Start, g.from))
 }
 
 // prompt reports whether it is the name of a job in which a person types.

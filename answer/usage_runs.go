@@ -130,10 +130,8 @@ func (r *runSums) next(at time.Time) time.Time {
 	case store.SpanMonth:
 		end = begin.AddDate(0, 1, 0)
 	}
-	return sooner(end, r.to)
+	return store.Earlier(end, r.to)
 }
-
-func sooner(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // add adds a run, on each of its nodes if nodes are distinguished.
 func (r *runSums) add(w *store.Workload) {
@@ -146,7 +144,7 @@ func (r *runSums) add(w *store.Workload) {
 		at = r.from
 	}
 	for begun := at.Equal(w.Start); at.Before(r.to) && (at.Before(end) || begun); begun = false { // one of no length began, too
-		until, share := sooner(r.next(at), end), 1.0
+		until, share := store.Earlier(r.next(at), end), 1.0
 		if wall > 0 {
 			share = until.Sub(at).Seconds() / wall
 		}

@@ -15,10 +15,10 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 	if b.at.IsZero() || !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
 		return 0, nil, nil
 	}
-	since = later(since, b.oldest(b.at))
+	since = store.Later(since, b.oldest(b.at))
 	seen := newFold(b.q)
 	for at := since; at.Before(b.at); at = at.Add(b.o.Slice) {
-		if err := seen.take(ctx, at.Add(-time.Minute), earlier(at.Add(b.o.Slice), b.at)); err != nil {
+		if err := seen.take(ctx, at.Add(-time.Minute), store.Earlier(at.Add(b.o.Slice), b.at)); err != nil {
 			return 0, nil, err
 		}
 	}

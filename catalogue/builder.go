@@ -183,7 +183,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 // of later times stays.
 func (b *Builder) setBack(now time.Time) {
 	b.o.Logger.Warn("the clock was set back; workloads keep what is known of them of later times", "seconds", b.at.Sub(now).Seconds())
-	b.at, b.read, b.saved = now, 0, earlier(b.saved, now)
+	b.at, b.read, b.saved = now, 0, store.Earlier(b.saved, now)
 }
 
 // Rebuild empties the catalogue and builds it from all history. progress, if not nil,
@@ -203,7 +203,7 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	b.at = b.oldest(now)
 	total := 0
 	for b.at.Before(now) {
-		n, err := b.slice(ctx, time.Time{}, earlier(b.at.Add(b.o.Slice), now))
+		n, err := b.slice(ctx, time.Time{}, store.Earlier(b.at.Add(b.o.Slice), now))
 		if total += n; err != nil {
 			return total, err
 		}
@@ -282,7 +282,7 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 		since, counts = time.Time{}, time.Time{}
 	}
 	b.roll.appended(counts)
-	n, err := b.through(ctx, earlier(since, b.at), to) // a sample may have come before its time
+	n, err := b.through(ctx, store.Earlier(since, b.at), to) // a sample may have come before its time
 	if err == nil {
 		b.read, b.readTo = mark, b.at
 	}
@@ -294,7 +294,7 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 func (b *Builder) through(ctx context.Context, since, to time.Time) (int, error) {
 	total := 0
 	for {
-		n, err := b.slice(ctx, since, earlier(b.at.Add(b.o.Slice), to))
+		n, err := b.slice(ctx, since, store.Earlier(b.at.Add(b.o.Slice), to))
 		if total += n; err != nil || !b.at.Before(to) {
 			return total, err
 		}
@@ -305,7 +305,7 @@ func (b *Builder) through(ctx context.Context, since, to time.Time) (int, error)
 // the rows that changed.
 func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	from := b.at.Add(-b.o.Overlap)
-	since = earlier(later(from, since), to)
+	since = store.Earlier(store.Later(from, since), to)
 	b.fold.added = nil
 	clear(b.fold.moved)
 	if err := b.fold.take(ctx, since, to); err != nil {

@@ -41,7 +41,7 @@ func lateSince(d store.DirtyHours, mark uint64) (since time.Time, ok bool) {
 func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHours) error {
 	since, _ := lateSince(dirty, 0)
 	if b.wanted.Swap(false) && b.roll != nil {
-		b.roll.next = earlier(b.roll.next, b.roll.soon)
+		b.roll.next = store.Earlier(b.roll.next, b.roll.soon)
 	}
 	made, err := b.roll.advance(ctx, b.oldest(now), b.o.Clock, since)
 	if err != nil || !made {
@@ -178,7 +178,7 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 		from = old // what the store has forgotten stays as it was made
 	}
 	for done := now.Add(-settled).Truncate(time.Hour); from.Before(done); {
-		to := earlier(from.Add(rollSlice), done)
+		to := store.Earlier(from.Add(rollSlice), done)
 		if _, err := r.make(ctx, from, to, oldest, lookAround); err != nil {
 			return false, err
 		}

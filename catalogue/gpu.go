@@ -38,7 +38,7 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 			if nodes[k] == nil {
 				nodes[k] = &gpuWatch{from: w.Start, to: w.Seen}
 			}
-			nodes[k].from, nodes[k].to = earlier(nodes[k].from, w.Start), later(nodes[k].to, w.Seen)
+			nodes[k].from, nodes[k].to = store.Earlier(nodes[k].from, w.Start), store.Later(nodes[k].to, w.Seen)
 		}
 	}
 	if len(open) == 0 {
@@ -100,7 +100,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 		if from.IsZero() {
 			from, to = g.from, g.to
 		}
-		from, to = earlier(from, g.from), later(to, g.to)
+		from, to = store.Earlier(from, g.from), store.Later(to, g.to)
 	}
 	var n series.Labels
 	read := func(take func(*gpuWatch, chunkenc.Iterator), ms ...*labels.Matcher) error {

@@ -63,7 +63,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	past := &Builder{q: b.q, cat: known, o: o, fold: newFold(b.q)}
 	total := 0
 	for _, r := range ranges {
-		to := earlier(r[1].Add(2*o.Gone), now)
+		to := store.Earlier(r[1].Add(2*o.Gone), now)
 		if past.at.Before(r[0]) {
 			past.at = r[0].Add(o.Overlap)
 		}
@@ -72,7 +72,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 		}
 		since := time.Time{}
 		for past.at.Before(to) { // the samples of a slice are all there: those after it do not look back
-			n, err := past.slice(ctx, since, earlier(sliceEnd(past.at), to))
+			n, err := past.slice(ctx, since, store.Earlier(sliceEnd(past.at), to))
 			if total += n; err != nil {
 				return total, err
 			}
@@ -128,11 +128,11 @@ func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldes
 	var whole [][2]time.Time
 	for _, r := range ranges {
 		// The first samples may count what was used in the hour before, as long as the store holds that hour.
-		from := earlier(r[0], later(r[0].Add(-max(back, lookAround)), oldest)).Truncate(time.Hour)
-		to := earlier(r[1], now).Add(time.Hour - 1).Truncate(time.Hour)
+		from := store.Earlier(r[0], store.Later(r[0].Add(-max(back, lookAround)), oldest)).Truncate(time.Hour)
+		to := store.Earlier(r[1], now).Add(time.Hour - 1).Truncate(time.Hour)
 		switch n := len(whole); {
 		case n > 0 && from.Sub(whole[n-1][1]) < historyStep: // as near as what is read ahead
-			whole[n-1][1] = later(whole[n-1][1], to)
+			whole[n-1][1] = store.Later(whole[n-1][1], to)
 		case from.Before(to):
 			whole = append(whole, [2]time.Time{from, to})
 		}
@@ -190,7 +190,7 @@ func (u *unmarked) recall(ctx context.Context, g store.Run) error {
 	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{IDs: []string{g.ID}})
 	for i := range rows {
 		if o := &rows[i]; o.Site == g.Site {
-			u.widen(o, o.Start, later(o.Seen, o.End))
+			u.widen(o, o.Start, store.Later(o.Seen, o.End))
 		}
 	}
 	return err
@@ -203,9 +203,9 @@ func (u *unmarked) widen(o *store.Workload, from, to time.Time) {
 		u.wider[k] = &wider{from, to}
 	}
 	w := u.wider[k]
-	w.from, w.to = earlier(w.from, earlier(from, o.Start)), later(later(w.to, to), later(o.Seen, o.End))
+	w.from, w.to = store.Earlier(w.from, store.Earlier(from, o.Start)), store.Later(store.Later(w.to, to), store.Later(o.Seen, o.End))
 	if !o.Submit.IsZero() { // the identity of runs that a scheduler reported
-		w.from = earlier(w.from, o.Submit)
+		w.from = store.Earlier(w.from, o.Submit)
 	}
 }
 
@@ -242,7 +242,7 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 	}
 	from, to := rows[0].Start, rows[0].Seen
 	for i := range rows {
-		from, to = earlier(from, rows[i].Start), later(to, rows[i].Seen)
+		from, to = store.Earlier(from, rows[i].Start), store.Later(to, rows[i].Seen)
 	}
 	old, _, err := u.Catalogue.Workloads(ctx, store.Filter{Since: from.Add(-time.Second), Until: to.Add(time.Second)})
 	if err != nil {
@@ -258,7 +258,7 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 		r := &rows[i]
 		k := key{r.Site, r.ID}
 		for _, o := range byKey[k] {
-			if o.Start.After(r.Seen) || later(o.Seen, o.End).Before(r.Start) {
+			if o.Start.After(r.Seen) || store.Later(o.Seen, o.End).Before(r.Start) {
 				continue
 			}
 			if !o.Start.Before(r.Start) && !o.Seen.After(r.Seen) {
@@ -273,7 +273,7 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 			u.widen(o, r.Start, r.Seen)
 		}
 		if w := u.wider[k]; w != nil {
-			w.from, w.to = earlier(w.from, r.Start), later(w.to, r.Seen)
+			w.from, w.to = store.Earlier(w.from, r.Start), store.Later(w.to, r.Seen)
 			continue
 		}
 		kept = append(kept, *r)
@@ -285,5 +285,3 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 type unguarded struct{ store.Catalogue }
 
 func (unguarded) SetWatermark(context.Context, time.Time) error { return nil }
-
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

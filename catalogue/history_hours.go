@@ -55,7 +55,7 @@ func sliceEnd(t time.Time) time.Time {
 func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) error {
 	h.written, h.from, h.runs, h.runsTo = from, from, nil, 0
 	for at := from; at.Before(to); {
-		end := earlier(sliceEnd(at), to)
+		end := store.Earlier(sliceEnd(at), to)
 		ahead := time.Duration(0)
 		if end.Equal(to) { // what comes next was made before
 			ahead = historyStep
@@ -86,7 +86,7 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 		h.last, h.before, h.turned = map[uint64]point{}, h.last, from
 	}
 	h.runs = slices.DeleteFunc(h.runs, func(w *store.Workload) bool { return !w.End.IsZero() && w.End.Before(from) })
-	edges := hours(nil, later(begin, from.Add(-lookBack)).UnixMilli(), to.UnixMilli())
+	edges := hours(nil, store.Later(begin, from.Add(-lookBack)).UnixMilli(), to.UnixMilli())
 	p := newPassAt(edges, len(edges)-1-int(to.Sub(from)/time.Hour))
 	p.known, p.history = p.from, h
 	step, err := h.r.partLength(ctx, p.from, p.to)

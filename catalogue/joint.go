@@ -65,7 +65,7 @@ func joint(ctx context.Context, q storage.Queryable, runs []*store.Workload) err
 		n := (wall.Milliseconds() + step - 1) / step
 		byID[key{w.Site, w.ID}] = append(byID[key{w.Site, w.ID}], &together{w, step, make([]float64, n), make([]bool, n)})
 		ids = append(ids, w.ID)
-		from, to = earlier(from, w.Start), later(to, w.End)
+		from, to = store.Earlier(from, w.Start), store.Later(to, w.End)
 	}
 	slices.Sort(ids)
 	var n series.Labels

@@ -95,7 +95,7 @@ func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
 	}
 	for at := v.From; at.Before(v.end); at = at.Add(rollSlice) {
 		began := b.o.Clock()
-		if err := v.slice(ctx, at, earlier(at.Add(rollSlice), v.end)); err != nil {
+		if err := v.slice(ctx, at, store.Earlier(at.Add(rollSlice), v.end)); err != nil {
 			return v.Proof, err
 		}
 		if o.Pause != nil {
@@ -143,7 +143,7 @@ func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
 	}
 	v.From, v.To, v.end, v.oldest = from, to, now.Truncate(time.Hour).Add(time.Hour), b.oldest(now)
 	if !o.Since.IsZero() {
-		v.From = later(v.From, o.Since.Truncate(time.Hour))
+		v.From = store.Later(v.From, o.Since.Truncate(time.Hour))
 	}
 	if !o.Until.IsZero() && o.Until.Before(v.To) {
 		v.To = o.Until.Truncate(time.Hour)
@@ -312,11 +312,11 @@ func (v *verifier) hours(ctx context.Context) error {
 	first := v.end
 	for at := range v.off {
 		if v.covered(at) {
-			first = earlier(first, at)
+			first = store.Earlier(first, at)
 		}
 	}
 	for at := first; at.Before(v.end); at = at.Add(rollSlice) {
-		if err := v.slice(ctx, at, earlier(at.Add(rollSlice), v.end)); err != nil {
+		if err := v.slice(ctx, at, store.Earlier(at.Add(rollSlice), v.end)); err != nil {
 			return err
 		}
 	}
@@ -365,7 +365,7 @@ func (b *Builder) lostHours(from, to time.Time) map[time.Time]bool {
 		return out
 	}
 	for _, g := range damaged.Gaps(from, to) {
-		for at := later(from, g.From.Truncate(time.Hour)).UTC(); at.Before(to) && !at.After(g.To); at = at.Add(time.Hour) {
+		for at := store.Later(from, g.From.Truncate(time.Hour)).UTC(); at.Before(to) && !at.After(g.To); at = at.Add(time.Hour) {
 			out[at] = true
 		}
 	}

@@ -70,7 +70,7 @@ func seconds(s float64) time.Time {
 }
 
 func (h *jobHistory) arrives(at float64, what string, labels map[string]string, b metric.Batch) {
-	h.arrivals = append(h.arrivals, arrival{later(seconds(at), b.Time), len(h.arrivals), labels, b, what})
+	h.arrivals = append(h.arrivals, arrival{store.Later(seconds(at), b.Time), len(h.arrivals), labels, b, what})
 }
 
 // scheduler writes the batch system's lines about a life at a time.

@@ -181,14 +181,12 @@ func history(ctx context.Context, q storage.Queryable, list []*wanted, oldest, t
 			f.sort(w.key)
 		}
 	}
-	begin := later(time.UnixMilli(from), oldest)
+	begin := store.Later(time.UnixMilli(from), oldest)
 	m := []*labels.Matcher{series.OneOf("workload", ids)}
 	for at := begin; !at.After(to); at = at.Add(rereadSlice) {
-		if err := f.take(ctx, at, earlier(at.Add(rereadSlice), to), m...); err != nil {
+		if err := f.take(ctx, at, store.Earlier(at.Add(rereadSlice), to), m...); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
-
-func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }

@@ -98,7 +98,7 @@ func (r *roller) changed(a *account, w *store.Workload) {
 		if a.Over == 0 || a.Over == at.UnixMilli() {
 			return
 		}
-		at = earlier(at, time.UnixMilli(a.Over)) // it was taken to have ended when it was reported last
+		at = store.Earlier(at, time.UnixMilli(a.Over)) // it was taken to have ended when it was reported last
 	}
 	r.changedSince(at) // in the hours under way, too: what lies before their last minutes is not read again
 	if at.Before(r.done) {
@@ -282,7 +282,7 @@ func (p *pass) counted(t0, t int64, amount float64) {
 // close finds the sample before each gap and spreads what was counted in between. What began before the first look at its node is not
 // spread: nobody knows when it was used, and of the time before that look nothing else is known, the capacity of the machine included.
 func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reach, oldest time.Time) error {
-	back := later(reach.Add(-lookBack), oldest)
+	back := store.Later(reach.Add(-lookBack), oldest)
 	before := map[uint64]point{} // the last sample of each series
 	unknown := slices.DeleteFunc(slices.Clone(gaps), func(g *gap) bool { return g.before != nil })
 	if len(unknown) > 0 && back.Before(reach) {

@@ -92,7 +92,7 @@ func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Work
 	ids := make([]string, len(runs))
 	for i, w := range runs {
 		ids[i] = w.ID
-		from, to = earlier(from, runBegin(w)), later(to, later(w.Seen, w.End))
+		from, to = store.Earlier(from, runBegin(w)), store.Later(to, store.Later(w.Seen, w.End))
 	}
 	var n series.Labels
 	err := series.Each(ctx, q, from.Add(-time.Second), to.Add(time.Second), func(l labels.Labels, it chunkenc.Iterator) error {
@@ -127,7 +127,7 @@ func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Work
 // runBegin is the time when the scheduler begins to report a run.
 func runBegin(w *store.Workload) time.Time {
 	if !w.Submit.IsZero() {
-		return earlier(w.Submit, w.Start)
+		return store.Earlier(w.Submit, w.Start)
 	}
 	return w.Start
 }
@@ -143,7 +143,7 @@ type size struct {
 // change are of the allocation since then, others of the first one. Of an allocation the latest samples count, whenever they
 // came: accounting may report an earlier one when the run is over.
 func (f runFacts) sizes(w *store.Workload) []size {
-	begin, end, start := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1, w.Start.UnixMilli()
+	begin, end, start := runBegin(w).UnixMilli()-1, store.Later(w.Seen, w.End).UnixMilli()+1, w.Start.UnixMilli()
 	until := w.End
 	if until.IsZero() {
 		until = w.Seen
@@ -195,14 +195,14 @@ func (f runFacts) sizes(w *store.Workload) []size {
 func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 	sizes := f.sizes(w)
 	p.byFacts[k] = p.byFacts[k] || len(sizes) > 0
-	unmeasured := w.CPUSeconds == nil && later(w.Seen, w.End).Sub(w.Start) > beforeReadings
+	unmeasured := w.CPUSeconds == nil && store.Later(w.Seen, w.End).Sub(w.Start) > beforeReadings
 	for _, s := range sizes {
 		p.allot(k, s.from, s.to, &s, 1)
 		if unmeasured {
 			p.lacks(k, s.from, s.to)
 		}
 	}
-	begin, end := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1
+	begin, end := runBegin(w).UnixMilli()-1, store.Later(w.Seen, w.End).UnixMilli()+1
 	last, suspended := point{w.Start.UnixMilli(), 0}, slices.DeleteFunc(slices.Clone(f[suspendedTotal]),
 		func(x point) bool { return x.t < begin || x.t >= end })
 	for _, x := range suspended {

@@ -68,7 +68,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	if r.now.whole {
 		return r.makeWhole(ctx, from, end, oldest)
 	}
-	cut := later(now.Add(-r.around()).Truncate(15*time.Second), r.now.until)
+	cut := store.Later(now.Add(-r.around()).Truncate(15*time.Second), r.now.until)
 	if err := r.begin(ctx, cut, oldest); err != nil {
 		return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 	}

@@ -75,6 +75,22 @@ type Rollups interface {
 	Began(ctx context.Context, from, to time.Time, kinds []string, f func(*Workload)) error
 }
 
+// Earlier returns the first of two times, Later the last.
+func Earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Later: see [Earlier].
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // SpanStart returns the beginning of the span that contains a time.
 func SpanStart(s Span, t time.Time) time.Time {
 	t = t.UTC()

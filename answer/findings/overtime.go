@@ -255,15 +255,15 @@ func (h *holdings) add(w *store.Workload) {
 	from, to := w.Start, end
 	switch since, measured := h.since(w); {
 	case measured && h.imported:
-		to = earlier(to, since)
+		to = store.Earlier(to, since)
 	case measured:
-		from = later(from, since)
+		from = store.Later(from, since)
 	case !h.imported:
 		return
 	}
 	wall := end.Sub(w.Start).Seconds()
 	for i, p := range h.periods {
-		from, to := later(from, p.From), earlier(to, p.To)
+		from, to := store.Later(from, p.From), store.Earlier(to, p.To)
 		seconds := to.Sub(from).Seconds()
 		if seconds <= 0 || wall <= 0 {
 			continue
@@ -323,10 +323,6 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	}
 	return known
 }
-
-func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
-
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // replaced are the findings about single runs that one over days takes the place of, by rule and part, and their resources.
 var replaced = map[[2]string]int{

@@ -176,12 +176,12 @@ func (x *search) findings() (out []misuse.Finding) {
 		for len(list) > 0 {
 			n, last := 1, list[0].last
 			for n < len(list) && !list[n].first.After(last.Add(together)) {
-				last = slices.MaxFunc([]time.Time{last, list[n].last}, time.Time.Compare)
+				last = store.Later(last, list[n].last)
 				n++
 			}
 			f := of.happened(list[:n], last)
 			if c, ok := x.climbs[of]; ok && f.Part == memoryRises {
-				c.First = slices.MinFunc([]time.Time{c.First, f.First}, time.Time.Compare)
+				c.First = store.Earlier(c.First, f.First)
 				c.Evidence = append(c.Evidence, f.Evidence...)
 				x.climbs[of] = c
 			} else {

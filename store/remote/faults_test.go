@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/internal/series"
 	"reckon/metric"
 	"reckon/store"
 	"reckon/store/storetest"
@@ -207,7 +208,7 @@ func TestFoldIsExact(t *testing.T) {
 	ls := labels.FromStrings("__name__", "h", "node", "n")
 	for i := range 400 {
 		h.Observe(math.Pow(1.07, float64(i)-120))
-		want := nativeHistogram(&h)
+		want := series.ToNative(&h)
 		g := &folded{labels: ls}
 		classic(ls, want.ToFloat(nil), func(part labels.Labels, v float64) {
 			g.add(part, map[int64]float64{1: v})

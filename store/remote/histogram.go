@@ -15,35 +15,12 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/internal/series"
 	"reckon/metric"
 )
 
 // parts are the suffixes of the series of a classic histogram.
 var parts = []string{"_bucket", "_sum", "_count"}
-
-// nativeHistogram converts h: one span, from the first to the last bucket.
-func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
-	out := &histogram.Histogram{
-		Schema: h.Schema(), ZeroThreshold: h.ZeroThreshold(), ZeroCount: h.ZeroCount, Count: h.Count, Sum: h.Sum,
-	}
-	first, last := 0, len(h.Buckets)-1
-	for first <= last && h.Buckets[first] == 0 {
-		first++
-	}
-	for last >= first && h.Buckets[last] == 0 {
-		last--
-	}
-	if first > last {
-		return out
-	}
-	out.PositiveSpans = []histogram.Span{{Offset: h.Offset + int32(first), Length: uint32(last - first + 1)}}
-	prev := int64(0)
-	for _, n := range h.Buckets[first : last+1] {
-		out.PositiveBuckets = append(out.PositiveBuckets, int64(n)-prev)
-		prev = int64(n)
-	}
-	return out
-}
 
 // classic emits the series of the equivalent classic histogram: a bucket for each
 // non-empty one, with its bound.
@@ -203,5 +180,5 @@ func (g *folded) at(t int64) *histogram.Histogram {
 	}
 	own.Count, own.Sum = h.Count, h.Sum
 	// Observations above the last bound have no bucket of their own.
-	return nativeHistogram(&own)
+	return series.ToNative(&own)
 }

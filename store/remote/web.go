@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"reckon/internal/phrase"
 	"reckon/store"
 )
 
@@ -182,7 +183,7 @@ func (w *web) judge(resp *http.Response) error {
 	if err != nil && len(raw) == 0 {
 		raw = nil // the status is sufficient
 	}
-	e := &statusError{resp.StatusCode, oneLine(raw)}
+	e := &statusError{resp.StatusCode, phrase.OneLine(raw)}
 	host := w.conf.shown
 	switch {
 	case resp.StatusCode/100 == 3:
@@ -300,20 +301,4 @@ func (a *answer) Close() error {
 	a.timer.Stop()
 	a.watch.Stop()
 	return a.body.Close()
-}
-
-// oneLine returns the beginning of third-party text: at most 300 bytes on one line, without
-// control characters.
-func oneLine(raw []byte) string {
-	s := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\ufffd' {
-			return ' '
-		}
-		return r
-	}, string(raw[:min(len(raw), 600)]))
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 300 {
-		s = s[:300] + "..."
-	}
-	return s
 }

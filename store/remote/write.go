@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/internal/series"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -61,7 +62,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 				w.refuse(1, fmt.Errorf("%w: %s: histogram series without a histogram", store.ErrInvalid, ls))
 				continue
 			}
-			h := nativeHistogram(sm.Histogram)
+			h := series.ToNative(sm.Histogram)
 			w.histogram(ls, t, h, nil)
 			if sm.Last {
 				w.histogramEnd(ls, t+1, h)

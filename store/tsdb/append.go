@@ -12,6 +12,7 @@ import (
 
 	"reckon/figure/format"
 	"reckon/internal/dirty"
+	"reckon/internal/series"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -142,7 +143,7 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 			w.refuse(sm, fmt.Errorf("%w: histogram series without a histogram", store.ErrInvalid))
 			return known
 		}
-		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, 0, nativeHistogram(sm.Histogram), nil, storage.AOptions{})
+		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, 0, series.ToNative(sm.Histogram), nil, storage.AOptions{})
 	} else {
 		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, sm.Value, nil, nil, storage.AOptions{})
 	}

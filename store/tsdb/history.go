@@ -27,6 +27,7 @@ import (
 	"reckon/internal/dirty"
 	"reckon/internal/durable"
 	"reckon/internal/durable/block"
+	"reckon/internal/series"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -91,7 +92,7 @@ func (s *HistorySeries) AddHistogram(t int64, h *metric.Histogram) error {
 	if n > 0 && t <= s.chunks[n-1].MaxTime {
 		return nil
 	}
-	packed := nativeHistogram(h)
+	packed := series.ToNative(h)
 	if n > 0 && s.chunks[n-1].Chunk.NumSamples() < chunkSamples && rangeOf(s.chunks[n-1].MinTime) == rangeOf(t) {
 		// It is refused where its buckets do not fit the chunk's.
 		if _, _, app, err := s.app.AppendHistogram(nil, 0, t, packed, true); err == nil {

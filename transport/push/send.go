@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"reckon/internal/phrase"
 	"reckon/internal/queue"
 	"reckon/transport/instance"
 )
@@ -293,22 +294,7 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 		return nil, &laterError{err: fmt.Errorf("read the answer: %w", err)}
 	}
 	t.count(func(s *Status) { s.Bytes += uint64(len(body)) })
-	return &answer{status: resp.StatusCode, header: resp.Header, text: oneLine(raw), location: resp.Header.Get("Location")}, nil
-}
-
-// oneLine returns the beginning of a third-party body for the log: at most 300 bytes on one line, without control characters.
-func oneLine(raw []byte) string {
-	s := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\ufffd' {
-			return ' '
-		}
-		return r
-	}, string(raw[:min(len(raw), 600)]))
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 300 {
-		s = s[:300] + "..."
-	}
-	return s
+	return &answer{status: resp.StatusCode, header: resp.Header, text: phrase.OneLine(raw), location: resp.Header.Get("Location")}, nil
 }
 
 const written = "X-Prometheus-Remote-Write-Samples-Written"

@@ -1,4 +1,4 @@
-package tsdb
+package series
 
 import (
 	"github.com/prometheus/prometheus/model/histogram"
@@ -9,9 +9,9 @@ import (
 // maxGap is the number of empty buckets that are cheaper to keep than a new span.
 const maxGap = 2
 
-// nativeHistogram converts h into the database's form: spans of adjacent buckets, and counts as differences to the bucket before. The
-// result is new, for the database keeps it.
-func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
+// ToNative converts h into a native histogram: spans of adjacent buckets, and counts as differences to the bucket before. The
+// result is new, for a database keeps it.
+func ToNative(h *metric.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
 		Schema:        h.Schema(),
 		ZeroThreshold: h.ZeroThreshold(),
