@@ -1,8 +1,8 @@
 package answer
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -117,14 +117,15 @@ type capacities struct {
 }
 
 // of returns the capacity for the share of a row; nil when unknown.
-func (c *capacities) of(k usageKey) *store.NodeUse {
-	if k.from == 0 {
-		k.from = time.Time{}.UnixMilli() // of all the time
+func (c *capacities) of(r *wire.Usage) *store.NodeUse {
+	from := time.Time{}.UnixMilli() // of all the time
+	if r.From != nil {
+		from = r.From.UnixMilli()
 	}
-	if c.partitions != nil && k.of[dimPartition] != "" {
-		return c.partitions[capacityKey{k.from, k.of[dimSite], k.of[dimPartition]}]
+	if c.partitions != nil && r.Partition != "" {
+		return c.partitions[capacityKey{from, r.Site, r.Partition}]
 	}
-	return c.nodes[k.from]
+	return c.nodes[from]
 }
 
 // capacity reads the capacity of the query's nodes and adds it to the total.
@@ -177,15 +178,15 @@ func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.U
 	if err = u.rows(ctx, q, capacities{}, &since); err != nil {
 		return err
 	}
-	cpu := map[usageKey]*float64{}
+	cpu, texts := map[usageKey]*float64{}, newTexts()
 	var total wire.UsageFigures
 	for i := range since.Rows {
-		cpu[usageGroup(&since.Rows[i])] = since.Rows[i].CPUSeconds
+		cpu[texts.group(&since.Rows[i])] = since.Rows[i].CPUSeconds
 		figure.Add(&total, &since.Rows[i].UsageFigures)
 	}
 	for i := range list.Rows {
 		r := &list.Rows[i]
-		r.CapacityShare = ratio(cpu[usageGroup(r)], r.CoreSeconds)
+		r.CapacityShare = ratio(cpu[texts.group(r)], r.CoreSeconds)
 	}
 	list.Total.CapacityShare = ratio(total.CPUSeconds, list.Total.CoreSeconds)
 	return nil
@@ -216,12 +217,12 @@ func numbersOf(by []string) (out []int) {
 
 // usageKey identifies the subject of a row.
 type usageKey struct {
-	of   [dimensions]string
-	from int64 // Unix milliseconds, 0 for all the time
+	of   [dimensions]uint32 // numbers of texts
+	from int64              // Unix milliseconds, 0 for all the time
 }
 
 // only is the key with some dimensions, and the time.
-func (k usageKey) only(by []int) usageKey {
+func (k *usageKey) only(by []int) usageKey {
 	out := usageKey{from: k.from}
 	for _, n := range by {
 		out.of[n] = k.of[n]
@@ -232,40 +233,54 @@ func (k usageKey) only(by []int) usageKey {
 // without is the key without some dimensions.
 func (k usageKey) without(dims []int) usageKey {
 	for _, n := range dims {
-		k.of[n] = ""
+		k.of[n] = 0
 	}
 	return k
 }
 
-// classRank is the order of classes by their dimension and name.
-var classRank = func() map[[2]string]int {
-	out := map[[2]string]int{}
-	for dim, list := range map[string][]runClass{"size": coreClasses, "gpus": gpuClasses, "length": runLengths} {
-		for i, c := range list {
-			out[[2]string{dim, c.name}] = i + 1
-		}
-	}
-	out[[2]string{"length", stillRunning}] = len(runLengths) + 1
-	return out
-}()
+// usageTexts are the texts of keys by their numbers, 0 for the empty one: a million runs have few.
+type usageTexts struct {
+	text    []string
+	numbers map[string]uint32
+}
 
-// compare orders by time and dimensions, classes by size.
-func (k *usageKey) compare(o *usageKey) int {
-	if k.from != o.from {
-		return cmp.Compare(k.from, o.from)
+func newTexts() *usageTexts {
+	return &usageTexts{text: []string{""}, numbers: map[string]uint32{"": 0}}
+}
+
+func (t *usageTexts) number(s string) uint32 {
+	n, ok := t.numbers[s]
+	if !ok {
+		n = uint32(len(t.text))
+		t.text, t.numbers[s] = append(t.text, s), n
 	}
-	for n := range k.of {
-		a, b := k.of[n], o.of[n]
-		if a == b {
-			continue
-		}
-		if n >= dimSize {
-			dim := wire.UsageDimensions()[n]
-			return cmp.Compare(classRank[[2]string{dim, a}], classRank[[2]string{dim, b}])
-		}
-		return cmp.Compare(a, b)
+	return n
+}
+
+// ranks returns the order of the texts of a dimension by their numbers: classes by size.
+func (t *usageTexts) ranks(dim int) []int {
+	order, classes := slices.Sorted(maps.Keys(t.numbers)), []runClass(nil)
+	switch dim {
+	case dimSize:
+		classes = coreClasses
+	case dimGPUs:
+		classes = gpuClasses
+	case dimLength:
+		classes = slices.Concat(runLengths, []runClass{{name: stillRunning}})
 	}
-	return 0
+	if classes != nil {
+		order = []string{""}
+	}
+	for _, c := range classes {
+		order = append(order, c.name)
+	}
+	out := make([]int, len(t.text))
+	for i, s := range order {
+		if n, ok := t.numbers[s]; ok {
+			out[n] = i
+		}
+	}
+	return out
 }
 
 // usageField returns a dimension of a row by its number.
@@ -273,9 +288,9 @@ func usageField(r *wire.Usage, n int) *string {
 	return [...]*string{&r.Owner, &r.Account, &r.Partition, &r.Node, &r.Command, &r.Kind, &r.Site, &r.QOS, &r.Size, &r.GPUs, &r.Length}[n]
 }
 
-func usageGroup(r *wire.Usage) (k usageKey) {
+func (t *usageTexts) group(r *wire.Usage) (k usageKey) {
 	for n := range k.of {
-		k.of[n] = *usageField(r, n)
+		k.of[n] = t.number(*usageField(r, n))
 	}
 	if r.From != nil {
 		k.from = r.From.UnixMilli()
@@ -317,7 +332,7 @@ func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, li
 		r := &rows[i]
 		row := wire.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
-		if n := c.of(usageGroup(&row)); n != nil {
+		if n := c.of(&row); n != nil {
 			row.Capacity, row.CapacityShare = n.Capacity, ratio(r.CPUSeconds, n.CoreSeconds)
 		}
 		list.Rows = append(list.Rows, row)

@@ -3,7 +3,6 @@ package answer
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"maps"
 	"path"
 	"slices"
@@ -68,16 +67,17 @@ func byRunsOnly(q wire.UsageQuery) bool {
 // runSum adds up the allocations and use of the runs of one group in one stretch of time.
 type runSum struct {
 	usageKey
-	v       [figure.UsedLen]float64
-	has     [figure.UsedLen]bool
 	seconds float64 // of runs
 	spread  float64 // of the CPU time, the time of runs that reach beyond the stretch or their node
+	has     uint32  // the known figures, a bit each
 	parts   bool    // some run was on other nodes too
+	v       [figure.UsedLen]float64
 }
 
 func (s *runSum) add(i int, v *float64, times float64) {
 	if v != nil {
-		s.v[i], s.has[i] = s.v[i]+*v*times, true
+		s.v[i] += *v * times
+		s.has |= 1 << i
 	}
 }
 
@@ -113,8 +113,10 @@ type runSums struct {
 	by       []int // dimensions that are distinguished
 	nodes    bool  // nodes are
 	projects map[string]string
-	sums     map[string]*runSum // by the time and the values of these dimensions
-	text     []byte             // room for a key
+	texts    *usageTexts
+	sums     []*runSum
+	room     []runSum // for the next ones
+	slots    []uint32 // a hash table of places in the sums, from 1
 }
 
 // next is the end of the stretch that holds a time, not after the end of all.
@@ -138,7 +140,10 @@ func (r *runSums) add(w *store.Workload) {
 	if !w.Began() {
 		return
 	}
-	k, end, at := r.keyOf(w), cmp.Or(w.End, w.Seen), w.Start
+	k, end, at := r.keyOf(w), w.End, w.Start
+	if end.IsZero() {
+		end = w.Seen
+	}
 	wall := end.Sub(at).Seconds()
 	if at.Before(r.from) {
 		at = r.from
@@ -152,11 +157,11 @@ func (r *runSums) add(w *store.Workload) {
 			k.from = store.SpanStart(r.span, at).UnixMilli()
 		}
 		if !r.nodes {
-			r.group(k).overlap(w, at, until, share, 1)
+			r.group(&k).overlap(w, at, until, share, 1)
 		} else {
 			for _, n := range w.Nodes {
-				k.of[dimNode] = n
-				r.group(k).overlap(w, at, until, share, len(w.Nodes))
+				k.of[dimNode] = r.texts.number(n)
+				r.group(&k).overlap(w, at, until, share, len(w.Nodes))
 			}
 		}
 		at = until
@@ -164,37 +169,86 @@ func (r *runSums) add(w *store.Workload) {
 }
 
 // keyOf returns the values of a run in the dimensions, the node apart.
-func (r *runSums) keyOf(w *store.Workload) usageKey {
-	var all usageKey
-	all.of = [...]string{dimOwner: w.Owner, dimAccount: cmp.Or(w.Account, r.projects[w.Owner]), dimPartition: w.Partition,
-		dimCommand: w.Command,
-		dimKind:    w.Kind, dimSite: w.Site, dimQOS: w.QOS, dimLength: stillRunning}
-	if cores, _ := w.GivenCores(); cores != nil {
-		all.of[dimSize], all.of[dimGPUs] = classOf(coreClasses, *cores), gpuClasses[0].name // none where no GPU was reported
+func (r *runSums) keyOf(w *store.Workload) (k usageKey) {
+	for _, n := range r.by {
+		text := ""
+		switch n {
+		case dimOwner:
+			text = w.Owner
+		case dimAccount:
+			if text = w.Account; text == "" {
+				text = r.projects[w.Owner]
+			}
+		case dimPartition:
+			text = w.Partition
+		case dimCommand:
+			text = w.Command
+		case dimKind:
+			text = w.Kind
+		case dimSite:
+			text = w.Site
+		case dimQOS:
+			text = w.QOS
+		case dimSize, dimGPUs, dimLength:
+			text = classOfRun(w, n)
+		}
+		k.of[n] = r.texts.number(text)
 	}
-	if gpus, _ := w.GivenGPUs(); gpus != nil {
-		all.of[dimGPUs] = classOf(gpuClasses, *gpus)
-	}
-	if !w.End.IsZero() {
-		all.of[dimLength] = classOf(runLengths, w.End.Sub(w.Start).Seconds())
-	}
-	if workload.Kind(w.Kind).Sum() { // of many: it has no size of its own
-		all.of[dimSize], all.of[dimGPUs], all.of[dimLength] = "", "", ""
-	}
-	return all.only(r.by)
+	return k
 }
 
-func (r *runSums) group(k usageKey) *runSum {
-	r.text = binary.AppendVarint(r.text[:0], k.from)
+// classOfRun returns the class of a run in a dimension; a run of many has no size of its own.
+func classOfRun(w *store.Workload, dim int) string {
+	cores, _ := w.GivenCores()
+	gpus, _ := w.GivenGPUs()
+	switch {
+	case workload.Kind(w.Kind).Sum():
+	case dim == dimLength && w.End.IsZero():
+		return stillRunning
+	case dim == dimLength:
+		return classOf(runLengths, w.End.Sub(w.Start).Seconds())
+	case dim == dimGPUs && gpus != nil:
+		return classOf(gpuClasses, *gpus)
+	case dim == dimGPUs && cores != nil:
+		return gpuClasses[0].name // none where no GPU was reported
+	case cores != nil:
+		return classOf(coreClasses, *cores)
+	}
+	return ""
+}
+
+// group returns the sum with a key. Its table is read once a run: a map with such keys takes twice the time.
+func (r *runSums) group(k *usageKey) *runSum {
+	at := r.slot(k)
+	if r.slots[at] == 0 {
+		if len(r.room) == 0 {
+			r.room = make([]runSum, 64)
+		}
+		r.room[0].usageKey = *k
+		r.sums, r.room = append(r.sums, &r.room[0]), r.room[1:]
+		if r.slots[at] = uint32(len(r.sums)); 2*len(r.sums) > len(r.slots) {
+			r.slots = make([]uint32, 2*len(r.slots))
+			for i, s := range r.sums {
+				r.slots[r.slot(&s.usageKey)] = uint32(i + 1)
+			}
+			return r.sums[len(r.sums)-1]
+		}
+	}
+	return r.sums[r.slots[at]-1]
+}
+
+// slot returns the place of a key in the table, or where it belongs.
+func (r *runSums) slot(k *usageKey) int {
+	hash := uint64(k.from)
 	for _, n := range r.by {
-		r.text = append(append(r.text, k.of[n]...), 0)
+		hash = (hash ^ uint64(k.of[n])) * 0x9e3779b97f4a7c15
+		hash ^= hash >> 32
 	}
-	s := r.sums[string(r.text)]
-	if s == nil {
-		s = &runSum{usageKey: k}
-		r.sums[string(r.text)] = s
+	for at := int(hash) & (len(r.slots) - 1); ; at = (at + 1) & (len(r.slots) - 1) {
+		if n := r.slots[at]; n == 0 || r.sums[n-1].usageKey == *k {
+			return at
+		}
 	}
-	return s
 }
 
 // overlap adds what a run held and used between two times, on one of its nodes.
@@ -234,8 +288,8 @@ var coarser = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
 
 // byRuns adds rows of usage divided among runs.
 func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
-	d := divided{q: q, by: numbersOf(q.By), hours: map[usageKey]*store.Used{}, machines: map[usageKey]*figure.Capacity{},
-		rows: map[usageKey]*wire.Usage{}}
+	d := divided{q: q, texts: newTexts(), by: numbersOf(q.By), hours: map[usageKey]*store.Used{},
+		machines: map[usageKey]*figure.Capacity{}, rows: map[usageKey]*wire.Usage{}}
 	d.filters = map[int][]string{dimOwner: q.Owners, dimAccount: q.Accounts, dimPartition: q.Partitions, dimKind: q.Kinds, dimNode: q.Nodes}
 	maps.DeleteFunc(d.filters, func(_ int, list []string) bool { return len(list) == 0 })
 	f := store.Filter{Since: q.Since, Until: q.Until, Sites: q.Sites, Nodes: q.Nodes}
@@ -263,21 +317,25 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		return err
 	}
 	runs := &runSums{from: store.SpanStart(store.SpanHour, q.Since), to: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, sums: map[string]*runSum{}}
+		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, texts: d.texts, slots: make([]uint32, 1024)}
 	slices.Sort(by)
 	runs.by = slices.Compact(by)
 	if err := u.Runs.EachRun(ctx, store.RunQuery{Filter: f, Figures: runKeys}, runs.add); err != nil {
 		return err
 	}
 	d.of, d.sums, d.index = of, runs.sums, make([]map[usageKey][]*runSum, len(coarser))
-	for k, used := range d.hours {
-		d.divide(k, used)
+	for _, k := range d.order {
+		d.divide(k, d.hours[k])
 	}
+	imported := false
 	for _, s := range runs.sums {
 		var own store.Used
-		some, imported := false, slices.Contains(of, dimNode) && d.hours[s.only(of)] == nil // nobody measured the node
+		some := false
+		if runs.nodes {
+			imported = d.hours[s.only(of)] == nil // nobody measured the node
+		}
 		for i := range s.v {
-			if s.has[i] && (imported || ofStarts(i)) {
+			if s.has>>i&1 != 0 && (imported || ofStarts(i)) {
 				*own.At(i), some = &s.v[i], true
 			}
 		}
@@ -289,16 +347,14 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		}
 	}
 	d.boundOwners()
-	keys := make([]*usageKey, 0, len(d.rows))
-	for k := range d.rows {
-		keys = append(keys, &k)
-	}
-	slices.SortFunc(keys, (*usageKey).compare)
-	for _, k := range keys {
-		row := d.rows[*k]
-		if m := d.machines[d.machine(*k)]; m != nil && slices.Contains(d.by, dimNode) {
+	keys := slices.Collect(maps.Keys(d.rows))
+	slices.SortFunc(keys, d.compare())
+	list.Rows = slices.Grow(list.Rows, len(keys))
+	for i := range keys {
+		row := d.rows[keys[i]]
+		if m := d.machines[d.machine(&keys[i])]; m != nil && slices.Contains(d.by, dimNode) {
 			row.Capacity = *m
-		} else if n := c.of(*k); n != nil {
+		} else if n := c.of(row); n != nil {
 			row.Capacity = n.Capacity
 		}
 		row.CapacityShare = ratio(row.CPUSeconds, row.CoreSeconds)
@@ -307,15 +363,37 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 	return nil
 }
 
+// compare returns the order of rows: by time and dimensions.
+func (d *divided) compare() func(a, b usageKey) int {
+	by := slices.Sorted(slices.Values(d.by))
+	ranks := make([][]int, dimensions)
+	for _, n := range by {
+		ranks[n] = d.texts.ranks(n)
+	}
+	return func(a, b usageKey) int {
+		if a.from != b.from {
+			return cmp.Compare(a.from, b.from)
+		}
+		for _, n := range by {
+			if x, y := a.of[n], b.of[n]; x != y {
+				return ranks[n][x] - ranks[n][y]
+			}
+		}
+		return 0
+	}
+}
+
 // divided divides hours among runs.
 type divided struct {
 	q        wire.UsageQuery
 	by       []int
+	texts    *usageTexts
 	hours    map[usageKey]*store.Used
+	order    []usageKey // of the hours
 	machines map[usageKey]*figure.Capacity
 	of       []int            // dimensions of the hours
 	filters  map[int][]string // of the query, by dimension
-	sums     map[string]*runSum
+	sums     []*runSum
 	index    []map[usageKey][]*runSum // by the dimensions of the hours, without coarser ones; made when it is needed
 	rows     map[usageKey]*wire.Usage
 }
@@ -340,7 +418,7 @@ func (d *divided) stamp(at time.Time) int64 {
 }
 
 // machine is the key with the node and, where sites are distinguished, the site.
-func (d *divided) machine(k usageKey) usageKey {
+func (d *divided) machine(k *usageKey) usageKey {
 	out := k.only([]int{dimNode})
 	if slices.Contains(d.by, dimSite) {
 		out.of[dimSite] = k.of[dimSite]
@@ -353,10 +431,10 @@ func (d *divided) ofNodes(ctx context.Context, u *Usage) error {
 	rows, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: d.q.Since, To: d.q.Until, Span: store.Span(d.q.Span),
 		By: []string{"site", "node"}, Sites: d.q.Sites, Nodes: d.q.Nodes})
 	for i := range rows {
-		k := usageKey{from: d.stamp(rows[i].At)}
-		k.of[dimSite], k.of[dimNode] = rows[i].Site, rows[i].Node
-		d.hours[k] = &rows[i].Used
-		if at := d.machine(k); d.machines[at] == nil {
+		k := d.texts.group(&wire.Usage{Site: rows[i].Site, Node: rows[i].Node})
+		k.from = d.stamp(rows[i].At)
+		d.hours[k], d.order = &rows[i].Used, append(d.order, k)
+		if at := d.machine(&k); d.machines[at] == nil {
 			d.machines[at] = &rows[i].Capacity
 		} else {
 			figure.Add(d.machines[at], &rows[i].Capacity)
@@ -378,13 +456,13 @@ func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
 	rows, err := u.Rollups.Use(ctx, x)
 	for i := range rows {
 		r := &rows[i]
-		k := usageKey{from: d.stamp(r.At)}
-		k.of = [...]string{dimOwner: r.Owner, dimAccount: cmp.Or(r.Account, u.Projects[r.Owner]), dimPartition: r.Partition,
-			dimCommand: r.Command, dimKind: r.Kind, dimSite: r.Site, dimLength: ""}
+		k := d.texts.group(&wire.Usage{Owner: r.Owner, Account: cmp.Or(r.Account, u.Projects[r.Owner]), Partition: r.Partition,
+			Command: r.Command, Kind: r.Kind, Site: r.Site})
+		k.from = d.stamp(r.At)
 		if have := d.hours[k]; have != nil {
 			figure.Add(have, &r.Used)
 		} else {
-			d.hours[k] = &r.Used
+			d.hours[k], d.order = &r.Used, append(d.order, k)
 		}
 	}
 	return err
@@ -392,11 +470,13 @@ func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
 
 // give adds to the row of a group, if the filters of the query select the group: hours of a node are of all that was on it.
 func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
-	if ok, err := path.Match(d.q.Command, k.of[dimCommand]); d.q.Command != "" && (err != nil || !ok) {
-		return
+	if d.q.Command != "" {
+		if ok, err := path.Match(d.q.Command, d.texts.text[k.of[dimCommand]]); err != nil || !ok {
+			return
+		}
 	}
 	for dim, list := range d.filters {
-		if !slices.Contains(list, k.of[dim]) {
+		if !slices.Contains(list, d.texts.text[k.of[dim]]) {
 			return
 		}
 	}
@@ -412,7 +492,7 @@ func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
 	if r == nil {
 		r = &wire.Usage{UsageFigures: part}
 		for _, n := range d.by {
-			*usageField(r, n) = k.of[n]
+			*usageField(r, n) = d.texts.text[k.of[n]]
 		}
 		if d.q.Span != string(store.SpanWhole) {
 			at := time.UnixMilli(k.from).UTC()
@@ -454,7 +534,7 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 			case ofStarts(i): // counted once, by the runs
 			case total != nil:
 				*part.At(i) = new(*total * s.weight(i, &all, len(runs)))
-			case s.has[i] && (i == usedCores || i == usedMemory || i == usedGPUs):
+			case s.has>>i&1 != 0 && (i == usedCores || i == usedMemory || i == usedGPUs):
 				*part.At(i) = new(s.v[i]) // hours of nodes have none
 			}
 		}
@@ -488,24 +568,23 @@ func (d *divided) boundOwners() {
 	if !slices.Contains(d.by, dimNode) || !slices.Contains(d.by, dimOwner) {
 		return
 	}
-	on := map[usageKey][]usageKey{}
+	on, compare := map[usageKey][]usageKey{}, d.compare()
 	for k := range d.rows {
 		at := k.without([]int{dimOwner})
 		on[at] = append(on[at], k)
 	}
+	other := d.texts.number("other")
 	for _, keys := range on {
 		if len(keys) <= ownersOfNode {
 			continue
 		}
 		slices.SortFunc(keys, func(a, b usageKey) int {
-			return cmp.Or(cmp.Compare(orZero(d.rows[b].CPUSeconds), orZero(d.rows[a].CPUSeconds)),
-				cmp.Compare(a.of[dimOwner], b.of[dimOwner]))
+			return cmp.Or(cmp.Compare(orZero(d.rows[b].CPUSeconds), orZero(d.rows[a].CPUSeconds)), compare(a, b))
 		})
 		for _, k := range keys[ownersOfNode:] {
 			r := d.rows[k]
 			delete(d.rows, k)
-			k.of[dimOwner] = "other"
-			if d.rows[k] == nil {
+			if k.of[dimOwner] = other; d.rows[k] == nil {
 				r.Owner, d.rows[k] = "other", r
 			} else {
 				figure.Add(&d.rows[k].UsageFigures, &r.UsageFigures)

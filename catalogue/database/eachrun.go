@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -107,29 +108,43 @@ func eachOfColumns(table *columns.Table, f store.Filter, figures []int, next fun
 	for i, at := range figures {
 		slots[i] = w.Row.At(at)
 	}
-	at := func(ms float64) time.Time { return time.UnixMilli(int64(ms)).UTC() }
-	degrees, lists := map[int]figure.Degrees{}, map[int][]string{} // by their numbers
+	degrees, lists, exact := map[int]figure.Degrees{}, map[int][]string{}, math.NaN() // by their numbers
+	at := func(v []float64, i uint16) float64 { return v[min(int(i), len(v)-1)] }
 	table.Scan(question(f, "start_ms", false), words, numbers, func(b *columns.Batch, x columns.Texts) {
+		texts, known := make([]int, 0, len(into)), make([]int, 0, len(slots)) // columns to read of each row
+		for k, p := range into {
+			if texts = append(texts, k); len(b.Words[k]) == 1 {
+				*p, texts = x.Word(k, int(b.Words[k][0])), texts[:len(texts)-1]
+			}
+		}
+		for k, v := range b.Numbers[fixed:] {
+			if known = append(known, k); len(v) == 1 && v[0] != v[0] {
+				*slots[k], known = nil, known[:len(known)-1]
+			}
+		}
 		for _, i := range b.Rows {
-			for k, p := range into {
-				*p = x.Word(k, int(b.Words[k][i]))
+			for _, k := range texts {
+				*into[k] = x.Word(k, int(b.Words[k][i]))
 			}
 			if cut := strings.IndexByte(w.Owner, '\n'); cut >= 0 {
 				w.Owner = w.Owner[:cut]
 			}
-			w.Exactness = exactOf(degrees, int(b.Words[wordExactness][i]), x)
-			w.Nodes = nodesOf(lists, int(b.Names[i]), x)
-			w.Start, w.Seen, w.End, w.Submit = at(b.Numbers[0][i]), at(b.Numbers[1][i]), time.Time{}, time.Time{}
-			if until := b.Numbers[2][i]; until < waiting {
-				w.End = at(until)
+			if code := at(b.Words[wordExactness], i); code != exact {
+				w.Exactness, exact = exactOf(degrees, int(code), x), code
 			}
-			if submit := b.Numbers[3][i]; submit == submit {
-				w.Submit = at(submit)
+			w.Nodes = nodesOf(lists, int(at(b.Names, i)), x)
+			until, submit := at(b.Numbers[2], i), at(b.Numbers[3], i)
+			w.Start, w.Seen = timeOf(int64(at(b.Numbers[0], i))), timeOf(int64(at(b.Numbers[1], i)))
+			if w.End, w.Submit = (time.Time{}), (time.Time{}); until < waiting {
+				w.End = timeOf(int64(until))
 			}
-			for k, p := range slots {
-				values[k] = b.Numbers[fixed+k][i]
-				if *p = nil; values[k] == values[k] {
-					*p = &values[k]
+			if submit == submit {
+				w.Submit = timeOf(int64(submit))
+			}
+			for _, k := range known {
+				values[k] = at(b.Numbers[fixed+k], i)
+				if *slots[k] = nil; values[k] == values[k] {
+					*slots[k] = &values[k]
 				}
 			}
 			next(&w)

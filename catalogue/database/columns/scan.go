@@ -1,6 +1,7 @@
 package columns
 
-// Batch is the selected rows of a part of the table. It is valid until the function of [Table.Scan] returns.
+// Batch is the selected rows of a part of the table. It is valid until the function of [Table.Scan] returns. Where a column has one number
+// for all rows, that is its only element.
 type Batch struct {
 	Rows    []uint16    // the selected ones: places in the slices below
 	Words   [][]float64 // the numbers of the texts of each wanted column of words: see [Table.Scan]
@@ -37,7 +38,11 @@ func (t *Table) Scan(q *Query, words, numbers []int, f func(*Batch, Texts)) {
 		}
 		left := room
 		read := func(p *pack) (v []float64) {
-			v, left = p.values(left[:len(c.keys)]), left[chunkRows:]
+			n := len(c.keys)
+			if p.form == same {
+				n = 1
+			}
+			v, left = p.values(left[:n]), left[chunkRows:]
 			return v
 		}
 		for i, column := range words {
