@@ -66,7 +66,7 @@ func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 		for i := range rows {
 			k := nodeName{rows[i].Site, rows[i].Node}
 			s := sizes[k]
-			s.cores = max(s.cores, orZero(ratio(rows[i].CoreSeconds, rows[i].UpSeconds)))
+			s.cores = max(s.cores, orZero(figure.Ratio(rows[i].CoreSeconds, rows[i].UpSeconds)))
 			sizes[k] = s
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/query"
 	"reckon/store"
@@ -151,10 +152,10 @@ func stepsOf(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
 
 func spanOf(u *store.NodeUse, since, now time.Time) *wire.NodeSpan {
 	s := &wire.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
-		CPUShare: ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds),
-		CoresUsed: ratio(u.CoreUsedSeconds, u.UpSeconds)}
+		CPUShare: figure.Ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: figure.Ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds),
+		CoresUsed: figure.Ratio(u.CoreUsedSeconds, u.UpSeconds)}
 	whole := now.Sub(since).Seconds()
-	s.UpShare = ratio(u.UpSeconds, &whole)
+	s.UpShare = figure.Ratio(u.UpSeconds, &whole)
 	if u.CoreSeconds != nil && u.CoreUsedSeconds != nil {
 		s.UnusedCoreSeconds = new(*u.CoreSeconds - *u.CoreUsedSeconds)
 	}

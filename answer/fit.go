@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/store"
 )
@@ -43,8 +44,8 @@ func (f *Fit) recent(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	nodes := make([]wire.Node, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		nodes = append(nodes, wire.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: ratio(r.CoreSeconds, r.UpSeconds),
-			MemoryBytes: ratio(r.NodeMemoryByteSeconds, r.UpSeconds)})
+		nodes = append(nodes, wire.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: figure.Ratio(r.CoreSeconds, r.UpSeconds),
+			MemoryBytes: figure.Ratio(r.NodeMemoryByteSeconds, r.UpSeconds)})
 	}
 	return nodes, err
 }

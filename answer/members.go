@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/internal/hostlist"
 	"reckon/internal/phrase"
@@ -136,19 +137,14 @@ func earliest(to **time.Time, t *time.Time) {
 
 // addMember adds the figures of a member.
 func addMember(s *wire.MemberSums, w *wire.Workload) {
-	sum := func(to **float64, v *float64) {
-		if v != nil {
-			*to = new(orZero(*to) + *v)
-		}
-	}
 	s.WallSeconds += w.WallSeconds
 	s.LongestSeconds = max(s.LongestSeconds, w.WallSeconds)
-	sum(&s.CPUSeconds, w.CPUSeconds)
-	sum(&s.GPUSeconds, w.GPUSeconds)
-	sum(&s.EnergyJoules, w.EnergyJoules)
-	sum(&s.ReadBytes, w.ReadBytes)
-	sum(&s.WriteBytes, w.WriteBytes)
-	sum(&s.OOMKills, w.OOMKills)
+	figure.Plus(&s.CPUSeconds, w.CPUSeconds)
+	figure.Plus(&s.GPUSeconds, w.GPUSeconds)
+	figure.Plus(&s.EnergyJoules, w.EnergyJoules)
+	figure.Plus(&s.ReadBytes, w.ReadBytes)
+	figure.Plus(&s.WriteBytes, w.WriteBytes)
+	figure.Plus(&s.OOMKills, w.OOMKills)
 	if w.MemoryPeakBytes != nil {
 		s.MemoryPeakBytes = new(max(orZero(s.MemoryPeakBytes), *w.MemoryPeakBytes))
 	}
@@ -157,10 +153,10 @@ func addMember(s *wire.MemberSums, w *wire.Workload) {
 		s.Measured++
 	}
 	if cores, _ := w.GivenCores(); cores != nil && held > 0 {
-		sum(&s.CoreSeconds, new(*cores*held))
+		figure.Plus(&s.CoreSeconds, new(*cores*held))
 	}
 	if gpus, _ := w.GivenGPUs(); gpus != nil && held > 0 {
-		sum(&s.GPUHeldSeconds, new(*gpus*held))
+		figure.Plus(&s.GPUHeldSeconds, new(*gpus*held))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reckon/analysis/move"
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/internal/quantiles"
 	"reckon/query"
@@ -113,7 +114,7 @@ func (g *moving) readNodes(ctx context.Context) error {
 	for i := range rows {
 		r := &rows[i]
 		n := g.node(r.Site, r.Node)
-		n.cores, n.memory = ratio(r.CoreSeconds, r.UpSeconds), ratio(r.NodeMemoryByteSeconds, r.UpSeconds)
+		n.cores, n.memory = figure.Ratio(r.CoreSeconds, r.UpSeconds), figure.Ratio(r.NodeMemoryByteSeconds, r.UpSeconds)
 	}
 	list, _, err := g.Views.NodesAsOf(ctx, g.until)
 	if err != nil {
@@ -286,7 +287,7 @@ func (g *moving) finish() {
 			s.GPUs = new(float64) // none reported, and no run was given any
 		}
 		s.Whole = s.Cores != nil && p.runs >= move.LeastRuns && float64(p.wholes) >= 0.95*float64(p.runs)
-		s.JoulesPerCoreHour = ratio(&p.joules, &p.hours)
+		s.JoulesPerCoreHour = figure.Ratio(&p.joules, &p.hours)
 		for range int(s.Nodes) {
 			if s.Memory != nil && orZero(s.Cores) > 0 && orZero(s.GPUs) == 0 {
 				memory, perCore = append(memory, *s.Memory), append(perCore, *s.Memory / *s.Cores)

@@ -61,12 +61,12 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 	for i := range list.Rows {
 		figure.Add(&list.Total.UsageFigures, &list.Rows[i].UsageFigures)
 	}
-	list.Total.CapacityShare = ratio(list.Total.CPUSeconds, list.Total.CoreSeconds)
+	list.Total.CapacityShare = figure.Ratio(list.Total.CPUSeconds, list.Total.CoreSeconds)
 	if err := u.sharesSince(ctx, q, &list); err != nil {
 		return list, err
 	}
 	for i := range list.Rows {
-		list.Rows[i].UsedShare = ratio(list.Rows[i].CPUSeconds, list.Total.CPUSeconds)
+		list.Rows[i].UsedShare = figure.Ratio(list.Rows[i].CPUSeconds, list.Total.CPUSeconds)
 		markUsage(&list.Rows[i], q.Span == string(store.SpanHour))
 	}
 	markUsage(&list.Total, false)
@@ -186,9 +186,9 @@ func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.U
 	}
 	for i := range list.Rows {
 		r := &list.Rows[i]
-		r.CapacityShare = ratio(cpu[texts.group(r)], r.CoreSeconds)
+		r.CapacityShare = figure.Ratio(cpu[texts.group(r)], r.CoreSeconds)
 	}
-	list.Total.CapacityShare = ratio(total.CPUSeconds, list.Total.CoreSeconds)
+	list.Total.CapacityShare = figure.Ratio(total.CPUSeconds, list.Total.CoreSeconds)
 	return nil
 }
 
@@ -259,20 +259,12 @@ func (t *usageTexts) number(s string) uint32 {
 
 // ranks returns the order of the texts of a dimension by their numbers: classes by size.
 func (t *usageTexts) ranks(dim int) []int {
-	order, classes := slices.Sorted(maps.Keys(t.numbers)), []runClass(nil)
-	switch dim {
-	case dimSize:
-		classes = coreClasses
-	case dimGPUs:
-		classes = gpuClasses
-	case dimLength:
-		classes = slices.Concat(runLengths, []runClass{{name: stillRunning}})
-	}
-	if classes != nil {
+	order := slices.Sorted(maps.Keys(t.numbers))
+	if dim >= dimSize {
 		order = []string{""}
-	}
-	for _, c := range classes {
-		order = append(order, c.name)
+		for _, c := range [][]runClass{coreClasses, gpuClasses, append(runLengths, runClass{name: stillRunning})}[dim-dimSize] {
+			order = append(order, c.name)
+		}
 	}
 	out := make([]int, len(t.text))
 	for i, s := range order {
@@ -319,7 +311,7 @@ func (u *Usage) byNode(ctx context.Context, q wire.UsageQuery, list *wire.UsageL
 		n := &nodes[i]
 		list.Rows = append(list.Rows, wire.Usage{
 			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity,
-			CapacityShare: ratio(n.CPUSeconds, n.CoreSeconds),
+			CapacityShare: figure.Ratio(n.CPUSeconds, n.CoreSeconds),
 		})
 	}
 	return err
@@ -333,7 +325,7 @@ func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, li
 		row := wire.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
 		if n := c.of(&row); n != nil {
-			row.Capacity, row.CapacityShare = n.Capacity, ratio(r.CPUSeconds, n.CoreSeconds)
+			row.Capacity, row.CapacityShare = n.Capacity, figure.Ratio(r.CPUSeconds, n.CoreSeconds)
 		}
 		list.Rows = append(list.Rows, row)
 	}
@@ -349,20 +341,11 @@ func (u *Usage) pending(ctx context.Context, q wire.UsageQuery) (*wire.Pending, 
 		return nil, err
 	}
 	p := &wire.Pending{Workloads: n}
-	sum := func(to **float64, v *float64) {
-		if v != nil {
-			x := *v
-			if *to != nil {
-				x += **to
-			}
-			*to = &x
-		}
-	}
 	now := u.Clock()
 	for i := range rows {
 		p.Workloads += max(int(orZero(rows[i].WaitingTasks))-1, 0)
-		sum(&p.RequestCores, rows[i].RequestCores)
-		sum(&p.RequestGPUs, rows[i].RequestGPUs)
+		figure.Plus(&p.RequestCores, rows[i].RequestCores)
+		figure.Plus(&p.RequestGPUs, rows[i].RequestGPUs)
 		if at := rows[i].Submit; !at.IsZero() && !at.After(now) {
 			if s := now.Sub(at).Seconds(); p.LongestSeconds == nil || s > *p.LongestSeconds {
 				p.LongestSeconds = &s
@@ -377,13 +360,4 @@ func moment(span store.Span, at time.Time) *time.Time {
 		return nil
 	}
 	return &at
-}
-
-// ratio divides; nil when either is unknown, or the whole is 0.
-func ratio(part, whole *float64) *float64 {
-	if part == nil || whole == nil || *whole <= 0 {
-		return nil
-	}
-	v := *part / *whole
-	return &v
 }

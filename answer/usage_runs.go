@@ -170,29 +170,17 @@ func (r *runSums) add(w *store.Workload) {
 
 // keyOf returns the values of a run in the dimensions, the node apart.
 func (r *runSums) keyOf(w *store.Workload) (k usageKey) {
+	words := [...]string{dimOwner: w.Owner, dimAccount: w.Account, dimPartition: w.Partition, dimNode: "", dimCommand: w.Command,
+		dimKind: w.Kind, dimSite: w.Site, dimQOS: w.QOS}
+	if w.Account == "" {
+		words[dimAccount] = r.projects[w.Owner]
+	}
 	for _, n := range r.by {
-		text := ""
-		switch n {
-		case dimOwner:
-			text = w.Owner
-		case dimAccount:
-			if text = w.Account; text == "" {
-				text = r.projects[w.Owner]
-			}
-		case dimPartition:
-			text = w.Partition
-		case dimCommand:
-			text = w.Command
-		case dimKind:
-			text = w.Kind
-		case dimSite:
-			text = w.Site
-		case dimQOS:
-			text = w.QOS
-		case dimSize, dimGPUs, dimLength:
-			text = classOfRun(w, n)
+		if n < len(words) {
+			k.of[n] = r.texts.number(words[n])
+		} else {
+			k.of[n] = r.texts.number(classOfRun(w, n))
 		}
-		k.of[n] = r.texts.number(text)
 	}
 	return k
 }
@@ -357,7 +345,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		} else if n := c.of(row); n != nil {
 			row.Capacity = n.Capacity
 		}
-		row.CapacityShare = ratio(row.CPUSeconds, row.CoreSeconds)
+		row.CapacityShare = figure.Ratio(row.CPUSeconds, row.CoreSeconds)
 		list.Rows = append(list.Rows, *row)
 	}
 	return nil

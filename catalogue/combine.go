@@ -41,7 +41,7 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 			switch {
 			case !ok:
 			case f.Sums():
-				add(row.At(i), v)
+				figure.Plus(row.At(i), &v)
 			default:
 				apart[i] = append(apart[i], amount{k.place(), v, k.T})
 			}
@@ -226,7 +226,7 @@ func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int
 		}
 		for _, h := range hists {
 			if v := h.Quantile(q); !math.IsNaN(v) {
-				add(row.At(i), v)
+				figure.Plus(row.At(i), &v)
 			}
 		}
 	}
@@ -251,11 +251,4 @@ func (a *account) distributions(tracks []*track, lane map[place]int, i int) (out
 		}
 	}
 	return out
-}
-
-func add(to **float64, v float64) {
-	if *to != nil {
-		v += **to
-	}
-	*to = &v
 }

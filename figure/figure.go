@@ -259,3 +259,24 @@ func Add[T Numbered](to, from T) {
 		}
 	}
 }
+
+// Plus adds a value to a sum; an unknown one adds nothing. The two share no pointers afterwards.
+func Plus(to **float64, v *float64) {
+	if v == nil {
+		return
+	}
+	sum := *v
+	if *to != nil {
+		sum += **to
+	}
+	*to = &sum
+}
+
+// Ratio divides; nil when either is unknown, or the whole is 0.
+func Ratio(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole <= 0 {
+		return nil
+	}
+	v := *part / *whole
+	return &v
+}

@@ -131,7 +131,7 @@ func (d *Daily) read(name string, it chunkenc.Iterator, from time.Time) {
 			}
 		})
 	case figure.GPU:
-		increases(it, from, func(t int64, _, rise float64) { add(&d.at(t, from).GPUSeconds, rise) })
+		increases(it, from, func(t int64, _, rise float64) { figure.Plus(&d.at(t, from).GPUSeconds, &rise) })
 	case figure.OOMKills:
 		increases(it, from, func(t int64, _, rise float64) { d.at(t, from).OOMKills += rise })
 	case requestCoresMetric:

@@ -84,9 +84,9 @@ func (p *part) take(name string, v float64) {
 	switch name {
 	case figure.CPU:
 		p.used = true
-		add(&p.CPUSeconds, v)
+		figure.Plus(&p.CPUSeconds, &v)
 	case figure.GPU:
-		add(&p.GPUSeconds, v)
+		figure.Plus(&p.GPUSeconds, &v)
 	case figure.MemoryPeak:
 		most(&p.MemoryPeakBytes, v)
 		return
@@ -103,13 +103,6 @@ func partValue(name string, it chunkenc.Iterator) (float64, bool) {
 		return series.Total(it)
 	}
 	return series.Max(it)
-}
-
-func add(to **float64, v float64) {
-	if *to != nil {
-		v += **to
-	}
-	*to = &v
 }
 
 // CoresHistogram returns how many seconds the workload used how many cores, with one
@@ -202,7 +195,7 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]wire.Command, erro
 				c.CPUSeconds += total
 				return nil
 			}
-			add(&c.Processes, total)
+			figure.Plus(&c.Processes, &total)
 			return nil
 		})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/internal/series"
 )
@@ -114,7 +115,7 @@ func (d *devices) take(n *series.Labels, r reading) {
 		case "node_disk_io_time_weighted_seconds_total":
 			x.Waiting = r.rate
 		case diskWait:
-			plus(&x.Threads, r.rate)
+			figure.Plus(&x.Threads, r.rate)
 		case "node_disk_read_bytes_total":
 			x.ReadBytes = r.rate
 		case "node_disk_written_bytes_total":
@@ -148,27 +149,16 @@ func (d *devices) mount(n *series.Labels, r reading) {
 	metric := strings.Replace(n.Metric, "_workload_", "_", 1)
 	switch {
 	case metric == "reckon_mount_retransmissions_total":
-		plus(&x.Retransmissions, r.rate)
+		figure.Plus(&x.Retransmissions, r.rate)
 	case metric == "reckon_mount_bytes_total" && n.Rest["direction"] == "read":
-		plus(&x.ReadBytes, r.rate)
+		figure.Plus(&x.ReadBytes, r.rate)
 	case metric == "reckon_mount_bytes_total":
-		plus(&x.WriteBytes, r.rate)
+		figure.Plus(&x.WriteBytes, r.rate)
 	case operation < 0:
 	case metric == "reckon_mount_operations_total":
-		plus(&x.count[operation], r.rate)
+		figure.Plus(&x.count[operation], r.rate)
 	default:
-		plus(&x.seconds[operation], r.rate)
-	}
-}
-
-// plus adds a rate unless it is nil.
-func plus(to **float64, rate *float64) {
-	switch {
-	case rate == nil:
-	case *to == nil:
-		*to = new(*rate)
-	default:
-		**to += *rate
+		figure.Plus(&x.seconds[operation], r.rate)
 	}
 }
 

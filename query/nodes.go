@@ -220,15 +220,6 @@ func recent(it chunkenc.Iterator, since int64) reading {
 
 // take adds one series to the node.
 func (m *machine) take(n *series.Labels, r reading) {
-	add := func(p **float64, v *float64) {
-		if v == nil {
-			return
-		}
-		if *p == nil {
-			*p = new(float64)
-		}
-		**p += *v
-	}
 	if n.Metric == figure.CPU || n.Metric == figure.StartTime {
 		if !r.ended {
 			m.workloads[n.Workload] = true
@@ -241,21 +232,21 @@ func (m *machine) take(n *series.Labels, r reading) {
 	switch n.Metric {
 	case figure.NodeCPU:
 		m.cpus[n.Rest["cpu"]] = true
-		add(&m.CoresUsed, r.rate)
+		figure.Plus(&m.CoresUsed, r.rate)
 	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
 		if !virtual(n.Rest["device"]) {
-			add(&m.NetworkBytes, r.rate)
+			figure.Plus(&m.NetworkBytes, r.rate)
 		}
 	case "node_disk_read_bytes_total", "node_disk_written_bytes_total":
 		if !stacked(n.Rest["device"]) {
-			add(&m.DiskBytes, r.rate)
+			figure.Plus(&m.DiskBytes, r.rate)
 		}
 	case ibReceived, ibSent, slingshotReceived, slingshotSent:
-		add(&m.InterconnectBytes, r.rate)
+		figure.Plus(&m.InterconnectBytes, r.rate)
 	case figure.NodeEnergy:
-		m.power(n, r.rate, add)
+		m.power(n, r.rate, figure.Plus)
 	case "reckon_agent_cpu_seconds_total":
-		add(&m.AgentCPU, r.rate)
+		figure.Plus(&m.AgentCPU, r.rate)
 	case "reckon_agent_memory_bytes":
 		m.AgentMemory = new(r.v)
 	case gpuInfo:
@@ -269,7 +260,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 		}
 	case gpuBusy, gpuUsedMetric, gpuSizeMetric, gpuPower:
 		if !strings.HasPrefix(n.Rest["device"], "MIG-") { // the device has it too
-			add(map[string]**float64{gpuBusy: &m.GPUsUsed, gpuUsedMetric: &m.GPUMemoryUsed, gpuSizeMetric: &m.GPUMemory,
+			figure.Plus(map[string]**float64{gpuBusy: &m.GPUsUsed, gpuUsedMetric: &m.GPUMemoryUsed, gpuSizeMetric: &m.GPUMemory,
 				gpuPower: &m.GPUWatts}[n.Metric], map[bool]*float64{true: r.rate, false: &r.v}[n.Metric == gpuBusy])
 		}
 	default:

@@ -3,6 +3,7 @@ package query
 import (
 	"time"
 
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/internal/hostlist"
 	"reckon/store"
@@ -68,7 +69,7 @@ func (s *step) measured(parts []wire.Part) {
 			{&s.GPUSeconds, &p.GPUSeconds},
 		} {
 			if *f.from != nil {
-				add(f.to, **f.from)
+				figure.Plus(f.to, *f.from)
 			}
 		}
 	}

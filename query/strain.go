@@ -134,7 +134,7 @@ func (s *Strain) transport(n *series.Labels, it chunkenc.Iterator) {
 // addTotal adds what a counter counted since it began.
 func addTotal(to **float64, it chunkenc.Iterator) {
 	if total, ok := series.Total(it); ok {
-		plus(to, &total)
+		figure.Plus(to, &total)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -195,7 +196,7 @@ func (p *page) balance(d client.WorkloadDetail) error {
 	}
 	most := max(deref(nodes[0].cpu), mean)
 	for _, n := range shown {
-		t.Add(n.name, term.Seconds(n.cpu), term.Percent(share(n.cpu, &mean)), p.Bar(share(n.cpu, &most), 16), term.Bytes(n.mem),
+		t.Add(n.name, term.Seconds(n.cpu), term.Percent(figure.Ratio(n.cpu, &mean)), p.Bar(figure.Ratio(n.cpu, &most), 16), term.Bytes(n.mem),
 			term.Seconds(n.gpu))
 	}
 	if err := p.table(t); err != nil {

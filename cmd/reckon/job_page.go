@@ -114,7 +114,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 		needed = "needed " + is("memory_needed_peak_bytes", neededText(w))
 	}
 	numa := ""
-	if most := share(w.MemoryNUMAMostBytes, w.MemoryNUMABytes); most != nil {
+	if most := figure.Ratio(w.MemoryNUMAMostBytes, w.MemoryNUMABytes); most != nil {
 		numa = "on one NUMA node " + term.Percent(most)
 	}
 	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)),
@@ -163,7 +163,7 @@ func (m marked) interconnect(w client.Workload) string {
 
 // processor formats what the counters of the processors and the monitoring of their caches report.
 func (m marked) processor(w client.Workload) (facts []string) {
-	if ipc := share(w.Instructions, w.Cycles); ipc != nil {
+	if ipc := figure.Ratio(w.Instructions, w.Cycles); ipc != nil {
 		facts = append(facts, m.figure(w.Exactness, "instructions", term.Number(ipc))+" instructions in a cycle")
 	}
 	if moved := w.MemoryTrafficBytes; moved != nil {
@@ -220,7 +220,7 @@ func (p *page) requests(w client.Workload) {
 	var rows []row
 	add := func(name, how string, format func(*float64) string, used, asked *float64) {
 		if asked != nil && *asked > 0 {
-			rows = append(rows, row{name, how + " of " + format(asked), share(used, asked)})
+			rows = append(rows, row{name, how + " of " + format(asked), figure.Ratio(used, asked)})
 		}
 	}
 	wall, how := w.WallSeconds, "wall"
@@ -429,7 +429,7 @@ func (p *page) commands(d client.WorkloadDetail) error {
 	}
 	t := term.TableOf("COMMAND:s8|CPU TIME:r|SHARE:r|PROCESSES:r")
 	for _, c := range list {
-		t.Add(c.Command, term.Seconds(&c.CPUSeconds), term.Percent(share(&c.CPUSeconds, &total)), term.Number(c.Processes))
+		t.Add(c.Command, term.Seconds(&c.CPUSeconds), term.Percent(figure.Ratio(&c.CPUSeconds, &total)), term.Number(c.Processes))
 	}
 	return p.table(t)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
 	"reckon/workload"
@@ -128,7 +129,7 @@ func seffTime(v *float64) string {
 }
 
 func seffShare(part, whole *float64) string {
-	if v := share(part, whole); v != nil {
+	if v := figure.Ratio(part, whole); v != nil {
 		return fmt.Sprintf("%.2f%%", 100**v)
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -235,9 +236,9 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 		}
 		day, week := spanOrNone(n.Day), spanOrNone(n.Week)
 		t.Add(n.Node, nodeState(n, now),
-			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
+			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(figure.Ratio(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
-			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
+			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(figure.Ratio(n.MemoryUsed, n.MemoryBytes), 8),
 			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n),
 			running(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
@@ -355,14 +356,6 @@ func usedOf(format func(*float64) string, used, of *float64) string {
 }
 
 // share returns the share of a part in a whole, nil if either is unknown or the whole is not positive.
-func share(part, whole *float64) *float64 {
-	if part == nil || whole == nil || *whole <= 0 {
-		return nil
-	}
-	v := *part / *whole
-	return &v
-}
-
 // printMissing lists sensors that do not work, each reason once for many nodes.
 func printMissing(s term.Screen, nodes []client.Node) error {
 	type gap struct{ sensor, reason string }

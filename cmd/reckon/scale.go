@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -67,7 +68,7 @@ func printScale(s term.Screen, d client.Scale, now time.Time) error {
 		t := term.TableOf("RESOURCE|ALLOCATED:r|MEAN:r|P50:r|P95:r|MAX:r|P95 OF ALLOCATED:r")
 		for _, r := range d.Resources {
 			f := unitFormat(r.Unit)
-			t.Add(resourceName(r.Resource), f(r.Held), f(r.Mean), f(r.P50), f(r.P95), f(r.Max), term.Percent(share(r.P95, r.Held)))
+			t.Add(resourceName(r.Resource), f(r.Held), f(r.Mean), f(r.P50), f(r.P95), f(r.Max), term.Percent(figure.Ratio(r.P95, r.Held)))
 		}
 		if err := p.table(t); err != nil {
 			return err

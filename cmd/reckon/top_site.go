@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/figure"
 	"reckon/web/client"
 )
 
@@ -69,9 +70,13 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 		if n.Cores != nil {
 			l.Cores += *n.Cores
 		}
-		l.GPUs, l.GPUsUsed = plus(l.GPUs, n.GPUs), plus(l.GPUsUsed, n.GPUsUsed)
-		l.GPUMemory, l.GPUMemUsed = plus(l.GPUMemory, n.GPUMemory), plus(l.GPUMemUsed, n.GPUMemoryUsed)
-		l.CoresUsed, l.Memory, l.MemUsed = plus(l.CoresUsed, n.CoresUsed), plus(l.Memory, n.MemoryBytes), plus(l.MemUsed, n.MemoryUsed)
+		figure.Plus(&l.GPUs, n.GPUs)
+		figure.Plus(&l.GPUsUsed, n.GPUsUsed)
+		figure.Plus(&l.GPUMemory, n.GPUMemory)
+		figure.Plus(&l.GPUMemUsed, n.GPUMemoryUsed)
+		figure.Plus(&l.CoresUsed, n.CoresUsed)
+		figure.Plus(&l.Memory, n.MemoryBytes)
+		figure.Plus(&l.MemUsed, n.MemoryUsed)
 	}
 	switch len(sites) {
 	case 0:
@@ -138,16 +143,4 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 		return w.CPUSeconds == 0 && w.Cores == 0 && w.MemoryBytes == nil && w.MemoryPeak == nil
 	})
 	return l, nil
-}
-
-// plus adds known figures.
-func plus(sum, v *float64) *float64 {
-	if v == nil {
-		return sum
-	}
-	x := *v
-	if sum != nil {
-		x += *sum
-	}
-	return &x
 }

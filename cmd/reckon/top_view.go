@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -60,8 +61,8 @@ func cutStyled(l string, width int, ascii bool) string {
 func (m *topModel) machineLine() string {
 	l := &m.now
 	if m.screen.Width > 0 && m.screen.Width < 72 {
-		return fmt.Sprintf("%s  CPU %s  memory %s  %s", term.Safe(l.Node), term.Percent(share(l.CoresUsed, &l.Cores)),
-			term.Percent(share(l.MemUsed, l.Memory)), l.Time.Local().Format(time.TimeOnly))
+		return fmt.Sprintf("%s  CPU %s  memory %s  %s", term.Safe(l.Node), term.Percent(figure.Ratio(l.CoresUsed, &l.Cores)),
+			term.Percent(figure.Ratio(l.MemUsed, l.Memory)), l.Time.Local().Format(time.TimeOnly))
 	}
 	return fmt.Sprintf("%s  %s  cores %s  memory %s  %d workloads", term.Safe(l.Node), l.Time.Local().Format(time.TimeOnly),
 		usedOf(term.Cores, l.CoresUsed, &l.Cores), usedOf(term.Bytes, l.MemUsed, l.Memory), len(l.Workloads))
@@ -88,7 +89,7 @@ func (m *topModel) header() []string {
 	title := m.screen.Paint(term.Bold, term.Safe(l.Node)) + "  " + l.Time.Local().Format(time.TimeOnly) + "  " + count + status
 	width := min(m.screen.Width-36, 60)
 	bar := func(name string, part, whole *float64, format func(*float64) string) string {
-		s := share(part, whole)
+		s := figure.Ratio(part, whole)
 		style := term.Green
 		if s != nil && term.Level(*s) != term.Plain {
 			style = term.Level(*s)

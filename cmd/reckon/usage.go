@@ -233,10 +233,10 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)),
 			is("energy_joules", term.Energy(r.EnergyJoules)))
 		if node {
-			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)),
-				term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
+			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(figure.Ratio(r.CoreUsedSeconds, r.CoreSeconds)),
+				term.Percent(figure.Ratio(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
 		} else {
-			cells = append(cells, term.Number(r.Started), term.Seconds(share(r.WaitSeconds, r.StartedWithSubmit)))
+			cells = append(cells, term.Number(r.Started), term.Seconds(figure.Ratio(r.WaitSeconds, r.StartedWithSubmit)))
 		}
 		t.Add(cells...)
 	}
@@ -278,8 +278,8 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
 	if t.CoreSeconds != nil && *t.CoreSeconds >= 1 { // less is a single reading of an import
 		line += fmt.Sprintf(", %s of the %s core-hours that machines were up; by the kernel's count %s were busy",
-			cpu(term.Percent(share(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds),
-			term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
+			cpu(term.Percent(figure.Ratio(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds),
+			term.Percent(figure.Ratio(t.CoreUsedSeconds, t.CoreSeconds)))
 	}
 	if t.NodeJoules != nil {
 		line += fmt.Sprintf("; the machines took %s", term.Energy(t.NodeJoules))
@@ -289,7 +289,7 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	}
 	if t.StartedWithSubmit != nil && *t.StartedWithSubmit > 0 {
 		text := fmt.Sprintf("%s started after a mean wait of %s", term.Number(t.StartedWithSubmit),
-			term.Seconds(share(t.WaitSeconds, t.StartedWithSubmit)))
+			term.Seconds(figure.Ratio(t.WaitSeconds, t.StartedWithSubmit)))
 		if t.WaitCoreSeconds != nil {
 			text += fmt.Sprintf(": %s core-hours of demand that waited", term.Hours(t.WaitCoreSeconds))
 		}
@@ -346,7 +346,7 @@ func printWeek(s term.Screen, list client.UsageList, held bool, limit int) error
 		case len(list.By) > 0:
 			v = per(r.CPUSeconds, 3600*times[at])
 		default:
-			if v = share(r.CoreUsedSeconds, r.CoreSeconds); v == nil {
+			if v = figure.Ratio(r.CoreUsedSeconds, r.CoreSeconds); v == nil {
 				v = r.CapacityShare
 			}
 			v = per(v, 0.01)

@@ -53,7 +53,7 @@ func (m marked) figures(list client.UsageList, places []int, limit int) *term.Ta
 				text = format.Figure(*v, f.Unit)
 			}
 			cells = append(cells, m.figure(r.Exactness, f.Key, text),
-				m.figure(r.Exactness, f.Key, term.Percent(share(v, *list.Total.UsageFigures.At(at)))))
+				m.figure(r.Exactness, f.Key, term.Percent(figure.Ratio(v, *list.Total.UsageFigures.At(at)))))
 		}
 		t.Add(cells...)
 	}

@@ -140,10 +140,13 @@ func (l *Late) Each(f func(e Entry, oldest int64)) {
 }
 
 // HourOf returns the beginning of the hour that contains a time.
-func HourOf(t int64) int64 {
-	r := t % hourMS
+func HourOf(t int64) int64 { return Floor(t, hourMS) }
+
+// Floor returns the largest multiple of a unit that is not after a time.
+func Floor(t, unit int64) int64 {
+	r := t % unit
 	if r < 0 {
-		r += hourMS
+		r += unit
 	}
 	return t - r
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"reckon/internal/dirty"
 	"reckon/internal/durable"
 	"reckon/store/tsdb"
 )
@@ -34,13 +35,7 @@ import (
 // period is the time covered by one log, in seconds: the same as one block of series.
 const period = int64(tsdb.HistoryRange / 1e9)
 
-func periodOf(t int64) int64 {
-	r := t % period
-	if r < 0 {
-		r += period
-	}
-	return t - r
-}
+func periodOf(t int64) int64 { return dirty.Floor(t, period) }
 
 // piece is the position of readings of a node in a log.
 type piece struct {

@@ -3,6 +3,8 @@ package hourly
 import (
 	"math"
 
+	"reckon/internal/dirty"
+
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
@@ -120,7 +122,7 @@ func edgesOf(h *storage.SelectHints) (e edges) {
 	first := h.Start - 1 + h.Range // the engine selects samples after the beginning of a range
 	e = edges{{first, h.Step}, {first - h.Range + 1, h.Step}}
 	if h.Step > 0 && first%h.Step != 0 {
-		at := floor(first, h.Step) + h.Step
+		at := dirty.Floor(first, h.Step) + h.Step
 		e = append(e, [2]int64{at, h.Step}, [2]int64{at - h.Range + 1, h.Step})
 	}
 	return e

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/dirty"
 	"reckon/store"
 )
 
@@ -168,7 +169,7 @@ func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err er
 // of a day, or of several at once if they are long over.
 func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	first := span{days[0], days[0] + day}
-	stretch := span{floor(first.from, s.short()), floor(first.from, s.short()) + s.short()}
+	stretch := span{dirty.Floor(first.from, s.short()), dirty.Floor(first.from, s.short()) + s.short()}
 	s.mu.RLock()
 	free := stretch.to <= s.state.Through-s.settled
 	s.mu.RUnlock()
@@ -343,7 +344,7 @@ func (s *Store) join(ctx context.Context) error {
 	for _, length := range s.ladder {
 		groups := map[int64][]*tsdb.Block{}
 		for _, b := range s.blocks.all() {
-			at := floor(b.MinTime(), length)
+			at := dirty.Floor(b.MinTime(), length)
 			if stretch := (span{at, at + length}); spanOf(b.Meta()).within(stretch) && stretch.to <= limit {
 				groups[at] = append(groups[at], b)
 			}

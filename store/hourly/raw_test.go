@@ -18,13 +18,14 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 
+	"reckon/internal/dirty"
 	"reckon/store"
 )
 
 var stale = math.Float64frombits(value.StaleNaN)
 
 // t0 is the beginning of a day, of blocks of 8 days and of 64 days.
-var t0 = floor(time.Date(2025, 3, 5, 0, 0, 0, 0, time.UTC).UnixMilli(), 64*day)
+var t0 = dirty.Floor(time.Date(2025, 3, 5, 0, 0, 0, 0, time.UTC).UnixMilli(), 64*day)
 
 // raw is a real database, as a store of samples.
 type raw struct {

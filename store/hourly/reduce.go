@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"reckon/internal/dirty"
+
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -18,16 +20,8 @@ const (
 )
 
 // hourOf is the beginning of the hour that contains a time, dayOf the beginning of the day in UTC.
-func hourOf(t int64) int64 { return floor(t, hour) }
-func dayOf(t int64) int64  { return floor(t, day) }
-
-func floor(t, unit int64) int64 {
-	r := t % unit
-	if r < 0 {
-		r += unit
-	}
-	return t - r
-}
+func hourOf(t int64) int64 { return dirty.Floor(t, hour) }
+func dayOf(t int64) int64  { return dirty.Floor(t, day) }
 
 // reducer reduces many samples to few; it is reused for one series after another.
 type reducer struct {

@@ -119,13 +119,7 @@ func (h *History) Join(o *History) {
 }
 
 // rangeOf is the begin of the block that a time lies in.
-func rangeOf(t int64) int64 {
-	r := t % historyRange
-	if r < 0 {
-		r += historyRange
-	}
-	return t - r
-}
+func rangeOf(t int64) int64 { return dirty.Floor(t, historyRange) }
 
 // ofRange holds the chunks of a series in a range.
 type ofRange struct {

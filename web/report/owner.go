@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/web/client"
 )
@@ -87,8 +88,8 @@ func Text(r *client.OwnerReport) string {
 	row("GPU-hours allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
 	row("Energy", is(u, "energy_joules", energy(u.EnergyJoules)), is(p, "energy_joules", energy(p.EnergyJoules)))
 	row("Started work", written(format.Count)(u.Started), written(format.Count)(p.Started))
-	row("  mean wait", written(format.Duration)(over(u.WaitSeconds, u.StartedWithSubmit)),
-		written(format.Duration)(over(p.WaitSeconds, p.StartedWithSubmit)))
+	row("  mean wait", written(format.Duration)(figure.Ratio(u.WaitSeconds, u.StartedWithSubmit)),
+		written(format.Duration)(figure.Ratio(p.WaitSeconds, p.StartedWithSubmit)))
 	works := func(title string, list []client.Workload, total int, tail func(*client.Workload) string) {
 		if total == 0 {
 			return

@@ -31,7 +31,7 @@ func Write(w io.Writer, r *client.Report, site string) error {
 		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.Energy),
 		"bytes": written(format.Bytes),
 		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": is, "marks": marks,
-		"bars": bars, "week": week, "over": over, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+		"bars": bars, "week": week, "over": figure.Ratio, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 		"top": top, "minus": minus, "of": ofHeld, "unheld": unheld,
 	}).ParseFS(files, "page.html")
 	if err != nil {
@@ -81,24 +81,16 @@ func marks(r *client.Report) string {
 }
 
 // over divides known figures; nil if one is unknown or the divisor is not positive.
-func over(part, whole *float64) *float64 {
-	if part == nil || whole == nil || *whole <= 0 {
-		return nil
-	}
-	v := *part / *whole
-	return &v
-}
-
 // overHeld reports whether a row used more than was held: its use is also the use of work that holds nothing.
 func overHeld(u *client.Usage) bool {
-	share := over(u.CPUSeconds, u.HeldCoreSeconds)
+	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	return share != nil && *share > 1+invariant.Tolerance
 }
 
 // ofHeld writes the used share of what was held, which is never above the whole: with work that holds nothing it is
 // a mark, which unheld calls for an explanation of.
 func ofHeld(u client.Usage) string {
-	share := over(u.CPUSeconds, u.HeldCoreSeconds)
+	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	if overHeld(&u) {
 		return "all *"
 	}
@@ -191,7 +183,7 @@ func week(r *client.Report) []square {
 			continue
 		}
 		at := int(u.From.Sub(time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)) / time.Hour)
-		busy := over(u.CoreUsedSeconds, u.CoreSeconds)
+		busy := figure.Ratio(u.CoreUsedSeconds, u.CoreSeconds)
 		if at < 0 || at >= 7*24 || busy == nil {
 			continue
 		}
