@@ -152,8 +152,8 @@ func stepsOf(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
 
 func spanOf(u *store.NodeUse, since, now time.Time) *wire.NodeSpan {
 	s := &wire.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
-		CPUShare: figure.Ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: figure.Ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds),
-		CoresUsed: figure.Ratio(u.CoreUsedSeconds, u.UpSeconds)}
+		CPUShare: figure.Ratio(u.CoreUsedSeconds, u.CoreSeconds), CoresUsed: figure.Ratio(u.CoreUsedSeconds, u.UpSeconds),
+		MemoryShare: figure.Ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds)}
 	whole := now.Sub(since).Seconds()
 	s.UpShare = figure.Ratio(u.UpSeconds, &whole)
 	if u.CoreSeconds != nil && u.CoreUsedSeconds != nil {

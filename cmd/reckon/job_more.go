@@ -196,8 +196,8 @@ func (p *page) balance(d client.WorkloadDetail) error {
 	}
 	most := max(deref(nodes[0].cpu), mean)
 	for _, n := range shown {
-		t.Add(n.name, term.Seconds(n.cpu), term.Percent(figure.Ratio(n.cpu, &mean)), p.Bar(figure.Ratio(n.cpu, &most), 16), term.Bytes(n.mem),
-			term.Seconds(n.gpu))
+		t.Add(n.name, term.Seconds(n.cpu), term.Percent(figure.Ratio(n.cpu, &mean)), p.Bar(figure.Ratio(n.cpu, &most), 16),
+			term.Bytes(n.mem), term.Seconds(n.gpu))
 	}
 	if err := p.table(t); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -67,17 +68,10 @@ func storageRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReadRate, 
 func networkRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReceiveRate, w.TransmitRate) }
 
 // bothWays returns the sum of the known figures.
-func bothWays(in, out *float64) *float64 {
-	if in == nil && out == nil {
-		return nil
-	}
-	sum := 0.0
-	for _, v := range []*float64{in, out} {
-		if v != nil {
-			sum += *v
-		}
-	}
-	return &sum
+func bothWays(in, out *float64) (sum *float64) {
+	figure.Plus(&sum, in)
+	figure.Plus(&sum, out)
+	return sum
 }
 
 // topModel is the state of the screen. It is not safe for concurrent use.

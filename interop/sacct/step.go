@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"reckon/figure"
 	"reckon/interop/slurmtext"
 )
 
@@ -15,15 +16,8 @@ func (j *Job) AddStep(s *Job) {
 		j.PeakMemory = s.PeakMemory
 	}
 	j.zeroMemory = j.zeroMemory || s.zeroMemory
-	add := func(to **float64, v *float64) {
-		if v != nil && *to == nil {
-			*to = pointer(*v)
-		} else if v != nil {
-			**to += *v
-		}
-	}
-	add(&j.Read, s.Read)
-	add(&j.Written, s.Written)
+	figure.Plus(&j.Read, s.Read)
+	figure.Plus(&j.Written, s.Written)
 	j.StepCount++
 	j.Steps = slurmtext.KeepStep(j.Steps, s.step(), (*Step).weight)
 }
