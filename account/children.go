@@ -334,7 +334,7 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 	o.owed -= covered
 	o.open -= covered
 	o.known += covered
-	ripe := min(o.held, o.open)
+	ripe := min(grown(covered, o.held), o.open) // children that are gone used the older time first
 	o.ripe = ripe > 0
 	if o.held = 0; hold {
 		o.held = o.open - ripe
