@@ -58,6 +58,22 @@ function read() {
     )
     .map((t) => t.replace(/\s+/g, " ").trim())
     .filter(Boolean);
+  // A figure stands in an element that has its exact value (.q, a title, data-of). Apart are names, times, inputs, charts, and
+  // sentences of the server, whose JSON has their values.
+  const bare = (main) => {
+    const out = [],
+      walk = document.createTreeWalker(main, NodeFilter.SHOW_TEXT),
+      apart =
+        ".q, [title], [data-of], time, .when, bdi, a, code, pre, kbd, input, select, option, textarea, button, svg, figure.chart, .wrap, h2, summary, th";
+    for (let n = walk.nextNode(); n; n = walk.nextNode())
+      if (
+        /\d/.test(n.data.replace(/\bp95\b|95 % of the time|for 95 %/g, "")) &&
+        !n.parentElement.closest(apart) &&
+        n.parentElement.checkVisibility()
+      )
+        out.push(`${n.data.trim().slice(0, 60)} in: ${n.parentElement.innerText.slice(0, 80)}`);
+    return out;
+  };
   return {
     text: main.innerText,
     blocks: [...new Set(blocks)],
@@ -66,6 +82,7 @@ function read() {
     figures:
       main.querySelectorAll(".q, [data-of], .uplot, .cell, svg.heat").length +
       [...main.querySelectorAll("td")].filter((e) => /\d/.test(e.innerText)).length,
+    bare: bare(main),
     named: [...main.querySelectorAll("[data-of]")].map((e) => [e.dataset.of, e.dataset.v]),
   };
 }
@@ -99,6 +116,9 @@ function faults(page, role) {
           out.push(`says of all what ${role} may not know: ${t.slice(0, 160)}`);
   if (!page.blocks.some((t) => t.split(" ").length > 3 && /[.:…!?]($|\s)|·/.test(t)))
     out.push(`no sentence in: ${page.text.slice(0, 200)}`);
+  // Tables of correlations, texts of rules and states of sensors have no exact value behind them.
+  if (!/^\/(data|alerts|about|runs?|explore)\b/.test(page.path))
+    for (const b of page.bare) out.push(`a figure without its exact value: ${b}`);
   // A page that has nothing to show says why.
   if (page.figures === 0 && !page.closed) out.push(`no figure in: ${page.text.slice(0, 200)}`);
   return out;
@@ -220,7 +240,7 @@ async function look(page, site, role, path, quantities) {
   const seen = await page.evaluate(read);
   quantities?.add(path, seen.named);
   visits++;
-  return faults(seen, role);
+  return faults({ ...seen, path }, role);
 }
 
 const begin = Date.now();

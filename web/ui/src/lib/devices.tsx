@@ -58,7 +58,7 @@ export function DevicesPanel({ node, site }: { node: string; site: string }) {
           rows={d.disks}
           keyOf={(x) => x.device}
           cols={[
-            { title: "Disk", cell: (x) => clean(x.device) },
+            { title: "Disk", cell: (x) => <bdi>{clean(x.device)}</bdi> },
             { title: "Busy", number: true, cell: (x) => <Q v={x.busy} unit="ratio" /> },
             { title: "Waiting", number: true, cell: (x) => <Q v={x.waiting} unit="count" /> },
             {
@@ -131,7 +131,10 @@ export function DevicesPanel({ node, site }: { node: string; site: string }) {
           rows={d.links}
           keyOf={(x) => x.device + "/" + (x.port ?? "")}
           cols={[
-            { title: "Port", cell: (x) => clean(x.device + (x.port ? "/" + x.port : "")) },
+            {
+              title: "Port",
+              cell: (x) => <bdi>{clean(x.device + (x.port ? "/" + x.port : ""))}</bdi>,
+            },
             { title: "Link", cell: (x) => clean(x.layer) },
             { title: "State", cell: (x) => (x.up === null ? "–" : x.up ? "up" : "down") },
             {

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import type { Rank } from "./ranked";
 import type { Row } from "./stack";
 import type { Node } from "./types";
-import { human, known, type Unit } from "./units";
+import { known, type Unit } from "./units";
 import type { Use, What } from "./users";
 
 /** The price of a kWh: of the server's setting, else what the reader gave. */
@@ -143,10 +143,6 @@ export function priced(u: Use): Use {
     users: u.users.map((x) => ({ ...x, row: row(x.row), used: x.used * k })),
   };
 }
-/** A mean in a sentence, with its unit. */
-export const phrase = (v: number, what: What) =>
-  human(v, measures[what].rate()) + measures[what].word;
-
 /** What a row counts for in the order. */
 export const sizeOf = (r: Rank, what: What) => {
   const f = figuresOf(r, what);

@@ -5,7 +5,7 @@ import { TimeChart } from "./chart";
 import { titleOf, figureUnit, type Forecast, type ForecastList } from "./forecast";
 import { clean, Empty, Q, Section, Show, Table, When } from "./parts";
 import { has } from "./state";
-import { human, known } from "./units";
+import { exact, human, known } from "./units";
 
 export function Outlook({ of, site }: { of: Record<string, string>; site?: string }) {
   const path =
@@ -20,8 +20,8 @@ export function Outlook({ of, site }: { of: Record<string, string>; site?: strin
             <NextRun d={d} />
           ) : d.forecasts.length === 0 ? (
             <Empty>
-              No forecast yet: {d.measured_hours ?? 0} of the {d.least_hours ?? 24} hours that it
-              needs at least were measured.
+              No forecast yet: <Q v={d.measured_hours ?? 0} unit="count" /> of the{" "}
+              <Q v={d.least_hours ?? 24} unit="count" /> hours that it needs at least were measured.
             </Empty>
           ) : (
             <div class="cols">
@@ -98,14 +98,22 @@ function One({ f }: { f: Forecast }) {
         )}
         {e ? (
           <>
-            Mean error of the last {e.forecasts} forecasts: {amount(e.mean)}
+            Mean error of the last <Q v={e.forecasts} unit="count" /> forecasts:{" "}
+            <span class="q" title={exact(e.mean, unit)}>
+              {amount(e.mean)}
+            </span>
             {known(e.of_naive) && (
-              <>, {human(e.of_naive, "ratio")} of the error of repeating the day before</>
+              <>
+                , <Q v={e.of_naive} unit="ratio" /> of the error of repeating the day before
+              </>
             )}
-            ; {human(e.coverage, "ratio")} of the hours were within the band.
+            ; <Q v={e.coverage} unit="ratio" /> of the hours were within the band.
           </>
         ) : known(f.backtest) ? (
-          <>Typical error, tried on past days: {amount(f.backtest)}.</>
+          <>
+            Typical error, tried on past days: <Q v={f.backtest} unit={unit} />
+            {unit === "cores" ? " cores" : unit === "gpus" ? " GPUs" : ""}.
+          </>
         ) : (
           "Its error is not known yet."
         )}
@@ -149,13 +157,13 @@ function NextRun({ d }: { d: ForecastList }) {
               <span title="fewer than three runs have ended">too few runs</span>
             ) : (
               <>
-                {human(n.low, u)} to {human(n.high, u)}
+                <Q v={n.low} unit={u} /> to <Q v={n.high} unit={u} />
               </>
             );
           },
         },
         { title: "Off so far", number: true, cell: (n) => <Q v={n.error} unit="ratio" /> },
-        { title: "Runs", number: true, cell: (n) => n.runs },
+        { title: "Runs", number: true, cell: (n) => <Q v={n.runs} unit="count" /> },
       ]}
     />
   );

@@ -281,7 +281,8 @@ export function Show<T>({
       )}
       {lost && lost.length > 0 && (
         <div class="note warning" role="status">
-          <strong>Partial answer.</strong> Missing: {lost.map((t) => hereTimes(t)).join("; ")}
+          <strong>Partial answer.</strong>{" "}
+          <span class="wrap">Missing: {lost.map((t) => hereTimes(t)).join("; ")}</span>
         </div>
       )}
       {children(a.data)}

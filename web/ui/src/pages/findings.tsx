@@ -232,8 +232,19 @@ function Group({
         <span class="quiet">
           {g.of.length === 1 && <> · {clean(without(f.text, f.owner || f.node || ""))}</>} ·{" "}
           {f.severity}
-          {g.cores > 0 && <> · {human(g.cores, "core-seconds")} lost</>}
-          {g.gpus > 0 && <> · {human(g.gpus, "gpu-seconds")} lost</>} · since <When t={g.first} />
+          {g.cores > 0 && (
+            <>
+              {" "}
+              · <Q v={g.cores} unit="core-seconds" /> lost
+            </>
+          )}
+          {g.gpus > 0 && (
+            <>
+              {" "}
+              · <Q v={g.gpus} unit="gpu-seconds" /> lost
+            </>
+          )}{" "}
+          · since <When t={g.first} />
         </span>
       </summary>
       {shown && (

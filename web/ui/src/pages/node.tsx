@@ -276,7 +276,9 @@ function Facts({ n }: { n: Node }) {
         )}
         <li>
           <span class="what">Workloads</span>
-          <b>{n.workloads}</b>
+          <b>
+            <Q v={n.workloads} unit="count" />
+          </b>
           <small>
             <a
               href={
@@ -296,7 +298,12 @@ function Facts({ n }: { n: Node }) {
             <When t={n.boot} />
           </b>
           <small>
-            {n.distribution} {n.kernel && <>kernel {clean(n.kernel)}</>}
+            {n.distribution}{" "}
+            {n.kernel && (
+              <>
+                kernel <bdi>{clean(n.kernel)}</bdi>
+              </>
+            )}
           </small>
         </li>
       </ul>

@@ -18,7 +18,7 @@ import {
 } from "../lib/parts";
 import { param, set } from "../lib/state";
 import type { Node, NodeList } from "../lib/types";
-import { human, known } from "../lib/units";
+import { known } from "../lib/units";
 import { sum } from "./site";
 
 interface Named extends Col<Node> {
@@ -240,7 +240,7 @@ const columns: Named[] = [
     title: "Workloads",
     sort: "workloads",
     number: true,
-    cell: (n) => n.workloads,
+    cell: (n) => <Q v={n.workloads} unit="count" />,
   },
   { key: "seen", title: "Seen", sort: "seen", cell: (n) => <When t={n.seen} relative /> },
   {
@@ -278,7 +278,19 @@ function nowOf(nodes: Node[]) {
   const up = nodes.filter((n) => n.up && n.agent !== false),
     used = sum(up, (n) => n.cores_used),
     all = sum(up, (n) => n.cores);
-  return `${up.length} of ${nodes.length} node${nodes.length === 1 ? "" : "s"} report${up.length === 1 && nodes.length === 1 ? "s" : ""} now${known(used) && known(all) ? `; ${human(used, "cores")} of their ${human(all, "cores")} cores are in use` : ""}.`;
+  return (
+    <>
+      <Q v={up.length} unit="count" /> of <Q v={nodes.length} unit="count" />{" "}
+      {nodes.length === 1 ? "node" : "nodes"} report
+      {up.length === 1 && nodes.length === 1 ? "s" : ""} now
+      {known(used) && known(all) && (
+        <>
+          ; <Q v={used} unit="cores" /> of their <Q v={all} unit="cores" /> cores are in use
+        </>
+      )}
+      .
+    </>
+  );
 }
 
 export function Nodes() {

@@ -97,7 +97,7 @@ function One({ name, r }: { name: string; r: Range }) {
         <h1>
           <bdi>{clean(name).slice(0, 80)}</bdi>
         </h1>
-        <p class="sub">{named(r)}</p>
+        <p class="sub when">{named(r)}</p>
         <Empty>
           {me.value?.role === "user"
             ? me.value.name === name
@@ -117,7 +117,7 @@ function One({ name, r }: { name: string; r: Range }) {
         <bdi>{clean(name).slice(0, 80)}</bdi>
       </h1>
       <p class="sub">
-        {named(r)} · <a href={ownersWork(name)}>all work</a> ·{" "}
+        <span class="when">{named(r)}</span> · <a href={ownersWork(name)}>all work</a> ·{" "}
         <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> ·{" "}
         <a href={"/report?" + q({ ...asked(r) })}>report</a>
       </p>
@@ -220,7 +220,15 @@ function Sums({ d, past, name, r }: { d: UsageList; past?: UsageList; name: stri
             <b>
               <Q v={v} unit={unit} is={is} of={same(called[what], "owner " + name, d)} />
             </b>
-            <small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small>
+            <small>
+              {known(p) && p > 0 && known(v) ? (
+                <>
+                  before: <Q v={p} unit={unit} />
+                </>
+              ) : (
+                " "
+              )}
+            </small>
           </li>
         ))}
       {has("prometheus") && (
@@ -336,10 +344,15 @@ function Lost({ list }: { list: Workload[] }) {
                 {g.title}
               </Name>{" "}
               <small class="quiet">
-                {g.of.length > 1 && deaths(g.of) && <b>{deaths(g.of)} · </b>}
-                {g.of.length > 1
-                  ? `worst of ${g.of.length}: ${clean(g.worst.id).slice(0, 40)}`
-                  : clean(g.worst.id).slice(0, 40)}
+                {g.of.length > 1 && deaths(g.of) && (
+                  <b title="ended so, of the runs of this name">{deaths(g.of)} · </b>
+                )}
+                {g.of.length > 1 && (
+                  <>
+                    worst of <Q v={g.of.length} unit="count" />:{" "}
+                  </>
+                )}
+                <bdi>{clean(g.worst.id).slice(0, 40)}</bdi>
               </small>
             </>
           ),
@@ -488,10 +501,10 @@ function Next({ list }: { list: Workload[] }) {
                     .map(([word, v, u], i) => (
                       <>
                         {i > 0 && ", "}
-                        {human(v, u)} {v === 1 ? word.replace(/s$/, "") : word}
+                        <Q v={v} unit={u} /> {v === 1 ? word.replace(/s$/, "") : word}
                       </>
                     ))}{" "}
-                  · from {x.runs} run{x.runs === 1 ? "" : "s"}
+                  · from <Q v={x.runs} unit="count" /> run{x.runs === 1 ? "" : "s"}
                 </div>
               </li>
             ))}

@@ -103,14 +103,21 @@ export function Owners() {
           return (
             <>
               <p class="sub">
-                {people.length === 1 ? "One owner" : `${people.length} people and services`} used{" "}
-                <Q v={all} unit="core-seconds" is={isOf(d.total, "cpu_seconds")} /> in this time.
+                {people.length === 1 ? (
+                  "One owner"
+                ) : (
+                  <>
+                    <Q v={people.length} unit="count" /> people and services
+                  </>
+                )}{" "}
+                used <Q v={all} unit="core-seconds" is={isOf(d.total, "cpu_seconds")} /> in this
+                time.
                 {me.value?.role === "user" && " You see the sum of others, not their names."}
               </p>
               <Section
                 title={`${rows.length} owner${rows.length === 1 ? "" : "s"}`}
                 aside={
-                  <span class="quiet">
+                  <span class="quiet when">
                     {named(rangeBetween(d.since, d.until))}, in whole hours; hours are core-hours
                   </span>
                 }

@@ -94,9 +94,14 @@ export function Power() {
                   <Q v={watts} unit="watts" />
                 </b>
                 <small>
-                  {up.length === 0
-                    ? "no node reports now; the chart ends with their last reports"
-                    : `${up.filter((n) => known(n.power_watts)).length} of ${up.length} nodes that report now measure power`}
+                  {up.length === 0 ? (
+                    "no node reports now; the chart ends with their last reports"
+                  ) : (
+                    <>
+                      <Q v={up.filter((n) => known(n.power_watts)).length} unit="count" /> of{" "}
+                      <Q v={up.length} unit="count" /> nodes that report now measure power
+                    </>
+                  )}
                 </small>
               </li>
               <li>
@@ -105,14 +110,17 @@ export function Power() {
                   <Q v={idle} unit="watts" />
                 </b>
                 <small>
-                  {known(watts) && known(idle) && watts > 0 ? human(idle / watts, "ratio") : ""}
+                  {known(watts) && known(idle) && watts > 0 && <Q v={idle / watts} unit="ratio" />}
                 </small>
               </li>
               <li>
                 <span class="what">Source</span>
-                <b>{method("measured")} measured</b>
+                <b>
+                  <Q v={method("measured")} unit="count" /> measured
+                </b>
                 <small>
-                  {method("modelled")} modelled, {method("both")} both
+                  <Q v={method("modelled")} unit="count" /> modelled,{" "}
+                  <Q v={method("both")} unit="count" /> both
                 </small>
               </li>
               {known(cost) && (

@@ -50,7 +50,9 @@ export function Fit({ nodes, from, to }: { nodes: NodeList; from: number; to: nu
     return (
       <Section title="Model of the power" aside={pick}>
         <Empty>
-          {clean(a.error.message)}. {clean(a.error.hint)}
+          <span class="wrap">
+            {clean(a.error.message)}. {clean(a.error.hint)}
+          </span>
         </Empty>
       </Section>
     );
@@ -81,12 +83,13 @@ function One({ f }: { f: PowerFit }) {
         {f.band_coverage > 0 && (
           <>
             , and <Q v={f.points.length > 0 ? held / f.points.length : null} unit="ratio" /> of the
-            points lie in its band of {human(f.band_coverage, "ratio")}
+            points lie in its band of <Q v={f.band_coverage} unit="ratio" />
           </>
         )}
         .{" "}
         <span class="quiet">
-          Judged by: {clean(f.protocol)}; {f.points.length} steps of {f.step_seconds} s.
+          Judged by: {clean(f.protocol)}; <Q v={f.points.length} unit="count" /> steps of{" "}
+          <Q v={f.step_seconds} unit="seconds" />.
         </span>
       </p>
       <div class="cols">
@@ -302,9 +305,12 @@ function Contributions({ f }: { f: PowerFit }) {
           <span>
             <Q v={r.watts} unit="watts" />{" "}
             <span class="quiet">
-              {all > 0 && known(r.watts) ? human(r.watts / all, "ratio") : ""}
-              {r.high_watts > r.low_watts &&
-                `, ${human(r.low_watts, "watts")} to ${human(r.high_watts, "watts")}`}
+              {all > 0 && known(r.watts) && <Q v={r.watts / all} unit="ratio" />}
+              {r.high_watts > r.low_watts && (
+                <>
+                  , <Q v={r.low_watts} unit="watts" /> to <Q v={r.high_watts} unit="watts" />
+                </>
+              )}
             </span>
           </span>
         </>

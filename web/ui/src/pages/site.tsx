@@ -13,7 +13,6 @@ import {
   measuredFrom,
   measures,
   ownOf,
-  phrase,
   tariff,
   tariffOf,
   whats,
@@ -92,7 +91,7 @@ function Known({ nodes }: { nodes: Node[] }) {
   const works = useAsk<WorkloadList>(
     named_ && by === "owner"
       ? "/api/reckon/v1/workloads?" +
-          new URLSearchParams({ ...asked(r), sort: "-cpu_seconds", limit: "400" })
+          new URLSearchParams({ ...asked(r), sort: "-cpu_seconds", limit: "60" })
       : null,
   );
   const found = useAsk<FindingList>(
@@ -134,7 +133,7 @@ function Known({ nodes }: { nodes: Node[] }) {
         )}
       </h1>
       <p class="sub">
-        <span>{named(r)}</span>
+        <span class="when">{named(r)}</span>
         {since !== undefined && (
           <>
             , measured since <When t={new Date(since * 1000).toISOString()} />
@@ -145,8 +144,8 @@ function Known({ nodes }: { nodes: Node[] }) {
           <a href={nodeLink(nodes[0].node, nodes[0].site)}>{clean(nodes[0].node)}</a>
         ) : (
           <>
-            {nodes.filter((n) => n.up && n.agent !== false).length} of {nodes.length} nodes report
-            now
+            <Q v={nodes.filter((n) => n.up && n.agent !== false).length} unit="count" /> of{" "}
+            <Q v={nodes.length} unit="count" /> nodes report now
           </>
         )}
         <EnergyToday />
@@ -195,7 +194,7 @@ function Known({ nodes }: { nodes: Node[] }) {
             before={compared ? ranksBefore.data : undefined}
             use={use.data}
             todo={todo}
-            workloads={works.data?.workloads ?? []}
+            workloads={works.data}
           />
         </Section>
         {!open && (
@@ -267,7 +266,10 @@ function headline(
         <Q v={own.used / perSecond} unit={m.rate()} />
         {m.word} on average
         {(own.wasted ?? 0) > (m.least / 10) * length && (
-          <> and held {human((own.wasted ?? 0) / length, m.rate())} that you did not use</>
+          <>
+            {" "}
+            and held <Q v={(own.wasted ?? 0) / length} unit={m.rate()} /> that you did not use
+          </>
         )}
         .
       </>
@@ -282,7 +284,12 @@ function headline(
     ) : (
       <>
         <Q v={used} unit={m.rate()} />
-        {size > 0 && <> of {human(size, m.rate())}</>}
+        {size > 0 && (
+          <>
+            {" "}
+            of <Q v={size} unit={m.rate()} />
+          </>
+        )}
         {m.word} {m.verb} on average
       </>
     );
@@ -299,9 +306,12 @@ function headline(
           {wasting.length === 1 ? (
             <>{clean(wasting[0].name)} held</>
           ) : (
-            <>{wasting.length} people held</>
+            <>
+              <Q v={wasting.length} unit="count" /> people held
+            </>
           )}{" "}
-          {phrase(lost, what)} that nobody used
+          <Q v={lost} unit={m.rate()} />
+          {m.word} that nobody used
         </>
       )}
       .

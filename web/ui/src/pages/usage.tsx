@@ -111,7 +111,7 @@ export function UsagePage() {
           </>
         )}
       </h1>
-      <p class="sub">
+      <p class="sub when">
         {whole.data
           ? `${spanOf(rangeBetween(whole.data.since, whole.data.until))}, in whole hours`
           : spanOf(r)}

@@ -714,7 +714,7 @@ function Requests({ d }: { d: WorkloadDetail }) {
                 </svg>
                 <span>
                   <Q v={u} unit={unit} is={d.exactness?.[keys[name]]} /> of <Q v={r} unit={unit} />{" "}
-                  ({u === null ? "not measured" : human(u / r, "ratio")})
+                  ({u === null ? "not measured" : <Q v={u / r} unit="ratio" />})
                   {known(p95) && (
                     <span class="quiet">
                       , p95 <Q v={p95} unit={unit} />
@@ -755,7 +755,7 @@ function Next({ d }: { d: WorkloadDetail }) {
             </>
           ))}{" "}
         <span class="quiet">
-          from {a.runs} run{a.runs === 1 ? "" : "s"}
+          from <Q v={a.runs} unit="count" /> run{a.runs === 1 ? "" : "s"}
         </span>
       </p>
       {a.paste && (
@@ -943,8 +943,8 @@ function Histogram({ b, step, nodes }: { b: Bucket[]; step?: Num; nodes: number 
             on its {nodes} nodes together, means of <Q v={step} unit="seconds" />
           </>
         )}
-        . Height: share of the time. Half of the time it used up to {human(p50, "cores")}, 95 % of
-        the time up to {human(p95, "cores")}.
+        . Height: share of the time. Half of the time it used up to <Q v={p50} unit="cores" />, 95 %
+        of the time up to <Q v={p95} unit="cores" />.
       </p>
     </>
   );

@@ -423,9 +423,16 @@ function Rows({
         </div>
       )}
       <p class="quiet" role="status" aria-live="polite">
-        {total === null
-          ? "Loading…"
-          : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"} ran or waited in this time${filtered ? " and match" + (total === 1 ? "es" : "") : ""}.`}
+        {total === null ? (
+          "Loading…"
+        ) : (
+          <>
+            <span class="q" title={String(total)}>
+              {total.toLocaleString("en")}
+            </span>{" "}
+            {`workload${total === 1 ? "" : "s"} ran or waited in this time${filtered ? " and match" + (total === 1 ? "es" : "") : ""}.`}
+          </>
+        )}
       </p>
       {total === 0 ? (
         <Empty>

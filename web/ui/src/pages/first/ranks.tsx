@@ -2,11 +2,11 @@
 import { useState } from "preact/hooks";
 import type { Asked } from "../../lib/api";
 import { colour } from "../../lib/chart";
-import { clean, Empty, Name, printing, quantity, same, Show } from "../../lib/parts";
+import { clean, Empty, Name, printing, Q, quantity, same, Show } from "../../lib/parts";
 import type { Rank, Ranking } from "../../lib/ranked";
 import { me, ownerLink, workloadLink } from "../../lib/state";
 import { wordsOf, type Todo } from "../../lib/todo";
-import type { Workload } from "../../lib/types";
+import type { WorkloadList } from "../../lib/types";
 import { exact, human, known } from "../../lib/units";
 import { allocable, byMeasure, figuresOf, measures, sizeOf, tariff } from "../../lib/measure";
 import { named, rangeBetween } from "../../lib/range";
@@ -32,7 +32,7 @@ export function Ranks({
   /** The reader, where what others used is not shown by name. */ you?: string;
   use?: Use;
   todo: Todo[];
-  workloads: Workload[];
+  /** The largest of all, for what people run. */ workloads?: WorkloadList;
 }) {
   const [all, setAll] = useState(false);
   return (
@@ -121,10 +121,21 @@ export function Ranks({
                   </button>
                 )}{" "}
                 {measures[what].note}
-                {d.hours && `; whole hours, ${named(rangeBetween(d.hours.since, d.hours.until))}`}
-                {sorted.length < d.rows.length &&
-                  `; ${d.rows.length - sorted.length} more have none of it, or it was not measured`}
-                .{d.proof && ` Usage against the counters: ${clean(d.proof)}.`}
+                {d.hours && (
+                  <span class="when">
+                    ; whole hours, {named(rangeBetween(d.hours.since, d.hours.until))}
+                  </span>
+                )}
+                {sorted.length < d.rows.length && (
+                  <>
+                    ; <Q v={d.rows.length - sorted.length} unit="count" /> more have none of it, or
+                    it was not measured
+                  </>
+                )}
+                .
+                {d.proof && (
+                  <span class="wrap"> Usage against the counters: {clean(d.proof)}.</span>
+                )}
               </p>
             </>
           );
@@ -152,7 +163,7 @@ function Row({
   top: number;
   use?: Use;
   todo: Todo[];
-  workloads: Workload[];
+  /** The largest of all, for what people run. */ workloads?: WorkloadList;
   what: What;
   others: What[];
   span: Ranking;
@@ -228,7 +239,13 @@ function Row({
               doing(r.name, workloads)
             ) : by === "workload" ? (
               <>
-                {r.ids.length > 1 ? `${r.ids.length} of this name` : clean(r.ids[0] ?? "")}
+                {r.ids.length > 1 ? (
+                  <>
+                    <Q v={r.ids.length} unit="count" /> of this name
+                  </>
+                ) : (
+                  <bdi>{clean(r.ids[0] ?? "")}</bdi>
+                )}
                 {r.owner && <> · {clean(r.owner).slice(0, 32)}</>}
               </>
             ) : (
@@ -319,9 +336,9 @@ export const Chip = ({ t }: { t: Todo }) => (
 );
 
 /** What somebody runs, by name: the biggest, and how many more. */
-function doing(owner: string, workloads: Workload[]) {
+function doing(owner: string, list?: WorkloadList) {
   const groups = alike(
-    workloads.filter((w) => w.owner === owner),
+    (list?.workloads ?? []).filter((w) => w.owner === owner),
     titleOf,
     () => "",
   );
@@ -330,9 +347,25 @@ function doing(owner: string, workloads: Workload[]) {
     g = groups[0];
   return (
     <>
-      {clean(g.title).slice(0, 40)}
-      {g.of.length > 1 && ` × ${g.of.length}`}
-      {more > 0 && ` and ${more} more`}
+      <bdi>{clean(g.title).slice(0, 40)}</bdi>
+      {list!.total > list!.workloads.length ? (
+        " and more"
+      ) : (
+        <>
+          {g.of.length > 1 && (
+            <>
+              {" "}
+              × <Q v={g.of.length} unit="count" />
+            </>
+          )}
+          {more > 0 && (
+            <>
+              {" "}
+              and <Q v={more} unit="count" /> more
+            </>
+          )}
+        </>
+      )}
     </>
   );
 }
