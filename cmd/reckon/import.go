@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -224,7 +223,7 @@ func many(n int, thing string, several ...string) string {
 	default:
 		thing += "s"
 	}
-	return strconv.Itoa(n) + " " + thing
+	return format.Count(float64(n)) + " " + thing
 }
 
 // showImport prints the result of an import.
@@ -246,7 +245,8 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		fmt.Fprintf(g.stderr, "and %d more that cannot be parsed\n", more)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s: %d new, %d known", many(r.Files, "file"), many(r.Records, "record"), r.Taken, r.Known)
+	fmt.Fprintf(&b, "%s, %s: %s new, %s known", many(r.Files, "file"), many(r.Records, "record"),
+		format.Count(float64(r.Taken)), format.Count(float64(r.Known)))
 	for _, c := range []struct {
 		n    int
 		text string
@@ -255,7 +255,7 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		{r.Heartbeats, "signs of life of idle nodes"},
 	} {
 		if c.n > 0 {
-			fmt.Fprintf(&b, ", %d %s", c.n, c.text)
+			fmt.Fprintf(&b, ", %s %s", format.Count(float64(c.n)), c.text)
 		}
 	}
 	if n := r.BadCount - r.Refused; n > 0 {
