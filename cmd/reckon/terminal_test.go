@@ -36,6 +36,9 @@ func TestScreensInTerminal(t *testing.T) {
 					t.Parallel()
 					x := startTmux(t, size[0], size[1], append(env, "RECKON_SERVER="+server.URL), c.line)
 					x.until(c.end)
+					if c.name == "top" && size[0] >= 80 {
+						x.until("? help") // the last line that is drawn
+					}
 					// Including the scrollback, colours, and wrapped lines joined.
 					screen := x.run("capture-pane", "-p", "-e", "-J", "-S", "-300")
 					if dir := os.Getenv("RECKON_CAPTURES"); dir != "" {

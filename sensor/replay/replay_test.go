@@ -259,7 +259,7 @@ func TestCountersAreComplete(t *testing.T) {
 		levels   []string
 	}{
 		{&p, processCounters(&p), []string{"Start", "Life", "Cgroup", "Anon", "File", "Shmem", "Swap", "Huge", "Space", "PeakBytes"}},
-		{&m, machineCounters(&m), []string{"Boot", "MemoryTotal", "MemoryAvailable", "MemoryMapped", "MemoryShared"}},
+		{&m, machineCounters(&m), []string{"Boot", "MemoryTotal", "MemoryAvailable", "MemoryMapped", "MemoryShared", "MemoryAnon"}},
 		{&c, groupCounters(&c), []string{"Current", "Anon", "File", "Shmem", "Kernel", "Swap", "Peak", "PIDs", "MemoryMax", "InactiveFile", "HugeBytes"}},
 	} {
 		for _, n := range r.counters {
