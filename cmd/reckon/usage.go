@@ -213,7 +213,7 @@ func groupColumns(list client.UsageList) (columns []term.Column) {
 func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	columns := append(groupColumns(list),
 		term.Columns(
-			"CPU HOURS:r|OF USED:ro8|OF CAPACITY:r|ALLOCATED:ro4|MEM GiB h:ro1|GPU HOURS:ro2|GPU ALLOC:ro4x|"+
+			"CPU HOURS:r|OF USED:ro8|OF CAPACITY:r|CORE-H ALLOC:ro4|MEM GiB h:ro1|GPU HOURS:ro2|GPU-H ALLOC:ro4x|"+
 				"READ:ro5|WRITTEN:ro5|NETWORK:ro6|ENERGY:ro3")...)
 	node := slices.Contains(list.By, "node")
 	if node {
