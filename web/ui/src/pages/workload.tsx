@@ -325,7 +325,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
       </p>
       {d.lives && d.lives.length > 1 && (
         <div class="note info">
-          This id was given {d.lives.length} times.{" "}
+          This id was given <Q v={d.lives.length} unit="count" /> times.{" "}
           <label>
             Run{" "}
             <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>
@@ -422,7 +422,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
               keyOf={(_e, i) => String(i)}
               cols={[
                 { title: "When", cell: (e) => <When t={e.from} /> },
-                { title: "What", cell: (e) => eventText(e) },
+                { title: "What", cell: (e) => <span class="wrap">{eventText(e)}</span> },
                 {
                   title: "Where",
                   cell: (e) => (
@@ -562,7 +562,11 @@ function Steps({ d, steps }: { d: WorkloadDetail; steps: Step[] }) {
           {
             title: "State",
             cell: (s) =>
-              stepFailed(s) ? <b class="attention">{stepText(s)}</b> : <>{stepText(s)}</>,
+              stepFailed(s) ? (
+                <b class="attention wrap">{stepText(s)}</b>
+              ) : (
+                <span class="wrap">{stepText(s)}</span>
+              ),
           },
           { title: "Start", cell: (s) => (s.start ? <When t={s.start} /> : "–") },
           { title: "Wall", number: true, cell: (s) => <Q v={s.wall_seconds} unit="seconds" /> },
@@ -605,8 +609,8 @@ function Steps({ d, steps }: { d: WorkloadDetail; steps: Step[] }) {
       />
       {total > shown.length && (
         <p class="quiet">
-          {shown.length} of {total.toLocaleString("en")}: those that failed and those that used
-          most.
+          <Q v={shown.length} unit="count" /> of <Q v={total} unit="count" />: those that failed and
+          those that used most.
         </p>
       )}
     </Section>
@@ -940,7 +944,8 @@ function Histogram({ b, step, nodes }: { b: Bucket[]; step?: Num; nodes: number 
         {known(step) && (
           <>
             {" "}
-            on its {nodes} nodes together, means of <Q v={step} unit="seconds" />
+            on its <Q v={nodes} unit="count" /> nodes together, means of{" "}
+            <Q v={step} unit="seconds" />
           </>
         )}
         . Height: share of the time. Half of the time it used up to <Q v={p50} unit="cores" />, 95 %
@@ -962,9 +967,11 @@ function Runs({ d }: { d: WorkloadDetail }) {
         {(s) =>
           s.runs.length < 2 ? (
             <Empty>
-              {s.left_out > 0
-                ? `${s.left_out} run${s.left_out === 1 ? "" : "s"} of this name and owner cannot be compared: each failed, was too short, or waited for cores.`
-                : "No other run of the same name and owner has ended."}
+              <span class="wrap">
+                {s.left_out > 0
+                  ? `${s.left_out} run${s.left_out === 1 ? "" : "s"} of this name and owner cannot be compared: each failed, was too short, or waited for cores.`
+                  : "No other run of the same name and owner has ended."}
+              </span>
             </Empty>
           ) : (
             <>

@@ -419,7 +419,8 @@ function Rows({
       )}
       {missing.length > 0 && (
         <div class="note warning" role="status">
-          <strong>Partial answer.</strong> Could not be asked: {missing.join("; ")}
+          <strong>Partial answer.</strong> Could not be asked:{" "}
+          <span class="wrap">{missing.join("; ")}</span>
         </div>
       )}
       <p class="quiet" role="status" aria-live="polite">

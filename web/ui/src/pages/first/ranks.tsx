@@ -278,7 +278,16 @@ function Row({
         {cell(f.wasted)}
       </td>
       {before !== undefined && (
-        <td class="number" title={known_ ? undefined : "nothing was measured in the time before"}>
+        <td
+          class="number"
+          title={
+            !known_
+              ? "nothing was measured in the time before"
+              : before
+                ? full(figuresOf(before, what).used, what)
+                : "nothing was used in the time before"
+          }
+        >
           {before ? cell(figuresOf(before, what).used) : known_ ? "0" : "–"}
         </td>
       )}
