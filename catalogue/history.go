@@ -253,7 +253,7 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 		k := key{old[i].Site, old[i].ID}
 		byKey[k] = append(byKey[k], &old[i])
 	}
-	kept := rows[:0:0]
+	kept := make([]store.Workload, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
 		k := key{r.Site, r.ID}

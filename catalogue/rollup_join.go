@@ -35,8 +35,7 @@ func joined(rows []store.Use) []store.Use {
 		at                                             int64
 		site, kind, owner, account, partition, command string
 	}
-	at := make(map[group]int, len(rows))
-	var out []store.Use
+	at, out := make(map[group]int, len(rows)), slices.Grow([]store.Use(nil), len(rows))
 	for i := range rows {
 		u := &rows[i]
 		g := group{u.At.UnixMilli(), u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}

@@ -26,8 +26,9 @@ type pastJob struct {
 	asked        int // cores; 0: as many as it got
 	memory, peak int // MiB; 0: not reported
 	suspended    time.Duration
-	state        string // empty: completed
-	unmeasured   bool   // nothing gathered its CPU time
+	state        string  // empty: completed
+	unmeasured   bool    // nothing gathered its CPU time
+	busy         float64 // share of its GPUs
 }
 
 // sacctOf writes jobs as sacct does.
