@@ -8,6 +8,8 @@ export interface Range {
   fixed: boolean;
   length: number;
 }
+/** More nodes make a large site: what each of their cores counts is not added up for a page. */
+export const few = 64;
 export const spans: [string, string][] = [
   ["3600", "1 h"],
   ["21600", "6 h"],
@@ -24,7 +26,7 @@ export function seconds(text: string): number {
   return m ? Number(m[1]) * { "": 1, s: 1, m: 60, h: 3600, d: day, w: 7 * day }[m[2] as "s"] : 0;
 }
 /** The range of parameters at a moment; `usual` is the length where none is chosen. since= is how addresses of before named it. */
-export function rangeOf(get: (name: string) => string, now: number, usual = day): Range {
+export function rangeOf(get: (name: string) => string, now: number, usual = day, least = 0): Range {
   const from = Number(get("from")),
     to = Number(get("to"));
   if (from > 0 && to > from) {
@@ -32,7 +34,7 @@ export function rangeOf(get: (name: string) => string, now: number, usual = day)
     return { from: Math.floor(from / step) * step, to, step, fixed: true, length: to - from };
   }
   const length = seconds(get("last")) || seconds(get("since")) || usual,
-    step = niceStep(length),
+    step = Math.max(least, niceStep(length)),
     end = Math.floor(now / step) * step;
   return { from: end - length, to: end, step, fixed: false, length };
 }

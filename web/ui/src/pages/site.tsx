@@ -293,7 +293,8 @@ function headline(
         {m.word} {m.verb} on average
       </>
     );
-  const seconds = (u.times.length || 1) * u.step,
+  const at = (t: string | number) => (typeof t === "number" ? t : Date.parse(t) / 1000),
+    seconds = d ? Math.min(at(d.span.until), Date.now() / 1000) - at(d.span.since) : 1,
     wasted = (r: Rank) => figuresOf(r, what).wasted ?? 0,
     wasting = d ? d.rows.filter((r) => wasted(r) > 0.4 * m.least * seconds) : [];
   const lost = wasting.reduce((a, r) => a + wasted(r), 0) / seconds;
