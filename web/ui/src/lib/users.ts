@@ -90,30 +90,6 @@ const series: Record<
 export const fine = (r: Range, nodes: number, by: By) =>
   by === "workload" || r.length <= 6 * 3600 || (r.length <= 2 * 86400 && nodes <= few);
 
-/** Rules record these sums by owner and kind each two minutes, over five; so one stands in the middle of its time 210 s later. */
-const sums: Partial<Record<What, string>> = {
-  cpu: "site_owner_kind:reckon_workload_cores:rate5m",
-  energy: "site_owner_kind:reckon_workload_watts:rate5m",
-};
-const sumsEvery = 120;
-/**
- * The recorded sums of a large site, as an expression; empty where they do not hold for the range: younger than it, with a gap, or
- * without more than a thousandth of what nodes sent late.
- */
-async function sumsOf(r: Range, what: What, signal: AbortSignal): Promise<string> {
-  const name = sums[what === "money" ? "energy" : what],
-    over = Math.round(r.length),
-    sent = "count(node_memory_MemTotal_bytes)";
-  if (!name || r.length < 3600) return "";
-  const s = await promInstant(
-    `count_over_time(group(${name})[${over}s:${sumsEvery}s]) >= ${Math.floor(over / sumsEvery) - 1} and ` +
-      `sum_over_time((${sent} - count(node:reckon_cores:count))[${over}s:10m]) <= 0.001 * sum_over_time(${sent}[${over}s:10m])`,
-    signal,
-    r.to,
-  ).catch(() => []);
-  return s.length ? `${name} offset -210s` : "";
-}
-
 /** The length that rates are taken over: from the coarsest step in the range, so that what was sampled more slowly is not lost. */
 export async function rateOver(r: Range, signal: AbortSignal, sel = ""): Promise<number> {
   const wide = Math.ceil(Math.max(600, r.length) / 600) * 600;
@@ -134,7 +110,7 @@ export function usersOf(
   signal: AbortSignal,
 ): Promise<Use> {
   return fine(r, nodes, by)
-    ? fromSeries(r, by, what, nodes, signal)
+    ? fromSeries(r, by, what, nodes > few, signal)
     : fromHours(r, by, what, signal);
 }
 
@@ -146,17 +122,15 @@ async function fromSeries(
   r: Range,
   by: By,
   what: What,
-  nodes: number,
+  many: boolean,
   signal: AbortSignal,
 ): Promise<Use> {
   const s = series[what === "money" ? "energy" : what],
-    many = nodes > few,
-    whole = many && by !== "workload", // all names at once: their sum is what all used
-    recorded = whole ? await sumsOf(r, what, signal) : "",
-    over = recorded && what === "cpu" ? "" : `[${await rateOver(r, signal)}s]`,
-    step = many ? Math.max(recorded ? sumsEvery : 60, r.step) : r.step,
+    over = `[${await rateOver(r, signal)}s]`,
+    step = many ? Math.max(60, r.step) : r.step,
     times = axis(r.from, r.to, step),
-    none: Row = times.map(() => null);
+    none: Row = times.map(() => null),
+    whole = many && by !== "workload"; // all names at once: their sum is what all used
   const ask = (q: string, every = step) =>
     q
       ? promRange(q.replace("RANGE", over), r.from, r.to, every, signal)
@@ -164,11 +138,7 @@ async function fromSeries(
   const rare = many ? Math.max(3600, step) : step;
   const one = (l: PromSeries[]): Row => (l[0] ? onto(times, l[0]) : none);
   const rest = Promise.all([
-    ask(
-      whole
-        ? `sum by (${by}) (${recorded || `rate(${s.used}${over})`})`
-        : `sum(rate(${s.used}${over}))`,
-    ),
+    ask(whole ? `sum by (${by}) (rate(${s.used}${over}))` : `sum(rate(${s.used}${over}))`),
     ask(s.held && `sum(${s.held})`),
     ask(many && what === "cpu" ? "sum(node:reckon_cores:count)" : s.size, rare).then((l) =>
       l.length || !many ? l : ask(s.size, rare),
