@@ -24,16 +24,11 @@ func (s *Store) openDB(crashed bool) error {
 	begin := time.Now()
 	s.generation.Add(1)
 	ooo := crashed && holdsBytes(filepath.Join(s.opts.Dir, "wbl"))
-	if ooo {
-		if err := os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")); err != nil {
-			return err
-		}
-	}
-	db, err := s.openOnce()
+	db, err := s.openWithoutChunks(ooo)
 	if err == nil && s.logWasRepaired() {
 		s.log.Warn("the write-ahead log ended in the middle of a record, as after a crash; it was cut there", "dir", s.opts.Dir)
 		if err = db.Close(); err == nil {
-			db, err = s.openOnce()
+			db, err = s.openWithoutChunks(ooo) // the first opening wrote chunks, and read no sample out of order
 		}
 	}
 	for _, names := range [][]string{{"chunks_head"}, {"chunks_head", "wal", "wbl"}} {
@@ -61,6 +56,16 @@ func (s *Store) openDB(crashed bool) error {
 	s.replay.Store(int64(time.Since(begin)))
 	s.ooo.Store(s.opts.OutOfOrder.Milliseconds())
 	return nil
+}
+
+// openWithoutChunks opens the database, without the chunk files where they are not to be believed.
+func (s *Store) openWithoutChunks(drop bool) (*promtsdb.DB, error) {
+	if drop {
+		if err := os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")); err != nil {
+			return nil, err
+		}
+	}
+	return s.openOnce()
 }
 
 func (s *Store) openOnce() (*promtsdb.DB, error) {
