@@ -71,6 +71,9 @@ func (s *server) receivers(w http.ResponseWriter, r *http.Request, q *query) err
 	}
 	remove := add["remove"]
 	delete(add, "remove")
+	if delete(add, "plain"); q.yes("plain") {
+		add["plain"] = "true"
+	}
 	if q.err != nil {
 		return q.err
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,6 +26,33 @@ func (fakeAlerts) Arrived(_ context.Context, id string) (client.AlertTest, error
 func (fakeAlerts) Receivers() client.AlertReceivers { return client.AlertReceivers{From: "page"} }
 
 func (fakeAlerts) Receive(map[string]string, string, string) error { return nil }
+
+// TestReceiverWithoutTLS: mail without TLS is asked for in the words of all yes-and-no parameters, and other words are refused.
+func TestReceiverWithoutTLS(t *testing.T) {
+	got := map[string]string{}
+	h := asViewer(api.Options{Alerts: heard{got: got}})
+	for value, want := range map[string]int{"true": http.StatusOK, "1": http.StatusOK, "false": http.StatusOK, "maybe": http.StatusBadRequest} {
+		clear(got)
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/api/reckon/v1/alerts/receivers/change?kind=email&plain="+value, nil)
+		r.Header.Set("X-Test-Viewer", "admin")
+		h.ServeHTTP(w, r)
+		if yes := got["plain"] == "true"; w.Code != want || yes != (value == "true" || value == "1") {
+			t.Errorf("%s: %d, %v", value, w.Code, got)
+		}
+	}
+}
+
+// heard keeps what was asked for.
+type heard struct {
+	fakeAlerts
+	got map[string]string
+}
+
+func (h heard) Receive(add map[string]string, _, _ string) error {
+	maps.Copy(h.got, add)
+	return nil
+}
 
 // TestAlertmanagerLink: what a message links to as Alertmanager's page is the page of alerts.
 func TestAlertmanagerLink(t *testing.T) {
