@@ -33,11 +33,13 @@ func TestProcessesLeft(t *testing.T) {
 		records bool // of taskstats: their order is theirs, and their times are not exact
 		want    float64
 	}{
-		"nothing left":             {passes{{both, nil}, {nil, live(ended(child, s), ended(other, s), ended(script, 2*s))}}, false, 0},
-		"killed with it":           {passes{{both, nil}, {nil, live(ended(script, s), ended(child, s+1), ended(other, s+2))}}, false, 2},
-		"a record before its":      {passes{{both, nil}, {nil, live(ended(child, s+1), ended(script, s), ended(other, s/2))}}, false, 1},
-		"killed seconds later":     {passes{{both, nil}, {live(child, other), live(ended(script, s))}, {live(other), nil}, {nil, live(ended(child, 3*s), ended(other, 4*s))}}, false, 2},
-		"started after it":         {passes{{both, nil}, {live(child), live(ended(other, s/2), ended(script, s))}, {live(child, p(70, 1, 2*s)), nil}, {nil, live(ended(p(70, 1, 2*s), 3*s), ended(child, 3*s))}}, false, 1},
+		"nothing left":        {passes{{both, nil}, {nil, live(ended(child, s), ended(other, s), ended(script, 2*s))}}, false, 0},
+		"killed with it":      {passes{{both, nil}, {nil, live(ended(script, s), ended(child, s+1), ended(other, s+2))}}, false, 2},
+		"a record before its": {passes{{both, nil}, {nil, live(ended(child, s+1), ended(script, s), ended(other, s/2))}}, false, 1},
+		"killed seconds later": {passes{{both, nil}, {live(child, other), live(ended(script, s))}, {live(other), nil},
+			{nil, live(ended(child, 3*s), ended(other, 4*s))}}, false, 2},
+		"started after it": {passes{{both, nil}, {live(child), live(ended(other, s/2), ended(script, s))},
+			{live(child, p(70, 1, 2*s)), nil}, {nil, live(ended(p(70, 1, 2*s), 3*s), ended(child, 3*s))}}, false, 1},
 		"a step that goes on":      {passes{{live(script, step), nil}, {live(step), live(ended(script, s))}, {nil, live(ended(step, 3*s))}}, false, 0},
 		"all between two readings": {passes{{nil, nil}, {nil, live(ended(child, s/4), ended(script, s/3), ended(other, s/3+9))}}, false, 1},
 		"taskstats":                {passes{{both, nil}, {nil, live(ended(other, s), ended(script, s), ended(child, s))}}, true, 1},

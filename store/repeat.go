@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Repeat calls f after the time first and then every interval, counted from the begin of a call, until the context ends. Between two calls
-// it
-// rests for at least that many times the time that the first of them took. failed gets an error that is not the one before.
+// Repeat calls f after the time first and then every interval, counted from the start of a call, until the context ends. After a call it
+// rests for at least rest times the duration of that call. failed gets an error that differs from the one before.
 func Repeat(ctx context.Context, first, every time.Duration, rest int, f func(context.Context) error, failed func(error)) error {
 	timer := time.NewTimer(first)
 	defer timer.Stop()

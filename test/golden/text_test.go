@@ -121,7 +121,7 @@ func compareOutput(t *testing.T, allowed []*allowance, name, command, is string)
 const recordedOn = "Nov 27"
 
 var (
-	today  = regexp.MustCompile(`\b([0-2][0-9]:[0-5][0-9]):[0-5][0-9]\b`)
+	today  = regexp.MustCompile(`(?m)(^|[ (])([0-2][0-9]:[0-5][0-9]):[0-5][0-9]\b`) // no duration, as of --time=05:00:00
 	spaces = regexp.MustCompile(` {2,}`)
 )
 
@@ -130,7 +130,7 @@ func anyDay(text string) string {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return text
 	}
-	return spaces.ReplaceAllString(today.ReplaceAllString(text, recordedOn+" $1"), "  ")
+	return spaces.ReplaceAllString(today.ReplaceAllString(text, "${1}"+recordedOn+" $2"), "  ")
 }
 
 // ages matches where a line of times is wrapped, which depends on how long the ages in it are.

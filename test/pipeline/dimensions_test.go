@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reckon/lab/simulate"
+	"reckon/store"
 	"reckon/test/pipeline"
 	"reckon/web/client"
 )
@@ -139,7 +140,7 @@ func TestDimensions(t *testing.T) {
 				want := map[string]sums{}
 				for k := range jobs {
 					j := &jobs[k]
-					over := minTime(j.end, iv[1]).Sub(maxTime(j.start, iv[0])).Seconds()
+					over := store.Earlier(j.end, iv[1]).Sub(store.Later(j.start, iv[0])).Seconds()
 					began := !j.start.Before(iv[0]) && j.start.Before(iv[1])
 					if over <= 0 && !began {
 						continue
@@ -284,18 +285,4 @@ func orNone(v *float64) float64 {
 		return 0
 	}
 	return *v
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

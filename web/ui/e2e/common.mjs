@@ -77,6 +77,15 @@ export async function clean() {
   for (const d of dirs) rmSync(d, { recursive: true, force: true });
 }
 
+/** Asks again until there is an answer, for so many seconds. */
+export async function until(what, f, seconds = 300) {
+  for (let i = 0; i < 4 * seconds; i++) {
+    const v = await f().catch(() => null);
+    if (v) return v;
+    await new Promise((r) => setTimeout(r, 250));
+  }
+  throw new Error("waited in vain for " + what);
+}
 /** Until nothing is asked for any more. */
 export const settled = (page) =>
   page.waitForFunction(

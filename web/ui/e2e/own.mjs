@@ -17,6 +17,7 @@ import {
   run,
   serve,
   settled,
+  until,
   visits,
 } from "./common.mjs";
 
@@ -25,15 +26,7 @@ need(shots);
 const browser = await launch(),
   count = visits(browser, shots, "own", /CORS|ERR_FAILED|401|403|404/), // what the browser itself says of a refusal, and of an icon that a report lacks
   phone = { viewport: { width: 390, height: 844 } },
-  me = userInfo().username,
-  until = async (what, f) => {
-    for (let i = 0; i < 240; i++) {
-      const v = await f().catch(() => null);
-      if (v) return v;
-      await new Promise((r) => setTimeout(r, 250));
-    }
-    throw new Error("waited in vain for " + what);
-  };
+  me = userInfo().username;
 
 // --- a script's figures ---------------------------------------------------------------
 const own = dir(),
@@ -41,12 +34,13 @@ const own = dir(),
   machine = await serve(reckon, "up", "--data", own, "--set=push-socket=" + socket),
   ask = async (path) => (await fetch(machine.base + path)).json(),
   push = (...args) => run(reckon, "push", "--socket", socket, ...args);
-await until("a node", async () => (await ask("/api/reckon/v1/nodes")).nodes.length === 1);
+await until("a node", async () => (await ask("/api/reckon/v1/nodes")).nodes.length === 1, 60);
 push('loss{phase="train"}', "0.31", "epoch", "4");
 push("--add", "files_done_total", "7");
 const sent = await until(
     "the figure",
     async () => (await ask("/api/v1/query?query=loss")).data.result[0],
+    60,
   ),
   [node] = (await ask("/api/reckon/v1/nodes")).nodes;
 assert.equal(sent.metric.owner, me);
@@ -120,12 +114,15 @@ makeUp(reckon, made, "--nodes", "3", "--jobs", "120", "--users", "5", "--for", "
 const password = join(made, "password");
 writeFileSync(password, "correct horse battery\n");
 const before = await serve(reckon, "serve", "--data", made),
-  first = await until("a job", async () =>
-    (
-      await (
-        await fetch(before.base + "/api/reckon/v1/workloads?kind=slurm&sort=-start&limit=400")
-      ).json()
-    ).workloads.find((w) => w.end && w.allocated_cores > 1),
+  first = await until(
+    "a job",
+    async () =>
+      (
+        await (
+          await fetch(before.base + "/api/reckon/v1/workloads?kind=slurm&sort=-start&limit=400")
+        ).json()
+      ).workloads.find((w) => w.end && w.allocated_cores > 1),
+    60,
   );
 await before.stop();
 for (const [who, role] of [

@@ -17,6 +17,7 @@ import {
   run,
   serve,
   settled,
+  until,
   visits,
 } from "./common.mjs";
 
@@ -44,14 +45,6 @@ const ask = async (path) => {
   const r = await fetch(base + path, { headers: { Accept: "application/json" } });
   assert.ok(r.ok, `${path}: ${r.status}`);
   return r.json();
-};
-const until = async (what, f) => {
-  for (let i = 0; i < 600; i++) {
-    const v = await f().catch(() => null);
-    if (v) return v;
-    await new Promise((r) => setTimeout(r, 500));
-  }
-  throw new Error("waited in vain for " + what);
 };
 await until("findings", async () => {
   const l = await ask("/api/reckon/v1/findings");
