@@ -14,6 +14,7 @@ func Exceptions() []Exception {
 	return []Exception{
 		{"state", "internal/buildinfo/buildinfo.go", "var Version",
 			"the linker sets it for releases (-X) and can set nothing but a variable"},
+		{"init", "cmd/gcstart/gcstart.go", "func init", "it must run before the libraries allocate; only programs import it"},
 		{"print", "web/ui/build/main.go", "os.Exit", "it is a program: it builds the pages, beside their sources"},
 		{"print", "figure/gen/main.go", "os.Exit", "it is a program: it writes what is generated from the table beside it"},
 		{"print", "web/api/gen/main.go", "os.Exit",
