@@ -160,6 +160,8 @@ func judgeMemory(r *Report) Verdict {
 		float64(peak) >= limits.MemorySpread*float64(*r.MemoryMeanBytes) && peak > 64<<20:
 		v.Level, v.Text = levelNotice,
 			text+fmt.Sprintf("; the mean is %s only: a short peak decides what must be asked for.", bytesOf(*r.MemoryMeanBytes))
+	case r.MemoryUnseen:
+		v.Text = text + ": it may be more, because some processes ended too soon to be measured."
 	case r.MemoryAtLeast:
 		v.Text = text + ": it may be more, for shared memory that no process maps grew on the machine, and nothing here shows its owner."
 	default:

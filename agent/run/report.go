@@ -9,8 +9,11 @@ type MemoryBounds struct {
 	// MemoryAtMost reports that peak and mean are upper bounds: processes look as if they had one address space, and nothing here reports
 	// it.
 	MemoryAtMost bool `json:"memory_at_most,omitempty"`
-	// MemoryAtLeast reports that they are lower bounds: the machine holds more shared memory than the tree maps, and nothing shows by whom.
+	// MemoryAtLeast reports that they are lower bounds: MemoryUnseen, or the machine holds more shared memory than the tree maps, and
+	// nothing shows by whom.
 	MemoryAtLeast bool `json:"memory_at_least,omitempty"`
+	// MemoryUnseen reports that some processes ended too soon to be measured. Each held less than reckon itself, some 20 MiB.
+	MemoryUnseen bool `json:"memory_unseen,omitempty"`
 }
 
 // Report is the use of a command, from its start until its end. It is what

@@ -103,6 +103,25 @@ func TestRunMemoryOfShortCommand(t *testing.T) {
 	})
 }
 
+// Memory of processes that end between two looks is not known without exit records or a control group: what was seen is a lower bound.
+func TestRunMemoryOfUnseenProcesses(t *testing.T) {
+	everySource(t, func(t *testing.T, o Options) {
+		o.Args = []string{"sh", "-c", "sleep 0.1; dd if=/dev/zero of=/dev/null bs=3M count=1 2>/dev/null; sleep 0.1"}
+		for range 10 {
+			r, _ := measure(t, o)
+			if r.MemoryPeakBytes == nil {
+				t.Fatal("no memory measured")
+			}
+			if p := *r.MemoryPeakBytes; p < 3<<20 && !r.MemoryAtLeast {
+				t.Errorf("memory peak %.1f MiB of a program with a buffer of 3 MiB, by %s", float64(p)/(1<<20), r.Sources["memory"])
+			}
+			if r.MemoryUnseen && o.Exits != nil {
+				t.Error("processes with exit records are called unseen")
+			}
+		}
+	})
+}
+
 // What the kernel remembers as the peak of a child holds what we had when we forked.
 func TestRunMemoryOfSmallCommand(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {

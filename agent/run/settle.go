@@ -152,7 +152,13 @@ func (r *runner) fillMemory(rep *Report) {
 		return
 	}
 	rep.MemoryPeakBytes, rep.MemoryAtMost = &peak, m.tree.bound && peak == m.sampled
-	rep.MemoryAtLeast = m.tree.machine.grew && rep.MemoryCgroupPeakBytes == nil
+	more := m.floor // the most that an unseen process held, where ru_maxrss shows nothing
+	if rep.MemoryCgroupPeakBytes != nil {
+		more = min(more, *rep.MemoryCgroupPeakBytes-min(*rep.MemoryCgroupPeakBytes, peak))
+	}
+	_, all := r.counted()
+	rep.MemoryUnseen = (m.tree.glimpsed || !all) && m.reaped.maxRSS <= m.floor && more > peak/20
+	rep.MemoryAtLeast = rep.MemoryUnseen || m.tree.machine.grew && rep.MemoryCgroupPeakBytes == nil
 	rep.Sources["memory"] = source
 	if m.areaTime > 0 {
 		mean := min(uint64(m.area/m.areaTime), peak)

@@ -83,6 +83,7 @@ type tree struct {
 	unwaited     uint64            // of those that nobody waited for, ns
 	studies      uint64
 	largestEnded uint64 // peak of the largest process by exit records, bytes
+	glimpsed     bool   // a process ended before its memory was read some times, and no exit record has its peak
 	byEvents     bool   // fork and exit events keep the table: nothing need be searched
 	kept         int
 
@@ -174,6 +175,7 @@ func (t *tree) fold(p *proc) {
 		p.heir.waited += all
 	}
 	t.tally(p.comm).add(p)
+	t.glimpsed = t.glimpsed || p.looks < fewLooks && (p.exit == nil || p.exit.Have&sensor.FieldPeak == 0)
 	t.foldedCPU += p.cpu()
 	if p.exit != nil && p.exit.Have&sensor.FieldWait != 0 {
 		t.settleWait(p)
@@ -227,6 +229,9 @@ func (l *level) scale(share float64) {
 	l.shared = min(uint64(float64(l.shared)*share), l.resident)
 	l.anon = l.resident - l.shared
 }
+
+// fewLooks is the number of looks below which the memory of a process is not known: it may have been in loading.
+const fewLooks = 3
 
 // missedLooks is after how many looks in vain a process has ended without an event of its end.
 const missedLooks = 3
