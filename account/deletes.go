@@ -105,7 +105,7 @@ func (d *deletes) reached(p *Part, c certainty) certainty {
 	return c
 }
 
-// state returns what is saved of a part.
+// state returns the saved state of a part.
 func (d *deletes) state(p *Part) [2]uint64 {
 	s := [2]uint64{d.of[p]}
 	if w := d.recent[p]; w != nil {

@@ -123,7 +123,7 @@ func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors
 	v.time += span * uint64(max(processors, 1))
 }
 
-// next returns what the next export begins with.
+// next returns the initial state of the next export.
 func (v *evidence) next() evidence {
 	next := evidence{late: v.late, before: v.late}
 	own := v.span - v.carried

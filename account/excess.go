@@ -30,7 +30,7 @@ type excess struct {
 	rows   map[string]*metric.Series // by owner, for shortLive
 }
 
-// held is what a workload did without an account of its own.
+// held is the use of a workload without an account of its own.
 type held struct {
 	owner, login string
 	used         usage

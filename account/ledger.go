@@ -115,7 +115,7 @@ func New(c Config) *Ledger {
 	return l
 }
 
-// Tick takes in one pass. wall is the time of day that belongs to pass.Boot; it dates
+// Tick records one pass. wall is the time of day that belongs to pass.Boot; it dates
 // moments and never measures spans, so a jumping clock distorts no figure. m may be nil
 // when the totals of the machine could not be read.
 func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
@@ -159,5 +159,5 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) 
 // Wanted reports whether a process is still to be measured after others of the list were.
 func (l *Ledger) Wanted(of Sharer) bool { return l.table.wanted(of) }
 
-// Share takes in the measured sharing of a process; ok is false if it may not be measured.
+// Share records the measured sharing of a process; ok is false if it may not be measured.
 func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) { l.table.shared(of, m, ok) }

@@ -33,7 +33,7 @@ type linkUse struct {
 	sole   *Part // nil: none, several, or somebody who is not known
 }
 
-// Links takes in a look at RDMA adapters. What went through one since the look before is charged to the workload that alone held queue
+// Links records a look at RDMA adapters. What went through one since the look before is charged to the workload that alone held queue
 // pairs there at both; else to nobody.
 func (l *Ledger) Links(pass *sensor.LinkPass) {
 	if l.parts.other == nil || len(pass.Links) == 0 {

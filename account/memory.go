@@ -138,7 +138,7 @@ func (r *registry) unclaimedShared(held uint64) uint64 {
 	return grown(claimed, held)
 }
 
-// private returns what the part holds for itself at least, in bytes: anonymous memory of its processes that no other part shares.
+// private returns a lower bound of the private memory of a part, in bytes: anonymous memory of its processes that no other part shares.
 func (p *Part) private() uint64 {
 	switch {
 	case p.cg.Have&sensor.CgroupMemory != 0:

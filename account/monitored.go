@@ -31,13 +31,13 @@ type monitoring struct {
 	held  map[*Part]bool
 }
 
-// Monitored takes in a reading of monitoring groups. A group is charged to the workload that all of its threads belong to; one that holds
+// Monitored records a reading of monitoring groups. A group is charged to the workload that all of its threads belong to; one that holds
 // threads of several, or of a workload that another group holds too, to nobody.
 func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
 	l.monitors.take(pass, l.table, l.parts.tallies.Counts(sensor.RateMemory))
 }
 
-// take takes in a reading. estimated reports that cache misses are charged as memory traffic where no group counts it.
+// take records a reading. estimated reports that cache misses are charged as memory traffic where no group counts it.
 func (m *monitoring) take(pass *sensor.MonitorPass, tab *table, estimated bool) {
 	if m.held == nil {
 		m.held = map[*Part]bool{}

@@ -60,7 +60,7 @@ func (s *span) later(o span) {
 	}
 }
 
-// bound takes in a reading of the control group and what its processes report about the last tick. The need since the reading
+// bound records a reading of the control group and what its processes report about the last tick. The need since the reading
 // before was the need then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
 // any more: only its processes are left to read then.
 //
@@ -125,7 +125,7 @@ func (m *memory) bounded() *needBounds {
 	return m.bounds
 }
 
-// bound takes in the reading of the part's control group in this tick; gone is that the group was not there any more. settled is that no
+// bound records the reading of the part's control group in this tick; gone is that the group was not there any more. settled is that no
 // process can have been missed.
 func (p *Part) bound(gone, settled bool) {
 	b := p.memory.bounded()
@@ -140,7 +140,7 @@ func (p *Part) bound(gone, settled bool) {
 	b.now = now // for the whole
 }
 
-// needs takes in what a part of the whole reports about this tick and what it needed, at least. The whole may be nil.
+// needs records what a part of the whole reports about this tick and what it needed, at least. The whole may be nil.
 func (w *whole) needs(p *Part) {
 	b := p.memory.bounds
 	if w != nil {

@@ -60,7 +60,7 @@ func (p *Part) requestedCores() float64 {
 	return 0
 }
 
-// Energy takes in the meter readings of the tick that the ledger took last, and charges
+// Energy records the meter readings of the tick that the ledger took last, and charges
 // them. gpus are the shares of devices in the same tick. A load or a source that could
 // not be read is absent.
 func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpus []GPUShare) {
@@ -71,7 +71,7 @@ func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpu
 	l.power.Charge(l.at.millis(), load, sources, gpus, parts, &l.parts.other.energy, l.node.machine.Cores)
 }
 
-// GPU takes in the state of the devices and their use by processes in the tick that the
+// GPU records the state of the devices and their use by processes in the tick that the
 // ledger took last, and returns the shares of each part for [Ledger.Energy]; see [energy.Books.GPU]. They are
 // valid until the next call.
 func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {

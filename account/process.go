@@ -75,7 +75,7 @@ func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v 
 	}
 }
 
-// takePass takes in a pass over the task table.
+// takePass records a pass over the task table.
 func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	for _, d := range tab.dead {
 		d.n = 0
@@ -98,7 +98,7 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	tab.forget(tab.seen.end())
 }
 
-// alive takes in a process of a pass over the task table.
+// alive records a process of a pass over the task table.
 func (tab *table) alive(p *sensor.Process, first bool) {
 	e := tab.seen.find(p)
 	if e == nil {
@@ -208,7 +208,7 @@ func (tab *table) count(e *process) {
 	e.counted = tab.interval()
 }
 
-// ended takes in an exit record. joined reports that its control group ids come from the same
+// ended handles an exit record. joined reports that its control group ids come from the same
 // source as living processes'.
 func (tab *table) ended(p *sensor.Process, joined bool) {
 	e := tab.find(p)

@@ -55,7 +55,7 @@ func (p *Part) apart() *apart {
 	return p.set
 }
 
-// handed returns what of the counters was handed over.
+// handed returns the amounts of the counters that were handed over.
 func (p *Part) handed() usage {
 	if p.set == nil {
 		return usage{}

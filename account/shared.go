@@ -410,7 +410,7 @@ func (tab *table) wanted(of Sharer) bool {
 	return of.class != 0 || e == nil || e.part.crowd.sample(&e.share) == nil
 }
 
-// shared takes in the measured sharing of a process; ok is false if it may not be measured.
+// shared records the measured sharing of a process; ok is false if it may not be measured.
 func (tab *table) shared(of Sharer, m sensor.SharedMemory, ok bool) {
 	e := tab.byID[of.PID]
 	if e == nil || e.start != of.Start || e.gone {

@@ -180,7 +180,7 @@ func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
 	}
 }
 
-// claims returns what each part claims of all.
+// claims returns the share that each part claims.
 func (tab *table) claims(tails []tail, all uint64, s spans) []claim {
 	claims := tab.line.claims[:0]
 	for i := range tails {

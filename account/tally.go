@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// Tally takes in what a source counted of processes up to the tick that the ledger took last. Amounts of processes that
+// Tally records what a source counted of processes up to the tick that the ledger took last. Amounts of processes that
 // remain unidentified go to other, so that
 //
 //	Σ workloads + other = what the source counted

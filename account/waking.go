@@ -14,7 +14,7 @@ type waking struct {
 	tick   uint64 // of that reading
 }
 
-// woke takes in a reading of the parent.
+// woke records a reading of the parent.
 func (o *offspring) woke(p *sensor.Process, tick uint64) {
 	w := &o.waking
 	if w.tick == tick {

@@ -14,7 +14,7 @@ type wanted struct {
 	series *metric.Series
 }
 
-// wait takes in the wait of a part in this tick. The distribution begins with the first hundredth of a core that was waited for:
+// wait records the wait of a part in this tick. The distribution begins with the first hundredth of a core that was waited for:
 // before that it is the one of the cores in use.
 func (g *group) wait(p *Part, elapsed uint64) {
 	if g.wanted == nil {

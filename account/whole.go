@@ -52,7 +52,7 @@ func (w *whole) read(settled bool) {
 	w.taken()
 }
 
-// taken takes in the present memory of the reading.
+// taken records the present memory of the reading.
 func (w *whole) taken() {
 	w.memory.take(&w.cg)
 	if w.cg.Have&sensor.CgroupMemory != 0 {

@@ -13,7 +13,7 @@ import (
 	"reckon/workload"
 )
 
-// Figures that scripts send, see socket.go.
+// Figures that scripts send to the socket (socket.go).
 
 // pushKey identifies a series: its subject, and the name with its labels.
 type pushKey struct {
@@ -21,7 +21,7 @@ type pushKey struct {
 	text    string
 }
 
-// pushed is the last value of one.
+// pushed is the latest value of a pushed series.
 type pushed struct {
 	series *metric.Series
 	value  float64
@@ -32,7 +32,7 @@ type pushed struct {
 	row    ownRow
 }
 
-// pushRequest is the content of one request.
+// pushRequest holds the figures of one request and their sender.
 type pushRequest struct {
 	pid int32
 	uid uint32
@@ -81,7 +81,7 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error)
 // Process groups of a user that have sent figures have a row of their own, however short they are: so many at once and in an hour.
 const pushRows = 200.0
 
-// filed returns what figures of a process group are filed under: the group, which is then no short work, or the short work of its user.
+// filed returns the workload of a process group's figures: the group, which is then no short work, or the short work of its user.
 func (a *Agent) filed(w subject, tried int) (subject, error) {
 	if !w.id.Kind().Group() {
 		return w, nil
@@ -97,7 +97,7 @@ func (a *Agent) filed(w subject, tried int) (subject, error) {
 	return w, nil
 }
 
-// takePush is run by the loop.
+// takePush enters the figures of a request; only the loop calls it.
 func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	o := &a.own
 	w, err := a.senderOwner(r.pid, r.uid)
@@ -153,7 +153,7 @@ func (p *pushed) put(v float64, add bool, until time.Time) {
 	}
 }
 
-// seriesText writes a series as the text format does.
+// seriesText writes a series in the text format.
 func seriesText(s *metric.Series) string {
 	var b strings.Builder
 	b.WriteString(s.Desc.Name)
@@ -163,7 +163,7 @@ func seriesText(s *metric.Series) string {
 	return b.String()
 }
 
-// exportPushed appends what was sent and still stands.
+// exportPushed appends the figures that are still valid.
 func (a *Agent) exportPushed(b *metric.Batch) {
 	o := &a.own
 	if len(o.pushed) == 0 && o.pushes == [2]uint64{} {

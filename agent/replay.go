@@ -43,7 +43,7 @@ func (a *Agent) openReplay() error {
 	return nil
 }
 
-// Recorder returns what writes a recording of this machine, and its heading. It uses
+// Recorder returns a writer of recordings of this machine, and the heading. It uses
 // the agent's sources, so the agent must not run.
 func (a *Agent) Recorder(files bool, scrub *recording.Scrubber, interval time.Duration) (*recording.Recorder, recording.Meta) {
 	r := &recording.Recorder{

@@ -80,7 +80,7 @@ func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
 	return out
 }
 
-// imported returns what is found in imported time.
+// imported returns the findings in imported time.
 func (c *Findings) imported(ctx context.Context, f wire.FindingFilter) ([]wire.Finding, error) {
 	found, err := c.Keeper.Imported(ctx, f.Since)
 	if err != nil {

@@ -73,7 +73,7 @@ const (
 	batchOwner                         // the name that the batch system has
 )
 
-// own takes in an owner, as the batch system or a node calls it. The best source counts, whatever comes first: a node without the user
+// own records an owner, as the batch system or a node calls it. The best source counts, whatever comes first: a node without the user
 // database of the site has numbers only. Of one rank the first counts, or, with instead, the last.
 func (a *account) own(owner string, byBatch, instead bool) {
 	rank := nodeOwner

@@ -7,7 +7,7 @@ import (
 	"reckon/store"
 )
 
-// backfill takes in samples that came long after their time: workloads that began and ended
+// backfill records samples that came long after their time: workloads that began and ended
 // while their node could not send, and the final scheduler state of runs that were over.
 // It returns what was seen of the others, for tails; nil when nothing came late.
 func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *fold, error) {
@@ -39,7 +39,7 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 	return n, seen, err
 }
 
-// tails takes in the end of what came late of workloads that were known: of one that still
+// tails records the end of what came late of workloads that were known: of one that still
 // runs the next samples hold what happened meanwhile, but after the last sample of a
 // part that is over no other follows. It runs after the newest samples were taken in.
 func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {

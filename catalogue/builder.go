@@ -120,7 +120,7 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 	return b
 }
 
-// Advance takes in what came since the last round and returns how many rows it wrote.
+// Advance processes the samples since the last round and returns the number of rows it wrote.
 // The first round of a new catalogue reads all history, as does the first round of one that somebody
 // has emptied meanwhile.
 func (b *Builder) Advance(ctx context.Context) (int, error) {

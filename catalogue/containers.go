@@ -29,7 +29,7 @@ type containerState struct {
 // ofContainer reports whether the series of a slot are reports on a container.
 func (s slot) ofContainer() bool { return s >= restartsSlot && s <= containerExitSlot }
 
-// container takes in the reports on a container of a workload.
+// container records the reports on a container of a workload.
 func (f *fold) container(k key, s slot, it chunkenc.Iterator) {
 	if len(f.accounts[k]) == 0 {
 		return // none of its processes was seen
@@ -41,7 +41,7 @@ func (f *fold) container(k key, s slot, it chunkenc.Iterator) {
 	}
 }
 
-// container takes in a report on a container.
+// container records a report on a container.
 func (a *account) container(s slot, t int64, v float64, n *series.Labels) {
 	x := a.pod(n.Part)
 	was := *x

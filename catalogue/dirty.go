@@ -72,7 +72,7 @@ func (b *Builder) clean(ctx context.Context, now time.Time, dirty store.DirtyHou
 	return b.q.(dirtyReporter).Clean(dirty)
 }
 
-// resume takes in the history of imports that were cut off before this builder was opened.
+// resume records the history of imports that were cut off before this builder was opened.
 func (b *Builder) resume(ctx context.Context, dirty store.DirtyHours) (int, error) {
 	if b.resumed {
 		return 0, nil

@@ -26,7 +26,7 @@ type inexact struct {
 // nodesAtOnce is the number of nodes that are named in one query; of more, all are read.
 const nodesAtOnce = 200
 
-// judge takes in how exact the figures of the accounts were that have samples in an interval.
+// judge records how exact the figures of the accounts were that have samples in an interval.
 func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 	var live []*account
 	nodes := map[string]bool{}

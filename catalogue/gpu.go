@@ -131,7 +131,7 @@ func (g *gpuWatch) measured(it chunkenc.Iterator) {
 	}
 }
 
-// charged takes in what nobody that is known has used.
+// charged records use that belongs to no known workload.
 func (g *gpuWatch) charged(it chunkenc.Iterator) {
 	last := math.NaN()
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

@@ -52,7 +52,7 @@ func joinBoots(list []bootRun, r bootRun) []bootRun {
 	return append(list, r)
 }
 
-// watch takes in a series of boot times of a node, or an earlier part of it.
+// watch records a series of boot times of a node, or an earlier part of it.
 func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	runs := bootRuns(it)
 	if len(runs) == 0 {

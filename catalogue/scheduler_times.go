@@ -117,7 +117,7 @@ func (a *account) begin() int64 {
 	return a.Start
 }
 
-// report takes in a reported run.
+// report records a reported run.
 func (f *fold) report(k key, l schedulerRun) {
 	mine := f.accountOf(k, &l)
 	if mine == nil {

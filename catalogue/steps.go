@@ -32,7 +32,7 @@ const maxSteps = 2000
 // ofStep reports whether the series of a slot are about a step.
 func (s slot) ofStep() bool { return s >= stepSlot && s <= stepCoresSlot }
 
-// step takes in a sample of a step.
+// step records a sample of a step.
 func (a *account) step(s slot, t int64, v float64, n *series.Labels) {
 	x := a.Steps[n.Part]
 	if x == nil {

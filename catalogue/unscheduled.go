@@ -40,7 +40,7 @@ func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
 	f.waiting = append(f.waiting, x)
 }
 
-// takeWaiting takes in the pods without a node that were read. It comes after all else: what ended before they were created is another
+// takeWaiting records the pods without a node that were read. It comes after all else: what ended before they were created is another
 // run. The latest reports come first, since a run begins after the last message.
 func (f *fold) takeWaiting() {
 	slices.SortFunc(f.waiting, func(a, b waitingPod) int { return cmp.Compare(b.last, a.last) })

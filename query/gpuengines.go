@@ -102,7 +102,7 @@ func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64
 	return &out
 }
 
-// increase returns what a counter counted between its first and its last sample. After a reset
+// increase returns the increase of a counter between its first and its last sample. After a reset
 // it continues from zero.
 func increase(it chunkenc.Iterator) (sum float64) {
 	first, was := true, 0.0

@@ -193,7 +193,7 @@ type Neighbour struct {
 // farNeighbours limits how far before the end of the run its neighbours are searched.
 const farNeighbours = 24 * time.Hour
 
-// Neighbours returns what other workloads used of the nodes of a workload while it ran, including those of its
+// Neighbours returns the use of a workload's nodes by other workloads while it ran, including those of its
 // own owner, in descending order.
 func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]Neighbour, error) {
 	from := s.From

@@ -18,7 +18,7 @@ type Logs struct {
 	Pods bool
 }
 
-// open returns what answers; nil where no place of logs is known.
+// open returns a reader of logs; nil where no place of logs is known.
 func (l Logs) open() (api.Logs, error) {
 	a := &answer.Logs{Clock: time.Now}
 	if l.Loki != "" {

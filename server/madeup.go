@@ -34,7 +34,7 @@ func MarkMadeUp(data string, m MadeUp) error {
 	return os.WriteFile(filepath.Join(data, madeUpFile), append(raw, '\n'), 0o640)
 }
 
-// ReadMadeUp returns what MarkMadeUp wrote, and false where nothing was made up.
+// ReadMadeUp returns the mark of MarkMadeUp, and false where nothing was made up.
 func ReadMadeUp(data string) (MadeUp, bool) {
 	raw, err := os.ReadFile(filepath.Join(data, madeUpFile))
 	if err != nil {

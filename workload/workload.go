@@ -24,7 +24,7 @@ func (id ID) Kind() Kind {
 	return Kind(k)
 }
 
-// Name returns what follows the kind.
+// Name returns the part of the id after the kind.
 func (id ID) Name() string {
 	_, n, _ := strings.Cut(string(id), "/")
 	return n

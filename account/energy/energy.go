@@ -116,7 +116,7 @@ type Labeller interface {
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 
-// Charge takes in the meter readings of the tick that was taken last, and charges them. now is that tick in milliseconds since the Unix
+// Charge records the meter readings of the tick that was taken last, and charges them. now is that tick in milliseconds since the Unix
 // epoch; shares are the shares of devices in the same tick; parts are the parts to which something may be charged;
 // other takes what no part used; cores is the number of processors. A load or a source that could not be read is absent.
 func (e *Books) Charge(

@@ -86,7 +86,7 @@ type Share struct {
 	Method             int // of [Methods], by which Busy was found
 }
 
-// GPU takes in the state of the devices and their use by processes in the tick that was
+// GPU records the state of the devices and their use by processes in the tick that was
 // taken last, and returns the shares of each part for [Books.Charge]. They are
 // valid until the next call.
 //

@@ -41,7 +41,7 @@ type owed struct {
 	times      int // readings in a row
 }
 
-// hold takes in the use of a device by one process.
+// hold records the use of a device by one process.
 func (d *gpuDevice) hold(u *sensor.GPUUse) {
 	i := slices.IndexFunc(d.held, func(h holder) bool { return h.pid == u.PID })
 	if i < 0 {

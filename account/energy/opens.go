@@ -31,7 +31,7 @@ const (
 	mostOpeners = 256
 )
 
-// meetOpens takes in what was opened, and finds the accounts of the processes.
+// meetOpens records what was opened, and finds the accounts of the processes.
 func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 	for i := range e.openers {
 		e.openers[i].ticks++

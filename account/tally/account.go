@@ -179,7 +179,7 @@ func (a *Account) Exceeds(limits Limits, weight sensor.TallyWeight) bool {
 	return false
 }
 
-// Rate returns what an account moves each second, by the latest reading of the source that counts it, and whether a source counts it.
+// Rate returns the use of an account per second, from the latest reading of its source, and whether a source counts it.
 func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond float64, counted bool) {
 	for _, s := range b.sources {
 		if s.since == 0 || !s.counts(rate) {

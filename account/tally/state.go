@@ -37,7 +37,7 @@ type SourceState struct {
 
 func (t *set) labels() []string { return t.name.Labels[:t.source.spec.Sets[t.name.Set].Labels] }
 
-// State returns what an account has, to be saved.
+// State returns the saved form of an account.
 func (a *Account) State() (all []Amount) {
 	for _, h := range a.held {
 		for k := range h.set.series {

@@ -152,7 +152,7 @@ func (b *Books) set(s *source, name sensor.TallyName) *set {
 	return t
 }
 
-// Take takes in a reading of a source at the tick that was taken last, and returns all amounts of the source that wait. The caller sets
+// Take records a reading of a source at the tick that was taken last, and returns all amounts of the source that wait. The caller sets
 // the account of each, and then calls [Books.Settle].
 func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass) []Awaited {
 	s := b.source(spec)
@@ -234,7 +234,7 @@ func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 	}
 }
 
-// held returns what an account has of a set, beginning with zero. Names beyond the bound are one.
+// held returns the amounts of an account in a set, zero at first. Names beyond the bound are one.
 func (b *Books) held(a *Account, t *set) *held {
 	if h := a.find(t); h != nil {
 		return h

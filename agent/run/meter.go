@@ -181,7 +181,7 @@ func (m *meter) finish(end float64) {
 	}
 }
 
-// follow takes in the events of the kernel up to now.
+// follow records the events of the kernel up to now.
 func (m *meter) follow(at float64) {
 	if m.perf != nil {
 		m.perf.drain(m.tree, at)

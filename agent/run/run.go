@@ -240,7 +240,7 @@ func (r *runner) row(at float64) {
 	}
 }
 
-// reapRest takes in what ended with the command.
+// reapRest records what ended with the command.
 func (r *runner) reapRest() {
 	for {
 		pid, err := waitable(unix.WNOHANG)

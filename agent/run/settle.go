@@ -206,7 +206,7 @@ func (r *runner) fillRest(rep *Report) {
 	}
 }
 
-// counted returns what counted the processes, and whether it saw all of them: the events, if
+// counted returns the source that counted the processes, and whether it saw all of them: the events, if
 // none was lost and no subtree was out of their sight, or exit records where there never were
 // events, as what they report beside events is used for processes that those have reported.
 func (r *runner) counted() (source string, exact bool) {

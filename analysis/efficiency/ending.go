@@ -144,7 +144,7 @@ var imageReasons = map[string]string{
 	"RunContainerError":          "the events of the pod have the error of the container runtime",
 }
 
-// NotStarted returns what keeps a container from being started, by the kubelet's reason for which it waits; false for one that is being
+// NotStarted returns the obstacle to the start of a container, from the kubelet's reason for waiting; false for one that is being
 // started, or ended fewer times than shows that it always does.
 func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	switch do := imageReasons[reason]; {

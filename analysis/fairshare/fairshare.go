@@ -212,7 +212,7 @@ func (o *Owner) wants(i int, waits bool) float64 {
 	return want
 }
 
-// needs returns what the owner uses or, where that is known to be more, waits for.
+// needs returns the use of the owner or, where it is known to be more, the amount that the owner waits for.
 func (o *Owner) needs(i int) (most float64) {
 	for _, l := range [...][]float64{o.Use, o.Want} {
 		if v := at(l, i); v > most {

@@ -60,7 +60,7 @@ type StepTasks struct {
 // others returns the mean CPU time of the tasks other than the busiest, seconds.
 func (t *StepTasks) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
-// unused returns what the other tasks would have used beyond their use had they matched the busiest one, core-seconds.
+// unused returns the core-seconds that the other tasks left unused, compared with the busiest one.
 func (t *StepTasks) unused() float64 { return (t.Busiest - t.others()) * (t.Tasks - 1) }
 
 // mostUnused is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.

@@ -77,7 +77,7 @@ func told(what, rule string) string {
 // Meaning returns a sentence on what a rule finds; empty if there is no such rule.
 func Meaning(rule string) string { return told("rule", rule) }
 
-// Help returns what a rule finds, for one line of a list.
+// Help returns a line for lists: the misuse that a rule finds.
 func Help(rule string) string { return told("help", rule) }
 
 // Defaults returns the section of the policy file of a rule: comments and default thresholds, YAML.
@@ -116,7 +116,7 @@ func (n *Needs) judges(w *Workload) bool {
 
 // judge is a rule about single runs.
 type judge interface {
-	// needs returns what the rule needs, and false while it is off.
+	// needs returns the data that the rule needs, and false while it is off.
 	needs() (Needs, bool)
 	// judge returns the findings about a run that fulfils the needs.
 	judge(w *Workload, p *Policy) []Finding
@@ -177,7 +177,7 @@ var firstNames = map[string]string{
 	MemoryThrashing: "thrash",
 }
 
-// Key returns what the id of a finding hashes for its rule.
+// Key returns the part of a finding's id that stands for its rule.
 func Key(rule string) string { return cmp.Or(firstNames[rule], rule) }
 
 // per returns a total by time; NaN if it is unknown.

@@ -11,7 +11,7 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// Prior is what the curves of many servers imply about the curve of one: the mean
+// Prior is the distribution of curves over many servers, as a prior for the curve of one: the mean
 // and the covariance of the logarithm of power, less its mean over the knots, at
 // fixed utilisations. Given a few measured points, the rest of the curve is the
 // conditional mean of a normal distribution (kriging with an unknown level).

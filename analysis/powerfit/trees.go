@@ -98,7 +98,7 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// beyond returns what trend adds outside the observed range of each feature in t, and nothing within it:
+// beyond returns the addition of trend outside the observed range of each feature in t, and nothing within it:
 // ramps from the edge, in steps that approximate a root, up to four times the range.
 func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}

@@ -333,7 +333,7 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	}
 }
 
-// owner returns what the work of a kind of an owner adds to: root's services are not root's.
+// owner returns the owner whom work of a kind is charged to: root's services are not root's.
 func (m *machine) owner(of string, kind workload.Kind) *owner {
 	if of == "root" && !kind.Person() {
 		of = system

@@ -136,8 +136,8 @@ func knownOnly(h http.Handler) http.Handler {
 	})
 }
 
-// keep returns what the sender of a request may see: root, the agent's user and accounts of the system, as Prometheus has one, see all, and
-// so do members of metrics-users; other users their own work and what is about the machine.
+// keep returns the filter of the series that the sender of a request may see. Root, the agent's user, accounts of the system (Prometheus
+// has one) and members of metrics-users see all; other users see their own work and the machine's series.
 func (d *door) keep(r *http.Request) func(*metric.Series) bool {
 	uid, known := r.Context().Value(peerKey{}).(uint32)
 	if !d.byUser() || known && (uid < firstUser("/etc/login.defs") || int(uid) == os.Geteuid()) {

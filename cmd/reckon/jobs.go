@@ -233,7 +233,7 @@ func usersOf(w *client.Workload) string {
 	return w.Owner
 }
 
-// gpuMean returns what a workload used of GPUs in the mean, nil for one that had none open.
+// gpuMean returns the mean use of GPUs by a workload, nil where it had none open.
 func gpuMean(total *float64, w *client.Workload) *float64 {
 	if total == nil || w.WallSeconds <= 0 || (w.GPUSeconds == nil || *w.GPUSeconds == 0) && w.GPUMemoryPeak == nil &&
 		w.AllocatedGPUs == nil {

@@ -54,7 +54,7 @@ func argsError(cmd *cobra.Command, args []string, err error) error {
 	return errors.New(text)
 }
 
-// slurmFlag returns what stands for an option of Slurm's commands; empty for other words.
+// slurmFlag returns the equivalent of an option of Slurm's commands; empty for other words.
 func slurmFlag(name string) string {
 	return map[string]string{
 		"starttime": "give -S", "endtime": "give -E", "jobs": "give -j", "job": "give -j", "format": "give -o",

@@ -228,7 +228,7 @@ func checkDomain(domain string) error {
 	return nil
 }
 
-// noMeter returns what is missing where a domain has no power in the store, and what else may be given.
+// noMeter returns a message about a domain without power in the store, and about the alternatives.
 func noMeter(domain, instead string) error {
 	if domain != "" && domain != "node" {
 		return fmt.Errorf("no node has measured power of the domain %s in that time; %s", domain, instead)

@@ -145,7 +145,7 @@ func (n *closedNote) differ(was closedNote) map[int64]bool {
 	return pages
 }
 
-// behindPage returns what a checksum of bytes adds to the checksum of the same bytes and a page behind them; the other part is
+// behindPage returns the contribution of a checksum of bytes to the checksum of these bytes followed by a page; the other part is
 // the checksum of the page. This is linear in each bit of sum (crc32_combine of zlib).
 func behindPage(sum uint32) uint32 {
 	t := shift()

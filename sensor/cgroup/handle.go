@@ -59,7 +59,7 @@ type handle struct {
 	row    uint          // readings of all files without another between them, up to often
 }
 
-// add takes in the cgroup's directory in one hierarchy.
+// add records the cgroup's directory in one hierarchy.
 func (h *handle) add(m *cgpath.Mount, path string, all []sensor.CgroupPath) error {
 	r := h.reader
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

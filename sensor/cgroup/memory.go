@@ -23,7 +23,7 @@ type kernelMemory struct {
 	hasAll, hasPieces              bool
 }
 
-// unreclaimable returns what reclaim cannot free.
+// unreclaimable returns the memory that reclaim cannot free.
 func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
 	switch {
 	case k.hasAll:

@@ -53,7 +53,7 @@ func figures(m *cgpath.Mount) bool {
 	return false
 }
 
-// relative returns what follows the mount root in the path of a cgroup. Where the place of
+// relative returns the path of a cgroup below the mount root. Where the place of
 // our cgroup namespace is not known ([cgpath.Origin]) both may climb out of it: "/../../a"
 // below a mount of "/../.." is "/a". It is false when the path is not below the mount, or
 // when its name is not known from in here, or when it is no path of a cgroup.

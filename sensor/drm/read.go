@@ -216,7 +216,7 @@ func (s *Sensor) look(pid int32, span float64) int {
 	return len(s.fds) + 1
 }
 
-// meet takes in an open file of a device.
+// meet records an open file of a device.
 func (s *Sensor) meet(pid, fd int32, span float64) {
 	info, errno := s.proc.open(s.proc.path(pid, "fdinfo", fd), unix.O_RDONLY)
 	if errno != 0 {

@@ -82,7 +82,7 @@ func readComm(root string) func(pid int32) string {
 	}
 }
 
-// list takes in one list of processes.
+// list records one list of processes.
 func (r *reader) list(d *device, kind int) {
 	if len(r.processes) == 0 {
 		r.processes = make([]process, 128)

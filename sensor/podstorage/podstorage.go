@@ -124,7 +124,7 @@ func (r *Reader) Set(pods []Pod) {
 	}
 }
 
-// Amounts returns what was measured of a pod lately; the caller must not change it.
+// Amounts returns the latest measurements of a pod; the caller must not change them.
 func (r *Reader) Amounts(uid string) []Amount {
 	r.mu.Lock()
 	defer r.mu.Unlock()

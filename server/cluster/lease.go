@@ -186,7 +186,7 @@ func (l *Lease) Leader() string {
 // Address is the address of this member.
 func (l *Lease) Address() string { return l.o.Address }
 
-// Fence is what every transaction of a writer begins with, after the lock of the writers: it
+// Fence is the first statement of a writer's transaction, after the lock of the writers: it
 // fails unless the epoch is the leader's. Epoch 0 never leads.
 func (l *Lease) Fence(epoch int64) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {

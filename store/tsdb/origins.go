@@ -33,7 +33,7 @@ func (b *born) see(blocks []*promtsdb.Block) {
 	}
 }
 
-// Origins returns what the blocks on disk are made of, sorted by name.
+// Origins returns the origins of the blocks on disk, sorted by name.
 func (s *Store) Origins() ([]store.Origin, error) {
 	db, err := s.use()
 	if err != nil {

@@ -31,14 +31,14 @@ func (o *oldest) take(p oldest) {
 	o.all, o.counts = min(o.all, p.all), min(o.counts, p.counts)
 }
 
-// sample takes in a sample, which may be the zero with which a series begins.
+// sample records a sample, which may be the zero with which a series begins.
 func (o *oldest) sample(t int64, zero bool) {
 	if o.all = min(o.all, t); !zero {
 		o.counts = min(o.counts, t)
 	}
 }
 
-// note takes in that samples can be read now.
+// note records that samples can be read now.
 func (r *recent) note(o oldest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *recent) since(mark uint64) (since oldest, now uint64, known bool) {
 	return since, r.before + uint64(len(r.oldest)), known
 }
 
-// see takes in the blocks that were there when a mark was made.
+// see records the blocks that were there when a mark was made.
 func (r *recent) see(mark uint64, there []ulid.ULID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

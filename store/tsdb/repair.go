@@ -270,7 +270,7 @@ func (s *Store) checkLogs(since int64) error {
 	return nil
 }
 
-// readNote returns what noteLogs wrote, and removes it: from now on the logs grow.
+// readNote returns the note of noteLogs, and removes it: from now on the logs grow.
 func (s *Store) readNote() *notedLogs {
 	path := filepath.Join(s.opts.Dir, notedLogsFile)
 	var noted notedLogs

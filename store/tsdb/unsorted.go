@@ -110,7 +110,7 @@ type unsortedSet struct {
 	err      error
 }
 
-// read takes in the series of one block; false when they are more than most.
+// read handles the series of one block; false when they are more than most.
 func (u *unsortedSet) read(set storage.SeriesSet, most int) bool {
 	for set.Next() {
 		if u.held++; u.held > most {

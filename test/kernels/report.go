@@ -31,7 +31,7 @@ type report struct {
 
 func (r *report) problem(text string) { r.problems = append(r.problems, text) }
 
-// take takes in a line of the machine's console.
+// take records a line of the machine's console.
 func (r *report) take(line string) {
 	if strings.TrimSpace(line) != "" {
 		r.last = line
@@ -96,7 +96,7 @@ var refusals = []struct{ kernel, mode, why string }{
 	{"5.10.", "taskstats", "the kernel's exit records (version 10) do not name the process of a thread"},
 }
 
-// fail takes in that a mode could not be measured to its end.
+// fail records that a mode could not be measured to its end.
 func (r *report) fail(mode, why string) {
 	r.refused[mode] = append(r.refused[mode], why)
 	for _, s := range refusals {

@@ -57,7 +57,7 @@ type fresh struct {
 	refused map[Refusal]int // since turn, with Series 0
 }
 
-// Refused returns what was refused lately.
+// Refused returns the recent refusals.
 func (l *Limiter) Refused() (all []Refusal) {
 	l.fresh.mu.Lock()
 	defer l.fresh.mu.Unlock()

@@ -160,7 +160,7 @@ func (k *corrector) note(best timing, now time.Time) {
 		"behind", off.Round(time.Second), "give or take", (best.took / 2).Round(time.Second/10))
 }
 
-// shift returns what to add to the times of a request that was stamped at a boot, in milliseconds.
+// shift returns the correction of the times of a request that was stamped in a boot, in milliseconds.
 func (k *corrector) shift(boot string, stamped base) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

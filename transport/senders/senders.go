@@ -181,7 +181,7 @@ func (r *Registry) Release(site, node string) bool {
 	return true
 }
 
-// Sender returns who sends for a node.
+// Sender returns the sender of a node's samples.
 func (r *Registry) Sender(site, node string) (Sender, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

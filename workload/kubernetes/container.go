@@ -9,7 +9,7 @@ import (
 	"reckon/workload"
 )
 
-// Container returns what the kubelet reports of a place, nil while it is not known. Where the container has ended and
+// Container returns the kubelet's report on a place, nil while it is not known. Where the container has ended and
 // that is not reported yet, or a container of the pod has no id yet, the list is asked for.
 func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
 	uid, id, _ := strings.Cut(place, "/")

@@ -164,7 +164,7 @@ func (t *Table) refresh() {
 	t.names, t.ids = parsePasswd(text)
 }
 
-// lookup returns what the database answered, and asks it when that is not known or old.
+// lookup returns the database's answer, and asks again where there is none or it is old.
 // An old answer serves until the new one is here.
 func (t *Table) lookup(q question) (answer, bool) {
 	a, ok := t.answers[q]

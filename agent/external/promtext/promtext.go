@@ -302,7 +302,7 @@ func nextLabel(b []byte) (l Label, rest []byte, err error) {
 	return l, rest, err
 }
 
-// afterComma returns what follows the comma behind a label, if there is one.
+// afterComma returns the text after the comma that follows a label, if there is one.
 func afterComma(rest []byte, name string) ([]byte, error) {
 	rest = trim(rest)
 	if len(rest) > 0 {

@@ -132,7 +132,7 @@ func Pages(path string) (map[int64]bool, error) {
 	}
 }
 
-// checkLog returns what is wrong with the log that a killed process left. SQLite uses it up to the first frame that
+// checkLog returns the first fault of the log that a killed process left. SQLite uses it up to the first frame that
 // is not valid. Behind that may be the rest of a transaction that was never committed, but none that was.
 func checkLog(path string) error {
 	bad, behind := int64(-1), 0

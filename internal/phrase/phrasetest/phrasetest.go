@@ -11,7 +11,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Loose returns what is wrong with a sentence: a number of its template that is not among those that templates may have, or a value
+// Loose returns the faults of a sentence: a number of its template that is not among those that templates may have, or a value
 // without a name; empty if nothing is.
 func Loose(s *phrase.Sentence, fixed ...string) string {
 	plain := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(s.Template, "")
@@ -28,7 +28,7 @@ func Loose(s *phrase.Sentence, fixed ...string) string {
 	return ""
 }
 
-// Figures returns what is wrong with a text and its figures: a number in none of them, or an unexpected value without a number. It is empty
+// Figures returns the faults of a text and its figures: a number in none of them, or an unexpected value without a number. It is empty
 // if nothing is. names are the values that may have no number.
 func Figures(text string, values []phrase.Value, names ...string) string {
 	rest := strings.ReplaceAll(text, "95 % of the time", "") // what the percentile of a template is for

@@ -85,7 +85,7 @@ func (s *Source) jobs(ctx context.Context, which ...string) ([]scheduler.Job, sc
 	return jobs, got, cmp.Or(wrong, err)
 }
 
-// run returns what the command wrote.
+// run returns the output of a command.
 func (s *Source) run(ctx context.Context, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, "flux", args...)
 	c.Env = append(c.Environ(), s.Env...)

@@ -101,7 +101,7 @@ func (s *Source) addExit(r *tasksProcess) {
 	}
 }
 
-// known returns what the last pass reported a process, nil if it did not know it.
+// known returns the last pass's record of a process, nil if it has none.
 func (s *Source) known(pid int32, start uint64) (*sensor.Process, *total) {
 	if w := s.table.find(pid); w != nil && w.process.Start == start {
 		return &w.process, &w.total

@@ -175,7 +175,7 @@ func (s *Source) reportLost(p *sensor.Pass) {
 	}
 }
 
-// begun takes in the head of a pass.
+// begun records the head of a pass.
 func (s *Source) begun(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
 
 // sweep makes room for what ended threads did: it drops the threads of processes that are gone and that the kernel did not

@@ -61,7 +61,7 @@ func (t *table) seek(pid int32) *row {
 	return t.rows[t.at-1]
 }
 
-// add takes in a process that was read in full.
+// add records a process that was read in full.
 func (t *table) add(r *tasksProcess, page uint64) {
 	w := t.seek(r.Pid)
 	if w != nil && w.process.Start != r.Start {
@@ -100,7 +100,7 @@ func (t *table) share() {
 	}
 }
 
-// same takes in a process that is as it was.
+// same records a process that is as it was.
 func (t *table) same(pid int32) {
 	w := t.seek(pid)
 	if w == nil {

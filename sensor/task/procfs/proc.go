@@ -161,7 +161,7 @@ func sessionID(b []byte) (uint32, bool) {
 	return uint32(v), true
 }
 
-// Process returns what identifies a process: its parent, group, session, start, user and
+// Process returns the identity of a process: its parent, group, session, start, user and
 // name, and what the children that it has waited for used. Nothing of what it used itself
 // is set.
 func (p Proc) Process(pid int32) (sensor.Process, error) {

@@ -122,7 +122,7 @@ type collector struct {
 	one, all stats // of the message at hand
 }
 
-// messages takes in what one read gave.
+// messages handles the records of one read.
 func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
 	for {
 		kind, body, rest, ok := next(b)
@@ -136,7 +136,7 @@ func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
 	}
 }
 
-// message takes in one record: a thread's, and with the last thread of a process that
+// message handles one record: a thread's, and with the last thread of a process that
 // had others, the record of all of them.
 func (c *collector) message(b []byte, p *sensor.Pass) {
 	one, all := false, false
@@ -181,7 +181,7 @@ func (c *collector) keep(s *stats) {
 	a.heard = c.now
 }
 
-// ended returns what the threads of a process left that ended before this one, nil if nothing is known of
+// ended returns the amounts of the threads of a process that ended before this one, nil if nothing is known of
 // them. A record that came after that of its whole process, as that of a thread does that lost its processor
 // while it ended, is not of the next process with its id.
 func (c *collector) ended(s *stats) *partial {

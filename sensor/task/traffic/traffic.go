@@ -70,7 +70,7 @@ func Open(o Options) (*Source, error) {
 // Spec describes what is counted.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missing returns what the kernel did not let us count beside payload.
+// Missing returns the amounts beside payload that the kernel does not let us count.
 func (s *Source) Missing() (name string, err error) {
 	return "traffic-hooks", sensor.RefusedAny("some traffic is not counted", s.kernel.missing...)
 }

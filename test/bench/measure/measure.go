@@ -89,7 +89,7 @@ func Status(pid int, file, name string) float64 {
 // Resident returns the resident memory of a process in bytes.
 func Resident(pid int) float64 { return 1024 * Status(pid, "status", "VmRSS:") }
 
-// BytesOf returns what the files of a directory take, without the space that is held in reserve.
+// BytesOf returns the size of the files of a directory, without the space held in reserve.
 func BytesOf(dir string) (n int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

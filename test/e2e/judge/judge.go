@@ -52,7 +52,7 @@ var (
 	amount = regexp.MustCompile(`(\d+(?:\.\d+)?) ?(TiB|GiB|MiB|KiB|B|%|ms|s|min|h|d)?`)
 )
 
-// Sentences returns what is wrong with the sentences of an answer about a job, and how many figures were computed anew.
+// Sentences returns the faults in the sentences of an answer about a job, and the number of figures computed anew.
 func Sentences(raw []byte, t Truth) (wrong []string, computed int) {
 	var a answer
 	if err := json.Unmarshal(raw, &a); err != nil {
