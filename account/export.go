@@ -203,7 +203,7 @@ func (p *Part) exportControlGroup(b *metric.Batch) {
 	}
 }
 
-// kills returns how often the OOM killer chose a process of the part, by the source that counted most.
+// kills returns the number of times that the OOM killer chose a process of the part, by the source that counted most.
 func (p *Part) kills() uint64 {
 	if p.cg.Have&sensor.CgroupEvents == 0 {
 		return uint64(p.oomSeen)

@@ -117,7 +117,7 @@ func (l *Ledger) Total() uint64 {
 	return sum
 }
 
-// Counts returns how many parts and processes the ledger holds, and how many exit
+// Counts returns the numbers of parts and processes in the ledger, and how many exit
 // records were lost since it began.
 func (l *Ledger) Counts() (parts, processes int, lost uint64) {
 	for _, p := range l.parts.order {

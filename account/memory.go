@@ -106,7 +106,7 @@ func (p *Part) doubtMapped(before, now uint64) {
 // unclaimedSlack is the shared memory of the machine that comes and goes between the readings of processes and of the machine, bytes.
 const unclaimedSlack = 4 << 20
 
-// unclaimedShared returns how much of the shared memory that is held on the machine belongs to no part: files of tmpfs and memfd that no
+// unclaimedShared returns the shared memory of the machine that belongs to no part: files of tmpfs and memfd that no
 // process
 // of a group maps are no process's, but they are in a control group that has a part, or one above its parts. It is 0 where a control group
 // does not distinguish its shared memory, bytes.

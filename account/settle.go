@@ -91,7 +91,7 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.parts.other.now.cpu += uint64(rest)
 }
 
-// unread returns how much of the busy time may be of processes after their reading: the machine is read after all of them,
+// unread returns the busy time that processes may have used after their reading: the machine is read after all of them,
 // which takes a while where many want the processors. What was taken for other's so would be charged twice, and as readings
 // now take long and now do not, once more each time that they take longer than ever before.
 func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {

@@ -7,7 +7,7 @@ import (
 	"reckon/sensor"
 )
 
-// zombieAfter is how long, in nanoseconds, a process must have been dead without being
+// zombieAfter is the time, in nanoseconds, that a process must have been dead without being
 // waited for to count: every process is a zombie for a moment, and a source may report
 // one that ended as a zombie until its exit record has come.
 const zombieAfter = uint64(time.Minute)

@@ -56,7 +56,7 @@ func (a *Agent) resolveOwner(o *sensor.Origin) resolution {
 	return v
 }
 
-// passing is how old a process may be that is taken for one that sends a figure and ends.
+// passing is the maximum age of a process that is taken for one that sends a figure and ends.
 const passing = 2 // seconds
 
 // senderOwner is processOwner for who sends figures. A process that leads a group of its

@@ -78,7 +78,7 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error)
 	}
 }
 
-// Process groups of a user that have sent figures have a row of their own, however short they are: so many at once and in an hour.
+// Process groups of a user that have sent figures have a row of their own, however short: so many at once and in an hour.
 const pushRows = 200.0
 
 // filed returns the workload of a process group's figures: the group, which is then no short work, or the short work of its user.

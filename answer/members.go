@@ -101,7 +101,7 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 	return m, true
 }
 
-// waitingTasks returns how many tasks of an array wait. A task that only its node has reported is still among them.
+// waitingTasks returns the number of waiting tasks of an array. A task that only its node has reported is still among them.
 func waitingTasks(m *wire.Members, tasks *float64) int {
 	n := int(orZero(tasks))
 	for i := range m.Members {

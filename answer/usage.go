@@ -19,7 +19,7 @@ type Usage struct {
 	Partitions *Partitions // nil for a site without a batch system
 	Outage     *Outage     // nil if the series are stored in this process
 	Bounds     *Bounds     // nil withholds nothing
-	// Proof returns how well usage agrees with the counters; may be nil.
+	// Proof returns the agreement of usage with the counters; may be nil.
 	Proof func(context.Context) string
 	// Counted returns up to when usage was counted, zero where that is not known; may be nil.
 	Counted func(context.Context) time.Time

@@ -64,7 +64,7 @@ type wrote struct {
 	Reported bool // by the batch system
 }
 
-// ownerRank is how well the source of an owner knows the name.
+// ownerRank is the rank of the source of an owner's name.
 type ownerRank uint8
 
 const (

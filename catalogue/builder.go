@@ -42,7 +42,7 @@ type BuilderOptions struct {
 	Overlap time.Duration
 	// Slice is the length of history that is read at a time when rebuilding; 0 is 6 h.
 	Slice time.Duration
-	// History is how far a rebuild goes back where the store does not know its oldest
+	// History is the age of the oldest samples of a rebuild where the store does not know its oldest
 	// sample; 0 is [store.DefaultRetention].
 	History time.Duration
 	// SaveEvery is the interval at which the builder saves its own state; 0 is 5 min. After a kill

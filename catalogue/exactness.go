@@ -108,7 +108,7 @@ func (p *pass) doubt(it chunkenc.Iterator) {
 	p.doubts[k] = append(p.doubts[k], inexact{}.times(it)...)
 }
 
-// degree is how exact a figure of the workload that was read last was in an hour, on its node.
+// degree is the exactness of a figure in an hour on its node, for the workload that was read last.
 func (p *pass) degree(f *figure.Figure, hour int64) (worst figure.Exactness) {
 	n := &p.names
 	if len(p.doubts) == 0 || !figure.Packs(f.Key) {

@@ -16,7 +16,7 @@ import (
 	"reckon/workload"
 )
 
-// unattributed is how much of the GPU time that a run was allocated may have been used by
+// unattributed is the part of the allocated GPU time of a run that may have been used by
 // nobody that is known, as a share, for its own use to be known.
 const unattributed = 0.01
 

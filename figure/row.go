@@ -73,7 +73,7 @@ type Row struct {
 	Exactness Degrees `json:"exactness,omitempty"`
 }
 
-// Len is how many figures there are.
+// Len is the number of figures.
 func (r *Row) Len() int { return 64 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
@@ -211,7 +211,7 @@ func (r *Row) At(i int) **float64 {
 	panic("no such figure")
 }
 
-// RowLen is how many figures a [Row] has.
+// RowLen is the number of figures of a [Row].
 const RowLen = 64
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
@@ -242,7 +242,7 @@ type Used struct {
 	Exactness Degrees `json:"exactness,omitempty"`
 }
 
-// Len is how many figures there are.
+// Len is the number of figures.
 func (r *Used) Len() int { return 20 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
@@ -292,7 +292,7 @@ func (r *Used) At(i int) **float64 {
 	panic("no such figure")
 }
 
-// UsedLen is how many figures a [Used] has.
+// UsedLen is the number of figures of a [Used].
 const UsedLen = 20
 
 // Capacity is what machines had while they were up, and what was used of it. A machine that is
@@ -307,7 +307,7 @@ type Capacity struct {
 	NodeJoules                  *float64 `json:"node_energy_joules"`             // Energy of whole nodes, idle included, joules.
 }
 
-// Len is how many figures there are.
+// Len is the number of figures.
 func (r *Capacity) Len() int { return 7 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
@@ -331,5 +331,5 @@ func (r *Capacity) At(i int) **float64 {
 	panic("no such figure")
 }
 
-// CapacityLen is how many figures a [Capacity] has.
+// CapacityLen is the number of figures of a [Capacity].
 const CapacityLen = 7

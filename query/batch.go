@@ -216,7 +216,7 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 // Partition is the membership of a node in a partition of a batch system.
 type Partition struct{ Site, Node, Name string }
 
-// partitionLook is how far back reports of partitions are read: batch systems report every
+// partitionLook is the age of the oldest reports of partitions that are read: batch systems report every
 // minute, but of past years only one sample per hour is stored.
 const partitionLook = 2 * time.Hour
 

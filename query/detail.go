@@ -105,7 +105,7 @@ func partValue(name string, it chunkenc.Iterator) (float64, bool) {
 	return series.Max(it)
 }
 
-// CoresHistogram returns how many seconds the workload used how many cores, with one
+// CoresHistogram returns the seconds that a workload spent at each number of cores, with one
 // observation per second, and the number of nodes that counted them. The first bucket is idle time.
 // With several nodes it is the distribution of one node's use, not of the workload's: see [Distribution].
 func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []wire.Bucket, nodes int, err error) {

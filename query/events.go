@@ -88,7 +88,7 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 	return out
 }
 
-// EnergyMethod returns how the energy of a workload was determined: measured, modelled, or both
+// EnergyMethod returns the method by which the energy of a workload was determined: measured, modelled, or both
 // for a mix; empty when no energy was counted.
 func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	method := ""

@@ -241,7 +241,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	return out, nil
 }
 
-// Exactness returns how exact the figures of a kind of workload were on some nodes, the worst value
+// Exactness returns the exactness of the figures of a kind of workload on some nodes, the worst value
 // within the time, by figure: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most. A figure
 // without a report is absent.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {

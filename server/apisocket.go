@@ -90,7 +90,8 @@ func (s *Server) serveLocal(ctx context.Context) error {
 	return nil
 }
 
-// bySocket is who sends a request by the Unix socket; false for one that came by the network. Whom the kernel does not name is foreign.
+// bySocket returns the sender of a request on the Unix socket; false for a request from the network. Without a name of the kernel the
+// sender is foreign.
 func (p *peers) bySocket(r *http.Request) (peer.Peer, bool) {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || a.Network() != "unix" {
 		return peer.Peer{}, false

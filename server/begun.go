@@ -21,7 +21,7 @@ const (
 	begunFile = "series-bounds.json"
 	// seriesBytes is the memory of a series, derived data included.
 	seriesBytes = 4 << 10
-	// learnFrom is how far back is looked for what nodes have sent.
+	// learnFrom is the age of the oldest samples of nodes that are looked for.
 	learnFrom = 24 * time.Hour
 )
 

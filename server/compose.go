@@ -142,7 +142,7 @@ func rest(rows int) time.Duration {
 	return min(time.Duration(rows)*row, longest)
 }
 
-// hurry is how much of a rest is kept if somebody asks: a twentieth of the time may go into rounds then, and one every 15 seconds
+// hurry is the part of a rest that is kept if a request waits: a twentieth of the time may go into rounds then, and one every 15 seconds
 // is enough for anybody.
 func hurry(least, round time.Duration) time.Duration {
 	return min(least, max(15*time.Second, 20*round))

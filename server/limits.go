@@ -65,7 +65,7 @@ func (s *Server) own(ctx context.Context) *ingest.Own {
 	return o
 }
 
-// scraped is how what this server scrapes itself is called among senders.
+// scraped is the name of this server among senders, for the targets that it scrapes.
 const scraped = "scraping"
 
 // beginScrape counts the samples of a target like a sender's.
@@ -73,7 +73,7 @@ func (s *Server) beginScrape() (*limits.Request, error) {
 	return s.limits.Begin(scraped, limits.Bound{})
 }
 
-// sizes are how large a request may be, packed and unpacked.
+// sizes are the maximum sizes of a request, packed and unpacked.
 func (s *Server) sizes() (body, unpacked int64) {
 	c := s.limits.Config()
 	return c.Body(), c.Unpacked()

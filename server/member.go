@@ -150,7 +150,7 @@ func (s *Server) watchRole(ctx context.Context) error {
 	}
 }
 
-// followLate is how old the list of workloads may be where another server makes it.
+// followLate is the maximum age of the list of workloads where another server makes it.
 const followLate = 3 * time.Minute
 
 // follow looks how far the leader has come, so that answers report what they lack.

@@ -293,7 +293,7 @@ func (s *Server) openStores(ctx context.Context) error {
 // lookEvery is the interval at which the server looks for misuse, if that costs little.
 const lookEvery = 5 * time.Minute
 
-// refitEvery is how often it looks whether the curves of power of the nodes are old.
+// refitEvery is the interval of checks of the age of the nodes' power curves.
 const refitEvery = 10 * time.Minute
 
 // Addr is the address that the server listens on.

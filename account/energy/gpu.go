@@ -271,8 +271,8 @@ func (e *Books) ExportDevices(b *metric.Batch) {
 // HasGPU reports whether the part had a device open.
 func (p *Account) HasGPU() bool { return len(p.gpus) > 0 }
 
-// Now returns how many devices computed for the part at the last reading, as a mean over it, the memory of devices that it holds in
-// bytes, and the watts of energy that it causes in them; false where it has none open and none computed for it.
+// Now returns the number of devices that computed for the part, as a mean over the last reading, the memory that it holds in devices in
+// bytes, and the watts that it causes in them; false where it has none open and none computed for it.
 func (p *Account) Now() (load, memory, watts float64, ok bool) {
 	for i := range p.gpus {
 		a := &p.gpus[i]

@@ -231,7 +231,7 @@ func (d *detector) mean(t, steps int) (rest, value float64, ok bool) {
 	return rest / n, value / n, 2*n > float64(steps)
 }
 
-// score returns how far a mean deviates from earlier ones, relative to the largest deviation before.
+// score returns the deviation of a mean from earlier ones, relative to the largest deviation before.
 func (d *detector) score(t, i int, m float64) float64 {
 	w := &d.windows[i]
 	if t%max(w.steps/2, 1) == 0 {

@@ -223,7 +223,7 @@ func (j *judge) say(kind string, s Severity, value float64, unit, key string, wo
 	j.out = append(j.out, Verdict{Kind: kind, Severity: s, Sentence: of, Text: of.String(), Value: value, Unit: unit})
 }
 
-// was returns how the workload got its resources.
+// was returns the verb for the way in which the workload got its resources.
 func (j *judge) was() string {
 	if j.u.Batch {
 		return "was allocated"

@@ -75,7 +75,7 @@ func (j *judge) its(observed float64) phrase.Text {
 	return phrase.Join("its time")
 }
 
-// able returns how many cores it can use on each of its nodes: those that it has, or its threads where these are fewer.
+// able returns the number of cores it can use on each of its nodes: those that it has, or its threads where these are fewer.
 func (j *judge) able() (float64, bool) {
 	given, ok := known(j.u.Cores)
 	if !ok || given <= 0 || j.u.Resized {

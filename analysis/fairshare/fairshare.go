@@ -200,7 +200,7 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	}
 }
 
-// wants returns how much the owner would use without the other owners.
+// wants returns the amount that the owner would use without the other owners.
 func (o *Owner) wants(i int, waits bool) float64 {
 	want := at(o.Want, i)
 	if waits || math.IsNaN(want) {

@@ -106,7 +106,7 @@ func (h *history) least() float64 { return slices.Min(h.y) / 2 }
 // as more of the errors lie on one side, as they do where the series goes on rising or falling.
 const drift, sided = 1.13, 0.3
 
-// bias returns how much the errors lie on one side: 0 where they cancel out, 1 where all are of one sign.
+// bias returns the one-sidedness of the errors: 0 where they cancel out, 1 where all are of one sign.
 func (rs *residuals) bias() float64 {
 	sum, all := 0.0, 0.0
 	for _, e := range rs.e {

@@ -65,7 +65,7 @@ func (p *prepared) align(in Input, begin int) {
 
 func (in Input) local() bool { return in.Location != nil && in.Step > 0 && !in.Start.IsZero() }
 
-// offset returns how far the wall clock is ahead of UTC at a step, in seconds.
+// offset returns the offset of the wall clock from UTC at a step, in seconds.
 func (in Input) offset(i int) int {
 	_, s := in.Start.Add(time.Duration(i) * in.Step).In(in.Location).Zone()
 	return s
@@ -80,7 +80,7 @@ func (in Input) slot(i int) int64 {
 	return int64(i) + int64(math.Round(float64(shift)/in.Step.Seconds()))
 }
 
-// ahead returns how many slots after the last value must be forecast.
+// ahead returns the number of slots to forecast after the last value.
 func (p *prepared) ahead(in Input) int {
 	if in.Horizon <= 0 {
 		return 0

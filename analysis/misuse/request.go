@@ -27,7 +27,7 @@ func (w *Workload) need() *float64 {
 // idleCores is the use of cores below which they count as idle.
 const idleCores = 0.05
 
-// was returns how the work got its resources.
+// was returns the verb for the way in which the work got its resources.
 func (w *Workload) was() string {
 	if workload.Kind(w.Kind).Scheduled() {
 		return "was allocated"

@@ -88,7 +88,7 @@ const (
 	NoQueue = "none"
 )
 
-// Waits returns how long jobs of a size waited in a shape; nil where that is unknown.
+// Waits returns the waits of jobs of a size in a shape; nil where that is unknown.
 type Waits func(shape int, cores, gpus float64) *Wait
 
 // Limits of the rules.

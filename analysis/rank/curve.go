@@ -17,7 +17,7 @@ const (
 	leastGPUs = 0.05
 )
 
-// GPUWatts returns how many watts a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It
+// GPUWatts returns the watts that a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It
 // is
 // 0 if that cannot be estimated: too few hours, GPU use that is constant or collinear with core use, or no rise.
 func GPUWatts(loads []Load) float64 {

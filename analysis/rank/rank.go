@@ -129,7 +129,7 @@ func Default() Config { return Config{MaxAge: 300, Full: 0.9, Pressure: 0.2} }
 
 const leastCores = 0.05
 
-// use returns how many cores the work is expected to use.
+// use returns the number of cores that the work is expected to use.
 func (w *Work) use() float64 {
 	use := w.UseCores
 	if math.IsNaN(use) || use < 0 {

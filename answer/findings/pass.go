@@ -44,7 +44,7 @@ var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, work
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
-	// before is how far before the start samples are read, to find the sample with which the
+	// before is the time before the start from which samples are read, to find the sample with which the
 	// first increase begins.
 	before = 5 * time.Minute
 	// gap is the maximum distance of samples across which a gauge holds and an increase is spread.

@@ -158,7 +158,7 @@ func (k *Keeper) end(ctx context.Context) (time.Time, error) {
 	return mark.UTC().Truncate(time.Hour), nil
 }
 
-// due returns how many hours a run at end must forecast; 0 if none is due.
+// due returns the number of hours that a run at end must forecast; 0 if none is due.
 func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 	runs, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: done, Newest: true})
 	if err != nil {

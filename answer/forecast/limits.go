@@ -12,7 +12,7 @@ import (
 	"reckon/store"
 )
 
-// headroom is how far above the most ever drawn the forecast of power may be: a machine states no limit of its own.
+// headroom is the factor by which a forecast of power may exceed the most ever drawn: a machine states no limit of its own.
 const headroom = 1.2
 
 // machine names a node, or a site where the node is empty.

@@ -198,7 +198,7 @@ func Settings(t *testing.T, page, program string, keys *pflag.FlagSet, update bo
 	}
 }
 
-// Registrations returns how many flags a command tree registers: one that commands inherit or share counts once.
+// Registrations returns the number of flags that a command tree registers: one that commands inherit or share counts once.
 func Registrations(root *cobra.Command, others ...*pflag.FlagSet) int {
 	seen := map[*pflag.Flag]bool{}
 	count := func(f *pflag.Flag) {

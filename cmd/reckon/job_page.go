@@ -179,7 +179,7 @@ func (m marked) processor(w client.Workload) (facts []string) {
 	return facts
 }
 
-// neededText returns how the memory that a run needed is shown: both ends where they are apart.
+// neededText returns the text of the memory that a run needed: both ends where they are apart.
 func neededText(w client.Workload) string {
 	if !neededApart(&w) {
 		return term.Bytes(w.MemoryNeededPeakBytes)

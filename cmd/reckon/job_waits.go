@@ -27,7 +27,7 @@ func submitted(w client.Workload) time.Time {
 	return w.Start
 }
 
-// waited returns how long a pending workload had waited when it was last reported, seconds.
+// waited returns the wait of a pending workload up to its last report, seconds.
 func waited(w *client.Workload) float64 { return max(w.Seen.Sub(submitted(*w)).Seconds(), 0) }
 
 // startText returns when a workload started, unknown for one that did not.

@@ -120,7 +120,7 @@ func (d *Dashboard) variables() []object {
 	return out
 }
 
-// Query is how Grafana asks for the values.
+// Query is Grafana's request for the values.
 func (v *Var) Query() string {
 	return fmt.Sprintf("label_values(%s{%s}, %s)", v.Metric, v.Filter, v.Label)
 }

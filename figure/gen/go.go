@@ -42,7 +42,7 @@ func goTypes() []byte {
 			b.WriteString(
 				"\n\t// Exactness of the figures that are not exact, by key.\n\tExactness Degrees `json:\"exactness,omitempty\"`\n")
 		}
-		fmt.Fprintf(&b, "}\n\n// Len is how many figures there are.\nfunc (r *%s) Len() int { return %d }\n", s.name, len(list))
+		fmt.Fprintf(&b, "}\n\n// Len is the number of figures.\nfunc (r *%s) Len() int { return %d }\n", s.name, len(list))
 		fmt.Fprintf(
 			&b, "\n// At is the figure number i, in the order of the table. It panics when there is none.\nfunc (r *%s) At(i int) "+
 				"**float64 {\n\tswitch i {\n", s.name)
@@ -50,7 +50,7 @@ func goTypes() []byte {
 			fmt.Fprintf(&b, "\tcase %d:\n\t\treturn &r.%s\n", i, list[i].GoName())
 		}
 		b.WriteString("\t}\n\tpanic(\"no such figure\")\n}\n")
-		fmt.Fprintf(&b, "\n// %sLen is how many figures a [%[1]s] has.\nconst %[1]sLen = %d\n", s.name, len(list))
+		fmt.Fprintf(&b, "\n// %sLen is the number of figures of a [%[1]s].\nconst %[1]sLen = %d\n", s.name, len(list))
 	}
 	out, err := format.Source(b.Bytes())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Proof is how far usage agrees with the counters it was computed from: the response of GET /api/reckon/v1/proof and
+// Proof is the agreement of usage with the counters it was computed from: the response of GET /api/reckon/v1/proof and
 // of POST /api/reckon/v1/prove.
 type Proof struct {
 	From *time.Time `json:"from"` // The first hour that was compared; null when none was.

@@ -17,7 +17,7 @@ const (
 	changing = 5 * time.Second
 	// soonest is between two questions with one: a pod or container that is not known.
 	soonest = time.Second
-	// tries is how often one reason leads to a question: a pod that was removed never comes.
+	// tries is the number of questions for one reason: a pod that was removed never comes.
 	tries = 6
 	// maxReasons bounds the reasons that are remembered.
 	maxReasons = 10_000

@@ -18,7 +18,7 @@ const (
 	slackSeconds = 10
 )
 
-// capacity returns how many CPU seconds a node can provide in the given number of seconds.
+// capacity returns the CPU seconds that a node can provide in a number of seconds.
 func (r *reading) capacity(seconds int64) float64 {
 	cores := r.cores
 	if cores == 0 {

@@ -13,7 +13,7 @@ const (
 	EndedByScheduler   = "scheduler"     // it was withdrawn, such as a sibling that started in another cluster
 )
 
-// EndedBy returns who or what ended a job, from its state and the rest of the field ("by 1001" in CANCELLED by 1001). user is the number
+// EndedBy returns the cause of a job's end, from its state and the rest of the field ("by 1001" in CANCELLED by 1001). user is the number
 // of the user who cancelled it; empty if not reported.
 func EndedBy(state, rest string) (by, user string) {
 	switch state {

@@ -29,7 +29,7 @@ type Job struct {
 	Start  time.Time // zero: it never began in the time of the plan
 	End    time.Time // zero likewise
 	On     []int     // numbers of the nodes
-	// Outcome is how it ends: completed, failed, timeout, out_of_memory, cancelled, node_fail.
+	// Outcome is the final state: completed, failed, timeout, out_of_memory, cancelled, node_fail.
 	Outcome string
 	Exit    int
 	// CancelledBy is who cancelled it, where that is planned. Stuck is why it never starts;

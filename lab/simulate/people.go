@@ -71,8 +71,8 @@ func (k *kind) liked(account string) float64 {
 	return k.often
 }
 
-// hours is how much is handed in at each hour of a working day, UTC.
+// hours is the relative rate of submissions at each hour of a working day, UTC.
 var hours = [24]float64{2, 1, 1, 1, 1, 1, 2, 4, 8, 11, 12, 11, 9, 11, 12, 12, 11, 9, 6, 4, 4, 3, 3, 2}
 
-// weekend is how much of that is handed in on Saturdays and Sundays.
+// weekend is the factor of that rate on Saturdays and Sundays.
 const weekend = 0.6

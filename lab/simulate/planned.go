@@ -18,7 +18,7 @@ type Planned struct {
 	Limit               time.Duration
 	Submit              time.Duration // after the site begins
 	Length              time.Duration // as it would run
-	// Outcome is how it ends, completed if empty, with an exit code. A cancelled job names who
+	// Outcome is the final state, completed if empty, with an exit code. A cancelled job names who
 	// cancelled it.
 	Outcome     string
 	Exit        int

@@ -19,7 +19,7 @@ import (
 // that the driver keeps of each process. A MIG instance has lists of its own, and no
 // samples.
 //
-// It returns how many processes have it open or had it open at the reading before, and whether these are others than before.
+// It returns the number of processes that have it open or had it open at the reading before, and whether these are others than before.
 func (r *reader) listUses(d *device) (holders int, changed bool) {
 	d.uses = d.uses[:0]
 	d.clients = [2]bool{false, d.clients[0]}

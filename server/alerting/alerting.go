@@ -64,7 +64,7 @@ type Options struct {
 	External string
 	// Interval is the interval of rules without one of their own; 0 is 30 s.
 	Interval time.Duration
-	// Resend is how often an alert that lasts is reported to the Alertmanager, which takes it
+	// Resend is the interval at which a lasting alert is reported to the Alertmanager, which takes it
 	// for ended when it hears nothing for four times as long; 0 is a minute.
 	Resend time.Duration
 	// Findings gives the open cases of misuse that are to be reported; nil: there are none.

@@ -25,7 +25,7 @@ const ownerSeries = 5_000
 type Begun struct {
 	// Learned are higher bounds of nodes that had more before there was a bound, by [NodeKey].
 	Learned map[string]int
-	// Live returns how many series are in memory, and Most is how many may be; 0 is no bound.
+	// Live returns the number of series in memory, and Most its bound; 0 is no bound.
 	Live func() int
 	Most int
 }
@@ -36,7 +36,7 @@ func (l *Limiter) SetBegun(b Begun) { l.begun = &b }
 // derived begins names of series that show again what others have: they are refused first.
 var derived = []string{"container_", "kube_", "kepler_", "DCGM_FI_", "tegra_", "reckon_command_"}
 
-// Refusal is how many new series of an owner on a node a request brought in vain, at most in half an hour.
+// Refusal is the number of new series of an owner on a node that a request brought in vain, at most in half an hour.
 type Refusal struct {
 	Site, Node, Owner string
 	Series            int

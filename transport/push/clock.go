@@ -37,7 +37,7 @@ const (
 	// fastAnswer is the time that the fastest of the last answers may have taken for a correction, and keptAnswers how many of them count.
 	fastAnswer  = 2 * time.Second
 	keptAnswers = 8
-	// firstAsks is how often the receiver is asked for the time before the first request of a boot: the first answer may wait for a
+	// firstAsks is the number of questions for the receiver's time before the first request of a boot: the first answer may wait for a
 	// connection, or for a server that starts.
 	firstAsks = 3
 	// keptBoots is the number of boots remembered.

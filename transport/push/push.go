@@ -155,7 +155,7 @@ type Status struct {
 	Bytes     uint64 // sent, compressed
 	LastSent  time.Time
 	LastError string // why sending fails at present; empty if all is well
-	// Behind is how far the clock of this machine was behind the receiver's when the last request was stamped, if that was
+	// Behind is the time by which this machine's clock was behind the receiver's when the last request was stamped, if that was
 	// corrected.
 	Behind time.Duration
 }

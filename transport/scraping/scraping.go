@@ -49,7 +49,7 @@ type Options struct {
 	// Begin counts the samples of a target against what may be scraped; an error refuses all of it for now. nil bounds nothing.
 	Begin  func() (*limits.Request, error)
 	Logger *slog.Logger
-	// Reread is how often the file is looked at, 15 s by default; Settle how long changes of targets are gathered, 5 s by default.
+	// Reread is the interval of looks at the file, 15 s by default. Settle is the time for which changes are gathered, 5 s by default.
 	Reread, Settle time.Duration
 }
 

@@ -39,7 +39,7 @@ type Options struct {
 	Usage Usage
 	// Fit returns where a job would fit; nil: not supported.
 	Fit Fit
-	// Moves returns who should move; nil: not supported.
+	// Moves returns the owners who should move work; nil: not supported.
 	Moves Moves
 	// Forecasts returns forecasts of demand; nil: not supported.
 	Forecasts Forecasts
@@ -54,7 +54,7 @@ type Options struct {
 	// Replace allows another machine to send under the name of a node, and reports whether one had tried; nil:
 	// the server accepts no samples.
 	Replace func(site, node string) bool
-	// Scale returns how a workload scales; nil: not supported.
+	// Scale returns the scaling of a workload; nil: not supported.
 	Scale Scale
 	// Logs returns the logs of workloads; nil: no source of logs is configured.
 	Logs Logs

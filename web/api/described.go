@@ -774,7 +774,7 @@ func clientTexts() map[string]string {
 		"Profile.part":                                   "Part, when the figure is of one part.",
 		"Profile.points":                                 "The steps, in order of time.",
 		"Profile.unit":                                   "Unit of the values.",
-		"Proof":                                          "How far usage agrees with the counters it was computed from: the response of GET /api/reckon/v1/proof and of POST /api/reckon/v1/prove.",
+		"Proof":                                          "The agreement of usage with the counters it was computed from: the response of GET /api/reckon/v1/proof and of POST /api/reckon/v1/prove.",
 		"Proof.accounted":                                "CPU time that usage holds as the counters do, by all that they hold.",
 		"Proof.differences":                              "The first of them.",
 		"Proof.differing":                                "Figures of an hour and a node, or of an hour and all owners, that differ.",

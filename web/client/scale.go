@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scale returns how a workload scales; for a reused id, the run that Start and
+// Scale returns the scaling of a workload; for a reused id, the run that Start and
 // Site of the range select, or the latest.
 func (c *Client) Scale(ctx context.Context, id string, r Range) (Scale, error) {
 	words := strings.Split(id, "/")

@@ -10,7 +10,7 @@ import (
 // smapsLimit bounds what is read of /proc/PID/smaps_rollup: two dozen lines.
 const smapsLimit = 8 << 10
 
-// SharedMemory returns how much of its memory a process shares, from
+// SharedMemory returns the shared part of a process's memory, from
 // /proc/PID/smaps_rollup (since 4.14). The kernel walks its page tables for that: some
 // 17 microseconds for each resident mebibyte. It takes the rights of ptrace(2).
 func (p Proc) SharedMemory(pid int32) (sensor.SharedMemory, error) {
