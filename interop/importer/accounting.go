@@ -241,13 +241,10 @@ func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 	}
 	put(float64(j.Start.Unix()), mStart)
 	im.allocation(b, j, base, t)
-	for at := j.Start.Unix(); at < t/1000; at += touchedRange { // it held its allocation
-		im.note(at)
-	}
+	im.noteSpan(j.Start.Unix(), at.Unix()) // it held its allocation
 	if !sacct.Over(j.State) || measured {
 		return
 	}
-	im.note(j.Start.Unix())
 	maybe(j.PeakMemory, mPeak)
 	// Each of these points records the start of the job; otherwise a point a day later looks like another job.
 	for at := j.Start; at.Before(j.End); at = at.Add(every) {
@@ -261,9 +258,6 @@ func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 		if whole > 0 {
 			for since := time.Duration(0); since < whole; since += every {
 				b.add(j.Start.Add(since).UnixMilli(), *v*since.Seconds()/whole.Seconds(), name, base, pairs)
-			}
-			for at := j.Start.Unix(); at < j.End.Unix(); at += touchedRange {
-				im.note(at)
 			}
 		}
 		b.add(t, *v, name, base, pairs)

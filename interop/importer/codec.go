@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -344,11 +345,7 @@ func (c *coder) state(n *nodeState) {
 
 // table codes a map in the order of its keys.
 func table[K comparable, V any](c *coder, m map[K]V, compare func(K, K) int, code func(*K, *V)) {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compare)
+	keys := slices.SortedFunc(maps.Keys(m), compare)
 	for i := range c.count(len(m)) {
 		var k K
 		var v V

@@ -200,9 +200,7 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 	}
 	for _, s := range im.sites {
 		if s.again {
-			for t := s.pending.From.Unix(); t <= s.pending.To.Unix(); t += touchedRange {
-				im.note(t)
-			}
+			im.noteSpan(s.pending.From.Unix(), s.pending.To.Unix())
 			im.res.Gone = append(im.res.Gone, s.pending.Gone...)
 		}
 		if err := s.save(); err != nil {

@@ -41,15 +41,11 @@ type jobState struct {
 }
 
 func (k jobKey) compare(o jobKey) int {
-	batch := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
-	}
 	return cmp.Or(cmp.Compare(k.Job, o.Job), cmp.Compare(k.PID, o.PID), cmp.Compare(k.Epoch, o.Epoch), cmp.Compare(k.User, o.User),
-		batch(k.Batch)-batch(o.Batch))
+		asNumber[k.Batch]-asNumber[o.Batch])
 }
+
+var asNumber = map[bool]int{true: 1}
 
 // restart is the silence of a group without an epoch after which its number denotes another group, in seconds.
 const restart = 86400

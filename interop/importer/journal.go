@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -314,11 +315,7 @@ func (j *journal) end(p int64) (*periodEnds, error) {
 		}
 	}
 	if len(j.ends) >= keptOpen {
-		for q, x := range j.ends {
-			if !x.dirty {
-				delete(j.ends, q)
-			}
-		}
+		maps.DeleteFunc(j.ends, func(_ int64, x *periodEnds) bool { return !x.dirty })
 	}
 	j.ends[p] = e
 	return e, nil

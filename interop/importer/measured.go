@@ -147,9 +147,7 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 	var ids []string
 	from, to := int64(1)<<62, int64(0)
 	for _, l := range lives {
-		for t := l.start; t < l.end+touchedRange; t += touchedRange {
-			im.note(min(t, l.end))
-		}
+		im.noteSpan(l.start, l.end)
 		if many[l.id] > 1 {
 			if err := drop(l.start, l.end, l.id); err != nil {
 				return err

@@ -20,12 +20,7 @@ type reading struct {
 
 // at returns the reading of a node in the buffer.
 func (im *Importer) at(site, node string, t int64) *reading {
-	p := place{site, node}
-	b := im.buf[p]
-	if b == nil {
-		b = map[int64]*reading{}
-		im.buf[p] = b
-	}
+	b := inner(im.buf, place{site, node})
 	r := b[t]
 	if r == nil {
 		r = &reading{}
@@ -98,20 +93,8 @@ func (im *Importer) cluster(c *sonar.Cluster) error {
 func (im *Importer) keep() error {
 	bySite := map[string]map[int64]map[string]map[int64]*reading{}
 	for p, times := range im.buf {
-		if bySite[p.site] == nil {
-			bySite[p.site] = map[int64]map[string]map[int64]*reading{}
-		}
 		for t, r := range times {
-			at := periodOf(t)
-			nodes := bySite[p.site][at]
-			if nodes == nil {
-				nodes = map[string]map[int64]*reading{}
-				bySite[p.site][at] = nodes
-			}
-			if nodes[p.node] == nil {
-				nodes[p.node] = map[int64]*reading{}
-			}
-			nodes[p.node][t] = r
+			inner(inner(inner(bySite, p.site), periodOf(t)), p.node)[t] = r
 		}
 	}
 	im.buf, im.rows = map[place]map[int64]*reading{}, 0
@@ -143,10 +126,7 @@ func (im *Importer) keepPeriod(st *siteState, p int64, nodes map[string]map[int6
 			continue
 		}
 		names = append(names, node)
-		if st.dirty[p] == nil {
-			st.dirty[p] = map[string]bool{}
-		}
-		st.dirty[p][node] = true
+		inner(st.dirty, p)[node] = true
 	}
 	if len(names) == 0 {
 		return nil

@@ -114,9 +114,7 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 	// A job older than its first reading used what that reading reports since its start.
 	older := j.First == t && j.Start < t
 	if older {
-		for at := j.Start; at < t; at += touchedRange {
-			im.note(at)
-		}
+		im.noteSpan(j.Start, t)
 		if workload.Kind(j.Kind).Scheduled() {
 			im.out.measured(p.site, j.ID, j.Start)
 		}

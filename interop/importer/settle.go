@@ -268,11 +268,7 @@ func (m *making) undo(was, now *nodeState) {
 			continue
 		}
 		im.out.undo(m.at, j.ID, j.Start)
-		for t := j.Start; t < m.period; t += touchedRange {
-			im.note(t)
-		}
+		im.noteSpan(j.Start, m.period)
 	}
-	for t := m.period; t <= max(was.Last, now.Last); t += touchedRange {
-		im.note(t)
-	}
+	im.noteSpan(m.period, max(was.Last, now.Last))
 }

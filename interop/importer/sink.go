@@ -101,18 +101,14 @@ func (s *sink) cluster(site string) *jobSeries {
 
 // measured records when a job of the batch system was measured.
 func (s *sink) measured(site, id string, t int64) {
-	if s.slurm[site] == nil {
-		s.slurm[site] = map[string][]int64{}
-	}
-	s.slurm[site][id] = append(s.slurm[site][id], t)
+	seen := inner(s.slurm, site)
+	seen[id] = append(seen[id], t)
 }
 
 // drop records that the series of a node in a period are rebuilt. was is the earlier state at its end.
 func (s *sink) drop(p place, at int64, was *nodeState) {
-	if s.drops[at] == nil {
-		s.drops[at] = map[string][]string{}
-	}
-	s.drops[at][p.site] = append(s.drops[at][p.site], p.node)
+	drops := inner(s.drops, at)
+	drops[p.site] = append(drops[p.site], p.node)
 	if was == nil {
 		return
 	}

@@ -49,6 +49,14 @@ type nodeState struct {
 
 const stateVersion = 2
 
+// inner returns the map of a key, and makes it where there is none.
+func inner[K, L comparable, V any](m map[K]map[L]V, k K) map[L]V {
+	if m[k] == nil {
+		m[k] = map[L]V{}
+	}
+	return m[k]
+}
+
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // loadSite reads the state of a site. If it cannot be read, that is an error: without it, repeated data would be counted again.
@@ -111,12 +119,7 @@ func (s *siteState) begin(from, to time.Time, gone []store.Run) error {
 	} else if !from.Before(p.From) && !to.After(p.To) && len(gone) == 0 {
 		return nil
 	}
-	if from.Before(p.From) {
-		p.From = from
-	}
-	if to.After(p.To) {
-		p.To = to
-	}
+	p.From, p.To = store.Earlier(p.From, from), store.Later(p.To, to)
 	p.Gone = append(p.Gone, gone...)
 	s.pending = p
 	return encodeFile(s.pendingPath(), p)
@@ -144,11 +147,7 @@ func encodeFile(path string, v any) error {
 
 // forget drops jobs that have been silent for so long that their name is free.
 func (n *nodeState) forget(t int64) {
-	for k, j := range n.Jobs {
-		if t-j.Last > keepJob {
-			delete(n.Jobs, k)
-		}
-	}
+	maps.DeleteFunc(n.Jobs, func(_ jobKey, j *jobState) bool { return t-j.Last > keepJob })
 }
 
 // keepJob is the time that a job may be silent, in seconds.

@@ -74,11 +74,7 @@ func (st *siteState) learn(j *sacct.Job) {
 	}
 	for p := periodOf(one.Start - aside); p <= last+aside; p += period {
 		for _, node := range nodes {
-			r := remade{p, hostOf(node)}
-			if st.remake[r] == nil {
-				st.remake[r] = map[uint64]bool{}
-			}
-			st.remake[r][n] = true
+			inner(st.remake, remade{p, hostOf(node)})[n] = true
 		}
 	}
 }
@@ -141,10 +137,7 @@ func (st *siteState) rename() error {
 				}
 				end.records = allAgain
 				ends.nodes[node], ends.dirty = end, true // kept until it is rebuilt
-				if st.dirty[p] == nil {
-					st.dirty[p] = map[string]bool{}
-				}
-				st.dirty[p][node] = true
+				inner(st.dirty, p)[node] = true
 			}
 		}
 	}
