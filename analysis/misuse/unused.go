@@ -16,7 +16,7 @@ type UnusedOverTimeRule struct {
 	On        bool    `yaml:"on"`
 	CoreHours float64 `yaml:"core_hours" limit:"above 0"`
 	GPUHours  float64 `yaml:"gpu_hours" limit:"above 0"`
-	GiBHours  float64 `yaml:"gib_hours"` // 0: memory does not count
+	GiBHours  float64 `yaml:"gib_hours"` // 0: the memory of CoreHours, if Holding.PerCore says it; below 0: never
 	Share     float64 `yaml:"share" limit:"share"`
 	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
@@ -38,13 +38,15 @@ type Holding struct {
 	Held, Unused                 [resources]float64
 	// Whole is what they held and did not use since their partition gives whole nodes: beyond what they asked for, or with the memory of
 	// the node in use. It is not in Unused.
-	Whole       float64
+	Whole float64
+	// PerCore is the memory of the nodes of the partition for each core, bytes, if it runs out before the cores do; else 0.
+	PerCore     float64
 	First, Last time.Time
 }
 
 // Add adds what other runs held.
 func (h *Holding) Add(o *Holding) {
-	h.Runs, h.Running, h.Whole = h.Runs+o.Runs, h.Running+o.Running, h.Whole+o.Whole
+	h.Runs, h.Running, h.Whole, h.PerCore = h.Runs+o.Runs, h.Running+o.Running, h.Whole+o.Whole, max(h.PerCore, o.PerCore)
 	for i := range h.Held {
 		h.Held[i], h.Unused[i] = h.Held[i]+o.Held[i], h.Unused[i]+o.Unused[i]
 	}
@@ -61,9 +63,14 @@ func unit(resource int) (unit string, hour float64) {
 	return [...]string{"core-seconds", "gpu-seconds", "byte-seconds"}[resource], [...]float64{3600, 3600, 3600 << 30}[resource]
 }
 
+// least returns the hours of cores, GPUs and GiB from which on they count.
+func (u *UnusedOverTimeRule) least(h *Holding) [resources]float64 {
+	return [...]float64{u.CoreHours, u.GPUHours, cmp.Or(u.GiBHours, u.CoreHours*h.PerCore/(1<<30))}
+}
+
 // breaks returns the resources that are unused beyond what the rule allows, in a period or, over a longer one, at the same pace.
 func (u *UnusedOverTimeRule) breaks(h *Holding, pace float64) (out []int) {
-	for i, least := range [...]float64{u.CoreHours, u.GPUHours, u.GiBHours} {
+	for i, least := range u.least(h) {
 		if _, hour := unit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
 			out = append(out, i)
 		}
@@ -99,7 +106,11 @@ func sumsOf(p *Period, policy func(partition string) *Policy) map[unused]*Holdin
 			if sums[u] == nil {
 				sums[u] = &Holding{Site: h.Site, Owner: h.Owner, Name: u.name}
 			}
-			sums[u].Add(h)
+			one := *h
+			if rule.GiBHours == 0 && h.PerCore == 0 {
+				one.Held[HeldMemory], one.Unused[HeldMemory] = 0, 0
+			}
+			sums[u].Add(&one)
 		}
 	}
 	return sums
@@ -142,7 +153,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		var amounts phrase.Text
 		for _, r := range broken {
 			name, hour := unit(r)
-			least := [...]float64{of.rule.CoreHours, of.rule.GPUHours, of.rule.GiBHours}[r]
+			least := of.rule.least(h)[r]
 			f.Severity = grave(f.Severity, h.Unused[r] >= 10*least*hour)
 			what := [...]string{"core-hour", "GPU-hour", "GiB-hour"}[r]
 			amounts = phrase.Join(amounts, map[bool]string{true: " and "}[len(amounts) > 0], phrase.Count(math.Round(h.Unused[r]/hour)),
@@ -166,6 +177,10 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		if h.Whole > 0 {
 			f.Evidence = append(f.Evidence, Evidence{Text: "in addition, not used because the partition gives whole nodes", Value: h.Whole,
 				Unit: "core-seconds"})
+		}
+		if h.PerCore > 0 && slices.Contains(broken, HeldMemory) {
+			f.Evidence = append(f.Evidence, Evidence{Text: "memory of the nodes for each core; jobs hold more of it than of the cores",
+				Value: h.PerCore, Unit: "bytes"})
 		}
 		words := phrase.Words{"unused": amounts, "runs": counted(float64(h.Runs), "run"), "names": "",
 			"days": phrase.Count(math.Round(periods[at].To.Sub(periods[at].From).Hours() / 24)),

@@ -33,11 +33,38 @@ var heldFigures = []string{"cpu_seconds", "gpu_seconds", "allocated_cores", "all
 type holdings struct {
 	periods  []misuse.Period
 	sums     []map[heldKey]*misuse.Holding
-	whole    map[[2]string]wholeNodes
-	measured map[place]time.Time // the first day in which a node was measured
-	imported bool                // of the time in which it was not, else of that in which it was
-	watts    float64             // that machines drew for each of their cores
+	pools    map[[2]string]*pool // by site and partition
+	nodes    map[place]*nodeDays
+	imported bool    // of the time in which nodes were not measured, else of that in which they were
+	watts    float64 // that machines drew for each of their cores
 	spared   map[sparedRun]bool
+}
+
+// pool is a partition with the sizes of its runs, and its nodes.
+type pool struct {
+	whole wholeNodes
+	nodes map[place]*nodeDays
+	// perCore is the memory of its nodes for each core, bytes, if it runs out before the cores do; else 0.
+	perCore float64
+}
+
+// nodeDays has the cores and memory of a measured node, and the part that batch jobs held: core and byte seconds.
+type nodeDays struct {
+	first                                time.Time // day
+	cores, memory, heldCores, heldMemory float64
+}
+
+// limit finds out whether the memory limits jobs. They hold a quarter of it or more, and a tenth more of it than of the cores.
+// A batch system that gives out more than there is does not count it.
+func (p *pool) limit() {
+	var sum nodeDays
+	for _, n := range p.nodes {
+		sum.cores, sum.memory = sum.cores+n.cores, sum.memory+n.memory
+		sum.heldCores, sum.heldMemory = sum.heldCores+n.heldCores, sum.heldMemory+n.heldMemory
+	}
+	if share := sum.heldMemory / sum.memory; share >= 0.25 && share <= 1.05 && share >= 1.1*sum.heldCores/sum.cores {
+		p.perCore = sum.memory / sum.cores
+	}
 }
 
 // sparedRun is a run with a resource that does not count: a finding about it is muted.
@@ -147,7 +174,7 @@ func (e *Evaluator) unused(h *holdings, policies []*Policy) [][]misuse.Finding {
 
 // holdings sums up periods; the last is the longest.
 func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, imported bool) (*holdings, error) {
-	h := &holdings{periods: periods, imported: imported, measured: map[place]time.Time{}, whole: map[[2]string]wholeNodes{}}
+	h := &holdings{periods: periods, imported: imported, nodes: map[place]*nodeDays{}, pools: map[[2]string]*pool{}}
 	past, ok := e.Facts.(Past)
 	if !ok {
 		return h, nil
@@ -159,10 +186,16 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 		return nil, fmt.Errorf("read the hours of nodes: %w", err)
 	}
 	for i := range nodes {
-		n := &nodes[i]
-		if p := (place{n.Site, n.Node}); n.CoreSeconds != nil && *n.CoreSeconds > 0 &&
-			(h.measured[p].IsZero() || n.At.Before(h.measured[p])) {
-			h.measured[p] = n.At
+		n, p := &nodes[i], place{nodes[i].Site, nodes[i].Node}
+		if n.CoreSeconds == nil || *n.CoreSeconds <= 0 {
+			continue
+		}
+		if h.nodes[p] == nil {
+			h.nodes[p] = &nodeDays{first: n.At}
+		}
+		d := h.nodes[p]
+		if d.first = store.Earlier(d.first, n.At); n.NodeMemoryByteSeconds != nil {
+			d.cores, d.memory = d.cores+*n.CoreSeconds, d.memory+*n.NodeMemoryByteSeconds
 		}
 	}
 	h.watts = power(nodes)
@@ -176,6 +209,9 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 	for _, next := range []func(*store.Workload){h.look, h.add} {
 		if err := past.EachRun(ctx, runs, next); err != nil {
 			return nil, fmt.Errorf("read the runs: %w", err)
+		}
+		for _, p := range h.pools {
+			p.limit()
 		}
 	}
 	for i := range h.sums {
@@ -217,51 +253,58 @@ func (e *Evaluator) price(f *misuse.Finding, watts float64) {
 	}
 }
 
-// look learns which partitions give whole nodes.
+// look learns what the runs of partitions hold.
 func (h *holdings) look(w *store.Workload) {
 	if w.AllocatedCores == nil || len(w.Nodes) == 0 || w.Partition == "" {
 		return
 	}
 	k := [2]string{w.Site, w.Partition}
-	if h.whole[k] == nil {
-		h.whole[k] = wholeNodes{}
+	if h.pools[k] == nil {
+		h.pools[k] = &pool{whole: wholeNodes{}, nodes: map[place]*nodeDays{}}
 	}
-	h.whole[k][*w.AllocatedCores/float64(len(w.Nodes))]++
-}
-
-// since is from when on the nodes of a run were measured; false where that is not known.
-func (h *holdings) since(w *store.Workload) (at time.Time, ok bool) {
-	for _, n := range w.Nodes {
-		first, measured := h.measured[place{w.Site, n}]
-		if !measured {
-			return at, false
-		}
-		if first.After(at) {
-			at = first
+	p, of, last := h.pools[k], float64(len(w.Nodes)), h.periods[len(h.periods)-1]
+	p.whole[*w.AllocatedCores/of]++
+	from, to, ok := h.span(w)
+	seconds := store.Earlier(to, last.To).Sub(store.Later(from, last.From)).Seconds()
+	for _, name := range w.Nodes {
+		at := place{w.Site, name}
+		if d := h.nodes[at]; d != nil && ok && seconds > 0 && w.AllocatedMemoryBytes != nil {
+			p.nodes[at] = d
+			d.heldCores += *w.AllocatedCores / of * seconds
+			d.heldMemory += *w.AllocatedMemoryBytes / of * seconds
 		}
 	}
-	return at, len(w.Nodes) > 0
 }
 
 // memoryFills is the share of its memory from which on a run needs the whole node for its memory.
 const memoryFills = 0.7
 
-// add adds a run to the periods.
-func (h *holdings) add(w *store.Workload) {
-	if !w.Began() {
-		return
+// span is the time of a run that counts; false if none does.
+func (h *holdings) span(w *store.Workload) (from, to time.Time, ok bool) {
+	from, to = w.Start, cmp.Or(w.End, w.Seen)
+	since, measured := time.Time{}, len(w.Nodes) > 0
+	for _, n := range w.Nodes { // the day on which the last of its nodes was first measured
+		d := h.nodes[place{w.Site, n}]
+		if measured = measured && d != nil; measured {
+			since = store.Later(since, d.first)
+		}
 	}
-	end := cmp.Or(w.End, w.Seen)
-	from, to := w.Start, end
-	switch since, measured := h.since(w); {
+	switch {
 	case measured && h.imported:
 		to = store.Earlier(to, since)
 	case measured:
 		from = store.Later(from, since)
-	case !h.imported:
+	}
+	return from, to, w.Began() && (measured || h.imported)
+}
+
+// add adds a run to the periods.
+func (h *holdings) add(w *store.Workload) {
+	from, to, ok := h.span(w)
+	if !ok {
 		return
 	}
-	wall := end.Sub(w.Start).Seconds()
+	wall := cmp.Or(w.End, w.Seen).Sub(w.Start).Seconds()
 	for i, p := range h.periods {
 		from, to := store.Later(from, p.From), store.Earlier(to, p.To)
 		seconds := to.Sub(from).Seconds()
@@ -293,11 +336,12 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
 	need := cmp.Or(w.NeededMost(), w.MemoryPeakBytes)
+	in := h.pools[[2]string{w.Site, w.Partition}]
 	if cores != nil && exact(exactCPU, w.CPUSeconds) {
 		known = true
 		one.Held[misuse.HeldCores] = *cores * seconds
 		unused := max(*cores*seconds-*w.CPUSeconds*share, 0)
-		if h.whole[[2]string{w.Site, w.Partition}].is() {
+		if in != nil && in.whole.is() {
 			switch {
 			case need != nil && memory != nil && *need >= memoryFills**memory:
 				one.Whole, unused = unused, 0
@@ -315,6 +359,9 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	}
 	if memory != nil && need != nil && w.Exactness[exactNeeded] == figure.Exact && w.Exactness[exactPeak] == figure.Exact {
 		one.Held[misuse.HeldMemory], one.Unused[misuse.HeldMemory] = *memory*seconds, max(*memory-*need, 0)*seconds
+		if in != nil {
+			one.PerCore = in.perCore
+		}
 	}
 	for i := range one.Held {
 		if h.spared[sparedRun{w.Site, w.Owner, w.Name, w.Start.UnixMilli(), i}] {

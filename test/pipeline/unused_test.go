@@ -305,3 +305,45 @@ func TestMutedRunsAreSpared(t *testing.T) {
 		t.Error("the muted finding is evidence against the owner")
 	}
 }
+
+// TestUnusedMemory: without a limit in the policy, memory counts where it runs out before the cores, and only there.
+func TestUnusedMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		fill   int // cores of other jobs with little memory, on each node
+		policy string
+		want   []string
+	}{
+		"memory runs out":     {0, "", []string{"hoarder"}},
+		"cores run out":       {13, "", nil},
+		"it is turned off":    {0, "rules: {unused-over-time: {gib_hours: -1}}", nil},
+		"as the policy says":  {13, "rules: {unused-over-time: {gib_hours: 300}}", []string{"hoarder"}},
+		"more than is wasted": {0, "rules: {unused-over-time: {gib_hours: 3000}}", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var jobs []simulate.Planned
+			for i := range 6 {
+				one := simulate.Planned{User: "hoarder", Name: "assemble", Cores: 1, MemoryBytes: 24 * gib, Submit: time.Minute,
+					Length: 15 * time.Hour, Does: simulate.Does{Cores: 0.95, Needed: 3 * gib}}
+				jobs = append(jobs, one)
+				one.User, one.Name, one.Does.Needed = "honest", fmt.Sprint("solve-", i), 22*gib
+				jobs = append(jobs, one)
+			}
+			for i := range 6 * min(c.fill, 1) {
+				jobs = append(jobs, simulate.Planned{User: "filler", Name: fmt.Sprint("count-", i), Cores: c.fill, MemoryBytes: 2 * gib, Submit: time.Minute,
+					Length: 15 * time.Hour, Does: simulate.Does{Cores: 0.95 * float64(c.fill), Needed: gib}})
+			}
+			s := pipeline.Run(t, simulate.Config{OnlyPlanned: true, Nodes: 6, GPUNodes: -1, Cores: 16, Plan: jobs}, 16*time.Hour, pipeline.Coarse)
+			var got []string
+			for _, f := range s.Findings(c.policy) {
+				if f.Rule == misuse.UnusedOverTime {
+					got = append(got, f.Owner)
+					t.Logf("%s %s", f.Owner, f.Text)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
