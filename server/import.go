@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"reckon/answer"
 	"reckon/catalogue"
 	"reckon/catalogue/database"
+	"reckon/internal/durable"
 	"reckon/interop/importer"
 	"reckon/interop/waggle"
 	"reckon/store/tsdb"
@@ -97,6 +99,12 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 	files []client.ImportFile) (r client.ImportResult, err error) {
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return r, fmt.Errorf("make the data directory: %w; choose another one with --data", err)
+	}
+	// No server has bounds of series here that could be lost.
+	if _, err := os.Stat(filepath.Join(data, catalogueFile)); errors.Is(err, fs.ErrNotExist) {
+		if err := durable.WriteJSON(filepath.Join(data, begunFile), begunBounds{}, 0o640); err != nil {
+			return r, err
+		}
 	}
 	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(data, seriesDir), Retention: -1, Logger: log})
 	if err != nil {

@@ -217,7 +217,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 	if err := t.Print(g.screen()); err != nil {
 		return err
 	}
-	fmt.Fprintln(g.stdout, "\nThe hours are allocated and unused, as far as the findings quantify it.")
+	fmt.Fprintln(g.stdout, "\nHours that were allocated and not used, where the findings give them.")
 	return nil
 }
 

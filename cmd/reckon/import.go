@@ -163,7 +163,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	switch {
 	case err != nil:
 	case r.Useless():
-		err = fmt.Errorf("nothing was imported: no record of %s can be read in the input", f.Format)
+		err = fmt.Errorf("nothing was imported: the input has no record of %s that can be read", f.Format)
 	case r.Unread > 0:
 		err = fmt.Errorf("no record can be read in %d of %s", r.Unread, many(r.Files, "file"))
 	}

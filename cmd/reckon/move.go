@@ -86,14 +86,18 @@ func readShapes(file string) (text []byte, err error) {
 func runMove(ctx context.Context, g *globals, q client.MoveQuery, form string, columns []string) error {
 	return show(ctx, g, form, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Move(ctx, q)
+		paragraphs := slices.Equal(columns, []string{"text"}) && form == "table"
 		rows := append(slices.Clone(list.Moves), list.Stays...)
-		empty := fmt.Sprintf("no work has to move: that of %d names was compared with %d kinds of nodes", list.Judged, list.Places)
+		if paragraphs {
+			rows = list.Moves
+		}
+		empty := fmt.Sprintf("no work should move: %d names of work were compared with %d kinds of nodes", list.Judged, list.Places)
 		if list.Judged == 0 {
 			empty = "no work can be judged: runs of one name need a count of 10 or 100 core-hours, begun on 3 days of the period"
 		}
 		return shown{json: list, csv: csvOf(rows, columns...), rows: len(rows), missing: list.Missing, empty: empty,
 			print: func(s term.Screen) error {
-				if slices.Equal(columns, []string{"text"}) {
+				if paragraphs {
 					for i := range list.Moves {
 						fmt.Fprintln(g.stdout, list.Moves[i].Text)
 					}

@@ -96,10 +96,12 @@ func TestMoveWalk(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	began := false
+	began, log := false, &bytes.Buffer{}
 	t.Cleanup(func() {
 		if stop(); began {
-			<-ended
+			if <-ended; strings.Contains(log.String(), "WARN") {
+				t.Errorf("the first start after an import warns: %s", log)
+			}
 		}
 	})
 	outputs := map[string]string{}
@@ -114,7 +116,7 @@ func TestMoveWalk(t *testing.T) {
 			args = append(args, "--listen", address, "--set", "trust-loopback=true", "--set", "api-socket=")
 			go func() {
 				defer close(ended)
-				execute(ctx, deps{stdout: &out, stderr: &errs, getenv: getenv}, args)
+				execute(ctx, deps{stdout: &out, stderr: log, getenv: getenv}, args)
 			}()
 			awaitReady(t, address)
 			continue
@@ -143,7 +145,12 @@ func TestMoveWalk(t *testing.T) {
 			t.Errorf("%s: %q lacks %q", command, outputs[command], want)
 		}
 	}
-	if info, err := os.Stat("report.html"); err != nil || info.Size() < 1000 {
-		t.Errorf("no report: %v", err)
+	if page, err := os.ReadFile("report.html"); err != nil || !strings.Contains(string(page), "core-hours allocated were used") {
+		t.Errorf("a report without the cores of the year: %v", err)
+	}
+	var out, errs bytes.Buffer
+	code := execute(ctx, deps{stdout: &out, stderr: &errs, getenv: getenv}, strings.Fields("move --since 365d --owner bob -o text"))
+	if code != 0 || out.Len() > 0 || !strings.Contains(errs.String(), "no work should move") {
+		t.Errorf("a paragraph for who has nothing to move: exit %d %q %q", code, out.String(), errs.String())
 	}
 }

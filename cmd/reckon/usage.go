@@ -288,10 +288,10 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		return err
 	}
 	if t.StartedWithSubmit != nil && *t.StartedWithSubmit > 0 {
-		text := fmt.Sprintf("%s started after a mean wait of %s", term.Number(t.StartedWithSubmit),
+		text := fmt.Sprintf("Starts: %s, after a mean wait of %s", term.Number(t.StartedWithSubmit),
 			term.Seconds(figure.Ratio(t.WaitSeconds, t.StartedWithSubmit)))
 		if t.WaitCoreSeconds != nil {
-			text += fmt.Sprintf(": %s core-hours of demand that waited", term.Hours(t.WaitCoreSeconds))
+			text += fmt.Sprintf("; waits times requested cores: %s core-hours", term.Hours(t.WaitCoreSeconds))
 		}
 		if _, err := fmt.Fprintln(s, text+"."); err != nil {
 			return err

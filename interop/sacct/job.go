@@ -102,7 +102,8 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	}
 	j.Nodes = slurmtext.Word(get("NodeList"))
 	var errs []error
-	unread := func(err error) { j.Unread = append(j.Unread, fmt.Errorf("job %s: %w", slurmtext.Clip(j.ID), err)) }
+	id := slurmtext.Clip(strings.TrimSuffix(j.ID+"."+j.Step, "."))
+	unread := func(err error) { j.Unread = append(j.Unread, fmt.Errorf("job %s: %w", id, err)) }
 	for name, into := range map[string]*time.Time{"Submit": &j.Submit, "Start": &j.Start, "End": &j.End} {
 		var err error
 		if *into, err = slurmtext.Time(get(name), zone); err != nil && name != "Submit" {

@@ -51,7 +51,7 @@ func orderOf(cells []string) (order, error) {
 	}
 	if len(cells) == 1 {
 		return order{}, errors.New(
-			"its fields have no | or ^ between them: export again with sacct --parsable2 (columns for people, JSON and YAML are not read)")
+			"its fields have no | or ^ between them: export again with sacct --parsable2 (columns for people and YAML are not read)")
 	}
 	var known []string
 	for _, o := range all {

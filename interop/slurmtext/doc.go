@@ -44,7 +44,7 @@ const mostNumber = 1e18
 func Number(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0 && v <= mostNumber) {
-		return 0, fmt.Errorf("%q is not a number from 0 on", Clip(s))
+		return 0, fmt.Errorf("%q is not a number of 0 or more", Clip(s))
 	}
 	return math.Abs(v), nil // -0 is 0
 }

@@ -357,7 +357,7 @@ func set32(p *uint32, b []byte) error {
 func amount(b []byte, by float64) (float64, error) {
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, fmt.Errorf("%q is not a number from 0 on", clip(b))
+		return 0, fmt.Errorf("%q is not a number of 0 or more", clip(b))
 	}
 	return v * by, nil
 }

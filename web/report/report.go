@@ -32,7 +32,7 @@ func Write(w io.Writer, r *client.Report, site string) error {
 		"bytes": written(format.Bytes),
 		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": is, "marks": marks,
 		"bars": bars, "week": week, "over": figure.Ratio, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
-		"top": top, "minus": minus, "of": ofHeld, "unheld": unheld,
+		"top": top, "minus": minus, "of": ofHeld, "unheld": unheld, "allocated": allocated,
 	}).ParseFS(files, "page.html")
 	if err != nil {
 		return err
@@ -125,18 +125,37 @@ type bar struct {
 	Top, Up    float64 // capacity that was up
 	Y, H       float64 // cores in use
 	Label, Tip string
-	Known      bool
+}
+
+// allocated reports whether jobs held more in some row than was up of the measured nodes, as in imported time.
+func allocated(rows []client.Usage) bool {
+	return slices.ContainsFunc(rows, func(u client.Usage) bool {
+		return u.HeldCoreSeconds != nil && (u.CoreSeconds == nil || *u.HeldCoreSeconds > *u.CoreSeconds*(1+invariant.Tolerance))
+	})
+}
+
+// cores returns the core time that was up, and that in use. Where nodes were not measured it is what jobs held, and used.
+func cores(u *client.Usage) (whole, used *float64, words string) {
+	if allocated([]client.Usage{*u}) {
+		return u.HeldCoreSeconds, u.CPUSeconds, "allocated were used"
+	}
+	return u.CoreSeconds, u.CoreUsedSeconds, "in use"
+}
+
+// most is the largest core time of a row.
+func most(rows []client.Usage) (v float64) {
+	for i := range rows {
+		if whole, _, _ := cores(&rows[i]); whole != nil {
+			v = max(v, *whole)
+		}
+	}
+	return v
 }
 
 // bars returns one column per step with the core time in use, relative to the largest capacity of any
 // step; the background of a column is the capacity that was up.
 func bars(r *client.Report) []bar {
-	most := 0.0
-	for i := range r.Steps {
-		if c := r.Steps[i].CoreSeconds; c != nil {
-			most = max(most, *c)
-		}
-	}
+	most := most(r.Steps)
 	out := make([]bar, 0, len(r.Steps))
 	whole := max(r.Until.Sub(r.Since).Hours(), 1)
 	wide := map[string]float64{"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}[r.Step]
@@ -146,20 +165,19 @@ func bars(r *client.Report) []bar {
 		if s.From != nil {
 			b.X += 700 * max(s.From.Sub(r.Since).Hours(), 0) / whole
 			b.W = min(b.W, 745-b.X)
-			layout := map[string]string{"hour": "15:04", "month": "Jan 06"}[r.Step]
+			layout := map[string]string{"hour": "15:04", "month": "2006-01"}[r.Step]
 			b.Label = s.From.UTC().Format(cmp.Or(layout, "2 Jan"))
 			if every := (len(r.Steps) + 9) / 10; i%every != 0 {
 				b.Label = ""
 			}
 			b.Tip = s.From.UTC().Format("2006-01-02 15:04") + ": "
 		}
-		if s.CoreSeconds != nil && most > 0 {
-			b.Known = true
-			b.Up = 140 * *s.CoreSeconds / most
-			if s.CoreUsedSeconds != nil {
-				b.H = min(140**s.CoreUsedSeconds/most, b.Up)
+		if up, used, words := cores(s); up != nil && most > 0 {
+			b.Up = 140 * *up / most
+			if used != nil {
+				b.H = min(140**used/most, b.Up)
 			}
-			b.Tip += written(format.Hours)(s.CoreUsedSeconds) + " of " + written(format.CoreHours)(s.CoreSeconds) + " in use"
+			b.Tip += written(format.Hours)(used) + " of " + written(format.CoreHours)(up) + " " + words
 		}
 		b.Top, b.Y = 170-b.Up, 170-b.H
 		out = append(out, b)
@@ -176,6 +194,7 @@ type square struct {
 
 func week(r *client.Report) []square {
 	var out []square
+	held, most := allocated(r.Week), most(r.Week)
 	days := []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 	for i := range r.Week {
 		u := &r.Week[i]
@@ -184,11 +203,15 @@ func week(r *client.Report) []square {
 		}
 		at := int(u.From.Sub(time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)) / time.Hour)
 		busy := figure.Ratio(u.CoreUsedSeconds, u.CoreSeconds)
+		words := written(format.Percent)(busy) + " in use"
+		if held {
+			busy, words = figure.Ratio(u.HeldCoreSeconds, &most), written(format.CoreHours)(u.HeldCoreSeconds)+" allocated"
+		}
 		if at < 0 || at >= 7*24 || busy == nil {
 			continue
 		}
 		out = append(out, square{X: 60 + float64(at%24)*27, Y: 20 + float64(at/24)*22, Opacity: min(max(*busy, 0.02), 1),
-			Tip: fmt.Sprintf("%s %02d:00 UTC: %s in use", days[at/24], at%24, written(format.Percent)(busy))})
+			Tip: fmt.Sprintf("%s %02d:00 UTC: %s", days[at/24], at%24, words)})
 	}
 	return out
 }

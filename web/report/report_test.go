@@ -127,9 +127,30 @@ func TestPageSharesWithinWhole(t *testing.T) {
 	if len(shares) < 6 {
 		t.Errorf("the page has %d shares, want more", len(shares))
 	}
-	for want, n := range map[string]int{"<td>all *</td>": 1, "<td>70 %</td>": 1, "* Used with work that holds nothing": 1, "<td>50 %</td>": 0} {
+	for want, n := range map[string]int{"<td>all *</td>": 1, "<td>70 %</td>": 1, "* Used with work that has no allocation": 1, "<td>50 %</td>": 0} {
 		if got := strings.Count(text, want); got != n {
 			t.Errorf("%q stands there %d times, want %d", want, got, n)
+		}
+	}
+}
+
+// TestPageOfImportedTime: where no node was measured, what jobs held and used is drawn, and each share names its whole.
+func TestPageOfImportedTime(t *testing.T) {
+	r := example()
+	figures := client.UsageFigures{CPUSeconds: num(3600), HeldCoreSeconds: num(4 * 3600)}
+	r.Steps[3].Capacity, r.Steps[3].UsageFigures = client.Capacity{}, figures
+	r.Steps[4].UsageFigures = client.UsageFigures{CPUSeconds: num(80 * 86400), HeldCoreSeconds: num(128 * 86400)} // one node of many is measured
+	r.Week[0].Capacity, r.Week[0].UsageFigures = client.Capacity{}, figures
+	r.Owners[0].UsedShare = num(0.25)
+	var page bytes.Buffer
+	if err := Write(&page, r, "lab"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2026-11-04 00:00: 1 of 4 core-hours allocated were used", "2026-11-05 00:00: 1,920 of 3,072 core-hours allocated were used",
+		"2026-11-30 00:00: 696 of 1,536 core-hours in use", "Tuesday 03:00 UTC: 4 core-hours allocated", "where nodes were not measured", "<th>Of used</th><th>Of capacity</th>",
+		"<td>25 %</td><td>–</td>"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("no %q", want)
 		}
 	}
 }
