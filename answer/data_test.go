@@ -124,7 +124,7 @@ func TestCorrelationFindsTheLag(t *testing.T) {
 
 func TestPowerFollowsWork(t *testing.T) {
 	h := waves(t)
-	p := &Power{Series: promapi.Restricted(h.s), Engine: query.NewEngine(query.EngineOptions{}).Engine, Slots: make(chan struct{}, 1)}
+	p := &Power{Series: promapi.Restricted(h.s), Engine: query.NewEngine(query.EngineOptions{}), Slots: make(chan struct{}, 1)}
 	fit, err := p.PowerFit(as(t, access.Viewer{Role: access.Admin}), wire.PowerFitQuery{From: h.now, To: h.now.Add(2 * time.Hour)})
 	if err != nil {
 		t.Fatal(err)

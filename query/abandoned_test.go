@@ -40,6 +40,9 @@ func TestQueryThatDoesNotEndIsAbandoned(t *testing.T) {
 		defer q.Close()
 		return q.Exec(ctx).Err
 	}
+	if _, err := e.NewInstantQuery(t.Context(), store, nil, "1", time.Now()); err != nil { // makes the engine
+		t.Fatal(err)
+	}
 	left, leave := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer leave()
 	for i, ctx := range []context.Context{left, t.Context()} {

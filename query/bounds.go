@@ -101,7 +101,7 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 	if err != nil {
 		return nil, err
 	}
-	made, err := e.Engine.NewInstantQuery(ctx, meteredStore{q, m}, opts, qs, ts)
+	made, err := e.engine().NewInstantQuery(ctx, meteredStore{q, m}, opts, qs, ts)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 	if err != nil {
 		return nil, err
 	}
-	made, err := e.Engine.NewRangeQuery(ctx, meteredStore{q, m}, opts, qs, start, end, interval)
+	made, err := e.engine().NewRangeQuery(ctx, meteredStore{q, m}, opts, qs, start, end, interval)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,7 +41,7 @@ type EngineOptions struct {
 // Engine is the PromQL engine of the program: the HTTP API and our own views share
 // it, so that the limit on concurrent queries covers both.
 type Engine struct {
-	*promql.Engine
+	engine  func() *promql.Engine // made for the first query: its own summaries take a quarter of a MB
 	parser  parser.Parser
 	options EngineOptions
 	turns   turns
@@ -83,11 +84,13 @@ func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
 }
 
 func newEngine(o EngineOptions, p parser.Parser, t turns, b budget, left *abandoned) *Engine {
-	return &Engine{parser: p, options: o, turns: t, budget: b, abandoned: left, Engine: promql.NewEngine(promql.EngineOpts{
-		Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
-		ActiveQueryTracker: t, LookbackDelta: o.Lookback,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
-		EnableAtModifier:         true, EnableNegativeOffset: true, Parser: p,
+	return &Engine{parser: p, options: o, turns: t, budget: b, abandoned: left, engine: sync.OnceValue(func() *promql.Engine {
+		return promql.NewEngine(promql.EngineOpts{
+			Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
+			ActiveQueryTracker: t, LookbackDelta: o.Lookback,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
+			EnableAtModifier:         true, EnableNegativeOffset: true, Parser: p,
+		})
 	})}
 }
 

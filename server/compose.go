@@ -193,7 +193,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: engines{s.engine, s.bounded(), s.lookback()}, AtOnce: s.atOnce, Parser: s.engine.Parser(),
+		Engine: engines{s.engine, s.bounded(), s.lookback()}, Parser: s.engine.Parser(),
+		AtOnce:    func(v access.Viewer) int { return s.limits.Config().Of(v.Role.String()).AtOnce },
 		Queryable: forecast.View{SampleAndChunkQueryable: s.series, Store: s.catalogue}, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,

@@ -68,20 +68,10 @@ func (s *Server) own(ctx context.Context) *ingest.Own {
 // scraped is the name of this server among senders, for the targets that it scrapes.
 const scraped = "scraping"
 
-// beginScrape counts the samples of a target like a sender's.
-func (s *Server) beginScrape() (*limits.Request, error) {
-	return s.limits.Begin(scraped, limits.Bound{})
-}
-
 // sizes are the maximum sizes of a request, packed and unpacked.
 func (s *Server) sizes() (body, unpacked int64) {
 	c := s.limits.Config()
 	return c.Body(), c.Unpacked()
-}
-
-// atOnce is the number of queries of one viewer that are answered at a time.
-func (s *Server) atOnce(v access.Viewer) int {
-	return s.limits.Config().Of(v.Role.String()).AtOnce
 }
 
 // bounded makes an engine for each role that has bounds, and makes them anew when the

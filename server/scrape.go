@@ -1,6 +1,7 @@
 package server
 
 import (
+	"reckon/transport/limits"
 	"reckon/transport/scraping"
 	"reckon/web/promapi"
 )
@@ -12,7 +13,8 @@ func (s *Server) openScraper() error {
 	}
 	var err error
 	s.scraper, err = scraping.Open(scraping.Options{
-		File: s.config.ScrapeConfig, Store: s.ownSeries(), Describe: s.series.Describe, Begin: s.beginScrape, Logger: s.log,
+		File: s.config.ScrapeConfig, Store: s.ownSeries(), Describe: s.series.Describe, Logger: s.log,
+		Begin: func() (*limits.Request, error) { return s.limits.Begin(scraped, limits.Bound{}) }, // as a sender's
 	})
 	return err
 }

@@ -35,6 +35,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
+
+	"reckon/access"
+	"reckon/store"
 )
 
 // Options are the parts of the service. Engine, Parser, Queryable and Appendable are
@@ -152,9 +155,10 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q for links in alerts: %w", o.External, err)
 	}
+	everything := access.With(context.WithoutCancel(ctx), access.Viewer{Role: access.Support, Name: "rules"}) // a rule asks for nobody
 	s.manager = rules.NewManager(&rules.ManagerOptions{
 		ExternalURL: link, QueryFunc: rules.EngineQueryFunc(o.Engine, o.Queryable), NotifyFunc: s.notify,
-		Context: everything(context.WithoutCancel(ctx)), Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quiet(s.log),
+		Context: everything, Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quiet(s.log),
 		OutageTolerance: 24 * time.Hour, ForGracePeriod: o.Resend, ResendDelay: o.Resend,
 		GroupLoader: loader{o.Parser, s.log}, Parser: o.Parser, RestoreNewRuleGroups: true,
 	})
@@ -175,7 +179,10 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	wg.Go(s.manager.Run)
 	if s.o.Findings != nil && len(s.sinks) > 0 {
-		wg.Go(func() { s.followFindings(ctx) })
+		wg.Go(func() {
+			_ = store.Repeat(ctx, 0, s.o.Interval, 0, func(ctx context.Context) error { return s.Follow(ctx, time.Now()) },
+				func(err error) { s.log.Error("findings could not be notified", "err", err) })
+		})
 	}
 	<-ctx.Done()
 	s.manager.Stop() // first, so that what it still has to report is reported

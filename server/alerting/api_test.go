@@ -49,6 +49,9 @@ func TestAPI(t *testing.T) {
 	t.Cleanup(e.close)
 	now := time.Now().UTC()
 	stamp := func(d time.Duration) string { return now.Add(d).Format(time.RFC3339Nano) }
+	if e.api != nil {
+		t.Error("the API was made before it was asked for anything")
+	}
 	for _, post := range []struct {
 		path, body string
 		code       int
@@ -67,7 +70,7 @@ func TestAPI(t *testing.T) {
 		{"/silences", `{"matchers":[],"startsAt":"` + stamp(0) + `","endsAt":"` + stamp(time.Hour) + `","createdBy":"me","comment":"everything"}`, 422},
 		{"/silences", `{"id":"00000000-0000-0000-0000-000000000000","matchers":[{"name":"a","value":"b","isRegex":false}],"startsAt":"` + stamp(0) + `","endsAt":"` + stamp(time.Hour) + `","createdBy":"me","comment":"unknown"}`, 404},
 	} {
-		if code, body := call(t, e.mux, http.MethodPost, post.path, post.body); code != post.code {
+		if code, body := call(t, e, http.MethodPost, post.path, post.body); code != post.code {
 			t.Errorf("POST %s %.60s: %d %s, want %d", post.path, post.body, code, body, post.code)
 		}
 	}
@@ -79,13 +82,13 @@ func TestAPI(t *testing.T) {
 		"/alerts/groups?receiver=all": 3,
 		"/silences":                   2, "/silences?pending=false": 1, "/silences?filter=" + q(`alertname=~"Bat.*"`): 1, "/silences?filter=" + q(`alertname="Bat.*"`): 0,
 	} {
-		code, body := call(t, e.mux, http.MethodGet, path, "")
+		code, body := call(t, e, http.MethodGet, path, "")
 		if n := strings.Count(body, `"fingerprint"`) + strings.Count(body, `"createdBy"`); code != http.StatusOK || n != want {
 			t.Errorf("GET %s: %d, %d entries, want %d: %s", path, code, n, want, body)
 		}
 	}
 	var list []struct{ ID string }
-	_, body := call(t, e.mux, http.MethodGet, "/silences", "")
+	_, body := call(t, e, http.MethodGet, "/silences", "")
 	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list) != 2 {
 		t.Fatalf("%d silences, %v: %s", len(list), err, body)
 	}
@@ -97,7 +100,7 @@ func TestAPI(t *testing.T) {
 		{http.MethodGet, "/silence/00000000-0000-0000-0000-000000000000", 404}, {http.MethodDelete, "/silence/00000000-0000-0000-0000-000000000000", 404},
 		{http.MethodGet, "/alerts?filter=" + q(`{{{`), 400}, {http.MethodGet, "/alerts?receiver=" + q("("), 400},
 	} {
-		if code, body := call(t, e.mux, c.method, c.path, ""); code != c.code {
+		if code, body := call(t, e, c.method, c.path, ""); code != c.code {
 			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, code, body, c.code)
 		}
 	}
@@ -117,7 +120,7 @@ func TestAPI(t *testing.T) {
 func awaitGroups(t *testing.T, e *embedded) {
 	t.Helper()
 	for end := time.Now().Add(long); time.Now().Before(end); {
-		if _, body := call(t, e.mux, http.MethodGet, "/alerts/groups", ""); strings.Count(body, `"fingerprint"`) == 4 {
+		if _, body := call(t, e, http.MethodGet, "/alerts/groups", ""); strings.Count(body, `"fingerprint"`) == 4 {
 			return
 		}
 		<-time.After(10 * time.Millisecond)

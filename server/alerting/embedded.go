@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/alertmanager/alert"
-	amapi "github.com/prometheus/alertmanager/api"
 	amconfig "github.com/prometheus/alertmanager/config"
 	"github.com/prometheus/alertmanager/config/receiver"
 	"github.com/prometheus/alertmanager/dispatch"
@@ -59,12 +58,12 @@ type embedded struct {
 	groups   marker.GroupMarker
 	pipeline *notify.PipelineBuilder
 	measured *dispatch.DispatcherMetrics
-	api      *amapi.API
-	mux      http.Handler
 	memory   *memory
 	drain    *drainStage // notifications in flight
 
 	mu         sync.RWMutex
+	conf       *amconfig.Config // in force
+	api        http.Handler     // of conf, nil before it is asked
 	dispatcher *dispatch.Dispatcher
 	inhibitor  *inhibit.Inhibitor
 	routes     *dispatch.Route
@@ -121,10 +120,7 @@ func openEmbedded(read func() (*amconfig.Config, error), kept files, external st
 		e.alerts.Close()
 		return nil, err
 	}
-	if err = e.serveAPI(); err == nil {
-		err = e.apply(conf)
-	}
-	if err != nil {
+	if err := e.apply(conf); err != nil {
 		e.alerts.Close()
 		return nil, err
 	}
@@ -197,10 +193,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 	inhibitor.WaitForLoading()
 	go e.dispatcher.Run(time.Now())
 	e.dispatcher.WaitForLoading()
-	e.api.Update(conf, func(ctx context.Context, ls model.LabelSet) {
-		inhibitor.Mutes(ctx, ls)
-		e.silencer.Mutes(ctx, ls)
-	})
+	e.conf, e.api = conf, nil
 	return nil
 }
 
@@ -301,7 +294,7 @@ func (s *Service) Handler() http.Handler {
 	if s.inside == nil {
 		return nil
 	}
-	return s.inside.mux
+	return s.inside
 }
 
 var errNoReceiver = errors.New("alerts go nowhere; add a receiver on the page Alerts, or start the server with the setting alertmanager " +

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 
 	"reckon/figure/wire"
-	"reckon/store"
 )
 
 // Finding is an open case of misuse as alerts report it.
@@ -33,13 +32,6 @@ func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 			"Talk to the owner; acknowledge it there when that is done, or mute it with a reason."), GeneratorURL: page, StartsAt: f.Found,
 		EndsAt: until,
 	}
-}
-
-// followFindings reports findings when they open, keeps them alive while they last, and
-// ends them when they are gone.
-func (s *Service) followFindings(ctx context.Context) {
-	_ = store.Repeat(ctx, 0, s.o.Interval, 0, func(ctx context.Context) error { return s.Follow(ctx, time.Now()) },
-		func(err error) { s.log.Error("findings could not be notified", "err", err) })
 }
 
 // Follow compares the findings with those that were reported, once.

@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
-	"reckon/access"
 	"reckon/deploy/alerts"
 )
 
@@ -27,11 +26,6 @@ const defaults = "default"
 
 // watchdog is the name of the rules with an alert that always fires.
 const watchdog = "watchdog"
-
-// everything is a context in which all series are seen: a rule asks for nobody.
-func everything(ctx context.Context) context.Context {
-	return access.With(ctx, access.Viewer{Role: access.Support, Name: "rules"})
-}
 
 // loadRules reads every rule file, and takes them only if all are right.
 func (s *Service) loadRules() error {

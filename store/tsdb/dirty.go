@@ -3,7 +3,6 @@ package tsdb
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 
 	"reckon/internal/dirty"
 	"reckon/store"
@@ -11,10 +10,6 @@ import (
 
 // dirtyFile is the journal of hours that got samples late. It is no file of the database.
 const dirtyFile = "dirty.json"
-
-func (s *Store) openDirty() {
-	s.dirty = dirty.New(dirty.File(filepath.Join(s.opts.Dir, dirtyFile)))
-}
 
 // lateBefore is the time before which samples are late when the newest one is of the given time.
 func lateBefore(newest int64) int64 {

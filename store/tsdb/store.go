@@ -161,7 +161,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), suspected: make(chan struct{}, 1),
 		tenants: map[uint64][]*tenant{}}
 	s.gate.init()
-	s.openDirty()
+	s.dirty = dirty.New(dirty.File(filepath.Join(s.opts.Dir, dirtyFile)))
 	s.meta.load(filepath.Join(o.Dir, "metadata.json"), s.log)
 	if err := s.checkFiles(); err != nil {
 		lock.release()

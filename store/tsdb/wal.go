@@ -297,7 +297,8 @@ func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error
 	if why == nil {
 		return done, nil, nil
 	}
-	if errors.Is(why, fs.ErrClosed) || !isCorrupt(why) {
+	var trouble *fs.PathError // of the machine, not of the content of the file
+	if errors.Is(why, fs.ErrClosed) || errors.As(why, &trouble) {
 		return done, nil, why
 	}
 	var ce *wlog.CorruptionErr
@@ -349,12 +350,6 @@ func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 		return false, err
 	}
 	return len(raw)-bytes.Count(raw, []byte{0}) <= 1, nil
-}
-
-// isCorrupt distinguishes the content of the file from trouble of the machine.
-func isCorrupt(err error) bool {
-	var pe *fs.PathError
-	return !errors.As(err, &pe)
 }
 
 // rewrite replaces a segment by one that holds what can be read of it, and moves the damaged one aside; where it is missing it becomes

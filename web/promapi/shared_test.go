@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
@@ -70,4 +71,23 @@ func TestSharedAnswers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An answer is shared for 15 s, and nothing runs for it afterwards: a timer that looks for old answers cost more than a tenth of what a
+// server at rest uses.
+func TestSharedAnswersEnd(t *testing.T) {
+	s := promqltest.LoadedStorage(t, "load 15s\n  reckon_workload_cpu_seconds_total{workload=\"slurm/2\",owner=\"bob\"} 0+30x240\n")
+	synctest.Test(t, func(t *testing.T) {
+		e := &counted{QueryEngine: promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})}
+		h := promapi.Handler(promapi.Options{Engine: e, Queryable: s, Exemplars: s})
+		for i, want := range []int32{1, 1, 2} {
+			ask(t, h, access.Viewer{Role: access.Admin}, http.MethodGet, "/api/v1/query?query=reckon_workload_cpu_seconds_total&time=600", nil,
+				"Cache-Control", "max-age=15")
+			if got := e.n.Load(); got != want {
+				t.Errorf("question %d: %d computed, want %d", i, got, want)
+			}
+			<-time.After(8 * time.Second)
+		}
+		<-time.After(8 * time.Second)
+	})
 }
