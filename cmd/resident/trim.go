@@ -8,10 +8,10 @@ import (
 )
 
 // shedEvery is the time between two times that pages of the program are unmapped; each trimEvery-th time its heap is looked at.
-const shedEvery, trimEvery = 20 * time.Second, 3
+const shedEvery, trimEvery = 10 * time.Second, 6
 
 // Trim keeps the resident memory of a small program near what it needs until ctx ends: it unmaps the pages of the program
-// (see [Shed]) every 20 s, and once a minute collects garbage and releases free memory if these exceed spare bytes, such as the
+// (see [Shed]) every 10 s, and once a minute collects garbage and releases free memory if these exceed spare bytes, such as the
 // buffers of a block that was written. A collection costs about half a millisecond for each megabyte in use, pages that are
 // used again about a millisecond in all. It returns at once.
 func Trim(ctx context.Context, spare uint64) {
