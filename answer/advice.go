@@ -68,7 +68,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	}
 	switch {
 	case kind.Scheduled():
-		out.Paste = a.Slurm(nodes, out.MemoryBytes)
+		out.Paste = a.Slurm(nodes, out.MemoryBytes, orZero(d.RequestTasks))
 	case nodes == 1 && (kind.Pod() || kind.Container()):
 		out.Paste = a.Kubernetes()
 	}
@@ -118,8 +118,8 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		r.Squeezed = efficiency.Squeezed(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Memory: r.Memory,
 			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
-	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0 || sampledPeak(w) &&
-		(r.Seconds < efficiency.Sampled || r.Nodes > 1)
+	r.CPUInexact, r.GPUInexact, r.MemoryInexact = max(exact["cpu_seconds"], int(w.Exactness["cpu_seconds"])) > 0, exact["gpu_seconds"] > 0,
+		exact[peak] > 0 || sampledPeak(w) && (r.Seconds < efficiency.Sampled || r.Nodes > 1)
 	return r, nil
 }
 
@@ -143,16 +143,14 @@ func waitShare(w *wire.Workload) float64 {
 // perNode returns the memory to request per node, based on the peaks of the nodes: every node must be
 // given what the largest one needs.
 func perNode(d *wire.WorkloadDetail, total float64) (each float64, uneven phrase.Sentence) {
-	n := float64(len(d.Nodes))
-	most, sum := 0.0, 0.0
+	n, most, sum := 0.0, 0.0, 0.0
 	for _, node := range byNode(d.Parts) {
-		if node.Memory == nil {
-			return math.Ceil(total / n), sentences.Sentence("advice.evenly", nil)
+		if node.Memory != nil { // of a node without an agent nothing is in the total
+			n, most, sum = n+1, max(most, *node.Memory), sum+*node.Memory
 		}
-		most, sum = max(most, *node.Memory), sum+*node.Memory
 	}
 	if sum == 0 {
-		return math.Ceil(total / n), uneven
+		return total, sentences.Sentence("advice.whole", nil)
 	}
 	each = math.Ceil(total * most / sum)
 	if share := most / sum * n; share > 1.5 {

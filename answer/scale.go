@@ -50,11 +50,11 @@ func (s *Scale) Scale(ctx context.Context, w wire.Workload) (wire.Scale, error) 
 	use := scaling.Use{
 		WallSeconds: ranSeconds(&w), Given: cores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
 		Waits: w.State == "pending", Killed: orZero(w.OOMKills) > 0 || w.State == "out_of_memory", CPUSeconds: w.CPUSeconds,
-		WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
+		WaitSeconds: w.CPUWaitSeconds, CoresWantedP95: w.CoresWantedP95, ThrottledSeconds: w.ThrottledSeconds,
 		GPUs: gpus, GPUSeconds: w.GPUSeconds, MemoryNeeded: w.MemoryNeededPeakBytes, Memory: memory, SwapPeak: w.SwapBytes,
 	}
 	if w.State == "started" && w.CPUSeconds == nil {
-		use.Array = w.ID + "_0"
+		use.Array = w.ID
 	}
 	if err == nil {
 		err = s.overTime(ctx, &out, &use, whole)

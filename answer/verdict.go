@@ -275,6 +275,10 @@ func byNode(parts []wire.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}
 	for _, p := range parts {
+		if p.Part == "" && p.CPUSeconds == nil && needed(&p) == nil &&
+			slices.ContainsFunc(parts, func(q wire.Part) bool { return q.Node == p.Node && q.Part != "" }) {
+			continue // series of the job as a whole, beside its steps
+		}
 		i, ok := at[p.Node]
 		if !ok {
 			at[p.Node] = len(out)

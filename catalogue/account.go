@@ -68,7 +68,8 @@ type wrote struct {
 type ownerRank uint8
 
 const (
-	numberedOwner ownerRank = 1 + iota // a number: whoever reported it knows no name
+	numberedOwner ownerRank = 1 + iota // a number: the node that reported it knows no name
+	_                                  // the batch system's number, or a name of digits alone
 	nodeOwner                          // the name that a node has for the user
 	batchOwner                         // the name that the batch system has
 )
@@ -77,13 +78,14 @@ const (
 // database of the site has numbers only. Of one rank the first counts, or, with instead, the last.
 func (a *account) own(owner string, byBatch, instead bool) {
 	rank := nodeOwner
-	switch {
-	case owner == "" || owner == a.Owner && (!byBatch || a.OwnerRank == batchOwner): // as nearly every sample has it
+	if owner == "" || owner == a.Owner && (!byBatch || a.OwnerRank == batchOwner) { // as nearly every sample has it
 		return
-	case strings.Trim(owner, "0123456789") == "":
+	}
+	if strings.Trim(owner, "0123456789") == "" {
 		rank = numberedOwner
-	case byBatch:
-		rank = batchOwner
+	}
+	if byBatch {
+		rank++
 	}
 	if rank < a.OwnerRank || rank == a.OwnerRank && (!instead || owner == a.Owner) {
 		return
@@ -390,7 +392,7 @@ func (a *account) meanMemory(row *figure.Row, until int64) {
 	if peak := row.MemoryPeakBytes; peak != nil && held > *peak*watched {
 		watched = max(watched, float64(lastEnd(a.Ends)-max(a.Start, from))/1000)
 	}
-	if watched > 0 {
+	if peak := row.MemoryPeakBytes; watched > 0 && (held > 0 || peak == nil || *peak == 0) {
 		row.MemoryMeanBytes = new(held / watched)
 	}
 }

@@ -164,8 +164,13 @@ func (a *account) limited(w *store.Workload) *float64 {
 	return nil
 }
 
-// needsItsLimit raises the memory that a run needed to the limit at which it was killed.
+// needsItsLimit raises the memory that a run needed to the limit at which it was killed, and counts a kill that only accounting has.
 func (a *account) needsItsLimit(w *store.Workload) {
+	killed := func(s store.Step) bool { return s.State == "out_of_memory" }
+	if k := w.OOMKills; (k == nil || *k < 1) && slices.ContainsFunc(w.Steps, killed) {
+		w.OOMKills = new(1.0)
+		w.Exactness.Add("oom_kills", figure.AtLeast)
+	}
 	limit := a.limited(w)
 	if limit == nil || w.MemoryNeededPeakBytes != nil && *w.MemoryNeededPeakBytes >= *limit {
 		return

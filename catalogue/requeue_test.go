@@ -29,6 +29,16 @@ type life struct {
 	state              string
 	node               string
 	numbered           bool // the node calls it by its number
+	owner              string
+}
+
+// named is the owner by who knows the name best: the batch system, unless it has a number where the node has a name.
+func (l *life) named(batch string) string {
+	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	if l.start != 0 && digits(batch) && !digits(l.owner) {
+		return l.owner
+	}
+	return batch
 }
 
 // amounts of a life: no two lives have one in common.
@@ -53,6 +63,7 @@ type jobHistory struct {
 	// what the batch system reports, and are compared in the end.
 	atTheEdge  bool
 	id, number string
+	owner      string // by the batch system
 	lives      []life
 	arrivals   []arrival
 	states     map[string]bool
@@ -76,7 +87,7 @@ func (h *jobHistory) arrives(at float64, what string, labels map[string]string, 
 // scheduler writes the batch system's lines about a life at a time.
 func (h *jobHistory) scheduler(b *metric.Batch, i int, state string, last bool) {
 	x := &h.lives[i]
-	l := []string{h.id, "slurm", "", "alice"}
+	l := []string{h.id, "slurm", "", h.owner}
 	add := func(d *metric.Desc, v float64, more ...string) {
 		b.Samples = append(b.Samples, metric.Sample{Series: metric.NewSeries(d, append(slices.Clone(l), more...)...), Value: v, Last: last})
 	}
@@ -126,7 +137,7 @@ func (h *jobHistory) poll(at int) {
 	h.scheduler(&b, cur, state, false)
 	for s := range h.states {
 		if s != state {
-			b.Samples = append(b.Samples, metric.Sample{Series: metric.NewSeries(simState, h.id, "slurm", "", "alice", s, ""),
+			b.Samples = append(b.Samples, metric.Sample{Series: metric.NewSeries(simState, h.id, "slurm", "", h.owner, s, ""),
 				Value: math.Float64frombits(value.StaleNaN), Last: true})
 			delete(h.states, s)
 		}
@@ -171,7 +182,7 @@ func (h *jobHistory) measured(i, until, late int) {
 	if x.numbered {
 		id = "slurm/" + h.number
 	}
-	l := []string{id, "slurm", "batch", "alice"}
+	l := []string{id, "slurm", "batch", x.owner}
 	for at := (int(x.began)/15 + 1) * 15; at <= until; at += 15 {
 		over := x.end != 0 && at > x.end
 		share := 1.0
@@ -208,12 +219,12 @@ func (h *jobHistory) want() (out []string) {
 	for i := range h.lives {
 		x := &h.lives[i]
 		if x.start == 0 {
-			out = append(out, fmt.Sprintf("%s %d-%d by%d cpu ? joules ? peak ? exit ? program  cores ? steps 0", x.state, x.submit, x.end,
-				i))
+			out = append(out, fmt.Sprintf("%s of %s %d-%d by%d cpu ? joules ? peak ? exit ? program  cores ? steps 0", x.state, x.named(h.owner),
+				x.submit, x.end, i))
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s %d-%d by%d cpu %g joules %g peak %g exit %d program program%d cores %g steps 1", x.state,
-			x.submit, x.end, i, x.cpu(i), x.joules(i), x.peak(i), i+3, i, x.cores(i)))
+		out = append(out, fmt.Sprintf("%s of %s %d-%d by%d cpu %g joules %g peak %g exit %d program program%d cores %g steps 1", x.state,
+			x.named(h.owner), x.submit, x.end, i, x.cpu(i), x.joules(i), x.peak(i), i+3, i, x.cores(i)))
 	}
 	return out
 }
@@ -239,7 +250,7 @@ func (h *jobHistory) got(t failer, c *cluster) (out []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, fmt.Sprintf("%s %g-%g %s cpu %s joules %s peak %s exit %s program %s cores %s steps %d", w.State,
+		out = append(out, fmt.Sprintf("%s of %s %g-%g %s cpu %s joules %s peak %s exit %s program %s cores %s steps %d", w.State, w.Owner,
 			w.Submit.Sub(simBegin).Seconds(), w.End.Sub(simBegin).Seconds(), w.EndedBy,
 			v(w.CPUSeconds), v(w.EnergyJoules), v(w.MemoryPeakBytes), exit, w.Command, v(w.AllocatedCores), len(steps)))
 	}
@@ -314,13 +325,16 @@ func (c *cluster) sameAsRebuilt(t failer, memory, job, what string) {
 
 // TestRequeuedInAnyOrder: whatever order the samples of a requeued job come in, and whenever the catalogue takes them in, it
 // holds what one does that is made of the series at once. When all is there each life has what it used.
-func TestRequeuedInAnyOrder(t *testing.T) { requeuedInAnyOrder(t, 0, 1, 20, 130, 300) }
+func TestRequeuedInAnyOrder(t *testing.T) { requeuedInAnyOrder(t, false, 0, 1, 20, 130, 300) }
 
 // TestRequeuedWithinOverlap: the same for samples that come late, within the time that each round reads again, after those of the next run
 // in the same series.
-func TestRequeuedWithinOverlap(t *testing.T) { requeuedInAnyOrder(t, 0, 60, 100, 119) }
+func TestRequeuedWithinOverlap(t *testing.T) { requeuedInAnyOrder(t, false, 0, 60, 100, 119) }
 
-func requeuedInAnyOrder(outer *testing.T, late ...int) {
+// TestOwnerInAnyOrder: the same where batch system and nodes call the owner by different names and numbers.
+func TestOwnerInAnyOrder(t *testing.T) { requeuedInAnyOrder(t, true, 0, 1, 20, 130) }
+
+func requeuedInAnyOrder(outer *testing.T, owners bool, late ...int) {
 	memory := outer.TempDir()
 	if dir, err := os.MkdirTemp("/dev/shm", "reckon-requeue-"); err == nil {
 		outer.Cleanup(func() { os.RemoveAll(dir) })
@@ -335,7 +349,7 @@ func requeuedInAnyOrder(outer *testing.T, late ...int) {
 		x := newSite(t, dir, simBegin)
 		defer x.close()
 		c := &cluster{site: x, b: NewBuilder(x.s, x.c, BuilderOptions{Clock: func() time.Time { return x.now }})}
-		h := drawJob(t, late)
+		h := drawJob(t, owners, late)
 		alive := metric.NewSeries(&metric.Desc{Name: "alive", Help: "Simulated.", Kind: metric.Gauge})
 		slices.SortStableFunc(h.arrivals, func(a, b arrival) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.order, b.order)) })
 		for i := range h.arrivals {
@@ -387,11 +401,14 @@ func (h *jobHistory) text() string {
 	return strings.Join(out, "\n")
 }
 
-func drawJob(t *rapid.T, nodeLate []int) *jobHistory {
+func drawJob(t *rapid.T, owners bool, nodeLate []int) *jobHistory {
 	pick := func(what string, from ...int) int { return rapid.SampledFrom(from).Draw(t, what) }
-	h := &jobHistory{id: "slurm/3", states: map[string]bool{}}
+	h := &jobHistory{id: "slurm/3", owner: "alice", states: map[string]bool{}}
 	if rapid.Bool().Draw(t, "array") {
 		h.id, h.number = "slurm/3_1", "4"
+	}
+	if owners {
+		h.owner = rapid.SampledFrom([]string{"alice", "1000", "20231234", "jane smith"}).Draw(t, "owner by the batch system")
 	}
 	n := rapid.IntRange(1, 3).Draw(t, "lives")
 	submit, ready := 5, 5
@@ -400,6 +417,9 @@ func drawJob(t *rapid.T, nodeLate []int) *jobHistory {
 		x.start = max(ready, submit) + pick("waits", 0, 1, 2, 30)
 		x.end = x.start + pick("runs", 1, 2, 3, 20, 200)
 		x.began = float64(x.start) + float64(pick("node begins", -750, 0, 250, 1250))/1000
+		if x.owner = "alice"; owners {
+			x.owner = rapid.SampledFrom([]string{"alice", "1000", "5001", "a.smith"}).Draw(t, "owner by the node")
+		}
 		x.numbered = h.number != "" && rapid.Bool().Draw(t, "numbered")
 		x.state = rapid.SampledFrom([]string{"requeued", "preempted", "node_fail"}).Draw(t, "state")
 		if i == n-1 {

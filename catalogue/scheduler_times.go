@@ -245,10 +245,14 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 			mine.Born = a.Start
 		}
 		for _, x := range []struct{ to, from *string }{{&mine.Name, &a.Name}, {&mine.Account, &a.Account}, {&mine.Partition, &a.Partition},
-			{&mine.Command, &a.Command}, {&mine.Owner, &a.Owner}, {&mine.Kind, &a.Kind}} {
-			if *x.to == "" {
+			{&mine.Command, &a.Command}, {&mine.Kind, &a.Kind}} {
+			if *x.to == "" || *x.from != "" && a.FactsAt > mine.FactsAt {
 				*x.to = *x.from
 			}
+		}
+		mine.FactsAt = max(mine.FactsAt, a.FactsAt)
+		if a.OwnerRank > mine.OwnerRank {
+			mine.Owner, mine.OwnerRank = a.Owner, a.OwnerRank
 		}
 		for p, x := range a.Programs {
 			if mine.Programs == nil {

@@ -49,6 +49,7 @@ type Row struct {
 	RequestGPUs             *float64 `json:"request_gpus,omitempty"`              // Requested GPUs.
 	RequestSeconds          *float64 `json:"request_seconds,omitempty"`           // Requested wall time (limit), seconds.
 	RequestNodes            *float64 `json:"request_nodes,omitempty"`             // Requested nodes.
+	RequestTasks            *float64 `json:"request_tasks,omitempty"`             // Requested tasks.
 	WaitingTasks            *float64 `json:"waiting_tasks,omitempty"`             // Pending tasks of the array that the run represents.
 	AllocatedCores          *float64 `json:"allocated_cores,omitempty"`           // Cores that the scheduler allocated.
 	AllocatedMemoryBytes    *float64 `json:"allocated_memory_bytes,omitempty"`    // Memory that the scheduler allocated, bytes.
@@ -74,7 +75,7 @@ type Row struct {
 }
 
 // Len is the number of figures.
-func (r *Row) Len() int { return 64 }
+func (r *Row) Len() int { return 65 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -170,49 +171,51 @@ func (r *Row) At(i int) **float64 {
 	case 44:
 		return &r.RequestNodes
 	case 45:
-		return &r.WaitingTasks
+		return &r.RequestTasks
 	case 46:
-		return &r.AllocatedCores
+		return &r.WaitingTasks
 	case 47:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 48:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 49:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 50:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 51:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 52:
-		return &r.Restarts
+		return &r.StepCount
 	case 53:
-		return &r.LimitCores
+		return &r.Restarts
 	case 54:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 55:
-		return &r.ProcessesLeft
+		return &r.LimitMemoryBytes
 	case 56:
-		return &r.OOMKills
+		return &r.ProcessesLeft
 	case 57:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 58:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 59:
-		return &r.MinorFaults
+		return &r.MajorFaults
 	case 60:
-		return &r.MemoryHugeBytes
+		return &r.MinorFaults
 	case 61:
-		return &r.MemoryNUMABytes
+		return &r.MemoryHugeBytes
 	case 62:
-		return &r.MemoryNUMAMostBytes
+		return &r.MemoryNUMABytes
 	case 63:
+		return &r.MemoryNUMAMostBytes
+	case 64:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is the number of figures of a [Row].
-const RowLen = 64
+const RowLen = 65
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -148,6 +148,8 @@ var table = []Figure{
 		In: Runs, From: of("reckon_workload_request_seconds"), How: ofTheWhole},
 	{Key: "request_nodes", Unit: metric.None, Heading: "Nodes requested", Help: "Requested nodes.",
 		In: Runs, From: of("reckon_workload_request_nodes"), How: ofTheWhole},
+	{Key: "request_tasks", Unit: metric.None, Heading: "Tasks requested", Help: "Requested tasks.",
+		In: Runs, From: of("reckon_workload_request_tasks"), How: ofTheWhole},
 	{Key: "waiting_tasks", Unit: metric.None, Heading: "Tasks waiting", Help: "Pending tasks of the array that the run represents.",
 		In: Runs, From: of("reckon_slurm_waiting_tasks"), How: ofTheWhole},
 	{Key: "allocated_cores", Unit: metric.Cores, Heading: "Cores allocated", Help: "Cores that the scheduler allocated.",

@@ -42,7 +42,9 @@ func (j *judge) memory() {
 	words["peak"], words["cached"] = phrase.Bytes(peak), phrase.Bytes(cached)
 	if most > need*(1+figure.Apart) {
 		words["needed"] = phrase.Join(phrase.Bytes(need), " to ", phrase.Bytes(most))
-		words["share"] = phrase.Join(phrase.Percent(share), " to ", phrase.Percent(most/given))
+		if to := phrase.Percent(most / given); to.String() != phrase.Percent(share).String() {
+			words["share"] = phrase.Join(phrase.Percent(share), " to ", to)
+		}
 	}
 	full := peaked && peak >= near*given
 	words["cache"] = andCache(cached, peak, full)

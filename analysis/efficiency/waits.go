@@ -26,10 +26,11 @@ func (j *judge) waits() {
 func (j *judge) waitedFor(cpu float64) string {
 	given, ok := known(j.u.Cores)
 	threads, counted := known(j.u.MostThreads)
+	wanted, ran := known(j.u.CoresWantedP95)
 	switch {
 	case !ok || given <= 0:
 		return "wait.either"
-	case counted && threads <= given:
+	case counted && threads <= given, ran && wanted <= 1.1*given: // by buckets of a tenth
 		return "wait.others"
 	case cpu >= 0.9*given*j.u.WallSeconds:
 		return "wait.own"

@@ -113,6 +113,10 @@ func (a *Advice) memory(runs []Run) {
 	var killed, squeezed, largest int
 	for i, r := range runs {
 		need, ok := known(r.NeededMost())
+		had, limited := known(r.Memory)
+		if all, ok := known(r.MemoryPeakBytes); r.OutOfMemory && limited && ok && all < 0.9*had {
+			continue // killed at a lower limit, such as a step's, or by the machine
+		}
 		if !ok {
 			need, ok = known(r.MemoryPeakBytes)
 			cached = cached || ok
@@ -127,13 +131,10 @@ func (a *Advice) memory(runs []Run) {
 			}
 			peak, n, whole = max(peak, need), n+1, whole || !r.Cut
 		}
-		if r.OutOfMemory {
-			had, _ := known(r.Memory)
-			if had = max(had, need); had > floor {
-				floor, killed = had, i
-			}
+		if v := max(had, need); r.OutOfMemory && v > floor {
+			floor, killed = v, i
 		}
-		if had, ok := known(r.Memory); ok && r.Squeezed && had > slow {
+		if limited && r.Squeezed && had > slow {
 			slow, squeezed = had, i
 		}
 	}
@@ -193,12 +194,16 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 		return
 	}
 	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
-	words := phrase.Words{"p95": phrase.Count(most), "had": phrase.Count(had), "runs": runsText(n)}
+	var shared phrase.Text
+	if tasks, _ := known(runs[0].RequestTasks); tasks > 1 {
+		v, shared = math.Ceil(v/tasks)*tasks, phrase.Join(" for its ", phrase.Count(tasks), " tasks")
+	}
+	words := phrase.Words{"tasks": shared, "p95": phrase.Count(most), "had": phrase.Count(had), "runs": runsText(n)}
 	if had > 0 && most >= 0.9*had {
 		v = max(v, had)
 		a.Cores = &v
 		words["cores"] = phrase.Count(v)
-		a.say("cores.used", words)
+		a.say("cores.used"+waited, words)
 		return
 	}
 	a.Cores = &v
@@ -243,7 +248,7 @@ func (r *Run) wanted(p95 float64) (float64, bool) {
 		return 0, false
 	}
 	v, ticks := known(r.CoresWantedP95)
-	if !ticks {
+	if v /= steady; !ticks { // its buckets are a tenth wide, and ticks are a little longer than a second at times
 		if p95 > steady*cpu/r.Seconds {
 			return 0, false
 		}

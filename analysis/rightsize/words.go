@@ -11,20 +11,21 @@ import (
 )
 
 // Slurm formats the advice as lines for a batch script. Memory is one node's,
-// perNode, because nodes may differ.
-func (a *Advice) Slurm(nodes int, perNode *float64) string {
+// perNode, because nodes may differ. Cores are those of each task where their number is known.
+func (a *Advice) Slurm(nodes int, perNode *float64, tasks float64) string {
 	var out []string
 	line := func(format string, args ...any) { out = append(out, "#SBATCH "+fmt.Sprintf(format, args...)) }
 	if nodes > 1 {
 		line("--nodes=%d", nodes)
 	}
 	if a.Cores != nil {
-		each := math.Ceil(*a.Cores / float64(max(1, nodes)))
-		if nodes > 1 {
-			// The number of tasks that share them is up to the program.
-			line("--mincpus=%.0f", each)
+		if tasks > 1 {
+			line("--ntasks=%.0f", tasks)
+		}
+		if nodes > 1 && tasks <= 1 { // the number of tasks that share them is up to the program
+			line("--mincpus=%.0f", math.Ceil(*a.Cores/float64(nodes)))
 		} else {
-			line("--cpus-per-task=%.0f", each)
+			line("--cpus-per-task=%.0f", math.Ceil(*a.Cores/max(1, tasks)))
 		}
 	}
 	if perNode != nil {

@@ -30,7 +30,8 @@ type Use struct {
 	Given                                       *float64 // cores
 	GivenBy                                     string   // "" allocated; else by whom the cores are given, such as "of its node"
 	CoresMean, CoresP50, CoresP95               *float64
-	CPUSeconds, WaitSeconds, ThrottledSeconds   *float64
+	CPUSeconds, WaitSeconds, CoresWantedP95     *float64 // wanted: use and wait together
+	ThrottledSeconds                            *float64
 	GPUs, GPUSeconds                            *float64
 	MemoryNeeded, Memory, SwapPeak              *float64
 	StorageStalledSeconds, MemoryStalledSeconds *float64
@@ -38,7 +39,7 @@ type Use struct {
 	AtLeast                                     bool     // CPU figures are lower bounds
 	Waits                                       bool     // has not started
 	Killed                                      bool     // for lack of memory
-	Array                                       string   // a task of the array that it represents; empty for a job of its own
+	Array                                       string   // the array that it represents; empty for a job of its own
 }
 
 // settled is the minimum length of a run to be judged, seconds.
@@ -121,9 +122,10 @@ func (j *judge) given() (spare bool) {
 func (u *Use) waitedFor(cpu float64) string {
 	given, ok := known(u.Given)
 	threads, counted := known(u.Threads)
+	wanted, ran := known(u.CoresWantedP95)
 	switch {
 	case !ok || given <= 0:
-	case counted && threads <= given:
+	case counted && threads <= given, ran && wanted <= 1.1*given:
 		return "others"
 	case cpu >= 0.9*given*u.WallSeconds:
 		return "own"

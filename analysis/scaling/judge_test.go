@@ -34,8 +34,8 @@ func TestNotBegun(t *testing.T) {
 	if !strings.Contains(got, "it has not started") || !strings.Contains(got, "20 % of the work does not run in parallel") {
 		t.Error(got)
 	}
-	got = text(Compare(Use{Array: "slurm/7_0"}, nil, Cores).Verdicts)
-	if got != "info it represented the pending tasks of an array, and never ran itself: query one of the tasks, such as slurm/7_0" {
+	got = text(Compare(Use{Array: "slurm/7"}, nil, Cores).Verdicts)
+	if got != "info it represented the pending tasks of an array, and never ran itself: query one of its tasks; `reckon job slurm/7` lists them" {
 		t.Error(got)
 	}
 }

@@ -20,8 +20,9 @@ func (m marked) degree(e figure.Exactness, text string) string {
 	if e == figure.Exact || text == term.Unknown {
 		return text
 	}
-	m[e] = true
-	return format.Marked(e, text)
+	text = format.Marked(e, text)
+	m[e] = m[e] || text != term.Unknown // at least 0 is not known
+	return text
 }
 
 // legend explains the used marks; empty if there are none.

@@ -48,6 +48,8 @@ var (
 		"Cores that the step had, by accounting.")
 	requestNodes = metric.NewDesc("reckon_workload_request_nodes", metric.Gauge, metric.None, with(),
 		"Nodes requested by or allocated to the workload.")
+	requestTasks = metric.NewDesc("reckon_workload_request_tasks", metric.Gauge, metric.None, with(),
+		"Tasks requested, each of which has its own cores.")
 	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, with("by"),
 		"Exit code of the workload; 128 and the number of the signal that ended it. By accounting, 128 may have been taken off it.")
 	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, with("nodes"),
@@ -129,9 +131,8 @@ func shared(name string) *metric.Desc {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		allocatedCores, allocatedMemory, allocatedGPUs, allocatedNodes, allocationTime, suspendedTime, qosInfo, endedByInfo, stepCPU,
-		stepMemory, stepCores,
-		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, numberInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd,
-		stepExit,
+		stepMemory, stepCores, stepInfo, stepStart, stepEnd, stepExit,
+		workloadState, submitTime, requestNodes, requestTasks, exitCodes, nodesInfo, numberInfo, jobTasks, jobSteps,
 		nodeInfo, nodeState, nodeCores, nodeAllocatedCores, nodeMemory, nodeAllocatedMemory, nodeGPUs, nodeAllocatedGPUs,
 		partitionInfo, partitionNode, partitionLimit, partitionJobs, partitionCores,
 		readUp, readSeconds, badRecords, unresolved,

@@ -28,7 +28,7 @@ type Job struct {
 	Submit, Eligible, Start, End time.Time
 
 	// Its request, over all its nodes.
-	Cores, MemoryBytes, GPUs, Nodes, Seconds float64
+	Cores, MemoryBytes, GPUs, Nodes, Seconds, TaskCount float64
 	// Allocated is its current or last allocation.
 	Allocated Allocation
 	// Earlier are its allocations before changes, the first one first.

@@ -64,6 +64,7 @@ func (l *run) appendTo(b *metric.Batch) {
 	amount(requestMemory, j.MemoryBytes*many)
 	amount(requestGPUs, j.GPUs*many)
 	amount(requestNodes, j.Nodes*many)
+	amount(requestTasks, j.TaskCount*many)
 	amount(requestSeconds, j.Seconds)
 	if !j.Start.IsZero() {
 		l.allocation(b, &j.Allocated)

@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type advisedLoad struct {
 	name, script string // SIZE is bytes, and HALF and THIRD of them
 	sizes        [3]int // MiB, of the three runs; the fourth has the largest
 	mem          int    // MiB, what it asks for
+	options      []string
 }
 
 // advisedLoads are the loads of TestSlurmAdvice. Twenty ask for twice their need and more. The list is older than the advice that it judges.
@@ -73,27 +75,48 @@ func advisedLoads() (list []advisedLoad) {
 	return list
 }
 
+// longLoads last for more than a minute, so that advice of time and cores shows: with RECKON_LOADS=long they are run instead. Two have several tasks,
+// and one uses a node of its two only.
+func longLoads() []advisedLoad {
+	return []advisedLoad{
+		{"long-hold", "LOAD -alloc SIZE -hold 80s", [3]int{300, 400, 350}, 1500, []string{"-c2", "-t30"}},
+		{"long-burst", "LOAD -alloc SIZE -burn 5s -hold 50s; LOAD -burn 5s -hold 20s", [3]int{200, 200, 200}, 900, []string{"-c2", "-t20"}},
+		{"long-tasks", "srun -n2 LOAD -alloc HALF -burn 10s -hold 60s", [3]int{300, 300, 300}, 900, []string{"-n2", "-t20"}},
+		{"long-one-works", "srun -n2 sh -c 'if [ $SLURM_PROCID = 0 ]; then LOAD -alloc SIZE -burn 15s -hold 50s; else sleep 60; fi'", [3]int{350, 350, 350}, 1200, []string{"-n2", "-t20"}},
+		{"long-one-node", "LOAD -alloc SIZE -burn 5s -hold 70s", [3]int{400, 300, 350}, 1200, []string{"-N2", "-n2", "-t20"}},
+		{"long-steps", "srun LOAD -alloc THIRD -hold 35s; srun LOAD -alloc SIZE -burn 5s -hold 40s", [3]int{300, 500, 450}, 1600, []string{"-t25"}},
+	}
+}
+
 func (l *advisedLoad) at(mib int) string {
 	n := mib << 20
 	return strings.NewReplacer("SIZE", strconv.Itoa(n), "HALF", strconv.Itoa(n/2), "THIRD", strconv.Itoa(n/3)).Replace(l.script)
 }
 
 // TestSlurmAdvice runs each load three times, submits it a fourth time with exactly the lines that are advised, and counts runs that were
-// killed for lack of memory or at their limit. RECKON_KINDS picks loads.
+// killed for lack of memory or at their limit. RECKON_KINDS picks loads; RECKON_LOADS=long runs those of more than a minute.
 func TestSlurmAdvice(t *testing.T) {
 	c := startSlurm(t)
 	u := startUp(t, t.TempDir(), "--slurm", "--site", "tiny")
 	began := time.Now()
 	loads := advisedLoads()
+	if os.Getenv("RECKON_LOADS") == "long" {
+		loads = longLoads()
+	}
 	if only := chosen(t, []*jobKind{{what: ""}}); len(only) == 0 { // picked by name
 		loads = slices.DeleteFunc(loads, func(l advisedLoad) bool { return len(chosen(t, []*jobKind{{what: l.name}})) == 0 })
 	}
-	partition := func(i int) string { return []string{"-pnormal", "-pdevel"}[i%2] }
+	partition := func(i int) string {
+		if slices.Contains(loads[i].options, "-N2") {
+			return wide
+		}
+		return []string{"-pnormal", "-pdevel"}[i%2]
+	}
 	ids := make([]string, len(loads))
 	for run := range 3 {
 		for i := range loads {
 			l := &loads[i]
-			ids[i] = c.submit("hpcuser", l.at(l.sizes[run]), partition(i), "-J", l.name, "-t5", fmt.Sprintf("--mem=%dM", l.mem))
+			ids[i] = c.submit("hpcuser", l.at(l.sizes[run]), append([]string{partition(i), "-J", l.name, "-t5", fmt.Sprintf("--mem=%dM", l.mem)}, l.options...)...)
 		}
 	}
 	ended := func() bool { return c.run("squeue", "-h", "-o", "%A") == "" }
@@ -137,8 +160,8 @@ func TestSlurmAdvice(t *testing.T) {
 			late = append(late, *a.Seconds/longest-1)
 			minutes = append(minutes, *a.Seconds/(60*math.Ceil(longest/60))-1) // Slurm counts limits in whole minutes
 		}
-		t.Logf("| %s | held %.0f MiB | advised %.0f MiB | %+.0f %% | %s | %s |", l.name, truth/(1<<20), *a.MemoryBytes/(1<<20),
-			100*(*a.MemoryBytes/truth-1), states[again[i]], strings.Join(a.Why, "; "))
+		t.Logf("| %s | held %.0f MiB | advised %.0f MiB | %+.0f %% | %s | took %.0f s | %s | %s |", l.name, truth/(1<<20), *a.MemoryBytes/(1<<20),
+			100*(*a.MemoryBytes/truth-1), states[again[i]], took[l.name], strings.Join(a.Why, "; "), strings.ReplaceAll(a.Paste, "\n", " "))
 		if states[again[i]] != "COMPLETED" {
 			t.Errorf("%s with %q: %s", l.name, strings.ReplaceAll(a.Paste, "\n", " "), states[again[i]])
 		}

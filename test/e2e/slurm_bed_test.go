@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ type cluster struct {
 	host string
 
 	mu   sync.Mutex
-	held map[string][]string // by number of the job: its groups that were kept
+	held map[string][]*polled // by number of the job: of each of its runs on each node
 }
 
 // startSlurm starts the bed, or skips with the reason.
@@ -54,7 +55,7 @@ func startSlurm(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, dir: dir, held: map[string][]string{}}
+	c := &cluster{t: t, dir: dir, held: map[string][]*polled{}}
 	c.host, _, _ = strings.Cut(host, ".")
 	t.Cleanup(func() {
 		out, err := exec.Command("beds/slurm/down.sh", dir).CombinedOutput()
@@ -120,71 +121,99 @@ func (c *cluster) until(what string, limit time.Duration, f func() bool) {
 	c.t.Fatalf("%s: not within %v\n%s", what, limit, c.run("squeue", "-a", "-t", "all"))
 }
 
-// keep keeps the control groups of all jobs from being removed, by a group of its own in
-// each, so that their counters can be read when all is over. It returns how to stop.
-func (c *cluster) keep() func() {
+// polled is what the control groups of a job on a node were last seen with, before Slurm removed them.
+type polled struct {
+	cpu        float64 // seconds
+	peak       float64 // bytes
+	most       float64 // limit of memory, bytes, where the job was stopped at it
+	last, gone time.Time
+}
+
+// watch polls the control groups of all jobs, and leaves them as Slurm has them. What a job did after the last reading is unknown. It is at
+// most what the processors can do until the group was found gone. It returns how to stop.
+func (c *cluster) watch() func() {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(3 * time.Millisecond)
+		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
-		seen := map[string]bool{}
-		for {
+		live := map[string]*polled{}
+		for ctx.Err() == nil {
+			found := map[string]bool{}
+			jobs, _ := filepath.Glob("/sys/fs/cgroup/cpuacct/slurm_" + c.host + "*/uid_*/job_*")
+			c.mu.Lock()
+			for _, dir := range jobs {
+				at := time.Now()
+				cpu, ok := number(filepath.Join(dir, "cpuacct.usage"))
+				if !ok {
+					continue
+				}
+				found[dir] = true
+				p := live[dir]
+				if p == nil {
+					p = &polled{}
+					live[dir] = p
+					_, raw, _ := strings.Cut(filepath.Base(dir), "_")
+					c.held[raw] = append(c.held[raw], p)
+				}
+				p.cpu, p.last = cpu/1e9, at
+				memory := strings.Replace(dir, "/cpuacct/", "/memory/", 1)
+				peak, _ := number(filepath.Join(memory, "memory.max_usage_in_bytes"))
+				p.peak = max(p.peak, peak)
+				if full, _ := number(filepath.Join(memory, "memory.failcnt")); full > 0 {
+					p.most, _ = number(filepath.Join(memory, "memory.limit_in_bytes"))
+				}
+			}
+			for dir, p := range live {
+				if !found[dir] {
+					p.gone = time.Now()
+					delete(live, dir)
+				}
+			}
+			c.mu.Unlock()
 			select {
 			case <-ctx.Done():
-				return
 			case <-tick.C:
-			}
-			for _, h := range []string{"cpuacct", "memory"} {
-				jobs, _ := filepath.Glob("/sys/fs/cgroup/" + h + "/slurm_" + c.host + "*/uid_*/job_*")
-				for _, dir := range jobs {
-					if !seen[dir] && os.Mkdir(filepath.Join(dir, "kept"), 0o755) == nil {
-						seen[dir] = true
-						_, raw, _ := strings.Cut(filepath.Base(dir), "_")
-						c.mu.Lock()
-						c.held[raw] = append(c.held[raw], dir)
-						c.mu.Unlock()
-					}
-				}
 			}
 		}
 	}()
 	return func() {
 		cancel()
 		<-done
-		for _, dirs := range c.held {
-			for _, dir := range dirs {
-				_ = os.Remove(filepath.Join(dir, "kept"))
-				_ = os.Remove(dir)
-			}
-		}
 	}
 }
 
-// counted reads a counter of the group of a job, all its steps together.
-func (c *cluster) counted(raw, file string) float64 {
-	c.t.Helper()
-	v, ok := c.kept(raw, file)
-	if !ok {
-		c.t.Errorf("the control group of job %s was not kept: %s is not known", raw, file)
+// number reads a file that holds a number.
+func number(name string) (float64, bool) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return 0, false
 	}
-	return v
+	v, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	return v, err == nil
 }
 
-// kept is counted for a job that may not have begun.
-func (c *cluster) kept(raw, file string) (float64, bool) {
-	c.t.Helper()
+// cpu is between what the CPU time of all runs of a job is, seconds, by its control groups on all nodes.
+func (c *cluster) cpu(raw string) (low, high float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, dir := range c.held[raw] {
-		if text, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
-			v, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-			if err != nil {
-				c.t.Fatal(err)
-			}
-			return v, true
+	for _, p := range c.held[raw] {
+		low += p.cpu
+		if high += p.cpu; !p.gone.IsZero() {
+			high += p.gone.Sub(p.last).Seconds() * float64(runtime.NumCPU())
 		}
 	}
-	return 0, false
+	return low, high
+}
+
+// peak is the highest memory of a job on all nodes together, bytes. It was seen, or most may have been: up to its limit, where that was full.
+func (c *cluster) peak(raw string) (seen, most float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.held[raw] {
+		seen += p.peak
+		most += max(p.peak, p.most)
+	}
+	return seen, most
 }

@@ -61,7 +61,7 @@ func TestPartsOfJobs(t *testing.T) {
 	}
 	h := asViewer(api.Options{Backend: b})
 	for ask, hint := range map[string]string{
-		"500": "slurm/500_0, slurm/500_3", "slurm/500": "slurm/500_0, slurm/500_3", "600": "slurm/600+0, slurm/600+1", "700_12": "slurm/700 represents", "slurm/700_12": "slurm/700 represents",
+		"500": "slurm/500_0, slurm/500_3", "slurm/500": "slurm/500_0, slurm/500_3", "600": "slurm/600+0, slurm/600+1", "700_12": "slurm/700 stands", "slurm/700_12": "slurm/700 stands",
 	} {
 		e := decode[client.Error](t, get(t, h, "/api/reckon/v1/workloads/"+ask, "X-Test-Viewer", "support"), 404)
 		if !strings.Contains(e.Hint, hint) {

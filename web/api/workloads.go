@@ -171,7 +171,7 @@ func (s *server) family(ctx context.Context, text string) (string, error) {
 		if !ok || err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("slurm/%s represents the tasks of that array that have not started", number), nil
+		return fmt.Sprintf("slurm/%s stands for its tasks that have not started; `reckon job %s` lists the others", number, number), nil
 	}
 	if !digits(text) {
 		return "", nil

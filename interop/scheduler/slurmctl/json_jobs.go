@@ -38,6 +38,7 @@ type queued struct {
 	Nodes       text
 	NodeCount   number `json:"node_count"`
 	CPUs        number `json:"cpus"`
+	TaskCount   number `json:"tasks"`
 	TresAsked   text   `json:"tres_req_str"`
 	TresGiven   text   `json:"tres_alloc_str"`
 	PerNode     number `json:"memory_per_node"` // MiB
@@ -76,7 +77,7 @@ func (q *queued) job() scheduler.Job {
 		Number: uint64(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
 		State: state(q.State), Reason: slurmtext.Word(string(q.Reason)),
 		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
-		QOS: string(q.QOS), Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), Seconds: 60 * q.Limit.or(0),
+		QOS: string(q.QOS), Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), TaskCount: q.TaskCount.or(0), Seconds: 60 * q.Limit.or(0),
 		NodeList: string(q.Nodes), Exit: q.Exit.code,
 	}
 	j.EndedBy, _ = slurmtext.EndedBy(j.State, "")

@@ -92,6 +92,8 @@ export interface Row {
   request_seconds?: Num;
   /** Requested nodes. */
   request_nodes?: Num;
+  /** Requested tasks. */
+  request_tasks?: Num;
   /** Pending tasks of the array that the run represents. */
   waiting_tasks?: Num;
   /** Cores that the scheduler allocated. */
@@ -242,6 +244,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "request_gpus", title: "GPUs requested", unit: "count" },
   { key: "request_seconds", title: "Time requested", unit: "seconds" },
   { key: "request_nodes", title: "Nodes requested", unit: "count" },
+  { key: "request_tasks", title: "Tasks requested", unit: "count" },
   { key: "waiting_tasks", title: "Tasks waiting", unit: "count" },
   { key: "allocated_cores", title: "Cores allocated", unit: "cores" },
   { key: "allocated_memory_bytes", title: "Memory allocated", unit: "bytes" },
