@@ -81,7 +81,7 @@ func (a *account) own(owner string, byBatch, instead bool) {
 	if owner == "" || owner == a.Owner && (!byBatch || a.OwnerRank == batchOwner) { // as nearly every sample has it
 		return
 	}
-	if strings.Trim(owner, "0123456789") == "" {
+	if strings.Trim(owner, "0123456789") == "" && workload.ID(a.ID).Kind().Batch() { // else one node has them all, and its eldest counts
 		rank = numberedOwner
 	}
 	if byBatch {

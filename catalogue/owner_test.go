@@ -105,3 +105,28 @@ func TestOwnerFromWhoKnowsTheName(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnerOfUnnamedUser: what a user without a name on its node begins stays theirs, whoever processes of it become.
+func TestOwnerOfUnnamedUser(t *testing.T) {
+	for id, kind := range map[string]string{"group/n1/5-1": "group", "session/1000/3": "session"} {
+		x := newSite(t, t.TempDir(), simBegin)
+		defer x.close()
+		c := &cluster{site: x, b: x.builder()}
+		for at := 10; at < 200; at += 10 {
+			c.now = sec(at)
+			b := metric.Batch{Time: c.now}
+			for i, owner := range []string{"1000", "root"} {
+				b.Add(metric.NewSeries(simStart, id, kind, "", owner), unix(1+4*i))
+				b.Add(metric.NewSeries(simUser, id, kind, "", owner, "user"), float64(at))
+			}
+			if err := c.s.Append(t.Context(), map[string]string{"site": "x", "node": "n1"}, &b); err != nil {
+				t.Fatal(err)
+			}
+			advance(t, c.b)
+		}
+		c.sameAsRebuilt(t, t.TempDir(), id, "in the end")
+		if rows := x.rows(); len(rows) != 1 || rows[0].Owner != "1000" {
+			t.Errorf("%s: %d rows, of %q, want 1000", id, len(rows), rows[0].Owner)
+		}
+	}
+}
