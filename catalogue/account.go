@@ -518,3 +518,13 @@ func lanes(spans []span, ends map[place]ending) map[place]int {
 	}
 	return out
 }
+
+// laneOf is the lane of a part. What has no span, such as the distribution of all parts on a node, gets one of its own.
+func laneOf(lane map[place]int, p place) int {
+	at, ok := lane[p]
+	if !ok && lane != nil {
+		at = -1 - len(lane)
+		lane[p] = at
+	}
+	return at
+}

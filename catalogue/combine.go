@@ -161,7 +161,7 @@ func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
 		if whole[n.Node] && n.Part != "" {
 			continue
 		}
-		at := lane[n.place]
+		at := laneOf(lane, n.place)
 		if have, ok := most[at]; !ok || n.v > have.v {
 			most[at] = n
 		}
@@ -239,7 +239,7 @@ func (a *account) distributions(tracks []*track, lane map[place]int, i int) (out
 		if !k.Slot.feeds(i) {
 			continue
 		}
-		at := lane[k.place()]
+		at := laneOf(lane, k.place())
 		if by[at] == nil {
 			by[at] = &metric.Histogram{}
 		}

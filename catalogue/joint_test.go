@@ -19,6 +19,10 @@ func TestCoresOfNodesThatAlternate(t *testing.T) {
 	b := x.builder()
 	job := x.begin("slurm/1", place{Node: "n1"}, place{Node: "n2"})
 	alone := x.begin("slurm/2", place{Node: "n1"})
+	steps := x.begin("slurm/3", place{Node: "n1", Part: "0"}, place{Node: "n2", Part: "0"})
+	for _, p := range x.live {
+		p.whole = p.truth == steps
+	}
 	for i := range 80 { // 20 minutes
 		x.work(func(p *piece) (float64, float64, float64) {
 			if p.truth == alone {
@@ -40,11 +44,18 @@ func TestCoresOfNodesThatAlternate(t *testing.T) {
 	if one := got["slurm/2"]; math.Abs(*one.CoresP95-2) > 0.2 || len(one.Exactness) != 0 {
 		t.Errorf("of one node: p95 %s, %v", show(one.CoresP95), one.Exactness)
 	}
+	if wide := got["slurm/3"]; *wide.CoresP95 < 15 || *wide.CoresMax < 15 || wide.Exactness["cores_p95"] != figure.AtMost {
+		t.Errorf("with steps: p95 %s, most %s, %v", show(wide.CoresP95), show(wide.CoresMax), wide.Exactness)
+	}
 	x.end(job)
 	x.end(alone)
+	x.end(steps)
 	x.now = x.now.Add(10 * time.Minute)
 	advance(t, b)
-	ended := byID(x.rows())["slurm/1"]
+	ended, wide := byID(x.rows())["slurm/1"], byID(x.rows())["slurm/3"]
+	if math.Abs(*wide.CoresP95-8) > 0.1 || wide.Exactness["cores_p95"] != figure.Exact || *wide.CoresMax < 15 {
+		t.Errorf("with steps, ended: p95 %s, most %s, %v", show(wide.CoresP95), show(wide.CoresMax), wide.Exactness)
+	}
 	if math.Abs(*ended.CoresP95-8) > 0.1 || math.Abs(*ended.CoresP50-8) > 0.1 || ended.Exactness["cores_p95"] != figure.Exact || ended.Exactness["cores_max"] != figure.AtMost {
 		t.Errorf("ended: p95 %s, p50 %s, %v", show(ended.CoresP95), show(ended.CoresP50), ended.Exactness)
 	}

@@ -58,6 +58,7 @@ type piece struct {
 	exported            float64 // last value of user
 	mem                 float64
 	hist                metric.Histogram
+	whole               bool // the distribution is of all parts on the node, as agents send it
 	series              map[string]*metric.Series
 }
 
@@ -148,7 +149,11 @@ func (x *site) restart(node string) {
 func (p *piece) get(d *metric.Desc, extra ...string) *metric.Series {
 	if p.series[d.Name] == nil {
 		kind, _, _ := strings.Cut(p.id, "/")
-		p.series[d.Name] = metric.NewSeries(d, append([]string{p.id, kind, p.Part, "alice"}, extra...)...)
+		part := p.Part
+		if p.whole && d == simCores {
+			part = ""
+		}
+		p.series[d.Name] = metric.NewSeries(d, append([]string{p.id, kind, part, "alice"}, extra...)...)
 	}
 	return p.series[d.Name]
 }
