@@ -20,7 +20,10 @@ import (
 )
 
 // selfEvery is the interval at which the server writes its own measurements into its store.
-const selfEvery = time.Minute
+const (
+	selfEvery = time.Minute
+	selfFirst = 5 * time.Second // after the start: dashboards are looked at first then
+)
 
 var (
 	selfStart  = selfDesc("start_time_seconds", metric.Gauge, metric.Seconds, "When the server was started, Unix time.")
@@ -253,7 +256,7 @@ func (s *Server) runSelf(ctx context.Context) error {
 	if s.config.Site != "" {
 		external["site"] = s.config.Site
 	}
-	return store.Repeat(ctx, selfEvery, selfEvery, 0, func(ctx context.Context) error {
+	return store.Repeat(ctx, selfFirst, selfEvery, 0, func(ctx context.Context) error {
 		b := &metric.Batch{Time: time.Now()}
 		s.gatherSelf(ctx, b, b.Time)
 		return s.series.Append(ctx, external, b)

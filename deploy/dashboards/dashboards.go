@@ -165,7 +165,7 @@ func (p *Panel) json(id, x, y, w, h int) object {
 	case "bargauge":
 		options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "orientation": "horizontal", "displayMode": "basic"}
 	}
-	defaults := object{"unit": p.Unit, "custom": custom, "color": object{"mode": "palette-classic"}}
+	defaults := object{"unit": p.Unit, "custom": custom, "color": object{"mode": "palette-classic"}, "noValue": p.empty()}
 	if p.Link != "" {
 		defaults["links"] = []object{{"title": linkTitle(p.Link), "url": p.Link, "targetBlank": !strings.HasPrefix(p.Link, "/d/")}}
 	}

@@ -237,6 +237,22 @@ func TestEveryPanelShowsSomething(t *testing.T) {
 			}
 		}
 	}
+	reasons := map[string]int{}
+	for _, d := range List() {
+		for _, r := range d.Rows {
+			for i := range r.Panels {
+				reasons[r.Panels[i].empty()]++
+			}
+		}
+	}
+	for _, m := range missing {
+		if reasons[m.why] == 0 {
+			t.Errorf("no panel is empty because %q: a reason before it stands for it, or its pattern %s is in no query", m.why, m.metric)
+		}
+	}
+	if general := reasons[missing[len(missing)-1].why]; general > panels/2 {
+		t.Errorf("%d of %d panels that are empty do not say what the site lacks", general, panels)
+	}
 	if panels < 60 {
 		t.Errorf("%d panels", panels)
 	}

@@ -5,7 +5,7 @@ func gpu() Dashboard {
 		Vars: []Var{siteVar, nodeVar}, Rows: []Row{
 			{Title: "Now", Panels: []Panel{
 				stat("Devices", "short", `count(reckon_gpu_info{`+onNode+`})`),
-				stat("Busy", "percentunit", `avg(rate(reckon_gpu_busy_seconds_total{`+onNode+`}[$__rate_interval]))`),
+				stat("Busy", "percentunit", `avg(`+rate(`reckon_gpu_busy_seconds_total`, onNode)+`)`),
 				stat("Memory in use", "percentunit",
 					`sum(reckon_gpu_memory_bytes{`+onNode+`}) / sum(reckon_gpu_memory_size_bytes{`+onNode+`})`),
 				stat("Power", "watt", `sum(reckon_gpu_power_watts{`+onNode+`})`),
@@ -14,21 +14,19 @@ func gpu() Dashboard {
 			}},
 			{Title: "Devices", Panels: []Panel{
 				{Title: "Busy", Unit: "percentunit", Link: toNode,
-					Queries: one(`rate(reckon_gpu_busy_seconds_total{`+onNode+`}[$__rate_interval])`, "{{node}} {{index}}")},
+					Queries: one(rate(`reckon_gpu_busy_seconds_total`, onNode), "{{node}} {{index}}")},
 				{Title: "Memory", Unit: "percentunit", Link: toNode,
 					Queries: one(`reckon_gpu_memory_bytes{`+onNode+`} / reckon_gpu_memory_size_bytes{`+onNode+`}`, "{{node}} {{index}}")},
 				{Title: "Power", Unit: "watt", Queries: one(`reckon_gpu_power_watts{`+onNode+`}`, "{{node}} {{index}}")},
 				{Title: "Temperature", Unit: "celsius",
 					Queries: one(`reckon_gpu_temperature_celsius{`+onNode+`}`, "{{node}} {{index}} {{place}}")},
-				{Title: "Held back, by reason", Unit: "percentunit",
-					Queries: one(`rate(reckon_gpu_throttled_seconds_total{`+onNode+`}[$__rate_interval])`,
-						"{{node}} {{index}} {{reason}}")},
+				{Title: "Held back, by reason", Unit: "percentunit", Queries: one(rate(`reckon_gpu_throttled_seconds_total`, onNode),
+					"{{node}} {{index}} {{reason}}")},
 				{Title: "Clocks", Unit: "hertz", Queries: one(`reckon_gpu_clock_hertz{`+onNode+`}`, "{{node}} {{index}} {{clock}}")},
 			}},
 			{Title: "Who uses them", Panels: []Panel{
 				{Title: "Devices by workload", Unit: "short", Stack: true, Link: toWorkload,
-					Queries: one(`topk(15, sum by (workload) (rate(reckon_workload_gpu_seconds_total{`+onNode+`}[$__rate_interval])))`,
-						"{{workload}}")},
+					Queries: one(`topk(15, `+sumBy("workload", `reckon_workload_gpu_seconds_total`, onNode)+`)`, "{{workload}}")},
 				{Title: "Device memory by workload", Unit: "bytes", Stack: true, Link: toWorkload,
 					Queries: one(`topk(15, sum by (workload) (reckon_workload_gpu_memory_bytes{`+onNode+`}))`, "{{workload}}")},
 				{Title: "Devices asked for by workload", Unit: "short", Link: toWorkload,
@@ -42,26 +40,22 @@ func energy() Dashboard {
 		Description: "Where energy goes, measured or modelled, and who causes it. Each joule counts once.", Vars: []Var{siteVar, nodeVar},
 		Rows: []Row{
 			{Title: "Energy", Panels: []Panel{
-				stat("Power now", "watt", `sum(rate(reckon_node_attributed_energy_joules_total{`+onNode+`}[$__rate_interval]))`),
+				stat("Power now", "watt", `sum(`+rate(`reckon_node_attributed_energy_joules_total`, onNode)+`)`),
 				stat("Energy of the last day", "joule", `sum(increase(reckon_node_attributed_energy_joules_total{`+onNode+`}[1d]))`),
 				stat("Of it idle", "percentunit",
 					`sum(increase(reckon_node_attributed_energy_joules_total{`+onNode+
 						`,share="idle"}[1d])) / sum(increase(reckon_node_attributed_energy_joules_total{`+onNode+`}[1d]))`),
 				{Title: "Power by domain and share", Unit: "watt", Stack: true,
-					Queries: one(`sum by (domain, share, method) (rate(reckon_node_attributed_energy_joules_total{`+onNode+
-						`}[$__rate_interval]))`, "{{domain}} {{share}} ({{method}})")},
+					Queries: one(sumBy("domain, share, method", `reckon_node_attributed_energy_joules_total`, onNode),
+						"{{domain}} {{share}} ({{method}})")},
 				{Title: "Power by node", Unit: "watt", Stack: true, Link: toNode,
-					Queries: one(`topk(20, sum by (node) (rate(reckon_node_attributed_energy_joules_total{`+onNode+`}[$__rate_interval])))`,
-						"{{node}}")},
+					Queries: one(`topk(20, `+sumBy("node", `reckon_node_attributed_energy_joules_total`, onNode)+`)`, "{{node}}")},
 				{Title: "Power by owner", Unit: "watt", Stack: true, Link: toOwner,
-					Queries: one(`topk(12, sum by (owner) (rate(reckon_workload_energy_joules_total{`+onNode+`}[$__rate_interval])))`,
-						"{{owner}}")},
+					Queries: one(`topk(12, `+sumBy("owner", `reckon_workload_energy_joules_total`, onNode)+`)`, "{{owner}}")},
 				{Title: "Power by workload", Unit: "watt", Stack: true, Link: toWorkload,
-					Queries: one(`topk(15, sum by (workload) (rate(reckon_workload_energy_joules_total{`+onNode+`}[$__rate_interval])))`,
-						"{{workload}}")},
+					Queries: one(`topk(15, `+sumBy("workload", `reckon_workload_energy_joules_total`, onNode)+`)`, "{{workload}}")},
 				{Title: "Meters", Help: "Domains overlap: they are not to be added up.", Unit: "watt",
-					Queries: one(`rate(reckon_node_energy_joules_total{`+onNode+`}[$__rate_interval])`,
-						"{{node}} {{domain}} {{zone}} ({{method}})")},
+					Queries: one(rate(`reckon_node_energy_joules_total`, onNode), "{{node}} {{domain}} {{zone}} ({{method}})")},
 				{Title: "Batteries", Unit: "percentunit", Queries: one(`reckon_battery_charge_ratio{`+onNode+`}`, "{{node}} {{supply}}")},
 			}},
 		}}
@@ -101,25 +95,23 @@ func agent() Dashboard {
 		Vars: []Var{siteVar, nodeVar}, Rows: []Row{
 			{Title: "Agents", Panels: []Panel{
 				stat("Agents", "short", `count(reckon_agent_info{`+onNode+`})`),
-				stat("CPU of the largest", "percentunit", `max(rate(reckon_agent_cpu_seconds_total{`+onNode+`}[$__rate_interval]))`),
+				stat("CPU of the largest", "percentunit", `max(`+rate(`reckon_agent_cpu_seconds_total`, onNode)+`)`),
 				stat("Memory of the largest", "bytes", `max(reckon_agent_memory_bytes{`+onNode+`})`),
 				{Title: "CPU", Unit: "percentunit", Link: toNode,
-					Queries: one(`topk(20, rate(reckon_agent_cpu_seconds_total{`+onNode+`}[$__rate_interval]))`, "{{node}}")},
+					Queries: one(`topk(20, `+rate(`reckon_agent_cpu_seconds_total`, onNode)+`)`, "{{node}}")},
 				{Title: "Memory", Unit: "bytes", Link: toNode, Queries: one(`topk(20, reckon_agent_memory_bytes{`+onNode+`})`, "{{node}}")},
 				{Title: "Time of a tick", Unit: "s",
-					Queries: one(`topk(20, rate(reckon_agent_tick_seconds_total{`+onNode+
-						`}[$__rate_interval]) / rate(reckon_agent_ticks_total{`+onNode+`}[$__rate_interval]))`, "{{node}}")},
-				{Title: "Ticks that were late or failed", Unit: "short",
-					Queries: []Query{
-						{Expr: `topk(20, increase(reckon_agent_ticks_late_total{` + onNode + `}[$__rate_interval]))`,
-							Legend: "{{node}} late"}, {
-							Expr:   `topk(20, increase(reckon_agent_ticks_failed_total{` + onNode + `}[$__rate_interval]))`,
-							Legend: "{{node}} failed"}}},
+					Queries: one(`topk(20, `+rate(`reckon_agent_tick_seconds_total`, onNode)+` / `+rate(`reckon_agent_ticks_total`, onNode)+
+						`)`, "{{node}}")},
+				{Title: "Ticks that were late or failed", Unit: "short", Queries: []Query{
+					{Expr: `topk(20, increase(reckon_agent_ticks_late_total{` + onNode + `}[$__rate_interval]))`,
+						Legend: "{{node}} late"}, {
+						Expr:   `topk(20, increase(reckon_agent_ticks_failed_total{` + onNode + `}[$__rate_interval]))`,
+						Legend: "{{node}} failed"}}},
 				{Title: "Unsent requests", Unit: "short",
 					Queries: one(`topk(20, reckon_agent_push_queue_requests{`+onNode+`})`, "{{node}} {{endpoint}}")},
-				{Title: "Samples sent", Unit: "short",
-					Queries: one(`sum by (endpoint) (rate(reckon_agent_push_samples_total{`+onNode+`}[$__rate_interval]))`,
-						"{{endpoint}}")},
+				{Title: "Samples sent", Unit: "short", Queries: one(sumBy("endpoint", `reckon_agent_push_samples_total`, onNode),
+					"{{endpoint}}")},
 				{Title: "Versions", Kind: "table",
 					Queries: []Query{{Expr: `count by (version, source, exits) (reckon_agent_info{` + onNode + `})`, Instant: true}}},
 				{Title: "Sensors that do not work", Kind: "table",
@@ -136,20 +128,19 @@ func server() Dashboard {
 			{Title: "Now", Panels: []Panel{
 				stat("Accounted", "percentunit", `min(reckon_server_proof_accounted_ratio{`+on+`})`),
 				stat("Agents", "short", `sum(reckon_server_senders{`+on+`})`),
-				stat("Samples a second", "short", `sum(rate(reckon_server_store_samples_total{`+on+`}[$__rate_interval]))`),
+				stat("Samples a second", "short", `sum(`+rate(`reckon_server_store_samples_total`, on)+`)`),
 				stat("Memory", "bytes", `max(reckon_server_memory_bytes{`+on+`,kind="resident"})`),
 				stat("Disk left", "bytes", `min(reckon_server_disk_free_bytes{`+on+`})`),
 				stat("Behind", "s", `max(reckon_server_catalogue_lag_seconds{`+on+`})`),
 			}},
 			{Title: "What comes", Panels: []Panel{
 				{Title: "Samples", Unit: "short",
-					Queries: one(`sum by (protocol) (rate(reckon_server_ingest_samples_total{`+on+`}[$__rate_interval]))`, "{{protocol}}")},
+					Queries: one(sumBy("protocol", `reckon_server_ingest_samples_total`, on), "{{protocol}}")},
 				{Title: "Requests by status", Unit: "short",
-					Queries: one(`sum by (protocol, status) (rate(reckon_server_ingest_requests_total{`+on+`}[$__rate_interval]))`,
-						"{{protocol}} {{status}}")},
+					Queries: one(sumBy("protocol, status", `reckon_server_ingest_requests_total`, on), "{{protocol}} {{status}}")},
 				{Title: "Refused samples", Unit: "short",
-					Queries: one(`topk(20, sum by (sender, reason) (rate(reckon_server_ingest_refused_samples_total{`+on+
-						`}[$__rate_interval])))`, "{{sender}} {{reason}}")},
+					Queries: one(`topk(20, `+sumBy("sender, reason", `reckon_server_ingest_refused_samples_total`, on)+`)`,
+						"{{sender}} {{reason}}")},
 				{Title: "Waiting for a store elsewhere", Unit: "short",
 					Queries: one(`reckon_server_store_queue_requests{`+on+`}`, "{{server}}")},
 			}},
@@ -161,15 +152,13 @@ func server() Dashboard {
 				{Title: "Hours to be made again", Unit: "short", Queries: one(`reckon_server_dirty_rollups{`+on+`}`, "{{server}}")},
 				{Title: "Rules", Unit: "s", Queries: one(`reckon_server_rule_group_seconds{`+on+`}`, "{{group}}")},
 				{Title: "Time of an answer", Unit: "s",
-					Queries: one(`sum by (what) (rate(reckon_server_request_seconds_total{`+on+
-						`}[$__rate_interval])) / sum by (what) (rate(reckon_server_requests_total{`+on+`}[$__rate_interval]))`,
-						"{{what}}")},
+					Queries: one(sumBy("what", `reckon_server_request_seconds_total`, on)+` / sum by (what) (`+
+						rate(`reckon_server_requests_total`, on)+`)`, "{{what}}")},
 			}},
 			{Title: "What it takes", Panels: []Panel{
 				{Title: "Memory", Unit: "bytes", Queries: one(`reckon_server_memory_bytes{`+on+`}`, "{{server}} {{kind}}")},
 				{
-					Title: "CPU", Unit: "short", Queries: one(`rate(reckon_server_cpu_seconds_total{`+on+`}[$__rate_interval])`,
-						"{{server}}")},
+					Title: "CPU", Unit: "short", Queries: one(rate(`reckon_server_cpu_seconds_total`, on), "{{server}}")},
 				{Title: "Series in memory", Unit: "short", Stack: true,
 					Queries: one(`sum by (state) (reckon_server_store_series{`+on+`})`, "{{state}}")},
 				{Title: "Store on disk", Unit: "bytes",
