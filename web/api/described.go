@@ -630,6 +630,7 @@ func clientTexts() map[string]string {
 		"NodeWaiting.jobs":                               "Jobs that waited during free capacity at some time in the last day.",
 		"NodeWaiting.now":                                "Those of them that are still waiting while there is enough capacity.",
 		"OwnerReport":                                    "The use of one owner in a time range, what was wasted, and what to do next. It is assembled from several responses of the API, with the rights of the caller.",
+		"OwnerReport.days":                               "Days are the days of that time, in UTC; the first and the last may be a part of one. Empty without a history of usage.",
 		"OwnerReport.failed":                             "failed, out of memory or timed out; the latest first, at most ten",
 		"OwnerReport.lost":                               "by name, in descending order of loss, at most five",
 		"OwnerReport.running":                            "in descending order of CPU time, at most ten",

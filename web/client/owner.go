@@ -21,6 +21,8 @@ type OwnerReport struct {
 	// Used covers that time, Before the period of the same length before it.
 	Used   Usage `json:"used"`
 	Before Usage `json:"before"`
+	// Days are the days of that time, in UTC; the first and the last may be a part of one. Empty without a history of usage.
+	Days []Usage `json:"days,omitempty"`
 
 	Running      []Workload `json:"running"` // in descending order of CPU time, at most ten
 	RunningTotal int        `json:"running_total"`
@@ -77,8 +79,8 @@ const (
 func (c *Client) OwnerReport(ctx context.Context, owner string, since, until time.Time) (OwnerReport, error) {
 	r := OwnerReport{Owner: owner, Since: since, Until: until}
 	own := Filter{Owners: []string{owner}, Since: since, Until: until}
-	sum := func(from, to time.Time) (Usage, error) {
-		usage, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: from, Until: to, Span: "whole", By: []string{"owner"}})
+	sum := func(from, to time.Time, span string) (UsageList, error) {
+		usage, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: from, Until: to, Span: span, By: []string{"owner"}})
 		if answersNothing(err) {
 			usage.Missing, err = []string{"this server keeps no history of usage"}, nil
 		}
@@ -87,14 +89,15 @@ func (c *Client) OwnerReport(ctx context.Context, owner string, since, until tim
 				r.Missing = append(r.Missing, m)
 			}
 		}
-		return usage.Total, err
+		return usage, err
 	}
-	var err, err0 error
-	r.Used, err0 = sum(since, until)
-	r.Before, err = sum(since.Add(since.Sub(until)), since)
-	if err := errors.Join(err0, err); err != nil {
+	used, err0 := sum(since, until, "whole")
+	before, err := sum(since.Add(since.Sub(until)), since, "whole")
+	days, err1 := sum(since, until, "day")
+	if err := errors.Join(err0, err, err1); err != nil {
 		return r, err
 	}
+	r.Used, r.Before, r.Days = used.Total, before.Total, days.Rows
 	list := func(change func(*Filter)) (WorkloadList, error) {
 		f := own
 		f.Limit = ownerShown

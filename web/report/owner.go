@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 		"is":      is, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "unused": client.UnusedCoreSeconds,
 		"unusedGPU": client.UnusedGPUSeconds,
 		"advice":    advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
-		"page": r.Page, "name": called, "rule": ruleWords,
+		"page": r.Page, "name": called, "rule": ruleWords, "bars": dayBars,
 	}).ParseFS(files, "owner.html")
 	if err != nil {
 		return err
@@ -90,6 +91,10 @@ func Text(r *client.OwnerReport) string {
 	row("Started work", written(format.Count)(u.Started), written(format.Count)(p.Started))
 	row("  mean wait", written(format.Duration)(figure.Ratio(u.WaitSeconds, u.StartedWithSubmit)),
 		written(format.Duration)(figure.Ratio(p.WaitSeconds, p.StartedWithSubmit)))
+	if of := dayBars(r); len(of) > 0 {
+		line("\nCore-hours by day: # used, . allocated and not used")
+		line("  %s", dashed(strings.Join(of, "\n  ")))
+	}
 	works := func(title string, list []client.Workload, total int, tail func(*client.Workload) string) {
 		if total == 0 {
 			return
@@ -150,6 +155,27 @@ func Text(r *client.OwnerReport) string {
 }
 
 const mostFound = 8
+
+// dayBars draws core-hours by day in characters, which every mail program shows: lines of at most 76 columns.
+func dayBars(r *client.OwnerReport) (lines []string) {
+	const wide = 36
+	most, hours := 0.0, written(format.Hours)
+	value := func(v *float64) float64 { return *cmp.Or(v, new(float64)) }
+	for i := range r.Days {
+		most = max(most, value(r.Days[i].CPUSeconds), value(r.Days[i].HeldCoreSeconds))
+	}
+	for i := range r.Days {
+		u := &r.Days[i]
+		figures := is(*u, "cpu_seconds", hours(u.CPUSeconds)) + " used"
+		if u.HeldCoreSeconds != nil {
+			figures += ", " + is(*u, "held_core_seconds", hours(u.HeldCoreSeconds)) + " allocated"
+		}
+		cells := func(v *float64) int { return int(math.Round(wide * value(v) / max(most, 1))) }
+		lines = append(lines, fmt.Sprintf("%s  %-*s  %s", u.From.UTC().Format("Mon Jan 02"), wide,
+			strings.Repeat("#", cells(u.CPUSeconds))+strings.Repeat(".", cells(client.UnusedCoreSeconds(u))), figures))
+	}
+	return lines
+}
 
 func dashed(s string) string { return strings.ReplaceAll(s, "–", "-") }
 
