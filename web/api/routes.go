@@ -24,6 +24,7 @@ type route struct {
 	csv     bool   // also as CSV
 	always  bool   // responds even before the store is open
 	stream  bool   // never compressed
+	shares  bool   // the same to all who see all, and not audited
 	fails   []int
 	// role is the minimum role of a viewer; the zero value means support, so
 	// that a route without an explicit role is not exposed. free is for routes without data.
@@ -51,7 +52,7 @@ func (s *server) routes() []route {
 		{
 			path: "/api/reckon/v1/nodes", summary: "List nodes",
 			doc:    "Every node of the site with its load and its sensors.",
-			params: []param{formatParam}, answer: client.NodeList{}, csv: true,
+			params: []param{formatParam}, answer: client.NodeList{}, csv: true, shares: true,
 			fails: []int{400, 401, 503}, role: access.Public, handle: s.nodes,
 		},
 		{
@@ -90,11 +91,14 @@ func (s *server) routes() []route {
 // mux serves the routes, and responds with a JSON error to any other request
 // below /api/reckon/.
 func (s *server) mux(routes []route) http.Handler {
-	mux := http.NewServeMux()
+	mux, shared := http.NewServeMux(), sharing()
 	for _, r := range routes {
 		h := s.handler(r)
 		if !r.stream {
 			h = compress(h)
+		}
+		if r.shares {
+			h = shared(h)
 		}
 		mux.Handle(r.verb()+" "+r.path, h)
 		mux.HandleFunc(r.path, methodNotAllowed(r.verb()))
@@ -103,7 +107,7 @@ func (s *server) mux(routes []route) http.Handler {
 		writeError(w, fail(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
 	})
 	if s.Prometheus != nil {
-		mux.Handle("/api/v1/", atLeast(access.Public, s.audited(s.bounded(s.Prometheus))))
+		mux.Handle("/api/v1/", atLeast(access.Public, s.audited(shared(s.bounded(s.Prometheus)))))
 	}
 	for _, path := range s.GraphPaths {
 		mux.Handle(path, s.audited(s.Graph))

@@ -92,7 +92,7 @@ func Handler(o Options) http.Handler {
 	started := time.Now()
 	made := sync.OnceValue(func() http.Handler { return router(o, started) })
 	first := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { made().ServeHTTP(w, r) })
-	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(shared(first))))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(first)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
 // router is made at the first request: Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.

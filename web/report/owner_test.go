@@ -15,7 +15,7 @@ func ownerOf() *client.OwnerReport {
 	hostile := client.Workload{ID: "slurm/7", Name: "<script>\x1b[31m", State: "out_of_memory", Start: until.Add(-time.Hour)}
 	return &client.OwnerReport{
 		Owner: "alice", Server: "https://reckon.example", Since: until.Add(-7 * 24 * time.Hour), Until: until,
-		Used:   client.Usage{UsageFigures: client.UsageFigures{CPUSeconds: f(36000), HeldCoreSeconds: f(72000), Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast}}},
+		Used: client.Usage{UsageFigures: client.UsageFigures{CPUSeconds: f(36000), HeldCoreSeconds: f(72000), Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast}}},
 		Days: []client.Usage{
 			{From: new(until.AddDate(0, 0, -2)), UsageFigures: client.UsageFigures{CPUSeconds: f(9000), HeldCoreSeconds: f(36000)}},
 			{From: new(until.AddDate(0, 0, -1)), UsageFigures: client.UsageFigures{CPUSeconds: f(27000)}},
@@ -36,7 +36,7 @@ func TestOwner(t *testing.T) {
 	text := Text(ownerOf())
 	for in, wants := range map[string][]string{
 		page.String(): {"&gt;=10", "&lt;script&gt;", "asked for &lt;b&gt;much", "https://reckon.example/workload?id=slurm%2F7", "1 core, 1 GPU, 2 GiB", "–", "Fri Nov 20  #########........................... "},
-		text:          {">=10", "  allocated, not used              10                -", "ask for 1 core, 1 GPU, 2 GiB", "in 1 run\n", "and 11 more",
+		text: {">=10", "  allocated, not used              10                -", "ask for 1 core, 1 GPU, 2 GiB", "in 1 run\n", "and 11 more",
 			"\n  Fri Nov 20  #########...........................  2.5 used, 10 allocated\n  Sat Nov 21  ###########################           7.5 used\n", "<script>?[31m", "https://reckon.example/owner?name=alice"},
 	} {
 		for _, want := range wants {

@@ -2,7 +2,7 @@
 // with their evidence, what another policy would find, acknowledging and muting, a table of workloads.
 // Usage: node e2e/live.mjs RECKON SHOTS [ONLY]: the binary, where screenshots go, and a regular expression that
 // the names of visits must match.
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import assert from "node:assert/strict";
 import {
@@ -109,6 +109,45 @@ await visit("what a node waits for shows on hover", {}, async (page) => {
     ),
     words.join("\n"),
   );
+});
+await visit("a list is printed with rows that were out of sight", {}, async (page) => {
+  await page.addInitScript(() => {
+    globalThis.print = () => {
+      dispatchEvent(new Event("beforeprint"));
+      setTimeout(() => (globalThis.onPaper = document.querySelectorAll(".vtable tbody tr").length));
+    };
+  });
+  await page.goto(base + "/workloads?last=604800");
+  await settled(page);
+  await page.getByRole("button", { name: "Print" }).click();
+  await page.waitForFunction(() => globalThis.onPaper);
+  const total = (await ask("/api/reckon/v1/workloads?since=7d&limit=1")).total;
+  assert.equal(await page.evaluate(() => globalThis.onPaper), Math.min(1000, total));
+});
+await visit("a panel of the dashboards shows figures or what the site lacks", {}, async () => {
+  const folder = "deploy/dashboards",
+    end = Math.floor(Date.now() / 1000),
+    silent = [];
+  let full = 0;
+  for (const file of readdirSync(folder).filter((f) => f.endsWith(".json")))
+    for (const panel of JSON.parse(readFileSync(join(folder, file))).panels.flatMap((p) => [
+      p,
+      ...(p.panels ?? []),
+    ]))
+      for (const t of panel.targets ?? []) {
+        const query = t.expr
+          .replaceAll("$__rate_interval", "5m")
+          .replace(/\$(site|node|workload|owner|server)/g, ".*");
+        const d = await ask(
+          `/api/v1/query${t.instant ? "" : "_range"}?` +
+            new URLSearchParams({ query, start: end - 3600, end, step: 60, time: end }),
+        );
+        if (d.data.result.length) full++;
+        else if (!/\w{4}/.test(panel.fieldConfig.defaults.noValue ?? ""))
+          silent.push(`${file}: ${panel.title}`);
+      }
+  assert.deepEqual(silent, []);
+  assert.ok(full >= 90, `${full} queries with data`);
 });
 await look("nodes", "/nodes", "Allocated", "Used, week", /\d+ of 32/);
 const gpuNode = (await ask("/api/reckon/v1/nodes")).nodes.find((n) => n.gpus > 0).node;

@@ -126,8 +126,11 @@ async function fromSeries(
   signal: AbortSignal,
 ): Promise<Use> {
   const s = series[what === "money" ? "energy" : what],
-    over = `[${await rateOver(r, signal)}s]`,
-    step = many ? Math.max(60, r.step) : r.step,
+    wide = await rateOver(r, signal),
+    over = `[${wide}s]`,
+    // What is a mean of 15 minutes changes little in one.
+    slow = [300, 180, 120].find((x) => 4 * x <= wide) ?? 60,
+    step = many ? Math.max(slow, r.step) : r.step,
     times = axis(r.from, r.to, step),
     none: Row = times.map(() => null),
     whole = many && by !== "workload"; // all names at once: their sum is what all used

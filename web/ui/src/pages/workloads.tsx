@@ -33,6 +33,7 @@ import { known } from "../lib/units";
 
 const rowHeight = 32,
   chunk = 100,
+  onPaper = 1000,
   files = "every figure of all that the search selects, in this order; at most 100,000";
 
 export function Workloads() {
@@ -248,7 +249,17 @@ function Rows({
     [, redraw] = useState(0),
     [sparks, setSparks] = useState(new Map<string, Row>());
   const current = useRef("");
-  // On paper stands what was fetched from the first row on.
+  // On paper stands what was fetched from the first row on; who prints by the button gets the first thousand.
+  const toPaper = async () => {
+    const of = base,
+      l = await ask<WorkloadList>(`/api/reckon/v1/workloads?${base}&limit=${onPaper}`).catch(
+        () => null, // what is there is printed
+      );
+    if (current.current !== of) return;
+    for (let i = 0; l && i < l.workloads.length; i += chunk)
+      pages.current.set(i / chunk, l.workloads.slice(i, i + chunk));
+    print();
+  };
   const fetched = () => {
     let n = 0;
     for (let p = 0; pages.current.has(p); p++) n += pages.current.get(p)!.length;
@@ -431,7 +442,8 @@ function Rows({
             <span class="q" title={String(total)}>
               {total.toLocaleString("en")}
             </span>{" "}
-            {`workload${total === 1 ? "" : "s"} ran or waited in this time${filtered ? " and match" + (total === 1 ? "es" : "") : ""}.`}
+            {`workload${total === 1 ? "" : "s"} ran or waited in this time${filtered ? " and match" + (total === 1 ? "es" : "") : ""}.`}{" "}
+            {total > chunk && <button onClick={toPaper}>Print</button>}
           </>
         )}
       </p>
