@@ -318,3 +318,27 @@ func TestUnsplicedTraffic(t *testing.T) {
 		}
 	}
 }
+
+// The first reading of a source has what came since the tick before, so that its series begin with a zero before the first export: else
+// that amount is in no increase.
+func TestFirstTrafficBeginsWithZero(t *testing.T) {
+	r := newRig(t, Config{})
+	old := proc(10, 10, 5*second, 2*second)
+	r.tick(0, []sensor.Process{old})
+	r.tick(0, []sensor.Process{old})
+	r.traffic(sent(10, 5*second, 100))
+	var b metric.Batch
+	b.Reset(wall.Add(time.Duration(r.boot)))
+	r.l.Export(&b)
+	n := 0
+	for _, s := range b.Samples {
+		if d := s.Series.Desc; d == traffic.Spec.Sets[0].Series[0].Total && s.Value > 0 {
+			if n++; s.Series.Created == 0 || s.Series.Created >= b.Time.UnixMilli() {
+				t.Errorf("%v is %v at %d, and was zero at %d", s.Series.Values, s.Value, b.Time.UnixMilli(), s.Series.Created)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no series of the node has traffic")
+	}
+}

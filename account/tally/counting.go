@@ -29,7 +29,7 @@ func (c *counting) begin(now Moment) {
 	}
 	c.since, c.fresh = now.Boot, true
 	if c.began == 0 {
-		c.began = (now.Epoch + int64(now.Boot)) / 1e6
+		c.began = (now.Epoch+int64(now.Boot))/1e6 - int64(now.Span*1e3) // the first reading has what came since the tick before
 	}
 }
 
