@@ -270,6 +270,7 @@ func everything(t failer, c *database.Catalogue) (out []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.SortStableFunc(rows, func(a, b store.Workload) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID)) })
 	for i := range rows {
 		w := &rows[i]
 		steps, err := c.Steps(context.Background(), store.Run{Site: w.Site, ID: w.ID, Start: w.Start})
