@@ -99,8 +99,8 @@ func randomDamageOfAServer(t *testing.T, killed bool) {
 			switch {
 			case reported:
 				noticed++
-			case d.Harmless() != "":
-				harmless++
+			case d.Harmless() != "", strings.HasSuffix(file, "-wal") && strings.HasPrefix(d.What, "cut"):
+				harmless++ // a log that is cut off is that of a process killed while it wrote: it ends earlier, and nothing shows that
 			default:
 				t.Errorf("%s: nobody is notified:\n%s", d, log)
 			}

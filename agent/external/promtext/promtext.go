@@ -231,9 +231,9 @@ func Split(series []byte) (name string, labels []Label, err error) {
 		if l, rest, err = nextLabel(rest); err != nil {
 			return "", nil, err
 		}
-		if inside && l.Name == "" {
-			if name != "" || l.Value == "" {
-				return "", nil, errors.New("the braces hold no name, or two")
+		if l.Name == "" {
+			if !inside || name != "" || l.Value == "" {
+				return "", nil, errors.New("a name in quotes is empty, or the second one")
 			}
 			name = underscored(l.Value)
 			continue
@@ -263,7 +263,7 @@ func underscored(name string) string {
 		return '_'
 	}, name))
 	if len(out) > 0 && !nameByte(0, out[0], true) {
-		out = append([]byte{'_'}, out...)
+		out[0] = '_'
 	}
 	return string(out)
 }
@@ -277,8 +277,11 @@ func nextLabel(b []byte) (l Label, rest []byte, err error) {
 		rest = trim(rest)
 		if len(rest) == 0 || rest[0] != '=' {
 			l.Name, l.Value = "", l.Name
-			rest, err = afterComma(rest, l.Value)
+			rest, err = afterComma(rest, underscored(l.Value))
 			return l, rest, err
+		}
+		if l.Name == "" {
+			return l, nil, errors.New("the name of a label is empty")
 		}
 		l.Name = strings.ReplaceAll(underscored(l.Name), ":", "_")
 	} else {

@@ -196,7 +196,7 @@ func compare(t *testing.T, text []byte, got []string) {
 		if err != nil || l.Kind != Sample || math.IsNaN(l.Value) || bytes.Contains(l.Series, []byte("__")) {
 			continue
 		}
-		parser := expfmt.NewTextParser(model.LegacyValidation)
+		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(bytes.NewReader([]byte(fmt.Sprintf("%s %v\n", l.Series, l.Value))))
 		if err != nil {
 			if strings.Contains(err.Error(), "invalid escape sequence") {
@@ -208,7 +208,7 @@ func compare(t *testing.T, text []byte, got []string) {
 			m := mf.Metric[0]
 			var labels []string
 			for _, p := range m.Label {
-				n := p.GetName()
+				n := strings.ReplaceAll(model.EscapeName(p.GetName(), model.UnderscoreEscaping), ":", "_")
 				for _, r := range Reserved() {
 					if n == r {
 						n = "exported_" + n
@@ -219,7 +219,7 @@ func compare(t *testing.T, text []byte, got []string) {
 				}
 			}
 			sort.Strings(labels)
-			want[name+strings.Join(labels, "")] = true
+			want[model.EscapeName(name, model.UnderscoreEscaping)+strings.Join(labels, "")] = true
 		}
 	}
 	for _, g := range got {
@@ -241,7 +241,7 @@ func TestNamesInUTF8(t *testing.T) {
 	if err != nil || len(figures) != 3 {
 		t.Fatalf("%v, %v", figures, err)
 	}
-	for i, want := range []string{`my_metric label_x=a} "b y=2 3`, `_9_:z 4`, `plain a_b=c 5`} {
+	for i, want := range []string{`my_metric label_x=a} "b y=2 3`, `__:z 4`, `plain a_b=c 5`} {
 		s := figures[i].Series
 		got := s.Desc.Name
 		for j, l := range s.Desc.Labels {
