@@ -87,7 +87,7 @@ func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, o
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range j.u.PerNode {
 		n := &j.u.PerNode[i]
-		v, measured := known(of(n))
+		v, measured := figure.Known(of(n))
 		if !measured {
 			return low, high, 0, false
 		}

@@ -10,7 +10,7 @@ import (
 
 // empty reports an allocation without a process.
 func (j *judge) empty() bool {
-	span, ok := known(j.u.EmptySeconds)
+	span, ok := figure.Known(j.u.EmptySeconds)
 	if !ok || !j.u.Running || span < empty {
 		return false
 	}
@@ -25,10 +25,10 @@ func (j *judge) empty() bool {
 // holds describes its cores and GPUs: "4 cores and 1 GPU".
 func (j *judge) holds() phrase.Text {
 	var what []phrase.Text
-	if given, ok := known(j.u.Cores); ok && given > 0 && !j.u.CoresImplied {
+	if given, ok := figure.Known(j.u.Cores); ok && given > 0 && !j.u.CoresImplied {
 		what = append(what, counted(given, "core", "cores"))
 	}
-	if gpus, ok := known(j.u.GPUs); ok && gpus > 0 {
+	if gpus, ok := figure.Known(j.u.GPUs); ok && gpus > 0 {
 		what = append(what, counted(gpus, "GPU", "GPUs"))
 	}
 	switch len(what) {
@@ -49,12 +49,12 @@ func Idle(u Usage) bool {
 // idles reports the same of a run that is not short.
 func (j *judge) idles() bool {
 	u := &j.u
-	cpu, ok := known(u.CPUSeconds)
-	given, has := known(u.Cores)
-	wait, _ := known(u.CPUWaitSeconds)
-	p95, sustained := known(u.CoresP95)
-	gpu, onGPU := known(u.GPUSeconds)
-	gpus, hasGPUs := known(u.GPUs)
+	cpu, ok := figure.Known(u.CPUSeconds)
+	given, has := figure.Known(u.Cores)
+	wait, _ := figure.Known(u.CPUWaitSeconds)
+	p95, sustained := figure.Known(u.CoresP95)
+	gpu, onGPU := figure.Known(u.GPUSeconds)
+	gpus, hasGPUs := figure.Known(u.GPUs)
 	hasGPUs = hasGPUs && gpus > 0
 	switch {
 	case !ok || !has || given <= 0 || u.CoresImplied || u.Exactness["cpu_seconds"] != figure.Exact:
@@ -76,8 +76,8 @@ func (j *judge) idle() bool {
 		return false
 	}
 	u := &j.u
-	cpu, _ := known(u.CPUSeconds)
-	given, _ := known(u.Cores)
+	cpu, _ := figure.Known(u.CPUSeconds)
+	given, _ := figure.Known(u.Cores)
 	key, was := "idle", "allocated"
 	if u.Running {
 		key = "idle.running"
@@ -93,14 +93,14 @@ func (j *judge) idle() bool {
 // cores judges the use of cores.
 func (j *judge) cores() {
 	u := &j.u
-	cpu, ok := known(u.CPUSeconds)
-	given, has := known(u.Cores)
+	cpu, ok := figure.Known(u.CPUSeconds)
+	given, has := figure.Known(u.Cores)
 	if !ok || !has || given <= 0 {
 		return
 	}
 	share, mean := cpu/(given*u.WallSeconds), cpu/u.WallSeconds
-	p95, sustained := known(u.CoresP95)
-	wait, _ := known(u.CPUWaitSeconds)
+	p95, sustained := figure.Known(u.CoresP95)
+	wait, _ := figure.Known(u.CPUWaitSeconds)
 	w := phrase.Words{"mean": cores(mean), "share": phrase.Percent(share), "of": j.of(given),
 		"p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
@@ -153,8 +153,8 @@ func (j *judge) of(given float64) phrase.Sentence {
 
 // gpus judges the use of GPUs.
 func (j *judge) gpus() {
-	used, ok := known(j.u.GPUSeconds)
-	given, has := known(j.u.GPUs)
+	used, ok := figure.Known(j.u.GPUSeconds)
+	given, has := figure.Known(j.u.GPUs)
 	if !ok || !has || given <= 0 || j.u.Resized {
 		return
 	}

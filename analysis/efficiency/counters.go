@@ -3,6 +3,7 @@ package efficiency
 import (
 	"fmt"
 
+	"reckon/figure"
 	"reckon/internal/phrase"
 )
 
@@ -23,14 +24,14 @@ const (
 // counters reports what limited it on the cores that it had, and whether it used vectors.
 func (j *judge) counters() {
 	c := &j.u.Row
-	instructions, ok := known(c.Instructions)
-	cycles, has := known(c.Cycles)
+	instructions, ok := figure.Known(c.Instructions)
+	cycles, has := figure.Known(c.Cycles)
 	if !ok || !has || cycles < enoughCycles {
 		return
 	}
 	ipc := instructions / cycles
 	w := phrase.Words{"ipc": phrase.Number(ipc, "ratio", fmt.Sprintf("%.1f", ipc))}
-	fp, counts := known(c.FPInstructions)
+	fp, counts := figure.Known(c.FPInstructions)
 	switch {
 	case ipc < stalledIPC:
 		rate := j.trafficRate()
@@ -47,7 +48,7 @@ func (j *judge) counters() {
 	case ipc >= flowingIPC:
 		j.say("processor", Info, ipc, "ratio", "processor.flowing", w)
 	}
-	ones, split := known(c.FPScalarInstructions)
+	ones, split := figure.Known(c.FPScalarInstructions)
 	if counts && split && fp >= numeric*instructions && ones >= scalar*fp {
 		j.say("vectors", Info, ones/fp, "ratio", "processor.scalar", phrase.Words{"share": phrase.Percent(ones / fp)})
 	}
@@ -55,8 +56,8 @@ func (j *judge) counters() {
 
 // trafficRate is its memory traffic in a second of CPU time, bytes; 0 where it is not known.
 func (j *judge) trafficRate() float64 {
-	traffic, seen := known(j.u.MemoryTrafficBytes)
-	if cpu, used := known(j.u.CPUSeconds); seen && used && cpu > 0 {
+	traffic, seen := figure.Known(j.u.MemoryTrafficBytes)
+	if cpu, used := figure.Known(j.u.CPUSeconds); seen && used && cpu > 0 {
 		return traffic / cpu
 	}
 	return 0

@@ -167,7 +167,7 @@ func Judge(u Usage) []Verdict {
 		return j.out // what a failed run used is not judged
 	}
 	j.memory()
-	if cpu, _ := known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {
+	if cpu, _ := figure.Known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {
 		j.say("short", Info, 0, "seconds", "short.glimpse", nil)
 	} else if u.WallSeconds < settled {
 		key := "short"
@@ -233,7 +233,7 @@ func (j *judge) was() string {
 
 // time reports a time limit far above the run time.
 func (j *judge) time() {
-	asked, ok := known(j.u.RequestSeconds)
+	asked, ok := figure.Known(j.u.RequestSeconds)
 	well := j.u.State == "completed" || j.u.State == "" && (j.u.ExitCode == nil || *j.u.ExitCode == 0)
 	if !ok || asked <= 0 || j.u.Running || !well {
 		return

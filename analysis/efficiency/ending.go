@@ -51,7 +51,7 @@ func (j *judge) ending() {
 	if u.Running {
 		return
 	}
-	if n, ok := known(u.ProcessesLeft); ok && (u.State == "completed" || u.State == "failed") {
+	if n, ok := figure.Known(u.ProcessesLeft); ok && (u.State == "completed" || u.State == "failed") {
 		defer j.say("left", Info, n, "count", "left", phrase.Words{"processes": counted(n, "process was", "processes were")})
 	}
 	switch u.State {
@@ -60,7 +60,7 @@ func (j *judge) ending() {
 		if j.idles() {
 			key = "timeout.idle"
 		}
-		if v, ok := known(u.RequestSeconds); ok && v > 0 {
+		if v, ok := figure.Known(u.RequestSeconds); ok && v > 0 {
 			limit = phrase.Join(" of ", phrase.Time(v))
 		}
 		j.say("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit})
@@ -102,7 +102,7 @@ func (j *judge) ending() {
 // restarts reports that containers of pods ended again and again, or do not start.
 func (j *judge) restarts() {
 	u := &j.u
-	n, _ := known(u.Restarts)
+	n, _ := figure.Known(u.Restarts)
 	waits := u.Running && u.Reason != "" && u.State == ""
 	end := phrase.Join("with exit code ", codeText(0))
 	if u.ExitCode != nil && *u.ExitCode != 0 {
@@ -172,7 +172,7 @@ func (j *judge) outOfMemory() bool {
 			return true
 		}
 	}
-	if n, ok := known(j.u.OOMKills); ok && n > 0 {
+	if n, ok := figure.Known(j.u.OOMKills); ok && n > 0 {
 		j.say("oom", Critical, n, "count", "oom.kills", phrase.Words{"processes": counted(n, "process", "processes")})
 		return true
 	}

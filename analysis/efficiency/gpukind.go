@@ -22,7 +22,7 @@ const (
 // gpuKind reports how it used the engines of its GPUs.
 func (j *judge) gpuKind() {
 	e := j.u.GPUEngines
-	given, has := known(j.u.GPUs)
+	given, has := figure.Known(j.u.GPUs)
 	if e == nil || e.BusySeconds < telling || !has || given <= 0 {
 		return
 	}
@@ -56,9 +56,9 @@ func (j *judge) gpuKind() {
 // gpuHost reports GPUs that waited while the processes worked.
 func (j *judge) gpuHost() {
 	u := &j.u
-	used, ok := known(u.GPUSeconds)
-	given, has := known(u.GPUs)
-	cpu, counted := known(u.CPUSeconds)
+	used, ok := figure.Known(u.GPUSeconds)
+	given, has := figure.Known(u.GPUs)
+	cpu, counted := figure.Known(u.CPUSeconds)
 	if !ok || !has || given <= 0 || !counted || used == 0 || u.Exactness["gpu_seconds"] != figure.Exact ||
 		u.Exactness["cpu_seconds"] != figure.Exact {
 		return

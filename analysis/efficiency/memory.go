@@ -17,17 +17,17 @@ const refaulted = 1.0
 // limit, or if the workload stalls for memory or rereads the same pages.
 func (j *judge) memory() {
 	u := &j.u
-	if swap, ok := known(u.SwapBytes); ok && swap >= 64<<20 {
+	if swap, ok := figure.Known(u.SwapBytes); ok && swap >= 64<<20 {
 		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": phrase.Bytes(swap)})
 	}
-	given, ok := known(u.Memory)
+	given, ok := figure.Known(u.Memory)
 	// already reported
 	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" ||
 		slices.ContainsFunc(u.JobSteps, func(s Step) bool { return s.outOfMemory() }) {
 		return
 	}
-	need, measured := known(u.MemoryNeededPeakBytes)
-	peak, peaked := known(u.MemoryPeakBytes)
+	need, measured := figure.Known(u.MemoryNeededPeakBytes)
+	peak, peaked := figure.Known(u.MemoryPeakBytes)
 	words := phrase.Words{"given": phrase.Bytes(given), "was": j.was()}
 	if u.MemoryRequested {
 		words["was"] = "asked for"
@@ -36,7 +36,7 @@ func (j *judge) memory() {
 		j.memoryPeak(peak, given, peaked, words)
 		return
 	}
-	most, _ := known(u.NeededMost())
+	most, _ := figure.Known(u.NeededMost())
 	share, cached := need/given, max(peak-most, 0)
 	words["needed"], words["share"] = phrase.Join(format.Qualifier(u.memoryExact()), phrase.Bytes(need)), phrase.Percent(share)
 	words["peak"], words["cached"] = phrase.Bytes(peak), phrase.Bytes(cached)
@@ -90,10 +90,10 @@ func andCache(cached, peak float64, full bool) phrase.Text {
 // stalled for memory, or the bytes reread; 0 if too small to
 // matter, or not measured.
 func (u *Usage) pressure() (stalled, refault float64) {
-	if s, _ := known(u.MemoryStalledSeconds); u.WallSeconds >= settled && s >= waiting*u.WallSeconds {
+	if s, _ := figure.Known(u.MemoryStalledSeconds); u.WallSeconds >= settled && s >= waiting*u.WallSeconds {
 		stalled = s / u.WallSeconds
 	}
-	if r, _ := known(u.RefaultBytes); r >= refaulted**u.Memory {
+	if r, _ := figure.Known(u.RefaultBytes); r >= refaulted**u.Memory {
 		refault = r
 	}
 	return stalled, refault
@@ -101,8 +101,8 @@ func (u *Usage) pressure() (stalled, refault float64) {
 
 // Filled reports whether memory was full, page cache included.
 func Filled(given, peak *float64) bool {
-	g, ok := known(given)
-	p, peaked := known(peak)
+	g, ok := figure.Known(given)
+	p, peaked := figure.Known(peak)
 	return ok && peaked && g > 0 && p >= near*g
 }
 

@@ -39,9 +39,9 @@ func (j *judge) network() {
 			"moved": map[string]string{"receive": "received", "transmit": "sent"}[c.Direction],
 			"own":   phrase.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": counted(able, "core", "cores")})
 	}
-	resent, ok := known(j.u.Resent)
-	sent, has := known(j.u.Sent)
-	calls, counts := known(j.u.SentCalls)
+	resent, ok := figure.Known(j.u.Resent)
+	sent, has := figure.Known(j.u.Sent)
+	calls, counts := figure.Known(j.u.SentCalls)
 	if !ok || !has || !counts || resent < someResent {
 		return
 	}
@@ -77,12 +77,12 @@ func (j *judge) its(observed float64) phrase.Text {
 
 // able returns the number of cores it can use on each of its nodes: those that it has, or its threads where these are fewer.
 func (j *judge) able() (float64, bool) {
-	given, ok := known(j.u.Cores)
+	given, ok := figure.Known(j.u.Cores)
 	if !ok || given <= 0 || j.u.Resized {
 		return 0, false
 	}
 	given /= float64(max(len(j.u.PerNode), 1))
-	if threads, counted := known(j.u.MostThreads); counted && threads > 0 {
+	if threads, counted := figure.Known(j.u.MostThreads); counted && threads > 0 {
 		given = min(given, threads)
 	}
 	return given, true

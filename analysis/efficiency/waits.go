@@ -8,15 +8,15 @@ import (
 // waits reports what kept the workload from using cores.
 func (j *judge) waits() {
 	u := &j.u
-	cpu, ok := known(u.CPUSeconds)
-	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact &&
+	cpu, ok := figure.Known(u.CPUSeconds)
+	if wait, has := figure.Known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact &&
 		u.Exactness["cpu_wait_seconds"] == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
 			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu),
 				phrase.Words{"wait": phrase.Time(wait), "share": phrase.Percent(share), "who": j.neighbours()})
 		}
 	}
-	if t, has := known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
+	if t, has := figure.Known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
 		j.say("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": phrase.Time(t)})
 	}
 }
@@ -24,22 +24,17 @@ func (j *judge) waits() {
 // waitedFor returns what occupied the cores: a workload with no more threads than cores, or with idle
 // cores, waited for other workloads; one that used all its cores waited for its own threads.
 func (j *judge) waitedFor(cpu float64) string {
-	given, ok := known(j.u.Cores)
-	threads, counted := known(j.u.MostThreads)
-	wanted, ran := known(j.u.CoresWantedP95)
+	who := figure.WaitedFor(j.u.Cores, j.u.MostThreads, j.u.CoresWantedP95, cpu, j.u.WallSeconds)
+	given, ok := figure.Known(j.u.Cores)
+	threads, counted := figure.Known(j.u.MostThreads)
 	switch {
-	case !ok || given <= 0:
-		return "wait.either"
-	case counted && threads <= given, ran && wanted <= 1.1*given: // by buckets of a tenth
-		return "wait.others"
-	case cpu >= 0.9*given*j.u.WallSeconds:
-		return "wait.own"
+	case who != "either" || !ok || given <= 0:
 	case len(j.u.Neighbours) > 0 && !(counted && threads > given):
-		return "wait.others"
+		who = "others"
 	case counted && len(j.u.Neighbours) == 0:
-		return "wait.own"
+		who = "own"
 	}
-	return "wait.either"
+	return "wait." + who
 }
 
 // shownNeighbours is the number of owners named.
@@ -67,10 +62,10 @@ func (j *judge) neighbours() phrase.Text {
 // storageShare returns the share of its time spent waiting for storage, as far as
 // measured.
 func (j *judge) storageShare() float64 {
-	if stalled, ok := known(j.u.StorageStalledSeconds); ok && j.u.WallSeconds > 0 {
+	if stalled, ok := figure.Known(j.u.StorageStalledSeconds); ok && j.u.WallSeconds > 0 {
 		return min(stalled/j.u.WallSeconds, 1)
 	}
-	if waited, ok := known(j.u.IOWaitSeconds); ok && j.u.WallSeconds > 0 {
+	if waited, ok := figure.Known(j.u.IOWaitSeconds); ok && j.u.WallSeconds > 0 {
 		return min(waited/j.u.WallSeconds, 1) // exact for one thread; an upper bound for several
 	}
 	return 0
@@ -89,15 +84,15 @@ func (j *judge) storage() {
 			phrase.Words{"time": phrase.Time(share * u.WallSeconds), "share": phrase.Percent(share)})
 		return
 	}
-	threads, counted := known(u.MostThreads)
-	cpu, ok := known(u.CPUSeconds)
-	wait, waited := known(u.CPUWaitSeconds)
+	threads, counted := figure.Known(u.MostThreads)
+	cpu, ok := figure.Known(u.CPUSeconds)
+	wait, waited := figure.Known(u.CPUWaitSeconds)
 	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.Exactness["cpu_seconds"] != figure.Exact ||
 		u.Exactness["cpu_wait_seconds"] != figure.Exact {
 		return
 	}
-	read, _ := known(u.ReadBytes)
-	written, _ := known(u.WriteBytes)
+	read, _ := figure.Known(u.ReadBytes)
+	written, _ := figure.Known(u.WriteBytes)
 	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
 	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
 		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely",
@@ -108,13 +103,13 @@ func (j *judge) storage() {
 // storageWait reports the time that its threads waited for storage, as a share of the time in which they had
 // something to do.
 func (j *judge) storageWait() {
-	waited, ok := known(j.u.IOWaitSeconds)
-	cpu, hasCPU := known(j.u.CPUSeconds)
+	waited, ok := figure.Known(j.u.IOWaitSeconds)
+	cpu, hasCPU := figure.Known(j.u.CPUSeconds)
 	if !ok || !hasCPU || waited < worth || j.u.Exactness["io_wait_seconds"] != figure.Exact ||
 		j.u.Exactness["cpu_seconds"] != figure.Exact {
 		return
 	}
-	queued, _ := known(j.u.CPUWaitSeconds)
+	queued, _ := figure.Known(j.u.CPUWaitSeconds)
 	share := waited / (waited + cpu + queued)
 	if share >= waiting {
 		j.say("storage", Warning, share, "ratio", "storage.waited",

@@ -1,24 +1,16 @@
 package efficiency
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
+	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
-// known returns the figure if it is finite and not negative.
-func known(v *float64) (float64, bool) {
-	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || *v < 0 {
-		return 0, false
-	}
-	return *v, true
-}
-
 func positive(v *float64) bool {
-	x, ok := known(v)
+	x, ok := figure.Known(v)
 	return ok && x > 0
 }
 

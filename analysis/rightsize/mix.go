@@ -3,6 +3,7 @@ package rightsize
 import (
 	"math"
 
+	"reckon/figure"
 	"reckon/metric"
 )
 
@@ -164,7 +165,7 @@ func testMemory(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	t := &Test{}
 	used, asked, above := 0.0, 0.0, 0.0
 	for i := max(len(days)-testDays, LeastDays); i < len(days); i++ {
-		peak, ok := known(days[i].MemoryPeak)
+		peak, ok := figure.Known(days[i].MemoryPeak)
 		v, enough := rule(days[:i])
 		if !ok || !enough {
 			continue

@@ -112,13 +112,13 @@ func (a *Advice) memory(runs []Run) {
 	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
 	var killed, squeezed, largest int
 	for i, r := range runs {
-		need, ok := known(r.NeededMost())
-		had, limited := known(r.Memory)
-		if all, ok := known(r.MemoryPeakBytes); r.OutOfMemory && limited && ok && all < 0.9*had {
+		need, ok := figure.Known(r.NeededMost())
+		had, limited := figure.Known(r.Memory)
+		if all, ok := figure.Known(r.MemoryPeakBytes); r.OutOfMemory && limited && ok && all < 0.9*had {
 			continue // killed at a lower limit, such as a step's, or by the machine
 		}
 		if !ok {
-			need, ok = known(r.MemoryPeakBytes)
+			need, ok = figure.Known(r.MemoryPeakBytes)
 			cached = cached || ok
 		}
 		switch {
@@ -126,7 +126,7 @@ func (a *Advice) memory(runs []Run) {
 		case r.MemoryInexact:
 			bound = max(bound, need)
 		default:
-			if low, ok := known(r.MemoryNeededPeakBytes); need > peak {
+			if low, ok := figure.Known(r.MemoryNeededPeakBytes); need > peak {
 				largest, apart = i, ok && need > low*(1+figure.Apart)
 			}
 			peak, n, whole = max(peak, need), n+1, whole || !r.Cut
@@ -171,9 +171,9 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	}
 	most, n, had, whole, waited := 0.0, 0, 0.0, false, ""
 	for _, r := range runs {
-		v, ok := known(r.CoresP95)
+		v, ok := figure.Known(r.CoresP95)
 		used := v
-		given, _ := known(r.Cores)
+		given, _ := figure.Known(r.Cores)
 		if !ok || r.CPUInexact || r.Seconds < settled {
 			continue
 		}
@@ -195,7 +195,7 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	}
 	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
 	var shared phrase.Text
-	if tasks, _ := known(runs[0].RequestTasks); tasks > 1 {
+	if tasks, _ := figure.Known(runs[0].RequestTasks); tasks > 1 {
 		v, shared = math.Ceil(v/tasks)*tasks, phrase.Join(" for its ", phrase.Count(tasks), " tasks")
 	}
 	words := phrase.Words{"tasks": shared, "p95": phrase.Count(most), "had": phrase.Count(had), "runs": runsText(n)}
@@ -214,8 +214,8 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 func (a *Advice) gpus(runs []Run) {
 	most, had, whole := 0.0, 0.0, false
 	for _, r := range runs {
-		used, ok := known(r.GPUSeconds)
-		given, asked := known(r.GPUs)
+		used, ok := figure.Known(r.GPUSeconds)
+		given, asked := figure.Known(r.GPUs)
 		if ok && asked && given > 0 && !r.GPUInexact && r.Seconds >= settled {
 			most, had, whole = max(most, used/r.Seconds), max(had, given), whole || !r.Cut
 		}
@@ -242,12 +242,12 @@ func (a *Advice) gpus(runs []Run) {
 // wanted returns the cores that a run would have used after its threads waited for cores, at most: the p95 of its use and its wait. Where
 // they are known over its whole time only, that is no answer for a run with varying use.
 func (r *Run) wanted(p95 float64) (float64, bool) {
-	cpu, ok := known(r.CPUSeconds)
-	wait, exact := known(r.CPUWaitSeconds)
+	cpu, ok := figure.Known(r.CPUSeconds)
+	wait, exact := figure.Known(r.CPUWaitSeconds)
 	if !ok || !exact || r.Exactness["cpu_wait_seconds"] != figure.Exact {
 		return 0, false
 	}
-	v, ticks := known(r.CoresWantedP95)
+	v, ticks := figure.Known(r.CoresWantedP95)
 	if v /= steady; !ticks { // its buckets are a tenth wide, and ticks are a little longer than a second at times
 		if p95 > steady*cpu/r.Seconds {
 			return 0, false
@@ -255,7 +255,7 @@ func (r *Run) wanted(p95 float64) (float64, bool) {
 		v = (cpu + wait) / r.Seconds
 	}
 	v = max(p95, v)
-	if given, ok := known(r.Cores); ok && given > 0 {
+	if given, ok := figure.Known(r.Cores); ok && given > 0 {
 		v = min(v, given)
 	}
 	return v, true
@@ -289,7 +289,7 @@ func (a *Advice) time(runs []Run) {
 		if !r.Done && !r.Idle && r.Seconds > going {
 			going, over = r.Seconds, i
 		}
-		if asked, _ := known(r.RequestSeconds); r.Limit && !r.Idle && max(asked, r.Seconds) > floor {
+		if asked, _ := figure.Known(r.RequestSeconds); r.Limit && !r.Idle && max(asked, r.Seconds) > floor {
 			floor, limited = max(asked, r.Seconds), i
 		}
 	}
@@ -310,13 +310,6 @@ func (a *Advice) time(runs []Run) {
 		a.say(of("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n),
 			"longest": runs[slowest].of(slowest, phrase.Time(longest))})
 	}
-}
-
-func known(v *float64) (float64, bool) {
-	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || *v < 0 {
-		return 0, false
-	}
-	return *v, true
 }
 
 // roundMemory rounds up to customary sizes: multiples of 64 MiB below 1 GiB, 256 MiB below 16 GiB,

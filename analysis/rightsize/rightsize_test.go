@@ -159,10 +159,12 @@ func TestFraction(t *testing.T) {
 
 func TestPaste(t *testing.T) {
 	a := &Advice{Cores: at(8), Memory: at(12 * gib), Seconds: at(90000), GPUs: at(1)}
-	if got, want := a.Slurm(1, a.Memory, 0), "#SBATCH --cpus-per-task=8\n#SBATCH --mem=12288M\n#SBATCH --gpus=1\n#SBATCH --time=1-01:00:00"; got != want {
+	if got, want := a.Slurm(1, a.Memory, 0), "#SBATCH --cpus-per-task=8\n#SBATCH --mem=12288M\n#SBATCH --gpus=1\n"+
+		"#SBATCH --time=1-01:00:00"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got, want := a.Slurm(3, at(5<<20+1), 0), "#SBATCH --nodes=3\n#SBATCH --mincpus=3\n#SBATCH --mem=6M\n#SBATCH --gpus=1\n#SBATCH --time=1-01:00:00"; got != want {
+	if got, want := a.Slurm(3, at(5<<20+1), 0), "#SBATCH --nodes=3\n#SBATCH --mincpus=3\n#SBATCH --mem=6M\n#SBATCH --gpus=1\n"+
+		"#SBATCH --time=1-01:00:00"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got, want := a.Kubernetes(), "resources:\n  requests:\n    cpu: \"8\"\n    memory: 12288Mi\n  limits:\n    memory: 12288Mi\n    nvidia.com/gpu: 1"; got != want {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
 	"reckon/metric"
@@ -111,7 +112,7 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 		a.say("service.cores.tested", phrase.Words{"above": phrase.Percent(t.Above), "slack": phrase.Percent(t.Slack),
 			"days": daysText(t.Days)})
 	}
-	if has, ok := known(now.Cores); ok && has > 0 {
+	if has, ok := figure.Known(now.Cores); ok && has > 0 {
 		a.NowCores = testCores(days, func([]Day) (float64, bool) { return has, true })
 		if t := a.NowCores; t != nil {
 			a.say("service.cores.now", phrase.Words{"has": phrase.Count(has), "above": phrase.Percent(t.Above),
@@ -121,7 +122,7 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 }
 
 func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
-	has, _ := known(now.Memory)
+	has, _ := figure.Known(now.Memory)
 	request := func(past []Day) (float64, bool) {
 		v, ok := Memory(past, *c)
 		if peaks, killed := peaksOf(past); killed && ok {
@@ -158,7 +159,7 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 func (a *ServiceAdvice) gpus(days []Day) {
 	most, n := 0.0, 0
 	for _, d := range lastDays(days, CoreDays) {
-		if v, ok := known(d.GPUs); ok {
+		if v, ok := figure.Known(d.GPUs); ok {
 			most, n = max(most, v), n+1
 		}
 	}
@@ -207,7 +208,7 @@ func Memory(days []Day, c ServiceConfig) (float64, bool) {
 // peaksOf returns the daily peaks, and whether memory was insufficient on one of the days.
 func peaksOf(days []Day) (peaks []float64, killed bool) {
 	for _, d := range lastDays(days, MemoryDays) {
-		if v, ok := known(d.MemoryPeak); ok && v > 0 {
+		if v, ok := figure.Known(d.MemoryPeak); ok && v > 0 {
 			peaks = append(peaks, v)
 		}
 		killed = killed || d.OutOfMemory

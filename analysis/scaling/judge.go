@@ -2,9 +2,9 @@ package scaling
 
 import (
 	_ "embed"
-	"math"
 	"slices"
 
+	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
@@ -78,9 +78,9 @@ func (j *judge) one() (spare bool) {
 // given returns whether the run has cores to spare.
 func (j *judge) given() (spare bool) {
 	u := j.u
-	given, ok := known(u.Given)
-	p95, sustained := known(u.CoresP95)
-	mean, summed := known(u.CoresMean)
+	given, ok := figure.Known(u.Given)
+	p95, sustained := figure.Known(u.CoresP95)
+	mean, summed := figure.Known(u.CoresMean)
 	if !ok || given <= 0 || !sustained && !summed {
 		j.say("cores", "info", 0, "cores", "cores.unknown", nil)
 		return false
@@ -93,8 +93,8 @@ func (j *judge) given() (spare bool) {
 	if u.GivenBy != "" {
 		of = phrase.Join(of, " "+u.GivenBy)
 	}
-	cpu, _ := known(u.CPUSeconds)
-	wait, _ := known(u.WaitSeconds)
+	cpu, _ := figure.Known(u.CPUSeconds)
+	wait, _ := figure.Known(u.WaitSeconds)
 	w := phrase.Words{"p95": amount(p95, "cores"), "given": of, "mean": amount(mean, "cores")}
 	switch {
 	case !sustained: // accounting reports only the sum
@@ -117,22 +117,6 @@ func (j *judge) given() (spare bool) {
 	return false
 }
 
-// waitedFor returns what had the cores that its threads waited for: with no more threads than cores others had them, and one that used
-// all its cores waited for its own threads.
-func (u *Use) waitedFor(cpu float64) string {
-	given, ok := known(u.Given)
-	threads, counted := known(u.Threads)
-	wanted, ran := known(u.CoresWantedP95)
-	switch {
-	case !ok || given <= 0:
-	case counted && threads <= given, ran && wanted <= 1.1*given:
-		return "others"
-	case cpu >= 0.9*given*u.WallSeconds:
-		return "own"
-	}
-	return "either"
-}
-
 // causes reports what limits the run, and thus what would help.
 func (j *judge) causes(spare bool) {
 	u := j.u
@@ -144,7 +128,7 @@ func (j *judge) causes(spare bool) {
 	}
 	before := len(j.out)
 	over := func(v *float64, whole float64) float64 {
-		x, ok := known(v)
+		x, ok := figure.Known(v)
 		if !ok || whole <= 0 {
 			return 0
 		}
@@ -160,13 +144,13 @@ func (j *judge) causes(spare bool) {
 	if s := over(u.ThrottledSeconds, u.WallSeconds); s >= 0.05 {
 		because("warning", s, "cause.quota", nil)
 	}
-	if cpu, ok := known(u.CPUSeconds); ok {
-		wait, _ := known(u.WaitSeconds)
+	if cpu, ok := figure.Known(u.CPUSeconds); ok {
+		wait, _ := figure.Known(u.WaitSeconds)
 		if s := over(u.WaitSeconds, cpu+wait); s >= 0.1 {
-			because("warning", s, "cause.waits."+u.waitedFor(cpu), nil)
+			because("warning", s, "cause.waits."+figure.WaitedFor(u.Given, u.Threads, u.CoresWantedP95, cpu, u.WallSeconds), nil)
 		}
 	}
-	if gpus, ok := known(u.GPUs); ok && gpus > 0 {
+	if gpus, ok := figure.Known(u.GPUs); ok && gpus > 0 {
 		if s := over(u.GPUSeconds, gpus*u.WallSeconds); s >= 0.7 {
 			because("info", s, "cause.gpus", phrase.Words{"gpus": sized(gpus, "GPU")})
 		}
@@ -174,8 +158,8 @@ func (j *judge) causes(spare bool) {
 	if s := over(u.StorageStalledSeconds, u.WallSeconds); s >= 0.1 {
 		because("warning", s, "cause.storage", nil)
 	}
-	swap, _ := known(u.SwapPeak)
-	memory, _ := known(u.Memory)
+	swap, _ := figure.Known(u.SwapPeak)
+	memory, _ := figure.Known(u.Memory)
 	stalled := over(u.MemoryStalledSeconds, u.WallSeconds)
 	switch full := over(u.MemoryNeeded, memory); {
 	case swap >= 64<<20 || stalled >= 0.1:
@@ -186,13 +170,6 @@ func (j *judge) causes(spare bool) {
 	if spare && len(j.out) == before {
 		j.say("cause", "info", 0, "count", "cause.own", nil)
 	}
-}
-
-func known(v *float64) (float64, bool) {
-	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || *v < 0 {
-		return 0, false
-	}
-	return *v, true
 }
 
 // sized formats a number with its noun: 1 core, 4 GPUs.

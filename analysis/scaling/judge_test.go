@@ -35,7 +35,8 @@ func TestNotBegun(t *testing.T) {
 		t.Error(got)
 	}
 	got = text(Compare(Use{Array: "slurm/7"}, nil, Cores).Verdicts)
-	if got != "info it represented the pending tasks of an array, and never ran itself: query one of its tasks; `reckon job slurm/7` lists them" {
+	if got != "info it represented the pending tasks of an array, and never ran itself: query one of its tasks; "+
+		"`reckon job slurm/7` lists them" {
 		t.Error(got)
 	}
 }

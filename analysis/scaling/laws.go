@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reckon/figure"
 	"reckon/internal/phrase"
 	"reckon/internal/quantiles"
 )
@@ -155,7 +156,7 @@ func (c *comparison) few() {
 		return
 	}
 	try := 2.0
-	if given, ok := known(c.u.Given); ok && c.u.GivenBy == "" && c.unit == Cores {
+	if given, ok := figure.Known(c.u.Given); ok && c.u.GivenBy == "" && c.unit == Cores {
 		try = max(2, given)
 	}
 	if len(c.sizes) == 1 {
@@ -213,7 +214,7 @@ func (c *comparison) claim(law *Fit) {
 
 // double reports what twice the cores would bring.
 func (c *comparison) double(law *Fit) {
-	given, ok := known(c.u.Given)
+	given, ok := figure.Known(c.u.Given)
 	if !ok || given < 1 || c.u.GivenBy != "" {
 		return
 	}
@@ -232,12 +233,12 @@ func (c *comparison) double(law *Fit) {
 // speed-up can exceed: a lower bound of the fraction of the work that did not run in parallel.
 func (j *judge) serial() {
 	u := j.u
-	given, ok := known(u.Given)
-	mean, measured := known(u.CoresMean)
-	cpu, _ := known(u.CPUSeconds)
-	wait, _ := known(u.WaitSeconds)
-	stalled, _ := known(u.StorageStalledSeconds)
-	throttled, _ := known(u.ThrottledSeconds)
+	given, ok := figure.Known(u.Given)
+	mean, measured := figure.Known(u.CoresMean)
+	cpu, _ := figure.Known(u.CPUSeconds)
+	wait, _ := figure.Known(u.WaitSeconds)
+	stalled, _ := figure.Known(u.StorageStalledSeconds)
+	throttled, _ := figure.Known(u.ThrottledSeconds)
 	held := wait >= 0.1*(cpu+wait) && wait > 0 || max(stalled, throttled) >= 0.05*u.WallSeconds
 	if !ok || !measured || u.AtLeast || u.Waits || held || u.WallSeconds < settled || given < 2 || mean < 1 || mean >= 0.8*given {
 		return
@@ -251,7 +252,7 @@ func (j *judge) serial() {
 func (c *comparison) measured() {
 	var runs []Run
 	for _, r := range c.runs {
-		if v, ok := known(r.Used); ok && v > 0 && r.Seconds > 0 {
+		if v, ok := figure.Known(r.Used); ok && v > 0 && r.Seconds > 0 {
 			runs = append(runs, r)
 		}
 	}

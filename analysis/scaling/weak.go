@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"reckon/figure"
 	"reckon/internal/phrase"
 	"reckon/internal/quantiles"
 )
@@ -33,7 +34,7 @@ const (
 func seeWeak(runs []Run) (w Weak, ok bool) {
 	by := map[float64][2][]float64{}
 	for _, r := range runs {
-		used, ok := known(r.Used)
+		used, ok := figure.Known(r.Used)
 		if ok && r.Size >= 1 && r.Seconds > 0 && used > 0 && !math.IsInf(r.Seconds+used+r.Size, 0) {
 			l := by[r.Size]
 			by[r.Size] = [2][]float64{append(l[0], r.Seconds), append(l[1], used)}
