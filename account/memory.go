@@ -106,10 +106,9 @@ func (p *Part) doubtMapped(before, now uint64) {
 // unclaimedSlack is the shared memory of the machine that comes and goes between the readings of processes and of the machine, bytes.
 const unclaimedSlack = 4 << 20
 
-// unclaimedShared returns the shared memory of the machine that belongs to no part: files of tmpfs and memfd that no
-// process
-// of a group maps are no process's, but they are in a control group that has a part, or one above its parts. It is 0 where a control group
-// does not distinguish its shared memory, bytes.
+// unclaimedShared returns the shared memory of the machine that belongs to no part, bytes. Files of tmpfs and memfd that no process of a
+// group maps are no process's, but they are in a control group that has a part, or one above its parts. It is 0 where a control group
+// does not distinguish its shared memory.
 func (r *registry) unclaimedShared(held uint64) uint64 {
 	if held == 0 {
 		return r.unclaimed

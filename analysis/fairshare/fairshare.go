@@ -212,7 +212,7 @@ func (o *Owner) wants(i int, waits bool) float64 {
 	return want
 }
 
-// needs returns the use of the owner or, where it is known to be more, the amount that the owner waits for.
+// needs returns the larger of the use of the owner and the demand that is known to wait.
 func (o *Owner) needs(i int) (most float64) {
 	for _, l := range [...][]float64{o.Use, o.Want} {
 		if v := at(l, i); v > most {

@@ -46,7 +46,7 @@ func Amdahl(runs []Run) (Fit, error) { return fit(runs, 2) }
 // USL fits serial fraction and crosstalk; it needs three sizes, and four for the error.
 func USL(runs []Run) (Fit, error) { return fit(runs, 3) }
 
-// Speedup returns the speed of n cores over that of one.
+// Speedup returns the ratio of the speeds on n cores and on one.
 func (f Fit) Speedup(n float64) float64 {
 	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
 }

@@ -28,7 +28,7 @@ var about = map[string]string{
 	"reckon_workload_energy_joules_total":        "Power that workloads cause: their share of the active energy of their nodes.",
 	"reckon_workload_gpu_seconds_total":          "GPUs in use: busy share, added up over devices.",
 	"reckon_workload_processes":                  "Processes and threads alive, and how many were started.",
-	"reckon_workload_request_cores":              "Requested against used: the gap is what others could have had.",
+	"reckon_workload_request_cores":              "Requested against used: others could have had the difference.",
 	"reckon_gpu_info":                            "GPUs that agents see.",
 	"reckon_gpu_busy_seconds_total":              "Share of time in which something ran on the GPU.",
 	"reckon_gpu_memory_bytes":                    "Memory of the GPU that is in use, against all of it.",
@@ -90,7 +90,7 @@ func (p *Panel) describe() string {
 	return ""
 }
 
-// missing are the reasons why a panel is empty: that of the first pattern in its query.
+// missing has the reasons for empty panels. The first pattern that matches a query of the panel counts.
 var missing = []struct{ metric, why string }{
 	{`slurm_node_state\{.* == 0`, "All nodes take jobs, or the server asks no controller of Slurm: see --slurm."},
 	{`workload_state`, "No job waits, or the server asks no controller of Slurm: see --slurm."},

@@ -152,8 +152,8 @@ func server() Dashboard {
 				{Title: "Hours to be made again", Unit: "short", Queries: one(`reckon_server_dirty_rollups{`+on+`}`, "{{server}}")},
 				{Title: "Rules", Unit: "s", Queries: one(`reckon_server_rule_group_seconds{`+on+`}`, "{{group}}")},
 				{Title: "Time of an answer", Unit: "s",
-					Queries: one(sumBy("what", `reckon_server_request_seconds_total`, on)+` / sum by (what) (`+
-						rate(`reckon_server_requests_total`, on)+`)`, "{{what}}")},
+					Queries: one(sumBy("what", `reckon_server_request_seconds_total`, on)+` / `+
+						sumBy("what", `reckon_server_requests_total`, on), "{{what}}")},
 			}},
 			{Title: "What it takes", Panels: []Panel{
 				{Title: "Memory", Unit: "bytes", Queries: one(`reckon_server_memory_bytes{`+on+`}`, "{{server}} {{kind}}")},

@@ -88,7 +88,7 @@ type ScaleWeak struct {
 	Runs       int     `json:"runs"`       // How many runs were seen.
 }
 
-// Speedup returns the speed of n cores over that of one, by the law.
+// Speedup returns the ratio of the speeds on n cores and on one, by the law.
 func (f *ScaleFit) Speedup(n float64) float64 {
 	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
 }

@@ -49,7 +49,7 @@ var (
 	requestNodes = metric.NewDesc("reckon_workload_request_nodes", metric.Gauge, metric.None, with(),
 		"Nodes requested by or allocated to the workload.")
 	requestTasks = metric.NewDesc("reckon_workload_request_tasks", metric.Gauge, metric.None, with(),
-		"Tasks requested, each of which has its own cores.")
+		"Requested tasks. Each task has its own cores.")
 	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, with("by"),
 		"Exit code of the workload; 128 and the number of the signal that ended it. By accounting, 128 may have been taken off it.")
 	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, with("nodes"),
