@@ -54,6 +54,16 @@ func TestBreakdown(t *testing.T) {
 	}
 }
 
+// A command that was never in the kernel has no system time, and not less.
+func TestBreakdownSplitIsNotNegative(t *testing.T) {
+	for cpu := uint64(3_029_000_001); cpu < 3_029_001_000; cpu += 7 {
+		l, _ := breakdown(map[string]*tally{"sh": {n: 1, cpu: cpu, split: 1, user: 3_030_000_000}}, nil, cpu, 1, true)
+		if *l[0].System != 0 {
+			t.Fatalf("of %d ns, all in user mode, %g s are in the kernel", cpu, *l[0].System)
+		}
+	}
+}
+
 // Where every process has a name what is missing is shared out and marked.
 func TestBreakdownSharesOut(t *testing.T) {
 	l, shared := breakdown(map[string]*tally{"a": {n: 2, cpu: 600e6}, "b": {n: 8, cpu: 200e6}}, nil, 1800e6, 10, true)

@@ -148,7 +148,7 @@ func (c *tally) command(name string) Command {
 		// Below some ticks there is nothing to estimate from.
 		if s := c.user + c.system; s >= 5*userTick {
 			user := out.CPUSeconds * float64(c.user) / float64(s)
-			system := out.CPUSeconds - user
+			system := out.CPUSeconds * float64(c.system) / float64(s) // not the difference: it may be below zero by rounding
 			out.User, out.System = &user, &system
 		}
 	}

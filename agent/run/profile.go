@@ -56,7 +56,7 @@ func (p *profile) close(at float64, t totals, wait uint64, l level) Row {
 	user, system := rate(t.user, p.prev.user), rate(t.system, p.prev.system)
 	if user+system > 0 {
 		r.User = r.Cores * user / (user + system)
-		r.System = r.Cores - r.User
+		r.System = r.Cores * system / (user + system)
 	} else if r.Cores == 0 {
 		r.User, r.System = 0, 0
 	}
