@@ -2,9 +2,13 @@ package users
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
+	"os/exec"
+	"strconv"
 	"time"
 )
 
@@ -41,33 +45,57 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// query asks the database. Whatever goes wrong, the user is unknown for a while.
-func query(socket string, q question) answer {
-	unknown := answer{until: time.Now().Add(keepUnknown)}
+// query asks the database; heard is false where it does not answer, and the user is unknown for a while then.
+func query(socket string, q question) (a answer, heard bool) {
+	unknown := answer{until: time.Now().Add(keepFailure)}
 	conn, err := net.DialTimeout("unix", socket, timeout)
 	if err != nil {
-		return unknown
+		return unknown, false
 	}
 	defer conn.Close()
 	if conn.SetDeadline(time.Now().Add(timeout)) != nil {
-		return unknown
+		return unknown, false
 	}
 	request, err := encode(q)
 	if err != nil {
-		return unknown
+		return unknown, false
 	}
 	if _, err := conn.Write(request); err != nil {
-		return unknown
+		return unknown, false
 	}
 	message, err := bufio.NewReader(io.LimitReader(conn, maxReply)).ReadBytes(0)
 	if err != nil {
-		return unknown
+		return unknown, false
 	}
 	name, uid, ok := decode(message[:len(message)-1])
 	if !ok || (q.name == "" && uid != q.uid) {
-		return unknown
+		return unknown, true
 	}
-	return answer{name: name, uid: uid, known: true, until: time.Now().Add(keepKnown)}
+	return answer{name: name, uid: uid, known: true, until: time.Now().Add(keepKnown)}, true
+}
+
+// run asks getent(1), which ends with 2 where nobody knows the user.
+func run(getent string, q question) answer {
+	unknown := answer{until: time.Now().Add(keepFailure)}
+	key := q.name
+	if key == "" {
+		key = strconv.FormatUint(uint64(q.uid), 10)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	c := exec.CommandContext(ctx, getent, "passwd", key)
+	c.Env, c.WaitDelay = []string{"LC_ALL=C"}, timeout
+	text, err := c.Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 2 {
+		unknown.until = time.Now().Add(keepKnown)
+	}
+	names, _ := parsePasswd(text)
+	for uid, name := range names {
+		if err == nil && (q.name != "" || q.uid == uid) { // a directory may spell a name in another case
+			return answer{name: name, uid: uid, known: true, until: time.Now().Add(keepKnown)}
+		}
+	}
+	return unknown
 }
 
 func encode(q question) ([]byte, error) {

@@ -1,14 +1,15 @@
 // Package users knows the names of users by their numbers and back.
 //
 // It asks, in this order: /etc/passwd under a root directory (passwd(5)), read again
-// when the file changes; and the user database of systemd
-// (/run/systemd/userdb/io.systemd.Multiplexer, systemd.io/USER_GROUP_API), which on
-// sites with LDAP or SSSD knows the rest without cgo and without running a program.
-// The database is asked in the background: until it has answered, and when nobody
+// when the file changes; the user database of systemd
+// (/run/systemd/userdb/io.systemd.Multiplexer, systemd.io/USER_GROUP_API); and where
+// that does not run, as on Debian, RHEL and SLES, getent(1). The last two know the
+// users of LDAP, SSSD and winbind by nsswitch.conf(5), without cgo.
+// They are asked in the background: until one has answered, and when nobody
 // knows the user, the name is the number in decimal. Answers are kept for ten minutes,
-// failures for one, and at most 4,096 of them.
+// also that nobody knows a user, failures for one, and at most 4,096 of them.
 //
-// All methods may be called from any goroutine and none waits for the database.
+// All methods may be called from any goroutine and none waits for an answer.
 package users
 
 import (
@@ -22,7 +23,7 @@ import (
 
 const (
 	keepKnown   = 10 * time.Minute // LDAP names change rarely
-	keepUnknown = time.Minute
+	keepFailure = time.Minute
 	checkFile   = 5 * time.Second // how often the time stamp of passwd is looked at
 	maxAnswers  = 4096
 	maxPending  = 64
@@ -45,6 +46,7 @@ type question struct {
 // Table looks up users.
 type Table struct {
 	passwd, socket string
+	getent         string // the program, or empty
 
 	mu      sync.Mutex
 	checked time.Time
@@ -80,7 +82,7 @@ func New(root string) *Table {
 		stop:    make(chan struct{}),
 	}
 	if root == "/" {
-		t.socket = multiplexer
+		t.socket, t.getent = multiplexer, "/usr/bin/getent"
 	}
 	return t
 }
@@ -196,7 +198,10 @@ func (t *Table) work() {
 		case <-t.stop:
 			return
 		case q := <-t.ask:
-			a := query(t.socket, q)
+			a, heard := query(t.socket, q)
+			if !heard && t.getent != "" {
+				a = run(t.getent, q)
+			}
 			t.mu.Lock()
 			delete(t.pending, q)
 			if old, ok := t.answers[q]; ok && old.known && !a.known {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -227,6 +228,53 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	if got := tab.Name(1); got != "daemon" {
 		t.Errorf("after Close: %q", got)
+	}
+}
+
+// TestGetent: without systemd's database the C library's is asked, by its own program.
+func TestGetent(t *testing.T) {
+	real, err := exec.LookPath("getent")
+	if err != nil {
+		t.Skip("there is no getent here")
+	}
+	dir := t.TempDir()
+	asked := filepath.Join(dir, "asked")
+	getent := filepath.Join(dir, "getent")
+	script := "#!/bin/sh\necho \"$@\" >>" + asked + "\ncase $2 in 70001|ldap-alice|Alice) echo 'ldap-alice:*:70001:7::/:' ;; 70003) exit 1 ;; *) exec " + real + " \"$@\" ;; esac\n"
+	if err := os.WriteFile(getent, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tab, _ := table(t, "nobody:x:65534:65534::/:\n")
+	tab.socket, tab.getent = filepath.Join(dir, "none"), getent
+	defer tab.Close()
+	unknown := uint32(4200000000)
+	for range 3 {
+		for _, uid := range []uint32{0, 70001, 70003, unknown} {
+			tab.Name(uid)
+		}
+		settle(t, tab)
+	}
+	for uid, want := range map[uint32]string{0: "root", 70001: "ldap-alice", 70003: "70003", unknown: "4200000000"} {
+		if got := tab.Name(uid); got != want {
+			t.Errorf("%d is %q, want %q", uid, got, want)
+		}
+	}
+	for _, name := range []string{"ldap-alice", "Alice"} {
+		tab.ID(name)
+		settle(t, tab)
+		if uid, ok := tab.ID(name); !ok || uid != 70001 {
+			t.Errorf("%s is %d, %v", name, uid, ok)
+		}
+	}
+	if text, err := os.ReadFile(asked); err != nil || strings.Count(string(text), "\n") != 6 {
+		t.Errorf("asked %q, %v; want each once", text, err)
+	}
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	for uid, want := range map[uint32]time.Duration{70003: keepFailure, unknown: keepKnown} {
+		if left := time.Until(tab.answers[question{uid: uid}].until); left > want || left < want/2 {
+			t.Errorf("that %d is unknown is kept for %s, want %s", uid, left, want)
+		}
 	}
 }
 
