@@ -61,6 +61,7 @@ type table struct {
 	excess   excess
 	crowds   bool // a part has processes that share much memory; see shared.go
 	scripts  bool // this pass has ends of batch scripts, or after them; see script.go
+	exact    bool // start times are exact to the nanosecond
 	// counted is the source's count of all processes since the ledger began; see node.go.
 	counted usage
 	have    sensor.Fields
@@ -82,6 +83,7 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	}
 	tab.line.settled, tab.line.live = pass.Complete() && pass.Lost == 0 && !tab.line.gap, pass.Live
 	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
+	tab.exact = pass.Joined
 	tab.sight(pass)
 	// Parents end after their children, so the last records come first: a child that was
 	// never seen alive then finds its parent's part.
@@ -371,7 +373,7 @@ func (tab *table) place(e *process, p *sensor.Process, found Identified, parent 
 		e.part = part
 		part.start = min(part.start, start)
 	}
-	part.scripted(e)
+	tab.scripted(e, parent)
 }
 
 // isOf reports whether nothing was found but that a process belongs where its parent does: the run and the place of a

@@ -25,14 +25,16 @@ func (p *Part) script() *script {
 	return p.byTask.script
 }
 
-// scripted notes a process of a step.
-func (p *Part) scripted(e *process) {
-	switch s := p.script(); {
+// scripted notes a process of a step, whose parent is in a part, or nil. Where start times are not exact the lower id is the elder of
+// two that began about together, unless ids began again at the lowest in between: what a process of the step began is not its script.
+func (tab *table) scripted(e *process, parent *Part) {
+	switch s, p := e.part.script(), e.part; {
 	case p.part != "batch" || !p.kind.Scheduled():
 	case s == nil:
 		p.distinguish().script = &script{pid: e.pid, start: e.start}
 	case s.end != 0:
-	case e.start < s.start && !sensor.SameStart(e.start, s.start), e.pid < s.pid && sensor.SameStart(e.start, s.start):
+	case (tab.exact || !sensor.SameStart(e.start, s.start)) && e.start < s.start,
+		!tab.exact && sensor.SameStart(e.start, s.start) && e.pid < s.pid && parent != p:
 		s.pid, s.start = e.pid, e.start
 	}
 }

@@ -25,6 +25,8 @@ func TestProcessesLeft(t *testing.T) {
 		return p
 	}
 	script, child, other, step := p(50, 1, 0), p(51, 1, s/10), p(52, 1, s/5), p(60, 2, s/10)
+	lower := p(9, 1, s/10+1) // ids began again at the lowest
+	lower.PPID, lower.Have = script.PID, lower.Have|sensor.FieldParent
 	type passes [][2][]sensor.Process // live and ended, by second
 	live := func(list ...sensor.Process) []sensor.Process { return list }
 	both := live(script, child, other)
@@ -45,7 +47,10 @@ func TestProcessesLeft(t *testing.T) {
 		"taskstats":                {passes{{both, nil}, {nil, live(ended(other, s), ended(script, s), ended(child, s))}}, true, 1},
 		"taskstats, seconds later": {passes{{both, nil}, {live(child), live(ended(other, s), ended(script, s))}, {nil, live(ended(child, 3*s))}}, true, 1},
 		"taskstats, short":         {passes{{nil, nil}, {nil, live(ended(p(51, 1, 0), s), ended(script, s), ended(p(52, 1, 0), s))}}, true, 1},
-		"it runs":                  {passes{{both, nil}, {live(script, child), live(ended(other, s))}}, false, 0},
+		"a lower id, later start":  {passes{{live(lower, script, other), nil}, {nil, live(ended(lower, s/2), ended(other, s), ended(script, 2*s))}}, false, 0},
+		"taskstats, a lower id, later start": {passes{{live(script, other), nil},
+			{live(script, other), live(ended(lower, s/2))}, {nil, live(ended(other, s), ended(script, 2*s))}}, true, 0},
+		"it runs": {passes{{both, nil}, {live(script, child), live(ended(other, s))}}, false, 0},
 	} {
 		for _, again := range []bool{false, true} { // with a restart after the first second
 			t.Run(fmt.Sprint(name, " ", again), func(t *testing.T) {

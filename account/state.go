@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"reckon/account/energy"
 	"reckon/account/tally"
@@ -279,6 +280,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			m.restore(needState(v[2:]))
 		}
 	}
+	l.table.exact = slices.ContainsFunc(s.Processes, func(p processState) bool { return p.Start%clockTick != 0 })
 	for _, p := range s.Processes {
 		// Every process is identified again, which opens the control groups.
 		e := &process{
@@ -286,12 +288,15 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			passed: p.Left, retry: true,
 		}
 		e.restoreLineage(p.Children, s.Lineage)
-		e.part.scripted(e)
+		l.table.scripted(e, nil)
 		l.table.byID[p.PID] = e
 		l.table.miss(e)
 	}
 	return nil
 }
+
+// clockTick is the resolution of start times in procfs, ns: USER_HZ is 100 on every architecture that Go runs on.
+const clockTick = 10_000_000
 
 func (l *Ledger) restorePart(s *partState) *Part {
 	p := l.parts.part(Identified{Identity: workload.Identity{
