@@ -79,6 +79,7 @@ func TestCluster(t *testing.T) {
 	step("containers", b.containers)
 	step("bounds", b.bounds)
 	step("ends", b.ends)
+	step("finished", func(t *testing.T) { b.finished(t, install) })
 	step("views", b.views)
 	step("graph", b.graph)
 	step("devices", b.devices)
