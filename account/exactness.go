@@ -370,18 +370,22 @@ func (p *Part) ioCertainty(ends certainty) certainty {
 
 // judgeMemory records the exactness of memory and its peaks.
 func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
-	if p.have&sensor.FieldMemory == 0 || p.sure.resident.source == fromNothing {
+	if p.have&sensor.FieldMemory == 0 {
 		return
 	}
-	note(figMemory, p.sure.resident)
-	note(figNeeded, p.sure.needed)
+	if p.sure.resident.source != fromNothing {
+		note(figMemory, p.sure.resident)
+		note(figNeeded, p.sure.needed)
+	}
 	peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
 	if p.kind.Folded() { // the peak of the largest, and not of all of them together
 		together := sensor.LackTogether.Exactness()
 		peak.degree, needed.degree = peak.degree.Worse(together), needed.degree.Worse(together)
 	}
-	note(figMemoryPeak, peak)
-	note(figNeededPeak, needed)
+	if peak.source != fromNothing { // at the end, where it is a bound that was to be measured
+		note(figMemoryPeak, peak)
+		note(figNeededPeak, needed)
+	}
 }
 
 // judgeDevices records the exactness of energy, which is the CPU time's at best, and of GPU time.

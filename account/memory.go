@@ -55,7 +55,8 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 			continue
 		}
 		good := p.measureMemory(t)
-		if crowds = crowds || p.crowd.crowded; p.crowd.bounded {
+		c := &p.crowd
+		if crowds = crowds || c.crowded; c.bounded {
 			r.bounded = append(r.bounded, p)
 			continue
 		}
@@ -64,10 +65,17 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 			rest = good
 			continue
 		}
-		p.settleMemory(t, good)
+		if p.settleMemory(t, good); !good && c.crowded && c.bound.RSS != 0 {
+			r.bounded = append(r.bounded, p)
+		}
 	}
 	for _, p := range r.bounded {
-		p.memory.types = p.crowd.limit(t, private, r.config.Within)
+		if !p.crowd.bounded { // some ticks before were
+			p.crowd.remains(p.crowd.limit(t, private-p.private(), r.config.Within))
+			continue
+		}
+		p.crowd.last = p.crowd.limit(t, private, r.config.Within)
+		p.memory.types = p.crowd.last
 		p.memory.types[0] += uint64(p.now.huge) * hugeUnit
 		if p != r.other {
 			p.settleMemory(t, false)
@@ -205,33 +213,51 @@ func (p *Part) settleMemory(t *closing, good bool) {
 func (c *crowd) remember(m *memory, good bool) {
 	switch {
 	case c.era == nil || !c.crowded:
-	case good && c.rss >= c.most.RSS-c.most.RSS/16:
-		c.most = unmeasured{}
-	case !good && c.since == 0 && c.rss <= c.base+c.base/32:
-		if c.most.Degree == figure.AtMost && c.rss >= c.most.RSS-c.most.RSS/16 {
-			c.most = unmeasured{} // by now it is better known
-		}
-		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness()})
 	case c.bounded:
-		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackSharedPages.Exactness()})
-	case c.since != 0: // held as it was before
-		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackTogether.Exactness()})
+		c.remains(m.types)
+	case c.since != 0 && !c.guessed: // held as it was before
+		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackTogether.Exactness(), true})
+	case c.since == 0 && !c.pending: // by now it is better known
+		c.most.settle(c.rss)
+		if c.bound.settle(c.rss); !good {
+			c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness(), false})
+		}
+	default: // what was estimated before it grew is no measure
+		c.most.add(unmeasured{RSS: c.rss, Degree: sensor.LackTogether.Exactness(), Open: true})
 	}
 }
 
-// peaks returns the highest memory and needed memory of the part, and the exactness of what was not measured of them.
+// remains keeps the upper bound of a tick with memory that is an estimate, or was held.
+func (c *crowd) remains(types [3]uint64) {
+	c.bound.add(unmeasured{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
+}
+
+// peaks returns the highest memory and needed memory of the part, and the exactness of what was not measured of them. A bound does not
+// count while what it bounds is about to be measured.
 func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 	peak, needed = p.memory.peak, p.memory.neededPeak
-	if p.crowd.era != nil {
-		if of := &p.crowd.most; of.Resident > peak && p.cg.Have&sensor.CgroupPeak == 0 || of.Needed > needed ||
-			of.Degree == figure.AtLeast {
-			degree = of.Degree
-		}
-		if needed = max(needed, p.crowd.most.Needed); p.cg.Have&sensor.CgroupPeak == 0 {
-			peak = max(peak, p.crowd.most.Resident)
-		}
+	e := p.crowd.era
+	if e == nil {
+		return peak, needed, degree
 	}
-	return peak, needed, degree
+	of, bound := e.most, e.bound
+	if !e.pending && bound.RSS != 0 {
+		if of.RSS > bound.RSS+bound.RSS/16 { // larger before it was bounded
+			bound.Degree = sensor.LackScaled.Exactness()
+		}
+		of.add(bound)
+	}
+	own := p.cg.Have&sensor.CgroupPeak != 0
+	switch {
+	case of.Resident > peak && !own || of.Needed > needed:
+		degree = of.Degree
+	case of.Open:
+		degree = sensor.LackTogether.Exactness()
+	}
+	if !own {
+		peak = max(peak, of.Resident)
+	}
+	return peak, max(needed, of.Needed), degree
 }
 
 // exportMemory appends memory and its peaks.

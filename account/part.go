@@ -216,11 +216,12 @@ func (r *registry) absorb(p, o *Part) {
 		b := p.memory.bounded()
 		b.most = max(b.most, o.memory.bounds.most)
 	}
-	if c := &o.crowd; c.era != nil && c.most != (unmeasured{}) {
+	if c := &o.crowd; c.era != nil && (c.most != (unmeasured{}) || c.bound != (unmeasured{})) {
 		if p.crowd.era == nil {
 			p.crowd.era = new(era)
 		}
 		p.crowd.most.add(c.most)
+		p.crowd.most.add(c.bound)
 	}
 	if o.sure.resident.source != fromNothing {
 		p.sure.add(o.sure.resident, o.sure.needed)

@@ -140,21 +140,32 @@ type era struct {
 	last    [3]uint64
 	upper   [3]uint64 // crowd.shared, with all that was not measured itself in full
 	most    unmeasured
-	set     uint64 // of control groups, that all processes of the tick are in; 0 where they differ
+	bound   unmeasured // of ticks with an upper bound
+	guessed bool       // last is an estimate
+	blind   bool       // nothing has been measured since an upper bound
+	pending bool       // what was not measured, or has grown since, may still be
+	set     uint64     // of control groups, that all processes of the tick are in; 0 where they differ
 }
 
 // unmeasured is the highest memory of a part, resident and needed, of ticks in which not all of it was measured. It is void once the part
-// is
-// measured while its processes are as large.
+// is measured while its processes are as large.
 type unmeasured struct {
 	Resident, Needed uint64
 	RSS              uint64 // bytes: of the processes
 	Degree           figure.Exactness
+	Open             bool // it may have been more in some ticks
+}
+
+// settle drops it now that processes of that size are measured.
+func (m *unmeasured) settle(rss uint64) {
+	if rss >= m.RSS-m.RSS/16 {
+		*m = unmeasured{}
+	}
 }
 
 func (m *unmeasured) add(o unmeasured) {
 	m.Resident, m.Needed, m.RSS = max(m.Resident, o.Resident), max(m.Needed, o.Needed), max(m.RSS, o.RSS)
-	m.Degree = m.Degree.Worse(o.Degree)
+	m.Degree, m.Open = m.Degree.Worse(o.Degree), m.Open || o.Open
 }
 
 // sample is the latest proportion of the processes of one program.
@@ -172,7 +183,7 @@ func (s *sample) fits(of *sharing) bool {
 func (c *crowd) begin() {
 	c.rss, c.largest, c.sampled, c.unknown, c.denied, c.shared = 0, 0, 0, 0, 0, [3]uint64{}
 	if c.forked, c.bounded, c.growing = false, false, false; c.era != nil {
-		c.upper = [3]uint64{}
+		c.upper, c.pending = [3]uint64{}, false
 	}
 }
 
@@ -222,8 +233,10 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	const page = 4 // KiB, at least
 	s.rewritten = s.at != 0 && (uint32(proc.MinorFaults)-s.faults)*page > s.rss/32
 	if s.counted = s.at != 0 && c.era != nil && s.era == c.number && s.rss <= s.of+s.of/8; s.counted {
-		if p, own = s.part, s.part; s.rewritten {
+		if p = s.part; s.rewritten {
 			c.sampled += rss // until it is measured again
+		} else {
+			own = s.part
 		}
 	} else if other := c.sample(s); other != nil {
 		p = *other
@@ -252,7 +265,7 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 	twice := c.rss - c.largest
 	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
 		if c.era != nil {
-			c.since, c.last = 0, raw
+			c.since, c.last, c.guessed, c.blind = 0, raw, false, false
 		}
 		return raw, certainty{figure.Exact, fromRSS}, true
 	}
@@ -273,8 +286,10 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 		if c.sampled+c.unknown > 0 || c.forked {
 			sure.degree = sensor.LackScaled.Exactness()
 		}
-		c.since, c.last = 0, c.shared
-		return c.shared, sure, c.sampled <= c.rss/32 && c.rss <= c.base+c.base/32
+		c.pending = c.rss > c.base+c.base/32
+		good = c.sampled <= c.rss/32 && !c.pending
+		c.since, c.last, c.guessed, c.blind = 0, c.shared, !good, false
+		return c.shared, sure, good
 	}
 	if c.began+1 == tick { // in which it is measured
 		c.base = c.rss
@@ -286,10 +301,11 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 	if c.growing {
 		hold *= 3
 	}
-	if c.denied < c.unknown && tick < c.since+hold {
+	c.pending = c.denied < c.unknown
+	if c.pending && !c.blind && tick < c.since+hold {
 		return c.hold(raw), lacking(sensor.LackScaled, fromPSS), false
 	}
-	c.bounded = true
+	c.bounded, c.blind = true, true
 	return types, lacking(sensor.LackSharedPages, fromRSSSum), false
 }
 
@@ -306,8 +322,7 @@ func (c *crowd) limit(t *closing, private uint64, within func(set uint64) (neede
 	if needed, ok := within(c.set); ok && !c.forked { // what a process brought along from its parent is charged to that one's group
 		most = needed
 	}
-	c.last = bounded(c.upper, c.largest, private, most, t)
-	return c.last
+	return bounded(c.upper, c.largest, private, most, t)
 }
 
 // hold returns the previous memory of the part, and not less than its largest process's.
@@ -361,6 +376,7 @@ type Sharer struct {
 	RSS   uint64 // bytes: the cost of measuring grows with it
 	class uint8
 	at    uint32
+	twice uint64 // bytes of its part that may be counted more than once
 }
 
 // Refines reports whether the process is covered by the measurement of another one, or of an earlier time.
@@ -368,8 +384,8 @@ func (s *Sharer) Refines() bool { return s.class > 0 }
 
 // crowded appends the processes with shared pages that matter, in order of need: programs
 // without any measurement, then processes covered by a measurement of another process,
-// both by size, the largest first; then outdated measurements, the oldest first. It is
-// called after [Ledger.Tick].
+// both from the part that may count most of its memory more than once, the largest first; then outdated measurements, the oldest
+// first. It is called after [Ledger.Tick].
 func (tab *table) crowded(list []Sharer) []Sharer {
 	if !tab.crowds {
 		return list
@@ -381,7 +397,7 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 			now <= s.denied+deniedFor {
 			continue
 		}
-		next := Sharer{PID: e.pid, Start: e.start, RSS: uint64(s.rss) << 10, at: s.at}
+		next := Sharer{PID: e.pid, Start: e.start, RSS: uint64(s.rss) << 10, at: s.at, twice: c.rss - c.largest}
 		switch {
 		case !s.counted && c.sample(s) == nil:
 		case !s.counted && (tab.now < e.start+youngFor || now < c.began+calmFor):
@@ -397,7 +413,8 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 	}
 	slices.SortFunc(list, func(a, b Sharer) int {
 		if a.class != b.class || a.class < 2 {
-			return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.RSS, a.RSS), cmp.Compare(a.PID, b.PID))
+			return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.twice, a.twice), cmp.Compare(b.RSS, a.RSS),
+				cmp.Compare(a.PID, b.PID))
 		}
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.PID, b.PID))
 	})

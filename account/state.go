@@ -193,6 +193,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 	}
 	if e := p.crowd.era; e != nil {
 		s.Most = e.most
+		s.Most.add(e.bound)
 	}
 	s.Reduced = p.rows != nil && p.rows.reduced && !p.full
 	if p.set != nil {
