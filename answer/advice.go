@@ -37,6 +37,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	if err != nil {
 		return nil, err
 	}
+	own.Idle = own.Idle || orZero(d.RestSeconds) >= max(own.Seconds/2, 30)
 	runs := []rightsize.Run{own}
 	for i := range rows {
 		r := toAPI(&rows[i])

@@ -166,6 +166,9 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 		d.CoresHistogram = nil
 	}
 	if r.From.IsZero() && r.To.IsZero() {
+		if r.Step <= 0 { // what it did does not depend on what was asked for
+			d.RestSeconds = rest(lines, d.StepSeconds)
+		}
 		b.Rates.detail(d)
 		if nodes > 1 {
 			d.CoresHistogram, d.CoresHistogramStep = query.Distribution(lines, "cores", time.Duration(d.StepSeconds*float64(time.Second))),
@@ -179,6 +182,41 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 		d.EnergyMethod, err = b.Views.EnergyMethod(ctx, whole)
 	}
 	return err
+}
+
+// resting are the most that a workload which does nothing uses of the figures of its profile.
+var resting = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per_second": 1e3, "io_write_bytes_per_second": 1e3,
+	"network_bytes_per_second": 1e3}
+
+// rest returns the seconds up to the last sample of a profile in which nothing was used; nil if there are none, or if CPU
+// time was not measured to the last two steps.
+func rest(lines []wire.Profile, step float64) *float64 {
+	lines = query.Combine(lines, "total")
+	i := slices.IndexFunc(lines, func(p wire.Profile) bool { return p.Metric == "cores" })
+	if i < 0 {
+		return nil
+	}
+	end := len(lines[i].Points) // of what was measured
+	for end > 0 && lines[i].Points[end-1].Value == nil {
+		end--
+	}
+	if end == 0 || len(lines[i].Points)-end > 2 {
+		return nil
+	}
+	n := end
+	for _, p := range lines {
+		if most, counts := resting[p.Metric]; counts {
+			for j := end - 1; j >= end-n; j-- {
+				if v := p.Points[j].Value; v != nil && *v > most || v == nil && p.Metric == "cores" {
+					n = end - 1 - j
+				}
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(float64(n) * step)
 }
 
 // profile fills in the figures over time, and returns them per part and node.

@@ -58,6 +58,7 @@ type run struct {
 	memory          float64 // peak on the first node; half of it on the others
 	code            float64
 	nodes           []string
+	works           time.Duration // it sleeps from then on, if that is before its end
 }
 
 func (h *history) job(r run) {
@@ -74,8 +75,12 @@ func (h *history) job(r run) {
 			}
 			h.put(at, node, "reckon_workload_start_time_seconds", float64(r.start.UnixMilli())/1000, who...)
 			h.put(at, node, "reckon_workload_info", 1, append(who, "name", r.name)...)
-			h.put(at, node, "reckon_workload_cpu_seconds_total", r.used/n*at.Sub(r.start).Seconds(), append(who, "mode", "user")...)
-			h.put(at, node, "reckon_command_cpu_seconds_total", r.used/n*at.Sub(r.start).Seconds(), append(who, "command", "solver")...)
+			busy := at.Sub(r.start).Seconds()
+			if r.works > 0 {
+				busy = min(busy, r.works.Seconds())
+			}
+			h.put(at, node, "reckon_workload_cpu_seconds_total", r.used/n*busy, append(who, "mode", "user")...)
+			h.put(at, node, "reckon_command_cpu_seconds_total", r.used/n*busy, append(who, "command", "solver")...)
 			h.put(at, node, "reckon_workload_memory_peak_bytes", r.memory/float64(min(i+1, 2)), who...)
 			h.put(at, node, "reckon_workload_request_cores", r.asked/n, who...)
 			if at.Equal(end) {
@@ -149,6 +154,53 @@ func TestAdviceWaitsForAccounting(t *testing.T) {
 		}
 		if got := d.Advice != nil; got != c.advice {
 			t.Errorf("%s after its end in the state %q: advice %+v", c.after, c.state, d.Advice)
+		}
+	}
+}
+
+// TestRest: a run that works no more says since when, and is not advised more time.
+func TestRest(t *testing.T) {
+	h := newHistory(t)
+	const wall = 20 * time.Minute
+	for id, works := range map[string]time.Duration{"slurm/1": 4 * time.Minute, "slurm/2": 15 * time.Minute, "slurm/3": wall, "slurm/4": time.Second} {
+		h.job(run{id: id, name: id, owner: "alice", start: h.now, wall: wall, asked: 1, used: 0.9, works: works, nodes: []string{"n1", "n2"}})
+	}
+	s := h.site()
+	for _, c := range []struct {
+		id, state string
+		says, not string
+		rest      float64
+		more      bool // time is advised
+	}{
+		{"slurm/1", "timeout", "was ended, but had used no CPU time for its last 16 min: find out", "ask for more time", 960, false},
+		{"slurm/1", "running", "it has used no CPU time for 16 min", "for its last", 960, false},
+		{"slurm/1", "suspended", "", "no CPU time", 960, false},
+		{"slurm/1", "cancelled", "it used no CPU time for its last 16 min", "", 960, false},
+		{"slurm/2", "timeout", "ask for more time", "no CPU time", 300, true},
+		{"slurm/3", "timeout", "ask for more time", "no CPU time", 0, true},
+		{"slurm/4", "timeout", "more time would not help", "ask for more time", 1185, false},
+	} {
+		list, err := s.Workloads(t.Context(), wire.Filter{IDs: []string{c.id}})
+		if err != nil || len(list.Workloads) != 1 {
+			t.Fatal(list, err)
+		}
+		w := list.Workloads[0]
+		w.AllocatedCores = new(1.0)
+		if w.State = c.state; c.state == "running" || c.state == "suspended" {
+			w.Running, w.End = true, nil
+		}
+		d, err := s.Workload(t.Context(), w, wire.Range{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (d.RestSeconds == nil) != (c.rest == 0) || math.Abs(orZero(d.RestSeconds)-c.rest) > 16 {
+			t.Errorf("%s %s: rest %v, want %g", c.id, c.state, d.RestSeconds, c.rest)
+		}
+		if c.says != "" && !said(d.Verdicts, c.says) || c.not != "" && said(d.Verdicts, c.not) {
+			t.Errorf("%s %s: %+v", c.id, c.state, d.Verdicts)
+		}
+		if c.state == "timeout" && (d.Advice != nil && d.Advice.Seconds != nil) != c.more {
+			t.Errorf("%s %s: advice %+v", c.id, c.state, d.Advice)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}}, nil
 	}
 	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),
-		JobSteps: judgedSteps(d.Steps, d.End), PerNode: byNode(d.Parts)}
+		JobSteps: judgedSteps(d.Steps, d.End), PerNode: byNode(d.Parts), RestSeconds: d.RestSeconds}
 	var cores, memory, gpus bool // allocated
 	u.Cores, cores = d.GivenCores()
 	u.Memory, memory = d.GivenMemory()

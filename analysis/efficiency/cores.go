@@ -69,6 +69,25 @@ func (j *judge) idles() bool {
 	return true
 }
 
+// rested returns for how long a run did nothing up to its end, and whether that was most of its time.
+func (j *judge) rested() (seconds float64, most bool) {
+	v, ok := figure.Known(j.u.RestSeconds)
+	return v, ok && v >= max(settled, j.u.WallSeconds/2) && j.u.State != "suspended"
+}
+
+// rest reports a run that works no more, or worked no more when it was ended.
+func (j *judge) rest() {
+	v, most := j.rested()
+	if !most || !j.u.Batch {
+		return
+	}
+	key, s := "rest", Info
+	if j.u.Running {
+		key, s = "rest.running", Warning
+	}
+	j.say("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
+}
+
 // idle reports a workload that hardly ran at all: fewer cores would not have helped it, and its other
 // figures mean little.
 func (j *judge) idle() bool {

@@ -93,6 +93,8 @@ type Usage struct {
 	// EmptySeconds is the time that no process of it has been observed although the batch system reports it as running
 	// and its nodes are monitored; nil if there is a process, or if that is unknown.
 	EmptySeconds *float64
+	// RestSeconds is the time up to its end, or now, in which it did nothing, at least; nil if that is unknown.
+	RestSeconds *float64
 
 	MemoryStalledSeconds, RefaultBytes *float64
 	// MemorySampled is true if the peak is the maximum of the samples taken by accounting.
@@ -187,6 +189,7 @@ func Judge(u Usage) []Verdict {
 			j.gpuKind()
 			j.counters()
 		}
+		j.rest()
 		j.waits()
 		j.storage()
 		j.diskLimit()

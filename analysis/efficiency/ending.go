@@ -57,13 +57,17 @@ func (j *judge) ending() {
 	switch u.State {
 	case "timeout":
 		key, limit := "timeout", phrase.Text(nil)
+		rest, rested := j.rested()
+		if rested {
+			key = "timeout.rest"
+		}
 		if j.idles() {
 			key = "timeout.idle"
 		}
 		if v, ok := figure.Known(u.RequestSeconds); ok && v > 0 {
 			limit = phrase.Join(" of ", phrase.Time(v))
 		}
-		j.say("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit})
+		j.say("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit, "rest": phrase.Time(rest)})
 	case "deadline":
 		say("timeout", Critical, "timeout.deadline")
 	case "node_fail", "boot_fail":

@@ -1012,6 +1012,7 @@ func clientTexts() map[string]string {
 		"WorkloadDetail.missing":                      "What could not be asked when the answer was made, and why; absent when it is whole.",
 		"WorkloadDetail.parts":                        "The pieces of the workload on each node.",
 		"WorkloadDetail.profile":                      "Figures over time, one entry for each figure and, where it differs, node and part.",
+		"WorkloadDetail.rest_seconds":                 "Time up to its end, or now, in which it did nothing, by whole steps of the profile of its life, seconds; absent if it worked to its end, and for a profile of less.",
 		"WorkloadDetail.step_seconds":                 "Length of a step of the profile, seconds.",
 		"WorkloadDetail.steps":                        "Steps of a batch job, in order of start. For a job with very many, only those that failed or used most; step_count is their total number.",
 		"WorkloadDetail.verdicts":                     "Sentences on how it went, the most severe first.",
