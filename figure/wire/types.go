@@ -100,8 +100,8 @@ type WorkloadDetail struct {
 	StepSeconds float64 `json:"step_seconds"` // Length of a step of the profile, seconds.
 	// Figures over time, one entry for each figure and, where it differs, node and part.
 	Profile []Profile `json:"profile"`
-	// Time up to its end, or now, in which it did nothing, by whole steps of the profile of its life, seconds; absent if it worked to its end,
-	// and for a profile of less.
+	// Time up to its end, or now, in which it did nothing, by whole steps of the profile of its life, seconds; absent if it worked
+	// to its end, and for a profile of less.
 	RestSeconds *float64  `json:"rest_seconds,omitempty"`
 	Commands    []Command `json:"commands"` // What each program used; the largest few by name, the rest as other.
 	// The disks that it waited for, most first: the part of io_wait_seconds for which the disk is known.
