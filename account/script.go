@@ -25,8 +25,8 @@ func (p *Part) script() *script {
 	return p.byTask.script
 }
 
-// scripted notes a process of a step, whose parent is in a part, or nil. Where start times are not exact the lower id is the elder of
-// two that began about together, unless ids began again at the lowest in between: what a process of the step began is not its script.
+// scripted notes a process of a step. parent is the part of its parent, or nil. Where start times are not exact, the lower id is the
+// elder of two that began about together. Ids may begin again at the lowest in between: a child of the step is not its script.
 func (tab *table) scripted(e *process, parent *Part) {
 	switch s, p := e.part.script(), e.part; {
 	case p.part != "batch" || !p.kind.Scheduled():

@@ -188,8 +188,8 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 var resting = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per_second": 1e3, "io_write_bytes_per_second": 1e3,
 	"network_bytes_per_second": 1e3}
 
-// rest returns the seconds up to the last sample of a profile in which nothing was used; nil if there are none, or if CPU
-// time was not measured to the last two steps.
+// rest returns the seconds up to the last sample of a profile in which nothing was used. It is nil if there are none, and if CPU
+// time was not measured in the last two steps.
 func rest(lines []wire.Profile, step float64) *float64 {
 	lines = query.Combine(lines, "total")
 	i := slices.IndexFunc(lines, func(p wire.Profile) bool { return p.Metric == "cores" })
