@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/web/client"
 )
 
@@ -80,6 +81,18 @@ func near(t *testing.T, what string, got *float64, want, tolerance float64) {
 	}
 }
 
+// chargedCPU holds the CPU time of a run against the kernel's: within 1 %, or marked.
+func chargedCPU(t *testing.T, w *client.Workload, want float64) {
+	t.Helper()
+	near := 0.01*want + 0.01 // a clock tick
+	got, mark := *w.CPUSeconds, w.Exactness["cpu_seconds"]
+	t.Logf("CPU seconds: %.4g, %v, the kernel says %.4g (%+.2f %%)", got, mark, want, 100*(got/want-1))
+	low, high := got < want-near, got > want+near
+	if mark == figure.Exact && (low || high) || mark == figure.AtLeast && high || mark == figure.AtMost && low {
+		t.Errorf("CPU seconds: got %v, %v, want %v within 1 %%", got, mark, want)
+	}
+}
+
 // TestAccuracy holds what `reckon up` reports for known loads against the kernel's
 // own totals, within 1 %.
 func TestAccuracy(t *testing.T) {
@@ -97,16 +110,28 @@ func TestAccuracy(t *testing.T) {
 			pause(3 * time.Second)
 			t.Run("busy loop", func(t *testing.T) {
 				l := run(t, "-burn", "4s", "-hold", "1ms")
-				near(t, "CPU seconds", u.find(l.PGID).CPUSeconds, l.CPUSeconds, 0.01)
+				w := u.find(l.PGID)
+				chargedCPU(t, &w, l.CPUSeconds)
 			})
 			t.Run("2000 short processes", func(t *testing.T) {
 				l := run(t, "-procs", "2000", "-each", "3ms")
 				w := u.find(l.PGID)
-				near(t, "CPU seconds", w.CPUSeconds, l.CPUSeconds, 0.01)
+				chargedCPU(t, &w, l.CPUSeconds)
 				if source.counts {
 					near(t, "processes", w.Processes, float64(l.Processes), 0.01)
 				}
 			})
+			if source.name == "ebpf" {
+				t.Run("children that nobody waits for", func(t *testing.T) {
+					group := newControl(t)
+					join := "for d in " + group.cpu + " " + group.memory + " " + group.io + "; do echo $$ > $d/cgroup.procs; done; "
+					before, _, _ := group.used(t)
+					l := runCmd(t, exec.Command("sh", "-c", join+`exec "$0" "$@"`, program(t, "load"), "-procs", "500", "-each", "3ms", "-forget"))
+					after, _, _ := group.used(t)
+					w := u.find(l.PGID)
+					chargedCPU(t, &w, after-before)
+				})
+			}
 			t.Run("memory", func(t *testing.T) {
 				l := run(t, "-alloc", "314572800", "-burn", "1100ms", "-hold", "3s")
 				near(t, "peak memory", u.find(l.PGID).MemoryPeakBytes, float64(l.Bytes), 0.05)
