@@ -397,6 +397,9 @@ func (c *Catalogue) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the tables of the catalogue in %s are missing; they are created again and rebuilt from the series: %w",
 			store.ErrUnavailable, c.path, errors.Join(err, again))
 	case ctx.Err() != nil:
+		if !errors.Is(err, ctx.Err()) { // the error of a transaction that the context ended
+			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
 		return err
 	case c.d.away(err):
 		return fmt.Errorf("%w: the catalogue in %s is unreachable; is PostgreSQL running? %w", store.ErrUnavailable, c.path, err)

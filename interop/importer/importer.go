@@ -257,10 +257,11 @@ func (im *Importer) badField(line int, err error) {
 	im.list(line, fmt.Errorf("%w; the rest of the record is taken", err))
 }
 
-var numbers = regexp.MustCompile(`\d+`)
+// particulars matches the parts in which errors of one kind differ: jobs and steps, quoted fields, numbers.
+var particulars = regexp.MustCompile(`(job|step) \S+|"(\\.|[^"\\])*"|\d+`)
 
 func (im *Importer) list(line int, err error) {
-	kind := numbers.ReplaceAllString(err.Error(), "0")
+	kind := particulars.ReplaceAllString(err.Error(), "0")
 	if at, ok := im.bads[kind]; ok {
 		im.res.Bad[at].Count++
 	} else if len(im.res.Bad) < maxBad {

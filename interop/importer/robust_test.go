@@ -3,6 +3,7 @@ package importer
 import (
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -47,6 +48,18 @@ func TestFieldsThatCannotBeRead(t *testing.T) {
 		if cpu != (i == 3 || i == 6) || peak != (i == 1 || i == 7) || figureOf(w.AllocatedCores) != 2 {
 			t.Errorf("%s: %v %v %v", w.ID, w.CPUSeconds, w.MemoryPeakBytes, w.AllocatedCores)
 		}
+	}
+}
+
+// TestErrorsOfOneKind: an export in which a field of each job, task and step is bad has one line for the field.
+func TestErrorsOfOneKind(t *testing.T) {
+	text := "JobID|JobIDRaw|User|State|Start|End|MaxRSS\n"
+	for i, id := range []string{"1", "1.batch", "1.extern", "1.0", "2_1", "2_1.batch", "3+0", "3+0.1"} {
+		text += fmt.Sprintf("%s|%[1]s|a|COMPLETED|2025-03-01T10:00:00|2025-03-01T11:00:00|%s\n", id, strings.Repeat("much ", i+1))
+	}
+	res := newLab(t).take("a.sacct", text+"4|4|a|COMPLETED|soon|2025-03-01T11:00:00|\n5_1|5|a|COMPLETED|\"later\"|2025-03-01T11:00:00|\n")
+	if res.Taken != 3 || res.BadFields != 8 || len(res.Bad) != 2 || res.Bad[0].Count != 8 || res.Bad[1].Count != 2 {
+		t.Errorf("%+v", res.ImportResult)
 	}
 }
 
