@@ -156,12 +156,15 @@ func (r *runSums) add(w *store.Workload) {
 		if r.span != store.SpanWhole {
 			k.from = store.SpanStart(r.span, at).UnixMilli()
 		}
-		if !r.nodes {
-			r.group(&k).overlap(w, at, until, share, 1)
-		} else {
-			for _, n := range w.Nodes {
-				k.of[dimNode] = r.texts.number(n)
-				r.group(&k).overlap(w, at, until, share, len(w.Nodes))
+		nodes := w.Nodes
+		if !r.nodes || len(nodes) == 0 { // of a run without known nodes there is a row without a node
+			nodes = []string{""}
+		}
+		for i, n := range nodes {
+			k.of[dimNode] = r.texts.number(n)
+			r.group(&k).overlap(w, at, until, share, len(nodes))
+			if i == 0 && at.Equal(w.Start) {
+				r.group(&k).start(w)
 			}
 		}
 		at = until
@@ -257,9 +260,10 @@ func (s *runSum) overlap(w *store.Workload, at, until time.Time, share float64, 
 	s.add(usedCores, cores, held)
 	s.add(usedMemory, memory, held)
 	s.add(usedGPUs, gpus, held)
-	if nodes > 1 || !at.Equal(w.Start) {
-		return
-	}
+}
+
+// start counts the start of a run and its wait; one on several nodes starts on the first.
+func (s *runSum) start(w *store.Workload) {
 	one := 1.0
 	s.add(usedStarted, &one, 1)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
@@ -340,8 +344,10 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 	list.Rows = slices.Grow(list.Rows, len(keys))
 	for i := range keys {
 		row := d.rows[keys[i]]
-		if m := d.machines[d.machine(&keys[i])]; m != nil && slices.Contains(d.by, dimNode) {
-			row.Capacity = *m
+		if slices.Contains(d.by, dimNode) {
+			if m := d.machines[d.machine(&keys[i])]; m != nil {
+				row.Capacity = *m
+			}
 		} else if n := c.of(row); n != nil {
 			row.Capacity = n.Capacity
 		}

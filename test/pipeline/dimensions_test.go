@@ -183,7 +183,7 @@ func TestDimensions(t *testing.T) {
 		}
 	}
 	// A node alone, and an owner by node: cores are divided among the nodes of a job.
-	held := map[string]float64{}
+	held, starts := map[string]float64{}, float64(len(jobs))
 	for i := range jobs {
 		for _, n := range jobs[i].nodes {
 			held[n+" "+jobs[i].owner] += jobs[i].end.Sub(jobs[i].start).Seconds() * float64(jobs[i].cores) / float64(len(jobs[i].nodes))
@@ -194,9 +194,26 @@ func TestDimensions(t *testing.T) {
 			t.Errorf("%s on %s held %g core seconds, want %g", r.Owner, r.Node, *r.HeldCoreSeconds, w)
 		}
 		delete(held, r.Node+" "+r.Owner)
+		starts -= orNone(r.Started)
 	}
-	if len(held) > 0 {
-		t.Errorf("no rows of %v", held)
+	if len(held) > 0 || starts != 0 {
+		t.Errorf("no rows of %v, %g starts too few", held, starts)
+	}
+}
+
+// TestNodesUnknown: what jobs held whose nodes accounting does not name has no node, and is in the sum.
+func TestNodesUnknown(t *testing.T) {
+	const text = "q:n1:alice:staff:one:1:sge:0:1740823200:1740823200:1740826800:0:0:3600:1:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:p:d:NONE:1:0:1800:0:0:NONE:0:NONE:0:0:0\n" +
+		"q:n1:alice:staff:many:2:sge:0:1740823200:1740823200:1740826800:0:0:3600:1:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:p:d:mpi:8:0:1800:0:0:NONE:0:NONE:0:0:0\n"
+	s := pipeline.Import(t, text, time.Date(2025, 3, 20, 12, 0, 0, 0, time.UTC))
+	for _, by := range [][]string{{"node"}, {"node", "owner"}} {
+		got := map[string]float64{}
+		for _, r := range s.Usage(client.UsageQuery{Since: s.Now.AddDate(0, -1, 0), Until: s.Now, Span: "whole", By: by}).Rows {
+			got[r.Node] = *r.HeldCoreSeconds + *r.Started
+		}
+		if len(got) != 2 || got["n1"] != 3601 || got[""] != 8*3600+1 {
+			t.Errorf("by %v: %v", by, got)
+		}
 	}
 }
 
