@@ -21,7 +21,7 @@ func TestExplainedOnce(t *testing.T) {
 	}
 }
 
-// TestEndedTransaction: rows whose writing is ended by the context fail with the error of the context, whatever the database says.
+// TestEndedTransaction: a write that the context ends fails with the error of the context, also in the middle of a transaction.
 func TestEndedTransaction(t *testing.T) {
 	c := openAt(t, filepath.Join(t.TempDir(), "catalogue.db"), nil)
 	rows := make([]store.Workload, 5000)
