@@ -9,6 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
 	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/query"
@@ -21,6 +24,8 @@ type Jobs struct {
 	Catalogue Catalogue
 	Steps     Steps // nil if steps are not stored
 	Views     JobViews
+	Series    storage.Queryable
+	Engine    promql.QueryEngine
 	Rates     *Rates  // nil if no rates of emissions and costs are configured
 	Outage    *Outage // nil if the series are stored in this process
 	Bounds    *Bounds // nil withholds nothing
@@ -82,7 +87,7 @@ type NodeCores interface {
 
 // Workloads returns the workloads that the filter selects. An empty result is not an error.
 func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList, error) {
-	rows, total, err := b.Catalogue.Workloads(ctx, store.Filter(f))
+	rows, used, total, err := b.list(ctx, f)
 	if err != nil {
 		return wire.WorkloadList{}, err
 	}
@@ -91,6 +96,9 @@ func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList,
 	for i := range rows {
 		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.workload(&list.Workloads[i])
+		if used != nil {
+			list.Workloads[i].Within = &used[i]
+		}
 	}
 	b.Bounds.workloads(ctx, list.Workloads)
 	return list, nil

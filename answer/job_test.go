@@ -109,7 +109,7 @@ func (h *history) site() site {
 		h.t.Fatal(err)
 	}
 	views := query.New(h.s, query.Options{Gone: time.Minute})
-	return site{&Jobs{Catalogue: c, Views: views, Clock: time.Now}, &Scale{Catalogue: c, Views: views}}
+	return site{&Jobs{Catalogue: c, Views: views, Series: h.s, Engine: query.NewEngine(query.EngineOptions{}), Clock: time.Now}, &Scale{Catalogue: c, Views: views}}
 }
 
 // Scale answers for the latest run of an id.

@@ -216,7 +216,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o := api.Options{
 		Backend: backend{
 			Jobs: &answer.Jobs{Catalogue: s.catalogue, Steps: s.catalogue, Views: views, Rates: rates, Outage: outage, Bounds: bounds,
-				Clock: time.Now},
+				Series: s.series, Engine: s.engine, Clock: time.Now},
 			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Bounds: bounds, Clock: time.Now, Sender: s.sender,
 				Refused: s.refused,
 				Past:    &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Bounds: bounds, Clock: time.Now}},

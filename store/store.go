@@ -97,6 +97,7 @@ type Filter struct {
 	States       []string
 	Sites        []string
 	Command      string // shell pattern on the program's name
+	Within       bool   // only workloads that began at or after Since and ended before Until; running ones end in 1<<53-1 ms
 
 	Sort   string // a field in snake_case as in the HTTP API; prefix "-" for descending
 	Limit  int    // 0 is unlimited

@@ -134,6 +134,10 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 	if !f.Since.IsZero() {
 		within(numberUntil, float64(f.Since.UnixMilli()), math.Inf(1))
 	}
+	if f.Within {
+		within(numberStart, float64(f.Since.UnixMilli()), math.Inf(1))
+		within(numberUntil, math.Inf(-1), float64(f.Until.UnixMilli()-1))
+	}
 	if f.MinCPU > 0 {
 		within(numberCPU, f.MinCPU, math.Inf(1))
 	}

@@ -292,6 +292,9 @@ func (w *conditions) filter(f store.Filter) {
 		w.and("cpu_seconds >= " + w.param(f.MinCPU))
 	}
 	w.interval(f.Since, f.Until)
+	if f.Within {
+		w.and("start_ms >= " + w.param(f.Since.UnixMilli()) + " AND until_ms < " + w.param(f.Until.UnixMilli()))
+	}
 }
 
 // family selects an array or a heterogeneous job: its own id, and those of tasks (slurm/4_1) and

@@ -108,6 +108,7 @@ func drawFilter(t *rapid.T) store.Filter {
 	maybe("since", func() { f.Since = mid.Add(time.Minute) })
 	maybe("until", func() { f.Until = mid.Add(time.Millisecond) })
 	maybe("cpu", func() { f.MinCPU = 0.1 })
+	maybe("within", func() { f.Within, f.Until = true, time.UnixMilli(1<<53) })
 	maybe("running", func() { f.Running = new(rapid.Bool().Draw(t, "runs")) })
 	f.Sort = rapid.SampledFrom([]string{"", "-"}).Draw(t, "down") + rapid.SampledFrom(SortFields()).Draw(t, "sort")
 	f.Limit, f.Offset = rapid.IntRange(0, 4).Draw(t, "limit"), rapid.IntRange(0, 3).Draw(t, "offset")

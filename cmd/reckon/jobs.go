@@ -49,8 +49,10 @@ func newJobs(g *globals) *cobra.Command {
 		Long: `List workloads and their use: jobs, pods, services, login sessions and
 process groups, those that used the most CPU time first.
 
-Without --since it covers the 24 hours before now, or before --until. "-" means
-not measured. ` + "`reckon job ID`" + ` shows one of them in full.`,
+Without --since it covers the 24 hours before now, or before --until. CPU time,
+bytes and energy are of this time, in JSON and CSV as "within"; means and peaks
+are of whole runs. "-" means not measured.
+` + "`reckon job ID`" + ` shows one of them in full.`,
 		Example: `  reckon jobs                                  the last day
   reckon jobs --since 1h --running             what is running now
   reckon jobs --owner alice --sort memory      by peak memory, page cache included
@@ -149,7 +151,7 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 				"unknown --sort %q; use cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or a key of "+
 					"--format json", o.sort)}
 	}
-	f.Limit = o.limit
+	f.Limit, f.Within = o.limit, !f.Since.IsZero()
 	switch {
 	case o.limit < 0 || o.limit > everything:
 		return f, &usageError{fmt.Errorf("--limit %d is out of range; give 0 (all) to %d", o.limit, everything)}
@@ -182,7 +184,17 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 }
 
 func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []string) error {
-	now, marks := g.now(), marked{}
+	now, marks, across := g.now(), marked{}, false
+	for i := range list.Workloads {
+		w := &list.Workloads[i]
+		for k, f := range figure.Of(figure.Hours) {
+			if at := figure.Index(figure.Runs, f.Key); w.Within != nil && at >= 0 && f.Key != "gpu_seconds" { // which is shown as a mean
+				p, v := w.Row.At(at), *w.Within.At(k)
+				across = across || *p != nil && v != nil && **p != *v
+				*p, w.Exactness = v, w.Within.Exactness
+			}
+		}
+	}
 	table := marks.jobs
 	switch {
 	case len(columns) > 0:
@@ -197,6 +209,9 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 	}
 	if text := marks.legend(); text != "" {
 		fmt.Fprintln(g.stderr, text)
+	}
+	if across {
+		fmt.Fprintln(g.stderr, "CPU time, bytes and energy are of the time that is listed; wall time, means and peaks are of whole runs")
 	}
 	if list.Total > len(list.Workloads) {
 		fmt.Fprintf(g.stderr, "%d of %d workloads; --limit 0 shows all\n", len(list.Workloads), list.Total)

@@ -26,6 +26,7 @@ type Filter struct {
 	States       []string // pending, running, completed, failed, ...
 	Sites        []string
 	Command      string // shell pattern for the program's name
+	Within       bool   // add to each workload its use between Since and Until, and sort by that
 
 	Sort   string // one of SortKeys; "-" in front for descending
 	Limit  int    // 0 is the server's default
@@ -60,6 +61,7 @@ func (f Filter) Query() url.Values {
 	if f.Running != nil {
 		set("running", strconv.FormatBool(*f.Running))
 	}
+	set("within", map[bool]string{true: "true"}[f.Within])
 	set("sort", f.Sort)
 	if f.Limit != 0 {
 		set("limit", strconv.Itoa(f.Limit))

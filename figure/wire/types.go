@@ -53,8 +53,9 @@ type Workload struct {
 	Lost bool `json:"lost,omitempty"`
 	// Users of a process group of several (su, sudo, sshd): those of which the totals are in this row. With partial
 	// it has others too, who are left out: peaks, distributions and the present are of the whole group.
-	Users   []string `json:"users,omitempty"`
-	Partial bool     `json:"partial,omitempty"` // Whether the totals are a share of the group's.
+	Users   []string      `json:"users,omitempty"`
+	Partial bool          `json:"partial,omitempty"` // Whether the totals are a share of the group's.
+	Within  *UsageFigures `json:"within,omitempty"`  // Its use between since and until, if asked for; the rest is of the whole run.
 }
 
 // WorkloadList is the workloads that a filter selected: the response of GET /api/reckon/v1/workloads.

@@ -198,6 +198,7 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 		{Nodes: []string{"n0", "n4"}},
 		{Name: "train-3"}, {Name: "train-[12]"}, {Name: "*-?"}, {Name: "TRAIN*"}, {MinCPU: 100}, {Since: mid}, {Until: mid},
 		{Since: mid, Until: mid.Add(time.Hour)},
+		{Since: mid, Until: time.UnixMilli(1 << 53), Within: true}, {Since: epoch, Until: mid.Add(time.Hour), Within: true},
 		{Since: mid, Until: mid.Add(48 * time.Hour), Kinds: []string{"session"}, MinCPU: 50, Nodes: []string{"n1"}},
 		{Since: epoch.AddDate(1, 0, 0)}, {Until: epoch.AddDate(-1, 0, 0)}, {IDs: []string{"slurm/5"}}, {IDs: []string{"slurm/none"}},
 		{Accounts: []string{"physics"}}, {Accounts: []string{"none"}}, {Partitions: []string{"gpu", "cpu"}, Owners: []string{"user1"}},
@@ -318,7 +319,8 @@ func matches(f store.Filter, w store.Workload) bool {
 		in(f.Accounts, w.Account) && in(f.Partitions, w.Partition) && in(f.States, w.State) && in(f.Sites, w.Site) &&
 		(f.Command == "" || glob(f.Command, w.Command)) &&
 		(f.MinCPU <= 0 || (w.CPUSeconds != nil && *w.CPUSeconds >= f.MinCPU)) && (f.Running == nil || *f.Running == w.End.IsZero()) &&
-		(f.Until.IsZero() || w.Start.Before(f.Until)) && (f.Since.IsZero() || w.End.IsZero() || !w.End.Before(f.Since))
+		(f.Until.IsZero() || w.Start.Before(f.Until)) && (f.Since.IsZero() || w.End.IsZero() || !w.End.Before(f.Since)) &&
+		(!f.Within || !w.Start.Before(f.Since) && (f.Until.UnixMilli() == 1<<53 || !w.End.IsZero() && w.End.Before(f.Until)))
 }
 
 func glob(pattern, s string) bool {

@@ -999,6 +999,7 @@ func clientTexts() map[string]string {
 		"Workload.submit":                                "Submit time, if known.",
 		"Workload.users":                                 "Users of a process group of several (su, sudo, sshd): those of which the totals are in this row. With partial it has others too, who are left out: peaks, distributions and the present are of the whole group.",
 		"Workload.wall_seconds":                          "Time from start to end, or to the latest sample, seconds.",
+		"Workload.within":                                "Its use between since and until, if asked for; the rest is of the whole run.",
 		"WorkloadDetail":                                 "One workload with its profile over time: the response of GET /api/reckon/v1/workloads/{id}.",
 		"WorkloadDetail.advice":                          "Recommended request; null if there is no basis for one.",
 		"WorkloadDetail.commands":                        "What each program used; the largest few by name, the rest as other.",

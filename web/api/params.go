@@ -279,6 +279,8 @@ func filterOf(q *query) client.Filter {
 	f.Since, f.Until = q.time("since"), q.time("until")
 	f.MinCPU = q.number("min_cpu")
 	f.Running = q.boolean("running")
+	within := q.boolean("within")
+	f.Within = within != nil && *within
 	f.Sort = q.sort("sort", client.SortKeys())
 	f.Limit = q.integer("limit", defaultLimit, 1, maxLimit)
 	f.Offset = q.integer("offset", 0, 0, math.MaxInt32)

@@ -266,6 +266,7 @@ func listParams() []param {
 		{name: "until", doc: "Workloads that existed before this time, in the same forms.", schema: when},
 		{name: "min_cpu", doc: "CPU seconds, at least.", schema: schema{"type": "number", "minimum": 0}},
 		{name: "running", doc: "Only workloads that run (true) or that ended (false).", schema: schema{"type": "boolean"}},
+		{name: "within", doc: "Adds what each used between since and until, and sorts by that.", schema: schema{"type": "boolean"}},
 		{name: "sort", doc: "Field to sort by, with - in front for descending. Workloads of which it is unknown come last.",
 			schema: enum(withDescending(client.SortKeys())...)},
 		{name: "limit", doc: "At most this many workloads.",

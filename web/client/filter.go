@@ -8,7 +8,7 @@ import (
 func SortKeys() []string {
 	return append([]string{
 		"id", "kind", "name", "owner", "account", "partition", "site", "command", "nodes", "state", "exit_code",
-		"submit", "start", "end", "seen", "wall_seconds",
+		"submit", "start", "end", "seen", "wall_seconds", "memory_byte_seconds",
 	}, figure.Keys(figure.Runs)...)
 }
 

@@ -124,6 +124,41 @@ await visit("a list is printed with rows that were out of sight", {}, async (pag
   const total = (await ask("/api/reckon/v1/workloads?since=7d&limit=1")).total;
   assert.equal(await page.evaluate(() => globalThis.onPaper), Math.min(1000, total));
 });
+await visit("a list of six hours is in the order of what was used in them", {}, async (page) => {
+  for (const [what, metric] of [
+    ["cpu", "cpu_seconds"],
+    ["gpu", "gpu_seconds"],
+    ["energy", "energy_joules"],
+    ["memory", "memory_byte_seconds"],
+  ]) {
+    const end = Math.floor(Date.now() / 1000) - 7200,
+      query = `sort_desc(sum by (workload) (increase(reckon_workload_${metric}_total[6h] anchored)))`;
+    const d = await ask("/api/v1/query?" + new URLSearchParams({ query, time: end })),
+      want = d.data.result.slice(0, 5).map((r) => [r.metric.workload, Number(r.value[1])]);
+    await page.goto(`${base}/workloads?of=${what}&from=${end - 6 * 3600}&to=${end}&cols=id,used`);
+    await settled(page);
+    const rows = await page
+      .locator(".vtable tbody tr[aria-rowindex]")
+      .evaluateAll((l) =>
+        l.map((r) => [
+          r.cells[0].innerText,
+          r.cells[1].innerText,
+          r.cells[1].querySelector("[title]").title,
+        ]),
+      );
+    for (const [i, [id, v]] of want.entries()) {
+      const exact = Number(rows[i][2].replace(/,/g, "").match(/[\d.]+/)[0]);
+      assert.ok(
+        rows[i][0] === id && Math.abs(exact - v) <= 0.02 * v,
+        `${what}: ${rows[i]} is not ${id} ${v}`,
+      );
+    }
+    assert.ok(
+      rows.every((r) => /\d [A-Za-z]|–/.test(r[1])),
+      `a figure of ${what} without its unit`,
+    );
+  }
+});
 await visit("a panel of the dashboards shows figures or what the site lacks", {}, async () => {
   const folder = "deploy/dashboards",
     end = Math.floor(Date.now() / 1000),

@@ -1,7 +1,9 @@
 // The syntax of the search box: field:value words and free text, and back.
 //   owner:alice kind:slurm,pod state:failed since:2d running:yes cpu>3600 train
-import type { Workload } from "./types";
+import { tariff } from "./measure";
+import type { Used, Workload } from "./types";
 import { known } from "./units";
+import type { What } from "./users";
 import { figures, kinds } from "./vocabulary";
 
 export interface Field {
@@ -168,22 +170,35 @@ export const columns: Column[] = [
   { key: "end", title: "End", sort: true },
   { key: "wall_seconds", title: "Wall", unit: "seconds" },
   { key: "spark", title: "Cores, 6 h" },
-  { key: "within", title: "CPU, range", unit: "core-cell" },
-  { key: "unused", title: "Unused, all", unit: "core-cell" },
-  // A workload may have begun before the time that is searched: its figures are of all its time.
-  ...figures.map((f) => ({
-    ...f,
-    title: f.key === "cpu_seconds" ? "CPU time, whole run" : f.title,
-    sort: true,
-  })),
+  // Used and unused are of the measure that the page is about, and have its title.
+  { key: "used", title: "Used", unit: "used", sort: true },
+  { key: "unused", title: "Unused", unit: "used" },
+  { key: "whole", title: "CPU, whole run", unit: "core-cell" },
+  ...figures.map((f) => ({ ...f, sort: true })),
 ];
-/** Allocated and not used of one run, core seconds; null without a batch system. */
-export const unusedOf = (w: Workload): number | null => {
-  const held = w.allocated_cores ?? w.request_cores;
-  return known(held) && known(w.cpu_seconds) && known(w.wall_seconds)
-    ? Math.max(0, held * w.wall_seconds - w.cpu_seconds)
-    : null;
+const keysOf: Record<What, [keyof Used & string, (keyof Used & string)?]> = {
+  cpu: ["cpu_seconds", "held_core_seconds"],
+  memory: ["memory_byte_seconds", "held_memory_byte_seconds"],
+  gpu: ["gpu_seconds", "held_gpu_seconds"],
+  network: ["network_bytes"],
+  energy: ["energy_joules"],
+  money: ["energy_joules"],
 };
+/** The figure that says how much of a measure was used. */
+export const keyOf = (what: What) => keysOf[what][0];
+/** What a workload used within the time of the list, and was allocated and did not use; null where nothing measured or allocated it. */
+export function usedOf(w: Workload, what: What): { used: number | null; unused: number | null } {
+  const [key, held] = keysOf[what],
+    of = w.within ?? (w as unknown as Used),
+    v = of[key],
+    h = held && of[held],
+    own = tariff.value?.own && (tariff.value.rate ?? 0) / 3.6e6,
+    price = known(w.cost) && known(w.energy_joules) ? w.cost / w.energy_joules : own || null;
+  return {
+    used: !known(v) ? null : what !== "money" ? v : price === null ? null : v * price,
+    unused: known(h) && known(v) ? Math.max(0, h - v) : null,
+  };
+}
 export const shown = [
   "name",
   "id",
@@ -192,8 +207,7 @@ export const shown = [
   "start",
   "wall_seconds",
   "spark",
-  "within",
-  "cpu_seconds",
+  "used",
   "unused",
   "cores_mean",
   "memory_peak_bytes",

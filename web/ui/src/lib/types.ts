@@ -1,7 +1,7 @@
 // The wire types of package client, as far as the pages use them. null or absent: not measured.
 import type { Capacity, Num, Row, Used } from "./vocabulary";
 
-export type { Num };
+export type { Num, Used };
 
 export interface Workload extends Row {
   id: string;
@@ -22,7 +22,9 @@ export interface Workload extends Row {
   state?: string;
   reason?: string;
   submit?: string;
+  cost?: number;
   currency?: string;
+  within?: Used;
   ended_by?: string;
   ended_by_user?: string;
   qos?: string;

@@ -23,7 +23,7 @@ import { Peak } from "../lib/peak";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { unusedCores } from "../lib/ranked";
 import { axis, promQuote } from "../lib/stack";
-import { stateOf, unusedOf } from "../lib/search";
+import { stateOf, usedOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, set, workloadLink } from "../lib/state";
 import { wordsOf } from "../lib/todo";
 import type {
@@ -80,7 +80,8 @@ function One({ name, r }: { name: string; r: Range }) {
   );
   const works = useAskOver<WorkloadList>(
     ready
-      ? "/api/reckon/v1/workloads?" + q({ ...asked(r), sort: "-cpu_seconds", limit: "1000" })
+      ? "/api/reckon/v1/workloads?" +
+          q({ ...asked(r), within: "true", sort: "-cpu_seconds", limit: "1000" })
       : null,
     r,
     true,
@@ -321,11 +322,13 @@ function Lost({ list }: { list: Workload[] }) {
     .map((g) => ({
       ...g,
       lost: g.of.reduce<number | null>((a, w) => {
-        const l = unusedOf(w);
+        const l = usedOf(w, "cpu").unused;
         return l === null ? a : (a ?? 0) + l;
       }, null),
-      used: g.of.reduce((a, w) => a + (known(w.cpu_seconds) ? w.cpu_seconds : 0), 0),
-      worst: [...g.of].sort((a, b) => (unusedOf(b) ?? 0) - (unusedOf(a) ?? 0))[0],
+      used: g.of.reduce((a, w) => a + (usedOf(w, "cpu").used ?? 0), 0),
+      worst: [...g.of].sort(
+        (a, b) => (usedOf(b, "cpu").unused ?? 0) - (usedOf(a, "cpu").unused ?? 0),
+      )[0],
     }))
     .sort((a, b) => (b.lost ?? -1) - (a.lost ?? -1) || b.used - a.used)
     .slice(0, 15);
@@ -366,10 +369,10 @@ function Lost({ list }: { list: Workload[] }) {
           wide: true,
           cell: (g) => (
             <Q
-              v={g.of.reduce<number | null>(
-                (a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a),
-                null,
-              )}
+              v={g.of.reduce<number | null>((a, w) => {
+                const v = usedOf(w, "energy").used;
+                return v === null ? a : (a ?? 0) + v;
+              }, null)}
               unit="joules"
             />
           ),
@@ -441,14 +444,14 @@ function Next({ list }: { list: Workload[] }) {
   const ids = useMemo(
     () =>
       alike(
-        list.filter((w) => (unusedOf(w) ?? 0) > 0 && !w.running),
+        list.filter((w) => (usedOf(w, "cpu").unused ?? 0) > 0 && !w.running),
         (w) => w.name,
         () => "",
       )
         .sort(
           (a, b) =>
-            b.of.reduce((x, w) => x + (unusedOf(w) ?? 0), 0) -
-            a.of.reduce((x, w) => x + (unusedOf(w) ?? 0), 0),
+            b.of.reduce((x, w) => x + (usedOf(w, "cpu").unused ?? 0), 0) -
+            a.of.reduce((x, w) => x + (usedOf(w, "cpu").unused ?? 0), 0),
         )
         .slice(0, 4)
         .map((g) => g.of.reduce((a, w) => (w.start > a.start ? w : a))),

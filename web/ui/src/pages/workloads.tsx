@@ -1,7 +1,9 @@
 // Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ask, Failure, promInstant, promRange } from "../lib/api";
+import { ask, Failure, promRange } from "../lib/api";
+import { measures, tariff, tariffOf, whats } from "../lib/measure";
 import {
+  Choice,
   clean,
   Columns,
   Empty,
@@ -16,20 +18,31 @@ import {
 } from "../lib/parts";
 import { titleOf } from "../lib/names";
 import { asked, range } from "../lib/range";
-import { beat, has, introduced, me, param, searching, set, workloadLink } from "../lib/state";
+import {
+  beat,
+  has,
+  introduced,
+  me,
+  param,
+  recall,
+  searching,
+  set,
+  workloadLink,
+} from "../lib/state";
 import {
   columns,
+  keyOf,
   parse,
   query,
   shown,
   stateOf,
   suggest,
-  unusedOf,
+  usedOf,
   type Column,
 } from "../lib/search";
 import { axis, onto, promAny, type Row } from "../lib/stack";
 import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
-import { known } from "../lib/units";
+import type { What } from "../lib/users";
 
 const rowHeight = 32,
   chunk = 100,
@@ -38,10 +51,12 @@ const rowHeight = 32,
 
 export function Workloads() {
   const text = param("q"),
-    sort = param("sort") || "-cpu_seconds";
+    what = (param("of") || "cpu") as What,
+    sort = param("sort") || "-used";
+  tariff.value = tariffOf([], param("tariff") || recall("reckon.tariff") || "") ?? tariff.value;
   const keys = (param("cols") || shown.join(",")).split(",");
   const cols = columns.filter(
-    (c) => keys.includes(c.key) && (!["spark", "within"].includes(c.key) || has("prometheus")),
+    (c) => keys.includes(c.key) && (c.key !== "spark" || has("prometheus")),
   );
   const parsed = useMemo(() => parse(text), [text]);
   const r = range.value,
@@ -50,13 +65,23 @@ export function Workloads() {
       () => (long ? {} : asked({ ...r, to: Math.ceil(r.to / 300) * 300 })),
       [long, Math.ceil(r.to / 300), r.length, r.fixed],
     );
-  const base = useMemo(() => query({ ...time, ...parsed.params, sort }), [time, parsed, sort]);
+  const by = sort.replace(/\bused$/, keyOf(what)),
+    base = useMemo(
+      () => query({ ...time, ...parsed.params, within: "true", sort: by }),
+      [time, parsed, by],
+    );
   const file = (format: string) => `/api/reckon/v1/workloads?${base}&limit=100000&format=${format}`;
   return (
     <>
       <h1>Workloads</h1>
       <div class="controls">
         <SearchBox text={text} />
+        <Choice
+          label="Of"
+          value={what}
+          of={whats.map((w): [string, string] => [w, measures[w].title])}
+          pick={(v) => set({ of: v === "cpu" ? "" : v, sort: "" })}
+        />
         <Columns
           of={columns}
           keys={keys}
@@ -80,14 +105,7 @@ export function Workloads() {
           {parsed.problem}
         </div>
       ) : (
-        <Rows
-          base={base}
-          cols={cols}
-          sort={sort}
-          filtered={text !== ""}
-          from={long ? null : r.from}
-          to={Math.ceil(r.to / 300) * 300}
-        />
+        <Rows base={base} cols={cols} sort={sort} what={what} filtered={text !== ""} />
       )}
     </>
   );
@@ -227,17 +245,14 @@ function Rows({
   base,
   cols,
   sort,
+  what,
   filtered,
-  from,
-  to,
 }: {
   base: string;
   cols: Column[];
   sort: string;
+  what: What;
   filtered: boolean;
-  /** The range of the page, Unix seconds; null where the search names a time of its own. */ from:
-    number | null;
-  to: number;
 }) {
   const box = useRef<HTMLDivElement>(null),
     pages = useRef(new Map<number, Workload[]>()),
@@ -369,40 +384,6 @@ function Rows({
     return () => clearTimeout(t);
   }, [unknownIds.map((w) => sparkKey(w.id, w.site)).join("\n")]);
 
-  // What was used within the range, of those that began before it; of the others it is all they used.
-  const [within, setWithin] = useState(new Map<string, number | null>()),
-    began = (w: Workload) => from !== null && Date.parse(w.start) / 1000 < from,
-    keyOf = (w: Workload) => `${sparkKey(w.id, w.site)} ${from} ${to}`,
-    older = cols.some((c) => c.key === "within")
-      ? seenNow.filter((w) => w.id.length < 300 && began(w) && !within.has(keyOf(w))).slice(0, 60)
-      : [];
-  useEffect(() => {
-    if (older.length === 0 || from === null) return;
-    const t = setTimeout(() => {
-      const found = new Map(within);
-      promInstant(
-        `sum by (site, workload) (increase(reckon_workload_cpu_seconds_total{workload=~${promAny([...new Set(older.map((w) => w.id))])}}[${Math.round(to - from)}s]))`,
-        undefined,
-        to,
-      )
-        .then(
-          (s) => s,
-          () => [],
-        )
-        .then((s) => {
-          for (const w of older) {
-            const x = s.find((y) => y.metric.workload === w.id && y.metric.site === w.site),
-              v = Number(x?.value?.[1]);
-            found.set(keyOf(w), x ? Math.min(v, known(w.cpu_seconds) ? w.cpu_seconds : v) : null);
-          }
-          setWithin(found);
-        });
-    }, 150);
-    return () => clearTimeout(t);
-  }, [older.map(keyOf).join("\n")]);
-  const withinOf = (w: Workload) =>
-    from === null ? null : began(w) ? within.get(keyOf(w)) : w.cpu_seconds;
-
   if (error && total === null)
     return (
       <Problem
@@ -504,16 +485,16 @@ function Rows({
                           class="sort"
                           onClick={() => {
                             const v = sort === "-" + c.key ? c.key : "-" + c.key;
-                            set({ sort: v === "-cpu_seconds" ? "" : v });
+                            set({ sort: v === "-used" ? "" : v });
                           }}
                         >
-                          {c.title}
+                          {titleIn(c, what)}
                           <span aria-hidden="true">
                             {sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}
                           </span>
                         </button>
                       ) : (
-                        c.title
+                        titleIn(c, what)
                       )}
                     </th>
                   ))}
@@ -541,7 +522,7 @@ function Rows({
                             w={w}
                             c={c}
                             spark={sparks.get(sparkKey(w.id, w.site))}
-                            within={withinOf(w)}
+                            what={what}
                           />
                         ) : (
                           <span class="quiet">…</span>
@@ -550,7 +531,7 @@ function Rows({
                     ))}
                   </tr>
                 ))}
-                {total !== null && end < total && (
+                {!printing.value && total !== null && end < total && (
                   <tr class="space" aria-hidden="true">
                     <td colSpan={cols.length}>
                       <svg width="1" height={(total - end) * rowHeight} />
@@ -567,11 +548,20 @@ function Rows({
 }
 
 const times: Record<string, string> = { cpu_seconds: "core-cell", gpu_seconds: "gpu-cell" };
+const titleIn = (c: Column, what: What) => (c.key === "used" ? measures[what].column : c.title);
 const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
 /** On a phone the usual columns give way to those that say most; chosen ones stay. */
 const givesWay = (c: Column) =>
-  ["id", "state", "start", "wall_seconds", "spark", "within", "unused"].includes(c.key) &&
-  !param("cols");
+  [
+    "id",
+    "state",
+    "start",
+    "wall_seconds",
+    "spark",
+    "unused",
+    "cores_mean",
+    "memory_peak_bytes",
+  ].includes(c.key) && !param("cols");
 const cell = (c: Column) =>
   (givesWay(c) ? "wide_ " : "") +
   (c.key === "spark"
@@ -584,7 +574,7 @@ const cell = (c: Column) =>
           ? "number"
           : "");
 
-function Cell({ w, c, spark, within }: { w: Workload; c: Column; spark?: Row; within?: unknown }) {
+function Cell({ w, c, spark, what }: { w: Workload; c: Column; spark?: Row; what: What }) {
   switch (c.key) {
     case "name":
       return (
@@ -614,16 +604,29 @@ function Cell({ w, c, spark, within }: { w: Workload; c: Column; spark?: Row; wi
         <span title="no samples in the last 6 hours">–</span>
       );
   }
-  return c.key === "within" ? (
-    <Q v={within} unit="core-cell" is={w.exactness?.cpu_seconds} />
+  const v = w.within?.[c.key as keyof typeof w.within] ?? w[c.key],
+    held = usedOf(w, what);
+  return c.key === "used" ? (
+    <Q v={held.used} unit={measures[what].cell()} is={w.within?.exactness?.[keyOf(what)]} />
   ) : c.key === "unused" ? (
-    <Q v={unusedOf(w)} unit="core-cell" note="allocated and not used" />
+    <Q v={held.unused} unit={measures[what].cell()} note="allocated and not used in this time" />
+  ) : c.key === "whole" ? (
+    <Q
+      v={w.cpu_seconds}
+      unit={c.unit!}
+      is={w.exactness?.cpu_seconds}
+      of={w.running ? undefined : same("cpu_seconds", w.id, { since: w.start, until: w.end })}
+    />
   ) : c.unit ? (
     <Q
-      v={w[c.key]}
+      v={v}
       unit={times[c.key] ?? c.unit}
       is={w.exactness?.[c.key]}
-      of={w.running ? undefined : same(c.key, w.id, { since: w.start, until: w.end })}
+      of={
+        w.running || v !== w[c.key]
+          ? undefined
+          : same(c.key, w.id, { since: w.start, until: w.end })
+      }
     />
   ) : (
     <Name max={40}>{String(w[c.key] ?? "")}</Name>

@@ -1,0 +1,116 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/figure"
+	"reckon/figure/wire"
+	"reckon/internal/series"
+	"reckon/store"
+)
+
+// list returns the workloads that a filter selects and, if it asks for that, their use between its times, which is sorted by. The
+// catalogue sorts those that began and ended in this time, whatever their number; the use of others is measured.
+func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, used []figure.Used, total int, err error) {
+	g, to, ends := store.Filter(f), f.Until, []time.Time{f.Since, f.Until}
+	if f.Within && (to.IsZero() || !to.Before(b.Clock())) {
+		g.Until, to, ends = time.UnixMilli(1<<53), b.Clock(), ends[:1]
+	}
+	key, down := strings.CutPrefix(f.Sort, "-")
+	n := slices.IndexFunc(spreading, func(n [2]int) bool { return figure.Of(figure.Hours)[n[0]].Key == key })
+	g.Within = f.Within && n >= 0 // otherwise the order has nothing to do with the time
+	for i, at := range ends {
+		if x := g; g.Within && err == nil { // those that were there at an end of the time
+			var there []store.Workload
+			x.Within, x.Sort, x.Limit, x.Offset, x.Since, x.Until = false, "", 0, 0, at, at
+			there, _, err = b.Catalogue.Workloads(ctx, x)
+			rows = append(rows, slices.DeleteFunc(there, func(w store.Workload) bool { return i > 0 && w.Start.Before(f.Since) })...)
+		}
+	}
+	edge := len(rows)
+	if g.Offset = max(f.Offset-edge, 0); g.Limit > 0 {
+		g.Limit += f.Offset - g.Offset
+	}
+	inner, total, also := b.Catalogue.Workloads(ctx, g)
+	if rows, err = append(rows, inner...), errors.Join(err, also); err != nil || !f.Within {
+		return rows, nil, total, err
+	}
+	if edge > 0 {
+		rank, order, all := make([]float64, len(rows)), make([]int, len(rows)), slices.Clone(rows)
+		for i, u := range b.usedWithin(ctx, rows, f.Since, to, spreading[n:n+1]) {
+			v := *u.At(spreading[n][0])
+			if order[i], rank[i] = i, orZero(v)*map[bool]float64{true: -1, false: 1}[down]; v == nil {
+				rank[i] = math.Inf(1) // what is unknown comes last
+			}
+		}
+		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(rank[i], rank[j]) })
+		rows = rows[:0]
+		for _, i := range order[min(f.Offset-g.Offset, len(order)):] {
+			rows = append(rows, all[i])
+		}
+		rows = rows[:min(len(rows), cmp.Or(f.Limit, len(rows)))]
+	}
+	return rows, b.usedWithin(ctx, rows, f.Since, to, spreading), total + edge, ctx.Err()
+}
+
+// usedWithin returns what workloads used in a time, and what was allocated to them. Of those that were there before or after as well the
+// given figures are what the series grew by, or spread evenly.
+func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to time.Time, of [][2]int) []figure.Used {
+	out, across, ids := make([]figure.Used, len(rows)), []int(nil), []string(nil)
+	b.Bounds.Runs(ctx, rows)
+	for i := range rows {
+		w, r := &rows[i], runSums{from: from, to: to, slots: make([]uint32, 4)}
+		if r.add(w); len(r.sums) == 0 {
+			continue
+		}
+		for k := range r.sums[0].v {
+			if r.sums[0].has>>k&1 != 0 && !ofStarts(k) {
+				*out[i].At(k) = &r.sums[0].v[k]
+			}
+		}
+		if out[i].Exactness = maps.Clone(w.Exactness); w.Start.Before(from) || store.Later(w.Seen, w.End).After(to) {
+			across, ids = append(across, i), append(ids, w.ID)
+		}
+	}
+	for _, n := range of {
+		if len(ids) == 0 {
+			break
+		}
+		f := figure.Of(figure.Runs)[n[1]]
+		grown := b.increases(ctx, f.From[0], ids, from, to)
+		for _, i := range across {
+			w, whole := &rows[i], *rows[i].Row.At(n[1])
+			if v, ok := grown[[2]string{w.Site, w.ID}]; ok && whole != nil && !w.Partial {
+				*out[i].At(n[0]) = new(min(v, *whole))
+			} else if whole != nil && *whole > 0 {
+				out[i].Exactness.Add(f.Key, figure.Estimated)
+			}
+		}
+	}
+	return out
+}
+
+// increases returns by how much a sum of counters of workloads grew, by site and id; none that the store does not give.
+func (b *Jobs) increases(ctx context.Context, of figure.Source, ids []string, from, to time.Time) map[[2]string]float64 {
+	out, match := map[[2]string]float64{}, series.OneOf("workload", ids).String()
+	if of.Label != "" {
+		match += fmt.Sprintf(", %s=%q", of.Label, of.Value)
+	}
+	expr := fmt.Sprintf("sum by (site, workload) (increase(%s{%s}[%dms] anchored))", of.Metric, match, to.Sub(from).Milliseconds())
+	if q, err := b.Engine.NewInstantQuery(ctx, b.Series, nil, expr, to); err == nil {
+		defer q.Close()
+		grown, _ := q.Exec(ctx).Vector()
+		for _, s := range grown {
+			out[[2]string{s.Metric.Get("site"), s.Metric.Get("workload")}] = s.F
+		}
+	}
+	return out
+}
