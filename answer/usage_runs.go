@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"time"
@@ -116,7 +117,7 @@ type runSums struct {
 	texts    *usageTexts
 	sums     []*runSum
 	room     []runSum // for the next ones
-	slots    []uint32 // a hash table of places in the sums, from 1
+	slots    []uint64 // a hash table of places in the sums, from 1, each with the hash of its key
 }
 
 // next is the end of the stretch that holds a time, not after the end of all.
@@ -156,15 +157,17 @@ func (r *runSums) add(w *store.Workload) {
 		if r.span != store.SpanWhole {
 			k.from = store.SpanStart(r.span, at).UnixMilli()
 		}
-		nodes := w.Nodes
-		if !r.nodes || len(nodes) == 0 { // of a run without known nodes there is a row without a node
-			nodes = []string{""}
-		}
-		for i, n := range nodes {
-			k.of[dimNode] = r.texts.number(n)
-			r.group(&k).overlap(w, at, until, share, len(nodes))
-			if i == 0 && at.Equal(w.Start) {
-				r.group(&k).start(w)
+		for i := range max(len(w.Nodes), 1) { // without known nodes, in a row without a node
+			if i > 0 && !r.nodes {
+				break
+			}
+			parts := 1
+			if k.of[dimNode] = 0; r.nodes && len(w.Nodes) > 0 {
+				k.of[dimNode], parts = r.texts.number(w.Nodes[i]), len(w.Nodes)
+			}
+			sum := r.group(&k)
+			if sum.overlap(w, at, until, share, parts); i == 0 && at.Equal(w.Start) {
+				sum.start(w)
 			}
 		}
 		at = until
@@ -210,33 +213,46 @@ func classOfRun(w *store.Workload, dim int) string {
 
 // group returns the sum with a key. Its table is read once a run: a map with such keys takes twice the time.
 func (r *runSums) group(k *usageKey) *runSum {
-	at := r.slot(k)
+	hash := r.hash(k)
+	at := r.slot(hash, k)
 	if r.slots[at] == 0 {
 		if len(r.room) == 0 {
 			r.room = make([]runSum, 64)
 		}
 		r.room[0].usageKey = *k
 		r.sums, r.room = append(r.sums, &r.room[0]), r.room[1:]
-		if r.slots[at] = uint32(len(r.sums)); 2*len(r.sums) > len(r.slots) {
-			r.slots = make([]uint32, 2*len(r.slots))
-			for i, s := range r.sums {
-				r.slots[r.slot(&s.usageKey)] = uint32(i + 1)
+		if r.slots[at] = hash | uint64(len(r.sums)); 2*len(r.sums) > len(r.slots) {
+			old := r.slots
+			r.slots = make([]uint64, 2*len(old))
+			for _, x := range old {
+				if x != 0 {
+					r.slots[r.slot(x&hashBits, nil)] = x
+				}
 			}
 			return r.sums[len(r.sums)-1]
 		}
 	}
-	return r.sums[r.slots[at]-1]
+	return r.sums[uint32(r.slots[at])-1]
 }
 
-// slot returns the place of a key in the table, or where it belongs.
-func (r *runSums) slot(k *usageKey) int {
+// hashBits are the bits of a hash that the table holds, above the number of a sum: most other sums are not looked at then.
+const hashBits = uint64(math.MaxUint32) << 32
+
+// hash returns the hash of a key, in those bits.
+func (r *runSums) hash(k *usageKey) uint64 {
 	hash := uint64(k.from)
 	for _, n := range r.by {
 		hash = (hash ^ uint64(k.of[n])) * 0x9e3779b97f4a7c15
 		hash ^= hash >> 32
 	}
-	for at := int(hash) & (len(r.slots) - 1); ; at = (at + 1) & (len(r.slots) - 1) {
-		if n := r.slots[at]; n == 0 || r.sums[n-1].usageKey == *k {
+	return hash << 32
+}
+
+// slot returns the place of a key in the table, or where it belongs; without a key, a place that is free.
+func (r *runSums) slot(hash uint64, k *usageKey) int {
+	for at := int(hash>>32) & (len(r.slots) - 1); ; at = (at + 1) & (len(r.slots) - 1) {
+		x := r.slots[at]
+		if x == 0 || k != nil && x&hashBits == hash && r.sums[uint32(x)-1].usageKey == *k {
 			return at
 		}
 	}
@@ -309,7 +325,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		return err
 	}
 	runs := &runSums{from: store.SpanStart(store.SpanHour, q.Since), to: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, texts: d.texts, slots: make([]uint32, 1024)}
+		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, texts: d.texts, slots: make([]uint64, 1024)}
 	slices.Sort(by)
 	runs.by = slices.Compact(by)
 	if err := u.Runs.EachRun(ctx, store.RunQuery{Filter: f, Figures: runKeys}, runs.add); err != nil {

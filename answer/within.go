@@ -67,7 +67,7 @@ func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to t
 	out, across, ids := make([]figure.Used, len(rows)), []int(nil), []string(nil)
 	b.Bounds.Runs(ctx, rows)
 	for i := range rows {
-		w, r := &rows[i], runSums{from: from, to: to, slots: make([]uint32, 4)}
+		w, r := &rows[i], runSums{from: from, to: to, slots: make([]uint64, 4)}
 		if r.add(w); len(r.sums) == 0 {
 			continue
 		}
