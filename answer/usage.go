@@ -257,6 +257,31 @@ func (t *usageTexts) number(s string) uint32 {
 	return n
 }
 
+// runClass is the name of a range of numbers below a limit.
+type runClass struct {
+	below float64
+	name  string
+}
+
+// The classes of the dimensions size (allocated cores), gpus (allocated) and length (seconds), in order; the last has no limit.
+var (
+	coreClasses = []runClass{{2, "1"}, {9, "2-8"}, {33, "9-32"}, {129, "33-128"}, {513, "129-512"}, {0, "more than 512"}}
+	gpuClasses  = []runClass{{1e-9, "0"}, {2, "1"}, {5, "2-4"}, {0, "more than 4"}}
+	runLengths  = []runClass{{60, "< 1 min"}, {3600, "< 1 h"}, {6 * 3600, "< 6 h"}, {86400, "< 1 d"}, {7 * 86400, "< 7 d"},
+		{0, "7 d or more"}}
+)
+
+const stillRunning = "running" // the length of a run that has not ended
+
+func classOf(list []runClass, v float64) string {
+	for _, c := range list[:len(list)-1] {
+		if v < c.below {
+			return c.name
+		}
+	}
+	return list[len(list)-1].name
+}
+
 // ranks returns the order of the texts of a dimension by their numbers: classes by size.
 func (t *usageTexts) ranks(dim int) []int {
 	order := slices.Sorted(maps.Keys(t.numbers))

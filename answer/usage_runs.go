@@ -25,31 +25,6 @@ type Runs interface {
 	EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error
 }
 
-// runClass is the name of a range of numbers below a limit.
-type runClass struct {
-	below float64
-	name  string
-}
-
-// The classes of the dimensions size (allocated cores), gpus (allocated) and length (seconds), in order; the last has no limit.
-var (
-	coreClasses = []runClass{{2, "1"}, {9, "2-8"}, {33, "9-32"}, {129, "33-128"}, {513, "129-512"}, {0, "more than 512"}}
-	gpuClasses  = []runClass{{1e-9, "0"}, {2, "1"}, {5, "2-4"}, {0, "more than 4"}}
-	runLengths  = []runClass{{60, "< 1 min"}, {3600, "< 1 h"}, {6 * 3600, "< 6 h"}, {86400, "< 1 d"}, {7 * 86400, "< 7 d"},
-		{0, "7 d or more"}}
-)
-
-const stillRunning = "running" // the length of a run that has not ended
-
-func classOf(list []runClass, v float64) string {
-	for _, c := range list[:len(list)-1] {
-		if v < c.below {
-			return c.name
-		}
-	}
-	return list[len(list)-1].name
-}
-
 // ownersOfNode is the number of owners of a node that are distinguished; the others together are "other".
 const ownersOfNode = 200
 
@@ -157,13 +132,14 @@ func (r *runSums) add(w *store.Workload) {
 		if r.span != store.SpanWhole {
 			k.from = store.SpanStart(r.span, at).UnixMilli()
 		}
-		for i := range max(len(w.Nodes), 1) { // without known nodes, in a row without a node
-			if i > 0 && !r.nodes {
-				break
-			}
-			parts := 1
-			if k.of[dimNode] = 0; r.nodes && len(w.Nodes) > 0 {
-				k.of[dimNode], parts = r.texts.number(w.Nodes[i]), len(w.Nodes)
+		nodes := w.Nodes
+		if !r.nodes {
+			nodes = nil
+		}
+		parts := max(len(nodes), 1) // without known nodes, in a row without a node
+		for i := range parts {
+			if k.of[dimNode] = 0; i < len(nodes) {
+				k.of[dimNode] = r.texts.number(nodes[i])
 			}
 			sum := r.group(&k)
 			if sum.overlap(w, at, until, share, parts); i == 0 && at.Equal(w.Start) {
