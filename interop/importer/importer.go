@@ -207,7 +207,7 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 			return im.res, err
 		}
 	}
-	im.res.Workloads = len(im.seen)
+	im.res.Workloads, im.seen = len(im.seen), nil // the catalogue, which comes next, needs the memory
 	im.res.Ranges = im.ranges()
 	return im.res, nil
 }
