@@ -191,3 +191,38 @@ func TestMoreAtTheEndThanItsRate(t *testing.T) {
 		}
 	}
 }
+
+// TestEndWithoutChildTimes: the last moments of a process are in no child times where its parent ignores SIGCHLD and ends with it. Its
+// group is marked.
+func TestEndWithoutChildTimes(t *testing.T) {
+	for _, ignored := range []bool{false, true} {
+		r := newRig(t, Config{Export: 15 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		r.step(k, 0)
+		leader := k.fork(shell, true, r.boot+second/10)
+		worker := k.fork(leader, false, r.boot+second/10)
+		for range 4 {
+			k.run(worker, second)
+			r.step(k, 0)
+		}
+		r.export() // it is not folded
+		k.run(worker, second/2)
+		if k.exit(worker, 1); ignored {
+			delete(k.procs, worker)
+		} else {
+			k.wait(worker)
+		}
+		k.end(leader)
+		for range 40 { // as of the whole machine it is little
+			r.step(k, 0)
+		}
+		r.export()
+		id := fmt.Sprintf("group/n1/%d", leader)
+		got, mark := r.cpu(id, "", "alice"), r.worst("cpu_seconds", id)
+		if ignored && (got > 4.01 || mark != figure.AtLeast) || !ignored && (got < 4.45 || mark != figure.Exact) {
+			t.Errorf("ignored %t: %.3f s, %v", ignored, got, mark)
+		}
+	}
+}

@@ -113,6 +113,7 @@ type lineage struct {
 	behind [2][]*process
 	// unpaid are processes that are gone and had last moments which no child times show, in this tick and in the one before.
 	unpaid [2][]*Part
+	rest   uint64 // charged to other in the last tick, nanoseconds
 
 	live   []sensor.Process
 	tails  []tail  // of one call
@@ -314,11 +315,11 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 			tab.chargeUnseen(e, elapsed, capacity)
 		}
 	}
+	tab.noteUnpaid()
 	for _, e := range t.parents {
 		e.children.open, e.children.fresh = 0, 0
 	}
 	t.live = nil
-	tab.noteUnpaid()
 	if !t.settled {
 		tab.evidence.unsettled = true
 		tab.evidence.childless = tab.evidence.childless || !t.told
@@ -377,15 +378,24 @@ func (tab *table) payer(e *process) (q *process, usual float64) {
 	return nil, 0
 }
 
-// noteUnpaid notes which parts had processes that are gone and were waited for by process 1, or by one that adopts orphans.
+// noteUnpaid notes which parts had processes that are gone and were waited for by process 1, or by one that adopts orphans. Where SIGCHLD
+// is ignored no child times grow either.
 func (tab *table) noteUnpaid() {
 	t := &tab.line
 	t.unpaid[0], t.unpaid[1] = t.unpaid[1][:0], t.unpaid[0]
-	if t.settled {
+	rest := t.rest
+	if t.rest = 0; t.settled {
 		return
 	}
-	for _, e := range t.leaving {
-		if q, _ := tab.payer(e); q == nil && !e.gone && e.dead == 0 && !e.part.counted() && !slices.Contains(t.unpaid[0], e.part) {
+	for _, e := range append(t.leaving, t.behind[0]...) {
+		q, _ := tab.payer(e)
+		late := slices.Contains(t.behind[0], e)
+		switch {
+		case e.gone || e.dead != 0 || e.part.counted():
+		case q != nil && (q.children == nil || q.children.fresh > 0 || e.legacy() <= clockStep || slices.Contains(t.behind[1], e)):
+		case late && rest > clockStep/2:
+			tab.doubts.note(e.part, tab.parts.other, uncertain{lack: rest})
+		case !late && !slices.Contains(t.unpaid[0], e.part):
 			t.unpaid[0] = append(t.unpaid[0], e.part)
 		}
 	}
@@ -394,7 +404,7 @@ func (tab *table) noteUnpaid() {
 // doubtUnpaid notes that parts may lack some of what was charged to other: the last moments of processes that nobody's child times show.
 // Child times are cut to clock ticks, so that they may be a tick more.
 func (tab *table) doubtUnpaid(nanos uint64) {
-	if nanos <= clockStep/2 {
+	if tab.line.rest = nanos; nanos <= clockStep/2 {
 		return
 	}
 	for i, parts := range tab.line.unpaid {

@@ -232,8 +232,8 @@ func (c *crowd) remains(types [3]uint64) {
 	c.bound.add(unmeasured{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
 }
 
-// peaks returns the highest memory and needed memory of the part, and the exactness of what was not measured of them. A bound does not
-// count while what it bounds is about to be measured.
+// peaks returns the highest memory and needed memory of the part, and the exactness of what was not measured of them. A bound counts
+// only where no measurement is due.
 func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 	peak, needed = p.memory.peak, p.memory.neededPeak
 	e := p.crowd.era
@@ -247,17 +247,16 @@ func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 		}
 		of.add(bound)
 	}
-	own := p.cg.Have&sensor.CgroupPeak != 0
+	if p.cg.Have&sensor.CgroupPeak != 0 {
+		of.Resident = peak
+	}
 	switch {
-	case of.Resident > peak && !own || of.Needed > needed:
+	case of.Resident > peak || of.Needed > needed:
 		degree = of.Degree
 	case of.Open:
 		degree = sensor.LackTogether.Exactness()
 	}
-	if !own {
-		peak = max(peak, of.Resident)
-	}
-	return peak, max(needed, of.Needed), degree
+	return max(peak, of.Resident), max(needed, of.Needed), degree
 }
 
 // exportMemory appends memory and its peaks.

@@ -383,9 +383,9 @@ type Sharer struct {
 func (s *Sharer) Refines() bool { return s.class > 0 }
 
 // crowded appends the processes with shared pages that matter, in order of need: programs
-// without any measurement, then processes covered by a measurement of another process,
-// both from the part that may count most of its memory more than once, the largest first; then outdated measurements, the oldest
-// first. It is called after [Ledger.Tick].
+// without any measurement, then processes covered by a measurement of another process, then
+// outdated measurements, the oldest first. The others begin with the part that may count most
+// of its memory more than once, and there with the largest. It is called after [Ledger.Tick].
 func (tab *table) crowded(list []Sharer) []Sharer {
 	if !tab.crowds {
 		return list

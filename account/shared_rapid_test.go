@@ -60,8 +60,8 @@ func (f *pool) shared(s Sharer) sensor.SharedMemory {
 	return sensor.SharedMemory{Resident: s.RSS, Proportional: anon + rest, HasAnon: true, Anon: anon, AnonProportional: anon}
 }
 
-// TestSharedMemoryIsRightOrMarked: however fast workers touch what they share, and however little time there is to measure it, the peak of
-// their group is right, or its mark is.
+// TestSharedMemoryIsRightOrMarked: workers touch what they share at any speed, and there is little time to measure it. The peak of their
+// group is right, or its mark is.
 func TestSharedMemoryIsRightOrMarked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(t, Config{})
