@@ -56,9 +56,20 @@ func (s *server) landing(mux *http.ServeMux) {
 	}
 	page := template.Must(template.ParseFS(files, path.Join(root, "index.html")))
 	told := map[string]any{"Version": s.Version, "Has": s.has(), "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil}
-	for _, p := range paths {
-		mux.Handle("GET "+p, compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	for _, p := range append([]string{"/"}, paths...) {
+		elsewhere, pattern := p == "/", "GET "+p
+		if elsewhere { // where the pages say that nothing is there
+			pattern = p
+		}
+		mux.Handle(pattern, compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if elsewhere && (s.Pages == nil || !strings.Contains(r.Header.Get("Accept"), "text/html")) {
+				http.NotFound(w, r)
+				return
+			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			if elsewhere {
+				w.WriteHeader(http.StatusNotFound)
+			}
 			if err := page.Execute(w, told); err != nil {
 				s.Logger.DebugContext(r.Context(), "send the page", "error", err)
 			}

@@ -750,6 +750,12 @@ await check("failing, empty and partial sites say so", async () => {
     assert.deepEqual(page.problems(), []);
     await page.context().close();
   }
+  for (const path of ["/nosuch", "/no/such"]) {
+    const page = await open(empty, path, { allow: (t) => t.includes("404") });
+    await page.waitForSelector(`text=There is no page at ${path}`);
+    await accessible(page, "no page");
+    await page.context().close();
+  }
   for (const path of ["/", "/nodes", "/workloads"]) {
     const page = await open(partial, path);
     await page.waitForSelector("text=site north: no route to host");

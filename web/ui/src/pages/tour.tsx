@@ -10,7 +10,7 @@ export function Tour({ close }: { close: () => void }) {
   const [step, setStep] = useState(0);
   const nodes = useAsk<NodeList>("/api/reckon/v1/nodes"),
     top = useAsk<WorkloadList>("/api/reckon/v1/workloads?running=true&sort=-cpu_seconds&limit=1");
-  const n = nodes.data?.nodes.find((x) => x.up) ?? nodes.data?.nodes[0],
+  const n = nodes.data?.nodes.find((x) => x.up),
     w = top.data?.workloads[0];
   const steps = [
     <p>
@@ -21,6 +21,8 @@ export function Tour({ close }: { close: () => void }) {
           <Q v={n.cores} unit="cores" /> cores and <Q v={n.memory_used_bytes} unit="bytes" /> of{" "}
           <Q v={n.memory_bytes} unit="bytes" /> of memory.
         </>
+      ) : nodes.data?.nodes.length ? (
+        "No node reports now."
       ) : (
         "The first figures are being measured."
       )}{" "}
