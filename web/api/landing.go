@@ -58,7 +58,7 @@ func (s *server) landing(mux *http.ServeMux) {
 	told := map[string]any{"Version": s.Version, "Has": s.has(), "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil}
 	for _, p := range append([]string{"/"}, paths...) {
 		elsewhere, pattern := p == "/", "GET "+p
-		if elsewhere { // where the pages say that nothing is there
+		if elsewhere { // an address without a page
 			pattern = p
 		}
 		mux.Handle(pattern, compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

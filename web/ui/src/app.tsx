@@ -254,9 +254,9 @@ export function App() {
         </div>
       )}
       {has("made-up") && (
-        <p class="madeup" role="note">
+        <aside class="madeup" aria-label="Simulated">
           <b>Simulated site:</b> nothing here was measured.
-        </p>
+        </aside>
       )}
       <main id="main" tabIndex={-1}>
         {View && m?.role === "public" && named.includes(here.path) ? (
