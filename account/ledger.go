@@ -37,9 +37,9 @@ type Config struct {
 	// Idle selects the owners of idle energy; empty means none.
 	Idle IdleShare
 	// Identify resolves the workload of a process. It is called when a process is first
-	// seen and when it moved. parent is the part of its parent, or nil; ended means that
-	// the process is gone, so that nothing more can be read of it.
-	Identify func(p *sensor.Process, parent *Part, ended bool) Identified
+	// seen and when it moved. was is the part that it was in, else that of its parent, or
+	// nil; ended means that the process is gone, so that nothing more can be read of it.
+	Identify func(p *sensor.Process, was *Part, ended bool) Identified
 	// Login returns the user who logged in and has the process, empty where that is not known; nil for nobody. Many owners may be
 	// of one login: the owners of the containers that a user runs without being root.
 	Login func(pid int32) string

@@ -322,7 +322,11 @@ func (tab *table) identify(e *process, p *sensor.Process, ended bool) {
 	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && tab.leaves(p.PPID, p.UserNanos+p.SystemNanos) {
 		parent, inherited = nil, 0
 	}
-	tab.place(e, p, tab.config.Identify(p, parent, ended), parent, inherited)
+	was := parent
+	if e.part != nil {
+		was = e.part
+	}
+	tab.place(e, p, tab.config.Identify(p, was, ended), parent, inherited)
 }
 
 // reown finds the part of an ended process that became another user's since its last reading, if that is a part of

@@ -35,14 +35,17 @@ type leader struct {
 }
 
 // identify reports what a process belongs to.
-func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) account.Identified {
+func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) account.Identified {
 	h, gone := a.hint(p, ended)
 	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
-		return a.orphan(h, parent)
+		return a.orphan(h, was)
+	}
+	if was != nil {
+		h.Was = was.Workload()
 	}
 	refused := false
 	h.InJob = func(job workload.ID) (owner string, ok bool) {
-		owner, ok = a.inJob(h, parent, job)
+		owner, ok = a.inJob(h, was, job)
 		refused = refused || !ok
 		return owner, ok
 	}
@@ -74,10 +77,10 @@ func (a *Agent) login(pid int32) string {
 }
 
 // inJob reports whether a process may belong to a job that its environment names: one of its own user, as root its wrapper, or of
-// another user who became that within the job, as its parent shows.
-func (a *Agent) inJob(h *workload.Hint, parent *account.Part, job workload.ID) (owner string, ok bool) {
+// another user who became that within the job, as what it was in, or its parent, shows.
+func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (owner string, ok bool) {
 	owner = a.ledger.JobOwner(job)
-	return owner, owner == "" || owner == h.User || h.UID == 0 || parent != nil && parent.Workload() == job
+	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
 }
 
 // hint gathers what a process can be recognised by. gone means that it cannot be looked

@@ -117,6 +117,8 @@ type Hint struct {
 	// InJob reports whether the process may belong to a job that nothing but its environment names, and the owner of that job, ""
 	// where nobody but root runs something in it yet. nil lets every process in.
 	InJob func(job ID) (owner string, ok bool)
+	// Was is the workload that the process was in before, or else its parent is in; "" where that is unknown.
+	Was ID
 	// LookupUser returns the name of a uid, or the number in decimal.
 	LookupUser func(uid uint32) string
 }

@@ -197,6 +197,15 @@ func TestEnvironmentAloneIsNotBelieved(t *testing.T) {
 	if id, ok := r.Resolve(fake); ok {
 		t.Errorf("taken for %+v", id)
 	}
+	// What was in the job's group, or began there, stays the job's when it is moved out.
+	fake.Was = "slurm/4711"
+	if id, ok := r.Resolve(fake); !ok || id.Workload != "slurm/4711" {
+		t.Errorf("moved out of its group it is %+v, %v", id, ok)
+	}
+	fake.Was = "slurm/4712"
+	if id, ok := r.Resolve(fake); ok {
+		t.Errorf("of job 4712 and taken for %+v", id)
+	}
 }
 
 func TestFacts(t *testing.T) {
