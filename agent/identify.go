@@ -76,8 +76,8 @@ func (a *Agent) login(pid int32) string {
 	return ""
 }
 
-// inJob reports whether a process may belong to a job that its environment names: one of its own user, as root its wrapper, or of
-// another user who became that within the job, as what it was in, or its parent, shows.
+// inJob reports whether a process may belong to a job that its environment names. It may to a job of its own user, to any as root, and
+// to the job that it was in.
 func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (owner string, ok bool) {
 	owner = a.ledger.JobOwner(job)
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job

@@ -192,7 +192,7 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 	return err
 }
 
-// resting are the most that a workload which does nothing uses of the figures of its profile.
+// resting are the most that a workload uses of the figures of its profile while it does nothing.
 var resting = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per_second": 1e3, "io_write_bytes_per_second": 1e3,
 	"network_bytes_per_second": 1e3}
 

@@ -30,8 +30,8 @@
 // only when its SLURM_JOB_ID (or SLURM_JOB_SLUID) belongs to the group. What a user
 // can still do is give an own job the name of another array; the owner is never
 // taken from the environment, so the series stay apart. Once a layout of Slurm was
-// seen on the node, an environment without a group means nothing, unless the process
-// or its parent was in the group of that job before. Groups in the tree
+// seen on the node, an environment without a group means nothing. It counts where
+// the process, or its parent, was in the group of that job before. Groups in the tree
 // of a login user, who may make any name there, are not believed.
 //
 // slurmd, slurmstepd and the placeholder "sleep" of an extern step, run by root, are not
