@@ -202,6 +202,9 @@ func printTop(ctx context.Context, s term.Screen, m *topModel, feed <-chan feedM
 			if last = f.err; f.err != nil {
 				continue
 			}
+			if m.client == nil && f.live.CoresUsed == nil && len(f.live.Workloads) == 0 {
+				continue // the first reading of this machine: rates need two
+			}
 			m.take(f.live)
 			if _, err := fmt.Fprintln(s, m.machineLine()); err != nil {
 				return err

@@ -116,6 +116,9 @@ func subscribe[T any](ctx context.Context, h *Hub, of func(*tick) T) <-chan T {
 			delete(h.subs, id)
 			s(nil)
 		}
+		if len(h.subs) == 0 {
+			h.last = nil // none is made until somebody reads again: it would be of long ago then
+		}
 	})
 	return ch
 }

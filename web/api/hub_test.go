@@ -21,7 +21,8 @@ func TestHubSlowReaderGetsNewest(t *testing.T) {
 		if got := <-slow; got.Cores != 99 {
 			t.Errorf("the slow reader got tick %v, want the newest, 99", got.Cores)
 		}
-		if late := <-hub.Subscribe(ctx); late.Cores != 99 {
+		other, leave := context.WithCancel(t.Context())
+		if late := <-hub.Subscribe(other); late.Cores != 99 {
 			t.Errorf("a new reader got tick %v, want 99", late.Cores)
 		}
 		cancel()
@@ -29,8 +30,20 @@ func TestHubSlowReaderGetsNewest(t *testing.T) {
 		if _, open := <-slow; open {
 			t.Error("the channel is open after its context ended")
 		}
-		if n := hub.Subscribers(); n != 0 {
-			t.Errorf("%d subscribers are left", n)
+		if n := hub.Subscribers(); n != 1 {
+			t.Errorf("%d subscribers are left, want the new one", n)
+		}
+		leave()
+		synctest.Wait()
+		again := hub.Subscribe(t.Context())
+		select {
+		case old := <-again:
+			t.Errorf("the first reader after a while got the tick of then, %v", old.Cores)
+		default:
+		}
+		hub.Publish(client.Live{Cores: 100})
+		if got := <-again; got.Cores != 100 {
+			t.Errorf("it got tick %v, want 100", got.Cores)
 		}
 	})
 }
