@@ -77,7 +77,7 @@ func (a *Agent) Listen(path string) (*Socket, error) {
 	}
 	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // the sender is known from the kernel
 		_ = ln.Close()
-		return nil, fmt.Errorf("let everybody send to %s: %w", path, err)
+		return nil, fmt.Errorf("open %s to all users: %w", path, err)
 	}
 	return a.ListenOn(ln), nil
 }

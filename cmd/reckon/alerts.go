@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -66,16 +67,33 @@ func newAlertsList(g *globals) *cobra.Command {
 				fmt.Fprintln(g.stdout, "No alert is pending or fires.")
 				return nil
 			}
-			t := term.TableOf("STATE|SEVERITY|ALERT|FOR:r|WHAT:s20w")
+			receivers, _ := c.AlertReceivers(ctx) // of an older server: it is not known
+			t := term.TableOf("STATE|SEVERITY|ALERT|FOR:r|SENT TO:s10|WHAT:s20w")
 			for _, a := range list {
 				age := g.now().Sub(a.ActiveAt).Seconds()
-				t.Add(a.State, a.Labels["severity"], a.Labels["alertname"], term.Seconds(&age), a.Annotations["summary"])
+				t.Add(a.State, a.Labels["severity"], a.Labels["alertname"], term.Seconds(&age), sentTo(&a, &receivers),
+					a.Annotations["summary"])
 			}
 			return t.Print(g.screen())
 		}),
 	}
 	format = g.shared.format(cmd, "table", "json")
 	return cmd
+}
+
+// sentTo names whom a firing alert goes to.
+func sentTo(a *client.Alert, r *client.AlertReceivers) string {
+	if r.From == "elsewhere" {
+		return "another Alertmanager"
+	}
+	i := slices.IndexFunc(r.Sent, func(s client.AlertSent) bool { return maps.Equal(s.Labels, a.Labels) })
+	switch {
+	case i < 0:
+		return ""
+	case len(r.Sent[i].To) == 0:
+		return "nobody"
+	}
+	return strings.Join(r.Sent[i].To, ", ")
 }
 
 func newAlertsRules(g *globals) *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	amconfig "github.com/prometheus/alertmanager/config"
+	"github.com/prometheus/alertmanager/dispatch"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -135,8 +136,34 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
+// TestExampleOfAlertmanager: operators hear of what the guide lists and of all rules of their own, of nothing else.
 func TestExampleOfAlertmanager(t *testing.T) {
-	if _, err := amconfig.LoadFile("alertmanager.yml"); err != nil {
-		t.Error(err)
+	cfg, err := amconfig.LoadFile("alertmanager.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile("../../doc/guides/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sent, _ := strings.Cut(string(guide), "These alerts are sent:\n")
+	sent, _, _ = strings.Cut(sent, "\n\n")
+	routes := dispatch.NewRoute(cfg.Route, nil)
+	to := func(name string) string {
+		return routes.Match(model.LabelSet{"alertname": model.LabelValue(name)})[0].RouteOpts.Receiver
+	}
+	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(string(Rules())+string(Watchdog()), -1) {
+		want := "nobody"
+		if strings.Contains(sent, "`"+m[1]+"`") {
+			want = "operators"
+		}
+		if got := to(m[1]); got != want {
+			t.Errorf("%s goes to %s, and the guide says %s", m[1], got, want)
+		}
+	}
+	for name, want := range map[string]string{"Finding": "nobody", "WeeklyDigest": "nobody", "OutOfMemoryKill": "operators", "LoadHigh": "operators"} {
+		if got := to(name); got != want {
+			t.Errorf("%s goes to %s, want %s", name, got, want)
+		}
 	}
 }

@@ -55,6 +55,14 @@ type AlertReceivers struct {
 	// page: set up there; file: by the setting alertmanager-config; elsewhere: by another Alertmanager.
 	From      string          `json:"from"`
 	Receivers []AlertReceiver `json:"receivers"` // From the page Alerts.
+	// Who is notified of each alert that fires; empty where another Alertmanager decides.
+	Sent []AlertSent `json:"sent"`
+}
+
+// AlertSent is who is notified of an alert that fires.
+type AlertSent struct {
+	Labels map[string]string `json:"labels"` // Of the alert.
+	To     []string          `json:"to"`     // Receivers; empty for nobody.
 }
 
 // AlertReceiver is a receiver from the page Alerts.

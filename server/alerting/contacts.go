@@ -17,6 +17,7 @@ import (
 	"time"
 
 	amconfig "github.com/prometheus/alertmanager/config"
+	"github.com/prometheus/prometheus/rules"
 	"go.yaml.in/yaml/v3"
 
 	"reckon/deploy/alerts"
@@ -158,26 +159,54 @@ func (c *Contact) check(loopback bool) error {
 
 // Receivers lists the receivers, and the place of their configuration.
 func (s *Service) Receivers() wire.AlertReceivers {
-	out := wire.AlertReceivers{From: "page", Receivers: []wire.AlertReceiver{}}
+	out := wire.AlertReceivers{From: "page", Receivers: []wire.AlertReceiver{}, Sent: []wire.AlertSent{}}
 	switch {
 	case s.o.Config != "":
 		out.From = "file"
 	case len(s.o.Alertmanagers) > 0:
 		out.From = "elsewhere"
 	}
-	if s.contacts == nil {
-		return out
+	people := map[string][]string{} // by receiver of the configuration
+	if s.contacts != nil {
+		s.contacts.mu.Lock()
+		seen := map[string]int{}
+		for i := range s.contacts.list {
+			r := s.contacts.list[i].AlertReceiver
+			r.Integration = contactKinds[r.Kind] + "[" + strconv.Itoa(seen[r.Kind]) + "]"
+			seen[r.Kind]++
+			out.Receivers = append(out.Receivers, r)
+			people["operators"] = append(people["operators"], r.Where)
+		}
+		s.contacts.mu.Unlock()
+	} else if s.inside != nil {
+		s.inside.mu.RLock()
+		for name, list := range s.inside.counts {
+			if len(list) > 0 {
+				people[name] = []string{name}
+			}
+		}
+		s.inside.mu.RUnlock()
 	}
-	s.contacts.mu.Lock()
-	defer s.contacts.mu.Unlock()
-	seen := map[string]int{}
-	for i := range s.contacts.list {
-		r := s.contacts.list[i].AlertReceiver
-		r.Integration = contactKinds[r.Kind] + "[" + strconv.Itoa(seen[r.Kind]) + "]"
-		seen[r.Kind]++
-		out.Receivers = append(out.Receivers, r)
+	for _, r := range s.AlertingRules() {
+		for _, a := range r.ActiveAlerts() {
+			if a.State == rules.StateFiring && out.From != "elsewhere" {
+				out.Sent = append(out.Sent, wire.AlertSent{Labels: a.Labels.Map(), To: s.sentTo(a.Labels.Map(), people)})
+			}
+		}
 	}
 	return out
+}
+
+// sentTo lists whom the routes notify of an alert, each once.
+func (s *Service) sentTo(alert map[string]string, people map[string][]string) []string {
+	to := []string{}
+	if s.inside != nil {
+		for _, name := range s.inside.routed(alert) {
+			to = append(to, people[name]...)
+		}
+	}
+	slices.Sort(to)
+	return slices.Compact(to)
 }
 
 // SetContact adds a contact, or removes the one with the id. It holds at once and after a restart.

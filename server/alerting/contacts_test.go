@@ -112,3 +112,37 @@ func TestContactsRefused(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// TestContactsHearOwnRules: an alert of the user's own rules reaches a receiver of the page. Each alert that fires has the list of its receivers.
+func TestContactsHearOwnRules(t *testing.T) {
+	hook, b := newHook(t), newBench(t)
+	rules := strings.NewReplacer("Broken", "LoadHigh").Replace(rulesText) + `
+      - alert: AgentSilent
+        expr: test_broken > 0
+`
+	b.set(1)
+	s, _ := b.start(Options{Rules: []string{write(t, "r.yml", rules)}, Loopback: true})
+	sent := func() map[string]string {
+		out := map[string]string{}
+		for _, a := range s.Receivers().Sent {
+			out[a.Labels["alertname"]] = strings.Join(a.To, " ")
+		}
+		return out
+	}
+	until(t, func() bool { return len(sent()) == 2 })
+	if got := sent(); got["LoadHigh"] != "" || got["AgentSilent"] != "" {
+		t.Errorf("without a receiver: %v", got)
+	}
+	c := Contact{URL: hook.URL}
+	c.Kind = "webhook"
+	if err := s.SetContact(&c, "", "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if got := sent(); got["LoadHigh"] != "127.0.0.1" || got["AgentSilent"] != "" {
+		t.Errorf("with a receiver: %v", got)
+	}
+	hook.wait(t, "firing LoadHigh")
+	if strings.Contains(hook.text(), "AgentSilent") {
+		t.Errorf("a warning that stays on the pages was sent:\n%s", hook.text())
+	}
+}

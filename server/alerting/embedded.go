@@ -262,17 +262,28 @@ func (e *embedded) put(list ...*notifier.Alert) {
 	}
 }
 
+// routed names the receivers that the routes choose for an alert.
+func (e *embedded) routed(of map[string]string) (names []string) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	set := model.LabelSet{}
+	for name, value := range of {
+		set[model.LabelName(name)] = model.LabelValue(value)
+	}
+	for _, r := range e.routes.Match(set) {
+		names = append(names, r.RouteOpts.Receiver)
+	}
+	return names
+}
+
 func (e *embedded) check(_ context.Context, id string) []Delivery {
 	e.mu.RLock()
-	routes, counts := e.routes, e.counts
+	counts := e.counts
 	e.mu.RUnlock()
 	var out []Delivery
 	names := slices.Sorted(maps.Keys(counts))
 	if id != Last {
-		names = nil
-		for _, r := range routes.Match(model.LabelSet{"alertname": testName, testLabel: model.LabelValue(id), "severity": "info"}) {
-			names = append(names, r.RouteOpts.Receiver)
-		}
+		names = e.routed(map[string]string{"alertname": testName, testLabel: id, "severity": "info"})
 	}
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()

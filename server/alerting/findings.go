@@ -3,6 +3,7 @@ package alerting
 import (
 	"cmp"
 	"context"
+	"os"
 	"strings"
 	"time"
 
@@ -89,6 +90,7 @@ const Last = "last"
 // far it came.
 func (s *Service) Test(now time.Time, by string) (id string) {
 	id = ulid.Make().String()
+	host, _ := os.Hostname()
 	s.mu.Lock()
 	s.tests[id] = now
 	for old, at := range s.tests {
@@ -99,8 +101,8 @@ func (s *Service) Test(now time.Time, by string) (id string) {
 	s.mu.Unlock()
 	s.put(&notifier.Alert{
 		Labels: labelsOf("alertname", testName, testLabel, id, "severity", "info", "sender", by),
-		Annotations: labelsOf("summary",
-			"A test of the way that alerts take, sent by "+cmp.Or(by, "somebody")+"; nothing is wrong, and it ends by itself."),
+		Annotations: labelsOf("summary", "Test alert of the reckon server on "+host+" ("+s.o.External+"), sent by "+
+			cmp.Or(by, "a user without login")+". Nothing is wrong, and it ends by itself"),
 		StartsAt: now, EndsAt: now.Add(3 * time.Minute), GeneratorURL: s.o.External,
 	})
 	return id

@@ -112,7 +112,7 @@ func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by [
 		slices.Sort(have)
 		return slices.Equal(have, by)
 	})
-	summary := "A test of the way that alerts take, sent by root"
+	summary := "Test alert of the reckon server on "
 	r.hook.wait(t, "firing ReckonTest")
 	until(t, func() bool { return r.slack.has(summary, "#ops", "firing ReckonTest") })
 	until(t, func() bool { return r.pagerduty.has("the-key", `"event_action":"trigger"`, "ReckonTest", summary) })

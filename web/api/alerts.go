@@ -35,12 +35,12 @@ func (s *server) alertRoutes() []route {
 		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.testedAlert,
 	}, {
 		path: "/api/reckon/v1/alerts/receivers", summary: "Who is notified of alerts",
-		doc:    "Those that were set up on the page Alerts. Addresses and passwords are never shown.",
+		doc:    "Those that were set up on the page Alerts, and whom each firing alert goes to. Addresses and passwords are never shown.",
 		answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Support, handle: s.receivers,
 	}, {
 		path: "/api/reckon/v1/alerts/receivers/change", method: http.MethodPost, summary: "Add or remove a receiver of alerts",
-		doc: "Possible where neither the setting alertmanager nor alertmanager-config is given. A receiver hears what operators hear in " +
-			"deploy/alerts/alertmanager.yml.",
+		doc: "Possible where neither the setting alertmanager nor alertmanager-config is given. A receiver hears of the alerts that " +
+			"`reckon docs alerts` lists, and of every rule of your own.",
 		params: receiverParams, answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Admin, handle: s.receivers,
 	}}
 }

@@ -30,6 +30,12 @@ func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
 	return answer.Data.Alerts, err
 }
 
+// AlertReceivers lists who is notified of alerts.
+func (c *Client) AlertReceivers(ctx context.Context) (out AlertReceivers, err error) {
+	err = c.get(ctx, "/api/reckon/v1/alerts/receivers", nil, &out)
+	return out, err
+}
+
 // Rules lists the evaluated rules.
 func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
 	var answer struct {

@@ -11,6 +11,7 @@ type (
 	AlertDelivery       = wire.AlertDelivery
 	AlertReceiver       = wire.AlertReceiver
 	AlertReceivers      = wire.AlertReceivers
+	AlertSent           = wire.AlertSent
 	AlertTest           = wire.AlertTest
 	Bucket              = wire.Bucket
 	Capacity            = wire.Capacity

@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+// @ts-expect-error Node's types are not installed.
+import { readFileSync } from "node:fs";
 import type { Line } from "../src/lib/chart";
 import { inks, inksOf } from "../src/lib/ink";
 import {
@@ -11,6 +13,7 @@ import {
   tariff,
   tariffOf,
 } from "../src/lib/measure";
+import { meaning } from "../src/lib/meaning";
 import { fitted, pointedAt } from "../src/lib/pointed";
 import type { Rank } from "../src/lib/ranked";
 import { largest, unitAsked } from "../src/lib/series";
@@ -227,4 +230,24 @@ describe("the first page of a large site", () => {
     expect(cores().map((a) => a.steps)).toEqual([360, 360]);
     expect(few.machine.every((v) => v === 2)).toBe(true);
   });
+});
+
+test("the table of rules has plain sentences for every rule that reckon brings", () => {
+  const rules = (readFileSync("../../deploy/alerts/reckon.yml", "utf8") as string)
+    .split(/\n\s+- alert: /)
+    .slice(1);
+  expect(rules.length).toBeGreaterThan(30);
+  for (const rule of rules) {
+    const annotation = (name: string) =>
+      new RegExp(`\\n\\s+${name}: '(.*)'`).exec(rule)?.[1]?.replaceAll("''", "'") ?? "";
+    const name = /^\w+/.exec(rule)![0],
+      own = { summary: annotation("summary"), runbook: annotation("runbook") };
+    expect(own.summary && own.runbook, name).toBeTruthy();
+    for (const shown of [
+      meaning({ name, annotations: own }),
+      meaning({ name: "A copy", annotations: own }),
+    ])
+      expect(shown, name).not.toMatch(/\{\{|\}\}|……|… …/);
+    expect(meaning({ name, annotations: {} }), name).toMatch(/^[A-Z][^.]+\.$/);
+  }
 });

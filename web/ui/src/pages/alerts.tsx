@@ -14,6 +14,7 @@ import {
   there,
   When,
 } from "../lib/parts";
+import { meaning } from "../lib/meaning";
 import { has, me, workloadLink } from "../lib/state";
 import { causes, fired, readable, type Alert } from "../lib/todo";
 import { duration } from "../lib/units";
@@ -76,6 +77,7 @@ export function Alerts() {
     receivers = useAsk<{ data: { activeAlertmanagers: { url: string }[] } }>(
       has("silences") ? null : "/api/v1/alertmanagers",
     );
+  const to = useAsk<SetUp>(has("silences") ? receiversAt : null, true);
   const [quiet, setQuiet] = useState<Alert | null>(null);
   if (has("auth") && me.value && !["admin", "support"].includes(me.value.role))
     return (
@@ -109,6 +111,7 @@ export function Alerts() {
                       a={x}
                       also={also}
                       r={ruleOf(x)}
+                      to={sentTo(x, to.data)}
                       silence={has("silences") && admin() ? () => setQuiet(x) : undefined}
                     />
                   ))
@@ -160,20 +163,7 @@ export function Alerts() {
                   { title: "Holds for", number: true, cell: (r) => duration(r.duration) },
                   {
                     title: "What it means",
-                    cell: (r) => (
-                      <span class="wrap">
-                        {clean(
-                          [
-                            r.annotations.description ??
-                              r.annotations.summary?.replace(/\{\{[^}]*\}\}/g, "…") ??
-                              "",
-                            r.annotations.runbook ?? "",
-                          ]
-                            .filter(Boolean)
-                            .join(". "),
-                        ).slice(0, 300)}
-                      </span>
-                    ),
+                    cell: (r) => <span class="wrap">{clean(meaning(r))}</span>,
                   },
                   {
                     title: "",
@@ -204,11 +194,13 @@ function One({
   a,
   also = [],
   r,
+  to = "",
   silence,
 }: {
   a: Alert;
   /** Other alerts of the same cause. */ also?: Alert[];
   r?: Rule;
+  /** Whom it goes to. */ to?: string;
   silence?: () => void;
 }) {
   const at = Date.parse(a.activeAt) / 1000,
@@ -260,6 +252,7 @@ function One({
           </>
         )}
         since <When t={a.activeAt} />
+        {to && " · sent to " + clean(to)}
         {r && (
           <>
             {" "}
@@ -302,6 +295,13 @@ const tests = "/api/reckon/v1/alerts/test",
 interface SetUp {
   from: "page" | "file" | "elsewhere";
   receivers: { id: string; kind: string; where: string; by: string; integration: string }[];
+  sent: { labels: Record<string, string>; to: string[] }[];
+}
+const labelled = (labels: Record<string, string>) => JSON.stringify(Object.entries(labels).sort());
+/** Whom a firing alert goes to; empty where that is not known. */
+function sentTo(a: Alert, of?: SetUp) {
+  const s = of?.sent.find((s) => labelled(s.labels) === labelled(a.labels));
+  return s ? s.to.join(", ") || "nobody" : "";
 }
 /** Who is notified of alerts, and whether the latest notification reached them; a test is one too. */
 function Receivers() {
