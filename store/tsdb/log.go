@@ -2,35 +2,41 @@ package tsdb
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 )
 
-// quieter is a log that shows some warnings of the database at level debug only: the warnings about overlapping blocks, which it gives each
-// time it
-// looks, and which are as they should be here (ended series, samples out of order, imports); and the steps in which it cuts a torn end
-// off the log, which [Store.openDB] reports in one sentence; and, where parts of the log were lost and their time was named, that samples
-// refer to series that were lost with them.
+// quieter is a log that shows some messages of the database at level debug only:
+//   - that blocks overlap, which is as it should be here (ended series, samples out of order, imports);
+//   - the steps in which it cuts a torn end off the log, which [Store.openDB] reports in one sentence;
+//   - that samples refer to lost series, where parts of the log were lost and their time was named;
+//   - that something was cancelled: its caller ended it, as a store that closes does with a compaction.
 type quieter struct {
 	slog.Handler
 	lost bool // parts of the log
 }
 
-// quiet reports whether a warning of the database is one of these, by how it begins.
-func (h quieter) quiet(message string) bool {
+// quiet reports whether a message of the database is one of these.
+func (h quieter) quiet(r slog.Record) (cancelled bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, _ := a.Value.Any().(error)
+		cancelled = errors.Is(err, context.Canceled)
+		return !cancelled
+	})
 	for _, begin := range []string{
 		"Overlapping blocks found", "Encountered WAL read error", "Encountered WBL read error", "Starting corruption repair",
 		"Deleting all segments newer than corrupted segment", "Rewrite corrupted segment",
 	} {
-		if strings.HasPrefix(message, begin) {
+		if strings.HasPrefix(r.Message, begin) {
 			return true
 		}
 	}
-	return h.lost && strings.HasPrefix(message, "Unknown series references")
+	return cancelled || h.lost && strings.HasPrefix(r.Message, "Unknown series references")
 }
 
 func (h quieter) Handle(ctx context.Context, r slog.Record) error {
-	if h.quiet(r.Message) {
+	if h.quiet(r) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
