@@ -201,7 +201,7 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
-// TestNodesUnknown: what jobs held whose nodes accounting does not name has no node, and is in the sum.
+// TestNodesUnknown: a job has no node where accounting names none, and what it held is in the sum.
 func TestNodesUnknown(t *testing.T) {
 	const text = "q:n1:alice:staff:one:1:sge:0:1740823200:1740823200:1740826800:0:0:3600:1:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:p:d:NONE:1:0:1800:0:0:NONE:0:NONE:0:0:0\n" +
 		"q:n1:alice:staff:many:2:sge:0:1740823200:1740823200:1740826800:0:0:3600:1:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:p:d:mpi:8:0:1800:0:0:NONE:0:NONE:0:0:0\n"
