@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-//go:embed guides/*.md metrics.md rules.md figures.md settings.md images
+//go:embed guides/*.md benchmarks.md metrics.md rules.md figures.md settings.md images
 var files embed.FS
 
 // Topic is a document.
@@ -20,7 +20,7 @@ type Topic struct {
 
 // Topics lists the documents: the guides by name, and after them the references.
 func Topics() (out []Topic) {
-	for _, name := range append(guides(), "figures", "metrics", "rules", "settings") {
+	for _, name := range append(guides(), "benchmarks", "figures", "metrics", "rules", "settings") {
 		text, _ := Text(name)
 		out = append(out, Topic{name, Title(text)})
 	}

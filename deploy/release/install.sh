@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs reckon and reckon-agent from a release, after checking what was downloaded.
 #
-#   install.sh ADDRESS [--to DIR] [--key 'ssh-ed25519 AAAA...'] [--version VERSION]
+#   install.sh ADDRESS [--to DIR] [--key 'ssh-ed25519 AAAA...'] [--version VERSION] [--downgrade]
 #
 # ADDRESS is where the files of the release are, such as https://example.org/reckon/0.1.0. Sums are always checked; with --key, or
 # RECKON_SIGNING_KEY, the signature of the sums as well (ssh-keygen of OpenSSH 8.1 or newer). An older version than the installed one is
@@ -22,6 +22,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ -n "$address" ] || fail "give the address of a release; try --help"
+command -v curl >/dev/null || command -v wget >/dev/null || fail "install curl or wget first: one of them downloads the release"
 case $(uname -s)/$(uname -m) in
   Linux/x86_64) arch=amd64 ;;
   Linux/aarch64 | Linux/arm64) arch=arm64 ;;

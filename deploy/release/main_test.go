@@ -156,6 +156,11 @@ func TestInstall(t *testing.T) {
 	resigned := dist(t, "1.0.0", filepath.Join(dir, "theirs"))
 	edited := dist(t, "1.0.0", filepath.Join(dir, "ours"))
 	file(edited, sums, func(b []byte) []byte { return append(b, '\n') })
+	bare := exec.Command("/bin/sh", "install.sh", "http://127.0.0.1:9")
+	bare.Env = []string{"PATH=" + tools(t, "uname")}
+	if out, err := bare.CombinedOutput(); err == nil || string(out) != "install.sh: install curl or wget first: one of them downloads the release\n" {
+		t.Errorf("without curl and wget: %v\n%s", err, out)
+	}
 	for _, c := range []struct {
 		name    string
 		r       *release
@@ -179,4 +184,19 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s: %v, installed %q, want %q\n%s", c.name, err, installed(), c.version, out)
 		}
 	}
+}
+
+// tools is a folder with some programs of this machine alone.
+func tools(t *testing.T, names ...string) string {
+	dir := t.TempDir()
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(dir, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

@@ -153,8 +153,12 @@ func install(o Options, w way, connections bool, cache *btf.Cache) (*kernelSide,
 	}
 	for _, name := range beside {
 		if err := k.add(spec, c, all[name], cache); err != nil {
-			k.missing = append(k.missing, fmt.Errorf("%s: %w", name, bpf.Cause(err)))
-			k.unspliced = k.unspliced || name == trafficProgSpliced
+			what := name
+			if name == trafficProgSpliced {
+				k.unspliced = true
+				what = "bytes that a program splices out of a socket; a kernel that allows fexit programs counts them"
+			}
+			k.missing = append(k.missing, fmt.Errorf("%s: %w", what, bpf.Cause(err)))
 		}
 	}
 	return k, nil
