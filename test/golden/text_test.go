@@ -133,7 +133,7 @@ func anyDay(text string) string {
 	return spaces.ReplaceAllString(today.ReplaceAllString(text, "${1}"+recordedOn+" $2"), "  ")
 }
 
-// withoutWithin leaves out the use within a time, which lists of jobs have beside that of the whole run since then (pages.md, U17).
+// withoutWithin leaves out the use within a time. Lists of jobs have it now beside the use of the whole run (pages.md, U17).
 // TestListWithin of package answer holds it.
 func withoutWithin(text string) string {
 	var out []string
