@@ -81,7 +81,7 @@ load 1m
 `)
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})
 	hub := new(api.Hub)
-	hub.Subscribe(t.Context()) // somebody always watches: the hub keeps its tick
+	hub.Subscribe(t.Context()) // the hub keeps its tick while there is a reader
 	hub.Publish(apitest.Tick(fixedNow(), 12))
 	backend := apitest.Site(fixedNow())
 	server := httptest.NewServer(api.New(api.Options{

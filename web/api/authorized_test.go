@@ -211,7 +211,7 @@ func TestEveryRouteAsks(t *testing.T) {
 func TestLiveHidesOthers(t *testing.T) {
 	var hub api.Hub
 	tick := apitest.Tick(now, 9)
-	hub.Subscribe(t.Context()) // somebody always watches: the hub keeps its tick
+	hub.Subscribe(t.Context()) // the hub keeps its tick while there is a reader
 	hub.Publish(tick)
 	h := asViewer(api.Options{Backend: apitest.Site(now), Hub: &hub})
 	for viewer, want := range map[string]int{"alice": 4, "public": 1, "support": 9} {

@@ -52,6 +52,7 @@ func main() {
 		os.Exit(1)
 	}
 	hub := &api.Hub{}
+	hub.Subscribe(context.Background()) // the hub keeps its tick while there is a reader
 	hub.Publish(tick())
 	auth := http.NewServeMux()
 	auth.HandleFunc("GET /auth/me", func(w http.ResponseWriter, _ *http.Request) {
