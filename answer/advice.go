@@ -11,6 +11,7 @@ import (
 	"reckon/analysis/rightsize"
 	"reckon/figure/wire"
 	"reckon/internal/phrase"
+	"reckon/store"
 	"reckon/workload"
 )
 
@@ -21,7 +22,7 @@ const advisedRuns = 20
 // for kinds of work without a request.
 func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
-	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.unheard(d) {
+	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.unheard(d) || kind.Group() && d.Running {
 		return nil, nil
 	}
 	if kind.Service() {
@@ -29,9 +30,12 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 			return a, err
 		}
 	}
-	rows, err := sameName(ctx, b.Catalogue, &d.Workload, advisedRuns)
-	if err != nil {
-		return nil, err
+	var rows []store.Workload
+	var err error
+	if !kind.Group() { // many programs run under the name of a shell
+		if rows, err = sameName(ctx, b.Catalogue, &d.Workload, advisedRuns); err != nil {
+			return nil, err
+		}
 	}
 	own, err := b.runOf(ctx, &d.Workload)
 	if err != nil {
@@ -96,7 +100,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		Limit:       w.State == "timeout",
 		Cut:         workload.Kind(w.Kind).Scheduled() && !endedWell(w) && w.State != "timeout", // such runs may need more yet
 		Waited:      waitShare(w) >= 0.1,
-		Service:     workload.Kind(w.Kind).Service(),
+		Service:     workload.Kind(w.Kind).Service() || workload.Kind(w.Kind).Group(), // a shell lasts as long as its user
 	}
 	r.Idle = efficiency.Idle(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Cores: r.Cores, GPUs: r.GPUs})
 	whole, err := whole(ctx, b.Views, w)

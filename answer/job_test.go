@@ -16,6 +16,7 @@ import (
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store/tsdb"
+	"reckon/workload"
 )
 
 // history is a store filled with samples.
@@ -65,7 +66,7 @@ func (h *history) job(r run) {
 	if r.nodes == nil {
 		r.nodes = []string{"n1"}
 	}
-	who := []string{"workload", r.id, "kind", "slurm", "part", "0", "owner", r.owner}
+	who := []string{"workload", r.id, "kind", string(workload.ID(r.id).Kind()), "part", "0", "owner", r.owner}
 	end := r.start.Add(r.wall)
 	for i, node := range r.nodes {
 		n := float64(len(r.nodes))
@@ -155,6 +156,29 @@ func TestAdviceWaitsForAccounting(t *testing.T) {
 		if got := d.Advice != nil; got != c.advice {
 			t.Errorf("%s after its end in the state %q: advice %+v", c.after, c.state, d.Advice)
 		}
+	}
+}
+
+// TestAdviceOfGroup: a process group is advised by its own run, once it has ended: others of the name of its shell are other work.
+func TestAdviceOfGroup(t *testing.T) {
+	h := newHistory(t)
+	for i, memory := range []float64{8 << 30, 1 << 30} {
+		h.job(run{id: fmt.Sprintf("group/n1/%d-1795640977", i+1), name: "bash", owner: "alice", start: h.now, wall: 4 * time.Minute, used: 1,
+			memory: memory, nodes: []string{"n1"}})
+	}
+	s := h.site()
+	list, err := s.Workloads(t.Context(), wire.Filter{IDs: []string{"group/n1/2-1795640977"}})
+	if err != nil || len(list.Workloads) != 1 {
+		t.Fatal(list, err)
+	}
+	w := list.Workloads[0]
+	d, err := s.Workload(t.Context(), w, wire.Range{})
+	if err != nil || d.Advice == nil || d.Advice.Runs != 1 || orZero(d.Advice.MemoryBytes) != 1.25*(1<<30) || d.Advice.Seconds != nil || d.Advice.Paste != "" {
+		t.Fatalf("%+v %v", d.Advice, err)
+	}
+	w.Running, w.End = true, nil
+	if d, err = s.Workload(t.Context(), w, wire.Range{}); err != nil || d.Advice != nil {
+		t.Errorf("while it runs: %+v %v", d.Advice, err)
 	}
 }
 

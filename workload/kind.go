@@ -63,7 +63,7 @@ var kinds = []struct {
 	{VM, service, "", nil},
 	{Unit, requests | service | byGroup, "", nil},
 	{Session, person, "", nil},
-	{Group, person | byGroup, "", nil},
+	{Group, person | requests | byGroup, "", nil},
 	{Short, person, "short commands", nil},
 	{Other, byGroup, "the system", nil},
 }

@@ -178,6 +178,7 @@ func Judge(u Usage) []Verdict {
 		}
 		j.say("short", Info, u.WallSeconds, "seconds", key,
 			phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
+		j.waits() // seconds that it lost, whatever it used
 	} else {
 		if u.CPUSeconds == nil && u.MemoryNeededPeakBytes == nil && u.MemoryPeakBytes == nil && !u.Running && u.Batch {
 			j.say("unmeasured", Info, 0, "seconds", "unmeasured", nil)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/term"
@@ -21,7 +23,7 @@ func (m marked) degree(e figure.Exactness, text string) string {
 		return text
 	}
 	text = format.Marked(e, text)
-	m[e] = m[e] || text != term.Unknown // at least 0 is not known
+	m[e] = m[e] || strings.HasPrefix(text, format.Mark(e)) // a bound that shows nothing has none
 	return text
 }
 

@@ -21,7 +21,7 @@ func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	p.requests(d.Workload)
 	p.verdicts(d.Verdicts)
 	p.events(d, now)
-	p.advice(d.Advice)
+	p.next(&d)
 	var b strings.Builder
 	for _, line := range strings.Split(strings.TrimRight(p.b.String(), "\n"), "\n") {
 		for _, short := range mailLines(line) {

@@ -10,6 +10,7 @@ import (
 	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/web/client"
+	"reckon/workload"
 )
 
 // listed is the maximum number of nodes, parts, programs or events on a page.
@@ -213,6 +214,16 @@ func deref(v *float64) float64 {
 		return 0
 	}
 	return *v
+}
+
+// next prints the recommended request for the next run; of a process group also why it has none.
+func (p *page) next(d *client.WorkloadDetail) {
+	if d.Advice == nil && workload.Kind(d.Kind).Group() {
+		why := notAdvised(&d.Workload)
+		p.line("")
+		p.fold(0, "%s", strings.ToUpper(why[:1])+why[1:])
+	}
+	p.advice(d.Advice)
 }
 
 // advice prints the recommended request for the next run.

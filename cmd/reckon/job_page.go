@@ -63,7 +63,7 @@ func printJob(s term.Screen, d client.WorkloadDetail, by string, now time.Time) 
 	if err := p.parts(d); err != nil {
 		return err
 	}
-	p.advice(d.Advice)
+	p.next(&d)
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
 }

@@ -176,8 +176,14 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 			err = strangeNames(ctx, c, g.now(),
 				named{"owner": f.Owners, "account": f.Accounts, "partition": f.Partitions, "node": f.Nodes, "site": f.Sites, "id": f.IDs})
 		}
-		return shown{json: orEmpty(list.Workloads), rows: len(list.Workloads), missing: list.Missing,
-			empty: "no workload matches; a longer --since or fewer filters show more",
+		empty := "no workload matches; a longer --since or fewer filters show more"
+		if byCommand := f; err == nil && len(list.Workloads) == 0 && f.Name != "" && f.Command == "" {
+			byCommand.Name, byCommand.Command, byCommand.Limit = "", f.Name, 1
+			if ran, bad := c.Workloads(ctx, byCommand); bad == nil && len(ran.Workloads) > 0 {
+				empty = fmt.Sprintf("no workload has such a name, but some ran such a program: --command '%s' lists them", f.Name)
+			}
+		}
+		return shown{json: orEmpty(list.Workloads), rows: len(list.Workloads), missing: list.Missing, empty: empty,
 			csv:   func(w io.Writer) error { return client.WriteCSV(w, list.Workloads, columns...) },
 			print: func(s term.Screen) error { return printJobs(g, s, list, columns) }}, err
 	})

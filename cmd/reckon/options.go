@@ -205,7 +205,11 @@ lists all settings, as a file in which each is a comment.`,
 			if _, err := g.serverOptions.config(g, 0); err != nil {
 				return err
 			}
-			_, err := g.stdout.Write([]byte("ok\n"))
+			what := "no --config was given, so the default settings were checked"
+			if file := cmd.Flag("config").Value.String(); file != "" {
+				what = file + " and the files that it names were checked"
+			}
+			_, err := fmt.Fprintf(g.stdout, "ok: %s; a running server was not asked\n", what)
 			return err
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"reckon/internal/term"
 	"reckon/web/client"
+	"reckon/workload"
 )
 
 func newRightsize(g *globals) *cobra.Command {
@@ -20,7 +21,8 @@ func newRightsize(g *globals) *cobra.Command {
 		Long: `Recommend the request of a workload. A service needs two days of history: each container
 gets cores and memory from its use day by day. The same rule is tested on the last days:
 the share of time above it, and the idle share of the request. A batch job gets the
-request of its next run, from earlier runs of its name.
+request of its next run, from earlier runs of its name. A process group gets cores and
+memory from its one run, once it has ended.
 
 Nothing is changed. --format resources writes the lines for a pod, a batch script
 or a systemd unit; patch and vpa write objects for kubectl.`,
@@ -56,7 +58,7 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 	g.partial(d.Missing)
 	a := d.Advice
 	if a == nil {
-		return errors.New(id + ": too little was measured to advise on; a service is advised after two days, a batch job after a run")
+		return errors.New(id + ": " + notAdvised(&d.Workload))
 	}
 	text := ""
 	switch format {
@@ -76,6 +78,21 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 	}
 	_, err = fmt.Fprintln(g.stdout, text)
 	return err
+}
+
+// notAdvised returns why a workload has no advice, and from when on it has.
+func notAdvised(w *client.Workload) string {
+	switch kind := workload.Kind(w.Kind); {
+	case !kind.Requests():
+		return "a " + w.Kind + " requests nothing, so there is no advice"
+	case w.State == "pending":
+		return "no advice yet: a job that waits gets it from the first run of its name"
+	case kind.Service():
+		return "no advice yet: a service gets it after two days of exact figures"
+	case w.Running:
+		return "no advice yet: it comes when a run has ended"
+	}
+	return "no advice: cores need an exactly measured run of 30 s or more, memory an exactly measured peak"
 }
 
 func printRightsize(g *globals, d client.WorkloadDetail) error {

@@ -11,11 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/agent/run"
+	"reckon/analysis/rightsize"
 	"reckon/internal/term"
 	"reckon/sensor"
 	"reckon/sensor/all"
 	"reckon/sensor/task/ebpf"
 	"reckon/sensor/task/taskstats"
+	"reckon/web/client"
 )
 
 type runOptions struct {
@@ -138,6 +140,28 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	return nil
 }
 
+// nextOf returns the recommended request for the next run of a command, by the rule for jobs; nil if too little is known of this one.
+func nextOf(r *run.Report) *client.Advice {
+	of := rightsize.Run{Seconds: r.WallSeconds, Nodes: 1, Done: r.ExitCode == 0, Cut: r.ExitCode != 0,
+		MemoryInexact: r.MemoryAtMost || r.MemoryAtLeast}
+	of.CPUSeconds, of.CPUWaitSeconds, of.CoresP95 = &r.CPU.Total, r.CPUWaitSeconds, &r.Cores.P95
+	if w := r.CPUWaitSeconds; w != nil {
+		of.Waited = *w >= 0.1*(*w+r.CPU.Total)
+	}
+	if r.MemoryPeakBytes != nil {
+		of.MemoryNeededPeakBytes = new(float64(*r.MemoryPeakBytes))
+	}
+	a := rightsize.For([]rightsize.Run{of}, false)
+	if a == nil || a.Cores == nil || a.Memory == nil || of.Cut || len(r.Survivors) > 0 {
+		return nil
+	}
+	out := &client.Advice{Runs: 1, Paste: a.Slurm(1, a.Memory, 0)}
+	for _, why := range a.Why {
+		out.Why = append(out.Why, why.String())
+	}
+	return out
+}
+
 // gpuSensors opens the sensors of GPUs that this machine has.
 func gpuSensors() (out []sensor.Sensor) {
 	for _, e := range all.Sensors("/") {
@@ -234,6 +258,11 @@ func printReport(g *globals, o runOptions, w io.Writer, r *run.Report) error {
 			fmt.Fprintln(s)
 		}
 		if err := r.Print(s); err != nil {
+			return err
+		}
+		p := &page{Screen: s}
+		p.advice(nextOf(r))
+		if _, err := fmt.Fprint(s, p.b.String()); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/term"
 	"reckon/web/client"
 )
@@ -64,8 +65,9 @@ func (m *topModel) machineLine() string {
 		return fmt.Sprintf("%s  CPU %s  memory %s  %s", term.Safe(l.Node), term.Percent(figure.Ratio(l.CoresUsed, &l.Cores)),
 			term.Percent(figure.Ratio(l.MemUsed, l.Memory)), l.Time.Local().Format(time.TimeOnly))
 	}
-	return fmt.Sprintf("%s  %s  cores %s  memory %s  %d workloads", term.Safe(l.Node), l.Time.Local().Format(time.TimeOnly),
-		usedOf(term.Cores, l.CoresUsed, &l.Cores), usedOf(term.Bytes, l.MemUsed, l.Memory), len(l.Workloads))
+	return fmt.Sprintf("%s  %s  cores %s  memory %s  %s", term.Safe(l.Node), l.Time.Local().Format(time.TimeOnly),
+		usedOf(term.Cores, l.CoresUsed, &l.Cores), usedOf(term.Bytes, l.MemUsed, l.Memory),
+		format.Plural(float64(len(l.Workloads)), "workload"))
 }
 
 // header returns the name of the machine and its bars: three lines, or one on a small
@@ -75,9 +77,9 @@ func (m *topModel) header() []string {
 	if m.screen.Height < 12 || m.screen.Width < 50 {
 		return []string{m.machineLine()}
 	}
-	count := fmt.Sprintf("%d workloads", len(l.Workloads))
+	count := format.Plural(float64(len(l.Workloads)), "workload")
 	if m.filter != "" || m.typing {
-		count = fmt.Sprintf("%d of %d workloads", len(m.rows()), len(l.Workloads))
+		count = fmt.Sprintf("%d of %s", len(m.rows()), count)
 	}
 	status := ""
 	switch {

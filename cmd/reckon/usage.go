@@ -274,8 +274,12 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	if list.AsOf != nil && list.AsOf.After(list.Since) {
 		until = *list.AsOf
 	}
-	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"),
-		until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
+	used := "no CPU time is counted yet"
+	if hours := cpu(term.Hours(t.CPUSeconds)); hours != term.Unknown {
+		used = hours + " CPU-hours by workloads"
+	}
+	line := fmt.Sprintf("\nFrom %s to %s UTC: %s", list.Since.UTC().Format("2006-01-02 15:04"),
+		until.UTC().Format("2006-01-02 15:04"), used)
 	if t.CoreSeconds != nil && *t.CoreSeconds >= 1 { // less is a single reading of an import
 		line += fmt.Sprintf(", %s of the %s core-hours that machines were up; by the kernel's count %s were busy",
 			cpu(term.Percent(figure.Ratio(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds),

@@ -36,19 +36,17 @@ func Mark(e figure.Exactness) string {
 	return "~"
 }
 
-// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as
-// "< 0.001", gets no mark; for a lower bound it becomes "> 0". At least none shows nothing, and is unknown.
+// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as "< 0.001", gets no mark, and neither does at
+// most 0, which is 0. A lower bound that rounds to 0 shows nothing, and is unknown.
 func Marked(e figure.Exactness, text string) string {
-	if e == figure.AtLeast && (text == "0" || strings.HasPrefix(text, "0 ")) {
+	none, tiny := text == "0" || strings.HasPrefix(text, "0 "), strings.HasPrefix(text, "<")
+	switch {
+	case e == figure.AtLeast && (none || tiny):
 		return "-"
+	case e == figure.AtMost && none, tiny:
+		return text
 	}
-	if e == figure.Exact || !strings.HasPrefix(text, "<") {
-		return Mark(e) + text
-	}
-	if e == figure.AtLeast {
-		return "> 0"
-	}
-	return text
+	return Mark(e) + text
 }
 
 // Marks explains the marks of the degrees in met; it is empty when met is.

@@ -30,8 +30,8 @@ func TestMarked(t *testing.T) {
 		{figure.Exact, "0.3", "0.3"}, {figure.AtLeast, "0.3", ">=0.3"}, {figure.AtLeast, "0", "-"}, {figure.AtLeast, "0 B", "-"},
 		{figure.AtLeast, "0.01", ">=0.01"},
 		{figure.AtMost, "1 GiB", "<=1 GiB"}, {figure.Estimated, "7 %", "~7 %"},
-		{figure.Exact, "< 0.001", "< 0.001"}, {figure.AtLeast, "< 0.001", "> 0"}, {figure.AtMost, "< 0.001", "< 0.001"},
-		{figure.Modelled, "< 0.1 %", "< 0.1 %"},
+		{figure.Exact, "< 0.001", "< 0.001"}, {figure.AtLeast, "< 0.001", "-"}, {figure.AtMost, "< 0.001", "< 0.001"},
+		{figure.Modelled, "< 0.1 %", "< 0.1 %"}, {figure.AtMost, "0 B/s", "0 B/s"}, {figure.AtMost, "0", "0"}, {figure.Estimated, "0 B", "~0 B"},
 	} {
 		if got := Marked(c.of, c.text); got != c.want {
 			t.Errorf("%s %q: %q, want %q", c.of, c.text, got, c.want)

@@ -137,10 +137,19 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		if digits(text) { // a number is the batch system's, not part of a name of another kind
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !workload.ID(id).Kind().Array() })
 		}
-		if near := client.Nearest(text, ids, 5); family != "" {
+		ran, err := s.Backend.Workloads(ctx, client.Filter{Command: literal(text), Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		switch near := client.Nearest(text, ids, 5); {
+		case family != "":
 			hint = family
-		} else if len(near) > 0 {
+		case len(ran.Workloads) > 0:
+			hint = "`reckon jobs --command " + text + "` lists what ran this program"
+		case len(near) > 0:
 			hint = "did you mean " + strings.Join(near, ", ") + "?"
+		case digits(text):
+			hint = "a number is that of a batch job; `reckon jobs --command NAME` finds the process of a program"
 		}
 		return "", fail(http.StatusNotFound, hint, "no workload %q", text)
 	case 1:
