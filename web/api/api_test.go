@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		{list + "?name=[a", 400, "parameter name", "shell pattern"},
 		{list + "?state=bogus", 400, `parameter state: "bogus"`, "give some of pending, running"},
 		{list + "?kind=slrum", 400, `parameter kind: "slrum"`, "give some of slurm, pbs"},
-		{list + "/812", 404, `no workload "812"`, "GET /api/reckon/v1/workloads"},
+		{list + "/812", 404, `no workload "812"`, "reckon jobs --command NAME"},
 		{list + "?sort=size", 400, `parameter sort: "size"`, "cpu_seconds"},
 		{list + "?format=xml", 400, "parameter format", "json or csv"},
 		{list + "?owner=%zz", 400, "query string", "escape"},
