@@ -86,8 +86,11 @@ const lately = 60
 // cloistered reports whether a child was seen in a control group of late: its parent's child times are left alone then.
 func (o *offspring) cloistered(tick uint64) bool { return o.counted != 0 && tick <= o.counted+lately }
 
-// clockStep is the possible lag of child times: both figures are cut to clock ticks of 10 ms.
-const clockStep = 2 * uint64(10*time.Millisecond)
+// clockTick is the resolution of start and child times in procfs, ns: USER_HZ is 100 on every architecture that Go runs on.
+const clockTick = uint64(10 * time.Millisecond)
+
+// clockStep is the possible lag of child times: both figures are cut to clock ticks.
+const clockStep = 2 * clockTick
 
 // tailSlack is added to the estimate of what a child used after it was last seen.
 const tailSlack = uint64(20 * time.Millisecond)
@@ -387,9 +390,9 @@ func (tab *table) noteUnpaid() {
 	if t.rest = 0; t.settled {
 		return
 	}
-	for _, e := range append(t.leaving, t.behind[0]...) {
+	for i, e := range append(t.leaving, t.behind[0]...) {
 		q, _ := tab.payer(e)
-		late := slices.Contains(t.behind[0], e)
+		late := i >= len(t.leaving)
 		switch {
 		case e.gone || e.dead != 0 || e.part.counted():
 		case q != nil && (q.children == nil || q.children.fresh > 0 || e.legacy() <= clockStep || slices.Contains(t.behind[1], e)):

@@ -37,8 +37,8 @@ type Config struct {
 	// Idle selects the owners of idle energy; empty means none.
 	Idle IdleShare
 	// Identify resolves the workload of a process. It is called when a process is first
-	// seen and when it moved. was is the part that it was in, else that of its parent, or
-	// nil; ended means that the process is gone, so that nothing more can be read of it.
+	// seen and when it moved. was is the previous part of the process, else the part of its
+	// parent, or nil; ended means that the process is gone and cannot be read any more.
 	Identify func(p *sensor.Process, was *Part, ended bool) Identified
 	// Login returns the user who logged in and has the process, empty where that is not known; nil for nobody. Many owners may be
 	// of one login: the owners of the containers that a user runs without being root.

@@ -296,9 +296,6 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	return nil
 }
 
-// clockTick is the resolution of start times in procfs, ns: USER_HZ is 100 on every architecture that Go runs on.
-const clockTick = 10_000_000
-
 func (l *Ledger) restorePart(s *partState) *Part {
 	p := l.parts.part(Identified{Identity: workload.Identity{
 		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts, Place: s.Place, Run: s.Run, Naming: s.Naming,

@@ -99,7 +99,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout",
 		Cut:         workload.Kind(w.Kind).Scheduled() && !endedWell(w) && w.State != "timeout", // such runs may need more yet
-		Waited:      waitShare(w) >= 0.1,
+		Waited:      w.WaitShare() >= 0.1,
 		Service:     workload.Kind(w.Kind).Service() || workload.Kind(w.Kind).Group(), // a shell lasts as long as its user
 	}
 	r.Idle = efficiency.Idle(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Cores: r.Cores, GPUs: r.GPUs})
@@ -135,14 +135,6 @@ func nodesOf(w *wire.Workload) int {
 		n = min(n, int(a))
 	}
 	return n
-}
-
-// waitShare is the share of the runnable time of its threads that they spent waiting for a core.
-func waitShare(w *wire.Workload) float64 {
-	if w.CPUSeconds == nil || w.CPUWaitSeconds == nil || *w.CPUSeconds+*w.CPUWaitSeconds <= 0 {
-		return 0
-	}
-	return *w.CPUWaitSeconds / (*w.CPUSeconds + *w.CPUWaitSeconds)
 }
 
 // perNode returns the memory to request per node, based on the peaks of the nodes: every node must be

@@ -215,7 +215,7 @@ func (s *Scale) runs(ctx context.Context, out *wire.Scale) error {
 			cores = nil
 		}
 		// If a run waited for cores, its use reflects what it got, not what it is designed for.
-		if from == "used" && waitShare(&r) >= 0.2 {
+		if from == "used" && r.WaitShare() >= 0.2 {
 			out.LeftOut++
 			continue
 		}
@@ -232,7 +232,7 @@ func (s *Scale) runs(ctx context.Context, out *wire.Scale) error {
 			out.LeftOut++
 			continue
 		}
-		if waitShare(&r) >= 0.2 {
+		if r.WaitShare() >= 0.2 {
 			out.Waited++
 			one.Waited = true
 		}

@@ -178,7 +178,7 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 	for key, e := range exact {
 		u.Exactness.Add(key, figure.Exactness(e))
 	}
-	if waitShare(&d.Workload) < 0.1 {
+	if d.WaitShare() < 0.1 {
 		return nil
 	}
 	list, err := b.Views.Neighbours(ctx, whole, d.Nodes)

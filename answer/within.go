@@ -44,10 +44,13 @@ func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, 
 		return rows, nil, total, err
 	}
 	if edge > 0 {
-		rank, order, all := make([]float64, len(rows)), make([]int, len(rows)), slices.Clone(rows)
+		rank, order, all, sign := make([]float64, len(rows)), make([]int, len(rows)), slices.Clone(rows), 1.0
+		if down {
+			sign = -1
+		}
 		for i, u := range b.usedWithin(ctx, rows, f.Since, to, spreading[n:n+1]) {
 			v := *u.At(spreading[n][0])
-			if order[i], rank[i] = i, orZero(v)*map[bool]float64{true: -1, false: 1}[down]; v == nil {
+			if order[i], rank[i] = i, sign*orZero(v); v == nil {
 				rank[i] = math.Inf(1) // what is unknown comes last
 			}
 		}
@@ -98,7 +101,7 @@ func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to t
 	return out
 }
 
-// increases returns by how much a sum of counters of workloads grew, by site and id; none that the store does not give.
+// increases returns the increase of a counter of each workload, by site and id. A workload without an answer of the store is absent.
 func (b *Jobs) increases(ctx context.Context, of figure.Source, ids []string, from, to time.Time) map[[2]string]float64 {
 	out, match := map[[2]string]float64{}, series.OneOf("workload", ids).String()
 	if of.Label != "" {

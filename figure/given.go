@@ -18,6 +18,14 @@ func (r *Row) GivenGPUs() (gpus *float64, allocated bool) {
 	return given(r.AllocatedGPUs, r.RequestGPUs)
 }
 
+// WaitShare returns the share of the runnable time of its threads that they waited for a core; 0 where that is unknown.
+func (r *Row) WaitShare() float64 {
+	if r.CPUSeconds == nil || r.CPUWaitSeconds == nil || *r.CPUSeconds+*r.CPUWaitSeconds <= 0 {
+		return 0
+	}
+	return *r.CPUWaitSeconds / (*r.CPUSeconds + *r.CPUWaitSeconds)
+}
+
 func given(allocated, requested *float64) (*float64, bool) {
 	if allocated != nil {
 		return allocated, true

@@ -140,14 +140,12 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	return nil
 }
 
-// nextOf returns the recommended request for the next run of a command, by the rule for jobs; nil if too little is known of this one.
+// nextOf returns the recommended request for the next run of a command, by the rule for jobs. It is nil without exact figures.
 func nextOf(r *run.Report) *client.Advice {
 	of := rightsize.Run{Seconds: r.WallSeconds, Nodes: 1, Done: r.ExitCode == 0, Cut: r.ExitCode != 0,
 		MemoryInexact: r.MemoryAtMost || r.MemoryAtLeast}
 	of.CPUSeconds, of.CPUWaitSeconds, of.CoresP95 = &r.CPU.Total, r.CPUWaitSeconds, &r.Cores.P95
-	if w := r.CPUWaitSeconds; w != nil {
-		of.Waited = *w >= 0.1*(*w+r.CPU.Total)
-	}
+	of.Waited = of.WaitShare() >= 0.1
 	if r.MemoryPeakBytes != nil {
 		of.MemoryNeededPeakBytes = new(float64(*r.MemoryPeakBytes))
 	}

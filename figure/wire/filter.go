@@ -61,7 +61,9 @@ func (f Filter) Query() url.Values {
 	if f.Running != nil {
 		set("running", strconv.FormatBool(*f.Running))
 	}
-	set("within", map[bool]string{true: "true"}[f.Within])
+	if f.Within {
+		set("within", "true")
+	}
 	set("sort", f.Sort)
 	if f.Limit != 0 {
 		set("limit", strconv.Itoa(f.Limit))

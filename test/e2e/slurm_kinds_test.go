@@ -146,7 +146,8 @@ func (c *cluster) jobKinds() []*jobKind {
 			byOwner(id)
 		}, state: "cancelled", says: []string{"it was cancelled"}},
 		{what: "moved out of its control groups", script: "LOAD -burn 8s", options: []string{one}, moved: true, act: func(id string) {
-			c.run("sh", "-c", "for f in $(find /sys/fs/cgroup -path '*job_"+id+"/*' -name cgroup.procs); do for p in $(cat $f); do ps -o user= -p $p | grep -q hpcuser && for g in /sys/fs/cgroup/*/; do echo $p >$g/cgroup.procs; done; done; done; true")
+			c.run("sh", "-c", "for f in $(find /sys/fs/cgroup -path '*job_"+id+"/*' -name cgroup.procs); do for p in $(cat $f); do "+
+				"ps -o user= -p $p | grep -q hpcuser && for g in /sys/fs/cgroup/*/; do echo $p >$g/cgroup.procs; done; done; done; true")
 		}, state: "completed", measure: func(r *kindResult, _ *cluster, _ *up) { r.equal("CPU seconds", &r.cpu, 8, 0.2) }},
 		{what: "resized from two nodes to one", script: "LOAD -burn 1s -hold 25s", options: []string{wide, "-N2", "-n2"}, turn: 1, act: scontrol("update", "JobId=ID", "NumNodes=1"), state: "completed"},
 		{what: "held by its owner", script: "true", options: []string{two, "-H"}, queued: true, state: "pending", says: []string{"its owner holds it"}},

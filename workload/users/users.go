@@ -3,7 +3,7 @@
 // It asks, in this order: /etc/passwd under a root directory (passwd(5)), read again
 // when the file changes; the user database of systemd
 // (/run/systemd/userdb/io.systemd.Multiplexer, systemd.io/USER_GROUP_API); and where
-// that does not run, as on Debian, RHEL and SLES, getent(1). The last two know the
+// that does not run (Debian installs it separately), getent(1). The last two know the
 // users of LDAP, SSSD and winbind by nsswitch.conf(5), without cgo.
 // They are asked in the background: until one has answered, and when nobody
 // knows the user, the name is the number in decimal. Answers are kept for ten minutes,

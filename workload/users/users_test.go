@@ -231,16 +231,18 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// TestGetent: without systemd's database the C library's is asked, by its own program.
+// TestGetent: without systemd's database the C library's is asked, by its own program. Where a machine has no such program, a script
+// answers in its place.
 func TestGetent(t *testing.T) {
 	real, err := exec.LookPath("getent")
 	if err != nil {
-		t.Skip("there is no getent here")
+		real = "sh -c '[ $2 = 0 ] && echo root:x:0:0:root:/root:/bin/sh || exit 2' getent"
 	}
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")
 	getent := filepath.Join(dir, "getent")
-	script := "#!/bin/sh\necho \"$@\" >>" + asked + "\ncase $2 in 70001|ldap-alice|Alice) echo 'ldap-alice:*:70001:7::/:' ;; 70003) exit 1 ;; *) exec " + real + " \"$@\" ;; esac\n"
+	script := "#!/bin/sh\necho \"$@\" >>" + asked + "\ncase $2 in\n70001|ldap-alice|Alice) echo 'ldap-alice:*:70001:7::/:' ;;\n" +
+		"70003) exit 1 ;;\n*) exec " + real + " \"$@\" ;; esac\n"
 	if err := os.WriteFile(getent, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

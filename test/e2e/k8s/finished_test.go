@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// finished: Jobs, CronJobs, StatefulSets and bare pods end when the kubelet says that their last container finished, whatever the agent's linger.
+// finished: Jobs, CronJobs, StatefulSets and bare pods end when the kubelet says that their last container finished, whatever the
+// agent's linger.
 func (b *bed) finished(t *testing.T, install []string) {
 	for _, linger := range []string{"0s", "60s"} {
 		t.Run("linger "+linger, func(t *testing.T) {
@@ -40,7 +41,8 @@ func (b *bed) ended(t *testing.T, prefix string) {
 	for i := range jobs {
 		name := fmt.Sprintf("%s-job%d", prefix, i)
 		wanted["job/shop/"+name] = name
-		all = append(all, named("Job", "batch/v1", name, object{"backoffLimit": 0, "template": meta(name, pod("Never", container("main", length(i))))}))
+		template := meta(name, pod("Never", container("main", length(i))))
+		all = append(all, named("Job", "batch/v1", name, object{"backoffLimit": 0, "template": template}))
 	}
 	for i := range bare {
 		name := fmt.Sprintf("%s-pod%d", prefix, i)
@@ -55,7 +57,8 @@ func (b *bed) ended(t *testing.T, prefix string) {
 		wanted["statefulset/shop/"+name] = name
 		template := meta(name, pod("Always", container("main", burn)))
 		template["metadata"].(object)["labels"].(object)["app"] = name
-		all = append(all, named("StatefulSet", "apps/v1", name, object{"replicas": 1, "serviceName": name, "selector": selector(name), "template": template}))
+		all = append(all, named("StatefulSet", "apps/v1", name,
+			object{"replicas": 1, "serviceName": name, "selector": selector(name), "template": template}))
 	}
 	for i := range scheduled {
 		name := fmt.Sprintf("%s-cron%d", prefix, i)
@@ -75,7 +78,8 @@ func (b *bed) ended(t *testing.T, prefix string) {
 	}()
 	b.apply(all...)
 	b.until(3*time.Minute, "the StatefulSets and CronJobs have begun", func() string {
-		out := b.must("kubectl", "-n", "shop", "get", "pods", "-l", "ends="+prefix, "-o", "jsonpath={range .items[*]}{.metadata.labels.run} {.status.containerStatuses[0].started}{\"\\n\"}{end}")
+		out := b.must("kubectl", "-n", "shop", "get", "pods", "-l", "ends="+prefix, "-o",
+			"jsonpath={range .items[*]}{.metadata.labels.run} {.status.containerStatuses[0].started}{\"\\n\"}{end}")
 		for i := range sets {
 			if !strings.Contains(out, fmt.Sprintf("%s-set%d true", prefix, i)) {
 				return out
@@ -109,7 +113,8 @@ func (b *bed) ended(t *testing.T, prefix string) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(b.must("kubectl", "-n", "shop", "get", "pods", "-l", "ends="+prefix, "-o", "json")), &list); err != nil {
+		out := b.must("kubectl", "-n", "shop", "get", "pods", "-l", "ends="+prefix, "-o", "json")
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
 			return err.Error()
 		}
 		clear(finished)
@@ -148,13 +153,14 @@ func (b *bed) ended(t *testing.T, prefix string) {
 				continue
 			}
 			seen++
-			switch {
-			case r.End == nil:
+			if r.End == nil {
 				t.Errorf("%s: %s has no end; the kubelet says %s", when, r.ID, finished[run].Format(time.TimeOnly))
-			case r.End.Sub(finished[run]) < -time.Second || r.End.Sub(finished[run]) > 2*time.Second: // the kubelet's are whole seconds, rounded down
-				t.Errorf("%s: %s ended at %s, by the kubelet at %s: %+.1f s", when, r.ID, r.End.Format("15:04:05.0"), finished[run].Format(time.TimeOnly), r.End.Sub(finished[run]).Seconds())
-			default:
-				t.Logf("%s: %s %+.2f s", when, r.ID, r.End.Sub(finished[run]).Seconds())
+				continue
+			}
+			late := r.End.Sub(finished[run]) // the kubelet's are whole seconds, rounded down
+			t.Logf("%s: %s %+.2f s", when, r.ID, late.Seconds())
+			if late < -time.Second || late > 2*time.Second {
+				t.Errorf("%s: %s ended at %s, by the kubelet at %s", when, r.ID, r.End.Format("15:04:05.0"), finished[run].Format(time.TimeOnly))
 			}
 		}
 		if seen != len(wanted) {
