@@ -41,7 +41,8 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	if err != nil {
 		return nil, err
 	}
-	own.Idle = own.Idle || orZero(d.RestSeconds) >= max(own.Seconds/2, 30)
+	own.Idle = own.Idle || efficiency.Rested(efficiency.Usage{Run: own.Run, WallSeconds: own.Seconds, GPUs: own.GPUs,
+		RestSeconds: d.RestSeconds})
 	runs := []rightsize.Run{own}
 	for i := range rows {
 		r := toAPI(&rows[i])

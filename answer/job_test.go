@@ -12,6 +12,7 @@ import (
 
 	"reckon/catalogue"
 	"reckon/catalogue/database"
+	"reckon/figure"
 	"reckon/figure/wire"
 	"reckon/metric"
 	"reckon/query"
@@ -122,13 +123,15 @@ func (s site) Scale(ctx context.Context, id string) (wire.Scale, error) {
 	return s.scale.Scale(ctx, list.Workloads[0])
 }
 
-func said(list []wire.Verdict, text string) bool {
+func said(list []wire.Verdict, text string) bool { return times(list, text) > 0 }
+
+func times(list []wire.Verdict, text string) (n int) {
 	for _, v := range list {
 		if strings.Contains(v.Text, text) {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // TestAdviceWaitsForAccounting: a job that has just ended gets no advice before its batch system reported how it ended, or a minute passed.
@@ -186,8 +189,11 @@ func TestAdviceOfGroup(t *testing.T) {
 func TestRest(t *testing.T) {
 	h := newHistory(t)
 	const wall = 20 * time.Minute
-	for id, works := range map[string]time.Duration{"slurm/1": 4 * time.Minute, "slurm/2": 15 * time.Minute, "slurm/3": wall, "slurm/4": time.Second} {
-		h.job(run{id: id, name: id, owner: "alice", start: h.now, wall: wall, asked: 1, used: 0.9, works: works, nodes: []string{"n1", "n2"}})
+	for id, works := range map[string]time.Duration{
+		"slurm/1": 4 * time.Minute, "slurm/2": 15 * time.Minute, "slurm/3": wall, "slurm/4": time.Second,
+	} {
+		h.job(run{id: id, name: id, owner: "alice", start: h.now, wall: wall, asked: 1, used: 0.9, works: works,
+			nodes: []string{"n1", "n2"}})
 	}
 	s := h.site()
 	for _, c := range []struct {
@@ -195,14 +201,20 @@ func TestRest(t *testing.T) {
 		says, not string
 		rest      float64
 		more      bool // time is advised
+		gpu       bool // it has one, of which nothing was measured
+		lacks     bool // CPU time is a lower bound
 	}{
-		{"slurm/1", "timeout", "was ended, but had used no CPU time for its last 16 min: find out", "ask for more time", 960, false},
-		{"slurm/1", "running", "it has used no CPU time for 16 min", "for its last", 960, false},
-		{"slurm/1", "suspended", "", "no CPU time", 960, false},
-		{"slurm/1", "cancelled", "it used no CPU time for its last 16 min", "", 960, false},
-		{"slurm/2", "timeout", "ask for more time", "no CPU time", 300, true},
-		{"slurm/3", "timeout", "ask for more time", "no CPU time", 0, true},
-		{"slurm/4", "timeout", "more time would not help", "ask for more time", 1185, false},
+		{"slurm/1", "timeout", "was ended, but had used next to no CPU time for its last 16 min: find out", "ask for more time", 960,
+			false, false, false},
+		{"slurm/1", "running", "it has used next to no CPU time for 16 min", "for its last", 960, false, false, false},
+		{"slurm/1", "suspended", "", "no CPU time", 960, false, false, false},
+		{"slurm/1", "cancelled", "it used next to no CPU time for its last 16 min", "", 960, false, false, false},
+		{"slurm/2", "timeout", "ask for more time", "no CPU time", 300, true, false, false},
+		{"slurm/3", "timeout", "ask for more time", "no CPU time", 0, true, false, false},
+		{"slurm/1", "timeout", "ask for more time", "no CPU time", 960, true, true, false},
+		{"slurm/1", "timeout", "ask for more time", "no CPU time", 960, true, false, true},
+		{"slurm/1", "cancelled", "", "no CPU time", 960, false, true, false},
+		{"slurm/4", "timeout", "more time would not help", "ask for more time", 1185, false, false, false},
 	} {
 		list, err := s.Workloads(t.Context(), wire.Filter{IDs: []string{c.id}})
 		if err != nil || len(list.Workloads) != 1 {
@@ -210,6 +222,12 @@ func TestRest(t *testing.T) {
 		}
 		w := list.Workloads[0]
 		w.AllocatedCores = new(1.0)
+		if c.gpu {
+			w.AllocatedGPUs = new(1.0)
+		}
+		if c.lacks {
+			w.Exactness.Add("cpu_seconds", figure.AtLeast)
+		}
 		if w.State = c.state; c.state == "running" || c.state == "suspended" {
 			w.Running, w.End = true, nil
 		}
@@ -222,6 +240,9 @@ func TestRest(t *testing.T) {
 		}
 		if c.says != "" && !said(d.Verdicts, c.says) || c.not != "" && said(d.Verdicts, c.not) {
 			t.Errorf("%s %s: %+v", c.id, c.state, d.Verdicts)
+		}
+		if n := times(d.Verdicts, "no CPU time"); n > 1 {
+			t.Errorf("%s %s: said %d times: %+v", c.id, c.state, n, d.Verdicts)
 		}
 		if c.state == "timeout" && (d.Advice != nil && d.Advice.Seconds != nil) != c.more {
 			t.Errorf("%s %s: advice %+v", c.id, c.state, d.Advice)

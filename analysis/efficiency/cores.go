@@ -69,16 +69,26 @@ func (j *judge) idles() bool {
 	return true
 }
 
-// rested returns for how long a run did nothing up to its end, and whether that was most of its time.
-func (j *judge) rested() (seconds float64, most bool) {
-	v, ok := figure.Known(j.u.RestSeconds)
-	return v, ok && v >= max(settled, j.u.WallSeconds/2) && j.u.State != "suspended"
+// Rested reports whether a run did next to nothing for the last half of its time or more.
+func Rested(u Usage) bool {
+	_, most := (&judge{u: u}).rested()
+	return most
 }
 
-// rest reports a run that works no more, or worked no more when it was ended.
+// rested returns the idle seconds at the end of a run, and whether they are at least half of its time. CPU time has to be measured in full
+// for that, and GPUs where it has some.
+func (j *judge) rested() (seconds float64, most bool) {
+	u := &j.u
+	v, ok := figure.Known(u.RestSeconds)
+	gpus, _ := figure.Known(u.GPUs)
+	return v, ok && v >= max(settled, u.WallSeconds/2) && u.State != "suspended" && u.Exactness["cpu_seconds"] == figure.Exact &&
+		(gpus == 0 || u.GPUSeconds != nil)
+}
+
+// rest reports a run that works no more, or worked no more when it was ended. The sentence on its time limit has that already.
 func (j *judge) rest() {
 	v, most := j.rested()
-	if !most || !j.u.Batch {
+	if !most || !j.u.Batch || j.u.State == "timeout" && !j.idles() {
 		return
 	}
 	key, s := "rest", Info
