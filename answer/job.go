@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -175,7 +176,7 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 	}
 	if r.From.IsZero() && r.To.IsZero() {
 		if r.Step <= 0 { // what it did does not depend on what was asked for
-			d.RestSeconds = rest(lines, d.StepSeconds)
+			d.RestSeconds = rest(lines, len(d.Nodes), d.StepSeconds)
 		}
 		b.Rates.detail(d)
 		if nodes > 1 {
@@ -197,23 +198,30 @@ var resting = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per
 	"network_bytes_per_second": 1e3}
 
 // rest returns the seconds up to the last sample of a profile in which nothing was used. It is nil if there are none, and if CPU
-// time was not measured in the last two steps.
-func rest(lines []wire.Profile, step float64) *float64 {
-	lines = query.Combine(lines, "total")
-	i := slices.IndexFunc(lines, func(p wire.Profile) bool { return p.Metric == "cores" })
-	if i < 0 {
+// time was not measured in the last two steps on each of its nodes.
+func rest(lines []wire.Profile, nodes int, step float64) *float64 {
+	after := math.MaxInt // steps behind the last one that was measured
+	for _, p := range query.Combine(lines, "node") {
+		if p.Metric != "cores" {
+			continue
+		}
+		n := 0
+		for n < len(p.Points) && p.Points[len(p.Points)-1-n].Value == nil {
+			n++
+		}
+		if nodes--; n > 2 {
+			return nil
+		}
+		after = min(after, n)
+	}
+	if after == math.MaxInt || nodes > 0 {
 		return nil
 	}
-	end := len(lines[i].Points) // of what was measured
-	for end > 0 && lines[i].Points[end-1].Value == nil {
-		end--
-	}
-	if end == 0 || len(lines[i].Points)-end > 2 {
-		return nil
-	}
-	n := end
-	for _, p := range lines {
+	n := math.MaxInt
+	for _, p := range query.Combine(lines, "total") {
 		if most, counts := resting[p.Metric]; counts {
+			end := len(p.Points) - after
+			n = min(n, end)
 			for j := end - 1; j >= end-n; j-- {
 				if v := p.Points[j].Value; v != nil && *v > most || v == nil && p.Metric == "cores" {
 					n = end - 1 - j

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,11 @@ func TestRest(t *testing.T) {
 		h.job(run{id: id, name: id, owner: "alice", start: h.now, wall: wall, asked: 1, used: 0.9, works: works,
 			nodes: []string{"n1", "n2"}})
 	}
+	// What one of its nodes did last is not known.
+	five := run{id: "slurm/5", name: "5", owner: "alice", start: h.now, wall: wall, asked: 1, used: 0.9, works: time.Minute}
+	h.job(five)
+	five.nodes, five.wall = []string{"n2"}, 5*time.Minute
+	h.job(five)
 	s := h.site()
 	for _, c := range []struct {
 		id, state string
@@ -214,6 +220,7 @@ func TestRest(t *testing.T) {
 		{"slurm/1", "timeout", "ask for more time", "no CPU time", 960, true, true, false},
 		{"slurm/1", "timeout", "ask for more time", "no CPU time", 960, true, false, true},
 		{"slurm/1", "cancelled", "", "no CPU time", 960, false, true, false},
+		{"slurm/5", "timeout", "ask for more time", "no CPU time", 0, true, false, false},
 		{"slurm/4", "timeout", "more time would not help", "ask for more time", 1185, false, false, false},
 	} {
 		list, err := s.Workloads(t.Context(), wire.Filter{IDs: []string{c.id}})
@@ -240,6 +247,10 @@ func TestRest(t *testing.T) {
 		}
 		if c.says != "" && !said(d.Verdicts, c.says) || c.not != "" && said(d.Verdicts, c.not) {
 			t.Errorf("%s %s: %+v", c.id, c.state, d.Verdicts)
+		}
+		w.Nodes = append(slices.Clone(w.Nodes), "unmeasured")
+		if other, err := s.Workload(t.Context(), w, wire.Range{}); err != nil || other.RestSeconds != nil {
+			t.Errorf("%s %s: with a node that was not measured: rest %v, %v", c.id, c.state, other.RestSeconds, err)
 		}
 		if n := times(d.Verdicts, "no CPU time"); n > 1 {
 			t.Errorf("%s %s: said %d times: %+v", c.id, c.state, n, d.Verdicts)
