@@ -74,13 +74,13 @@ func (e *process) legacy() uint64 {
 	return v
 }
 
-// owedFor is the number of ticks for which the charge of a gone child may be missing from
-// the child times: its parent may wait for it late. Children of a parent that ignores
-// SIGCHLD never appear in them.
+// owedFor is the number of ticks that an exited child's CPU time may be missing from its parent's
+// child times, because the parent may call wait late. It never appears if the parent ignores
+// SIGCHLD.
 const owedFor = 3
 
-// lately is the number of ticks after which it does not count any more that a parent had children in a control group, or children that no
-// reading saw.
+// lately is the number of ticks for which the ledger remembers that a parent had children in a
+// control group, or children that no reading saw.
 const lately = 60
 
 // cloistered reports whether a child was seen in a control group of late: its parent's child times are left alone then.
@@ -130,8 +130,8 @@ func (tab *table) countForks(m *sensor.Machine) {
 	t.unseenForks = [2]bool{unseen, t.unseenForks[0]}
 }
 
-// follow records the parent of a living process and the CPU time of its children. first
-// reports that the ledger begins with this tick.
+// follow records the parent of a living process and the CPU time of its reaped children. first is
+// true in the first tick of the ledger.
 func (tab *table) follow(e *process, p *sensor.Process, isNew, first bool) {
 	if p.Have&sensor.FieldParent != 0 {
 		if !tab.line.settled {
@@ -212,8 +212,8 @@ func (tab *table) highest(e *process) int32 {
 	return max(q.pid, q.above)
 }
 
-// cross marks the ancestors of a process that were read after it (a pass goes by ids):
-// the process was alive before they were read.
+// cross marks those ancestors of a process that the pass reads after the process, because a pass
+// goes by process id. The process was still alive when they were read.
 func (tab *table) cross(e *process) {
 	at := e
 	for range maxLineage {
@@ -245,9 +245,8 @@ func (tab *table) depart(e *process) {
 	}
 }
 
-// owe adds the charges of a process that is gone, its children included, to what its parent
-// is owed: the child times of the parent will show it, or the child times of the nearest ancestor
-// that is not gone.
+// owe records that the CPU time charged to an exited process, including its children's, will appear
+// later in the child times of its parent, or of the nearest living ancestor.
 func (tab *table) owe(e *process, nanos uint64) {
 	if q := tab.heir(e); q != nil {
 		o := q.kin()
@@ -291,9 +290,9 @@ func (tab *table) settle(elapsed, reading uint64, m *sensor.Machine) {
 	tab.line.elapsed = elapsed
 }
 
-// reconcile charges the CPU time in the child times of parents that no process was
-// charged for. elapsed is the time since the last tick, reading how long the pass took, and capacity the CPU time that the
-// machine has in this tick and in the one before, all in nanoseconds.
+// reconcile charges CPU time that appears in parents' child times but was charged to no process.
+// All arguments are in nanoseconds: elapsed since the last tick, reading for the duration of the
+// pass, and capacity for the CPU time available in this tick and the last.
 func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	t := &tab.line
 	// A child starts after its parent.
@@ -331,8 +330,8 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	t.parents, t.gap = t.parents[:0], false
 }
 
-// cover subtracts owed time from open time and leaves open what can be charged: new time
-// only if hold is false, and nothing where exit records are complete (settled).
+// cover subtracts owed time from open time and leaves the chargeable rest in open. It leaves
+// nothing if exit records are complete (settled), and only older time if hold is set.
 func (o *offspring) cover(settled, hold bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
@@ -355,10 +354,10 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 	}
 }
 
-// payer returns the process with child times that include a gone process's: its parent, or the nearest living ancestor if the
-// parent is gone, too. It is nil if one of these ancestors adopts orphans: the owner of its children is unknown. usual is the number of
-// cores
-// unseen children of these ancestors used of late, 0 if they had none.
+// payer returns the process with child times that include those of an exited process: its parent,
+// or the nearest living ancestor. It returns nil if one of these ancestors adopts orphans, because
+// then the owner of its children is unknown. usual is the number of cores that unseen children of
+// these ancestors used recently.
 func (tab *table) payer(e *process) (q *process, usual float64) {
 	for range maxLineage {
 		q := tab.byID[e.ppid]
@@ -381,8 +380,8 @@ func (tab *table) payer(e *process) (q *process, usual float64) {
 	return nil, 0
 }
 
-// noteUnpaid notes which parts had processes that are gone and were waited for by process 1, or by one that adopts orphans. Where SIGCHLD
-// is ignored no child times grow either.
+// noteUnpaid collects the parts with exited processes that were reaped by process 1 or another
+// process that adopts orphans. Child times do not grow for them, nor where SIGCHLD is ignored.
 func (tab *table) noteUnpaid() {
 	t := &tab.line
 	t.unpaid[0], t.unpaid[1] = t.unpaid[1][:0], t.unpaid[0]
@@ -404,8 +403,8 @@ func (tab *table) noteUnpaid() {
 	}
 }
 
-// doubtUnpaid notes that parts may lack some of what was charged to other: the last moments of processes that nobody's child times show.
-// Child times are cut to clock ticks, so that they may be a tick more.
+// doubtUnpaid records that these parts may lack some of the nanos charged to other: the last moments of processes that
+// appear in no child times. Child times are cut to clock ticks, so the amount may be a tick larger.
 func (tab *table) doubtUnpaid(nanos uint64) {
 	if tab.line.rest = nanos; nanos <= clockStep/2 {
 		return
@@ -419,8 +418,8 @@ func (tab *table) doubtUnpaid(nanos uint64) {
 	}
 }
 
-// take charges the part with nanos of the open time, unless its control group charges it, which one that was removed
-// before it could be read does not.
+// take charges nanos of the open time to the part. It charges nothing if the part's control group
+// already counts that time; a control group that was removed before it could be read does not.
 func (tab *table) take(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
 	if part.counted() && part.cgroup != nil {

@@ -19,9 +19,9 @@ const (
 // otherName is the common name of the programs without a series.
 var otherName = sensor.CommOf([]byte("other"))
 
-// commands holds the CPU time of the programs of one part. The number of series is
-// bounded and each is a true counter: a program gets a series once it has used a
-// hundredth of the part's time, and its earlier use is included in that series.
+// commands holds the CPU time of a part by program. A program gets a series once it has used a
+// hundredth of the part's time, which bounds their number. The series includes the earlier use, so
+// it is a true counter.
 type commands struct {
 	byName map[sensor.Comm]*command
 	named  []*command
@@ -93,8 +93,8 @@ func (c *commands) unnamed() []*command {
 	return list
 }
 
-// name gives series to the programs that have used enough; at the end of a part, to the
-// largest that fit, while the rest becomes other.
+// name gives a series to each program that has used enough. At the end of a part it names the
+// largest programs that fit and leaves the rest in other.
 func (c *commands) name(part *Part, total uint64, end bool) {
 	if len(c.named) == len(c.byName) {
 		return
@@ -143,9 +143,9 @@ func (c *commands) merge(o *commands) {
 	c.other += o.other
 }
 
-// stale reports whether the main program of a part, which names it, has to be determined
-// again: when the part's CPU time has doubled, and at its end, so that the facts change a
-// few times at most. A name from another source stays.
+// stale reports whether the main program of a part has to be determined again: at the end, and
+// whenever the CPU time has doubled, so that the facts change only a few times. Names from another
+// source are kept.
 func (c *commands) stale(name string, total uint64, end bool) bool {
 	if c.byName[sensor.CommOf([]byte(name))] == nil || (total < 2*c.judged && !end) {
 		return false
@@ -154,8 +154,8 @@ func (c *commands) stale(name string, total uint64, end bool) bool {
 	return true
 }
 
-// top returns the program that used most CPU time. Use by a container runtime before the
-// container's program began counts only if there is nothing else.
+// top returns the program with the most CPU time. A container runtime that ran before the
+// container's own program is returned only if there is no other program.
 func (c *commands) top() (sensor.Comm, bool) {
 	var best *command
 	stage := func(e *command) bool { return workload.RuntimeStage(e.comm.String()) }
@@ -176,8 +176,8 @@ func (c *commands) top() (sensor.Comm, bool) {
 	return best.comm, true
 }
 
-// family is the common name of kernel threads of one kind: kworker/3:1H-kblockd is
-// kworker.
+// family returns the common name of kernel threads of one kind, such as kworker for
+// kworker/3:1H-kblockd.
 func family(c sensor.Comm) sensor.Comm {
 	for i, b := range c {
 		if b == '/' {

@@ -62,8 +62,8 @@ func (d *deletes) export(p *Part, b *metric.Batch) {
 	}
 }
 
-// settle closes an export interval: what parts deleted beyond what they had written of late, others wrote, of the same owner or, where root
-// deleted it, of any.
+// settle closes an export interval. Bytes that parts deleted beyond their own recent writes must
+// have been written by others: by parts of the same owner, or of any owner if root deleted them.
 func (d *deletes) settle(parts []*Part) {
 	strange := map[string]uint64{}
 	for _, p := range parts {
@@ -89,8 +89,8 @@ func (d *deletes) settle(parts []*Part) {
 	}
 }
 
-// reached returns the exactness of bytes written, as those that reached storage. It is at most where more than a hundredth was deleted, or
-// may have been, and an estimate where some may be missing.
+// reached returns the certainty of bytes written as bytes that reached storage. It is an upper bound if more than a
+// hundredth was, or may have been, deleted before that, and an estimate if some writes may be missing as well.
 func (d *deletes) reached(p *Part, c certainty) certainty {
 	gone := d.of[p]
 	if w := d.recent[p]; w != nil {

@@ -122,8 +122,8 @@ func (d *doubts) add(p *Part, u uncertain, settled bool) {
 // decided reports whether the part is not folded into another one any more.
 func (p *Part) decided() bool { return p.phase >= exported }
 
-// judge returns the exactness of the CPU time of a part: it is worse than c if more than 1 % of it, and a clock tick, may be
-// another's, or as much of another's its own.
+// judge returns the certainty of the CPU time of a part. It is worse than c if more than 1 % of
+// that time plus half a clock step may belong to another part, or may be missing.
 func (d *doubts) judge(p *Part, c certainty) certainty {
 	u, bearable := d.of(p), p.CPU()/bearableUse+clockStep/2
 	switch {

@@ -79,8 +79,8 @@ func (d *degrees) raise(f judged, e figure.Exactness) {
 	d[f/20] ^= uint64(d.of(f)^d.of(f).Worse(e)) << (3 * (f % 20))
 }
 
-// evidence is the evidence for and against the figures of the whole node since the last export, and of some time before
-// it where exports follow each other fast.
+// evidence holds what determines the exactness of the node's figures since the last export. If
+// exports follow each other fast, it includes some earlier time.
 type evidence struct {
 	first     bool // the ledger began: what is older is only partly known
 	unsettled bool // some end of a process may not have been recorded
@@ -96,25 +96,25 @@ type evidence struct {
 	late, before uint64
 }
 
-// Unattributed time makes CPU times "at least" where it is more than a hundredth of what
-// was used, and more than a two-hundredth of the processors' time: clocks are not all read
-// in the same instant.
+// CPU times are lower bounds if unattributed time is more than 1/bearableUse of the time used and
+// more than 1/bearableTime of all processor time. Smaller amounts are normal, because not all
+// clocks are read at the same instant.
 const (
 	bearableUse  = 100
 	bearableTime = 200
 )
 
-// bearableLate is the part of the CPU time that may come with the child times of parents, a tick after its use or later, before
-// the distribution of the cores in use is an estimate: one tick lacks what the next one has too much.
+// bearableLate limits the share of CPU time that may arrive late through the child times of parents. Beyond 1/bearableLate, the
+// distribution of cores in use is an estimate, because one tick lacks time that the next one has in excess.
 const bearableLate = 50
 
-// evidenceSpan is the shortest time, in nanoseconds, over which unattributed time is judged: the instants at which clocks
-// are read differ by as much in two seconds as in fifteen.
+// evidenceSpan is the shortest time, in nanoseconds, over which unattributed time is judged. Clocks
+// are read at different instants, and over a shorter time the difference would weigh too much.
 const evidenceSpan = uint64(15 * time.Second)
 
-// count adds the busy time of the machine in a tick, the charged share of it, and the
-// time spent serving interrupts. late is what the next tick may charge of it, at most. span is the length of the tick, on so many
-// processors. Times are nanoseconds.
+// count adds one tick to the evidence: the busy time of the machine, the part of it that was
+// charged, and the time spent on interrupts. late is the most that the next tick may still charge
+// of it. span is the length of the tick. All times are in nanoseconds.
 func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors int) {
 	v.late = late
 	v.lost += busy - charged - int64(irq)
@@ -170,7 +170,7 @@ type exactRow struct {
 	series *metric.Series
 }
 
-// exactness is the statement of an export about the figures of one kind of workload, or of one
+// exactness holds the exactness of an export's figures for one kind of workload, or for a single
 // workload.
 type exactness struct {
 	kind  workload.Kind
@@ -409,8 +409,8 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, cert
 	}
 }
 
-// waitCertainty returns the exactness of the CPU wait, which only processes that were seen show: ends unless that can lack
-// some, and then by the share of the CPU time that others used.
+// waitCertainty returns the certainty of the CPU wait. Only processes that were read report it, so it is ends unless
+// that allows for gaps; then it depends on the share of CPU time that unread processes used.
 func (p *Part) waitCertainty(ends certainty) certainty {
 	used := p.CPU()
 	switch missing := used - min(used, p.tasks-min(p.tasks, p.unseen)); {
@@ -422,8 +422,8 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 	return certainty{figure.Exact, fromSeen}
 }
 
-// inexact returns the exactness of those figures of the part that were not exact in the last
-// export, by their names in the API; nil if all were exact.
+// inexact returns the exactness of the part's figures by their API names. Figures that were exact
+// in the last export are omitted; the result is nil if all were.
 func (j *judge) inexact(p *Part) (d figure.Degrees) {
 	for f := range figures + judged(j.parts.tallies.Figures()) {
 		d.Add(j.name(f), p.degrees.of(f))
@@ -431,9 +431,8 @@ func (j *judge) inexact(p *Part) (d figure.Degrees) {
 	return d
 }
 
-// peakCertainty returns the exactness of a peak with a current value of the certainty
-// now: a peak between two readings is included where a control group or exit records
-// report it.
+// peakCertainty returns the certainty of a peak if the current value has the certainty now. A peak
+// between two readings is included only if a control group or exit records report it.
 func (p *Part) peakCertainty(now, ends certainty, fields sensor.CgroupFields) certainty {
 	_, _, degree := p.peaks()
 	switch {

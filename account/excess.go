@@ -11,10 +11,10 @@ import (
 	"reckon/workload"
 )
 
-// A user can start any number of process groups, scopes, containers, or jobs that a variable names. Each would have series of its own.
-// Beyond mostLive live ones of a login a new one has none until it does something. It is charged to the short work of its owner, and
-// begins its own account at zero then. Of those that do something mostBusy have one. What batch systems and pods run in
-// control groups and units of the system are not bounded, and nor is root.
+// mostLive and mostBusy limit the accounts of one login, because a user can start any number of process groups, scopes,
+// containers, or jobs named by a variable, each with series of its own. Beyond mostLive live workloads, a new one gets
+// no account until it becomes busy; until then it is charged to the short work of its owner. Busy ones get accounts up
+// to mostBusy. Batch jobs, pods, system units and root are not limited.
 const (
 	mostLive = 200
 	mostBusy = 1000
@@ -70,8 +70,8 @@ func (x *excess) count(login string, tick uint64, parts []*Part) {
 	}
 }
 
-// bound has a process belong to the short work of its owner instead of a workload that gets no account. was is what the workload did
-// without one, if it has one from now on, and late means that the account is charged from now on.
+// bound charges a process to the short work of its owner if its workload is over the limit. was holds the earlier use
+// of a workload that gets an account only now. late reports that the account is charged from now on.
 func (tab *table) bound(e *process, found *Identified) (was *held, login string, late bool) {
 	x := &tab.excess
 	delete(x.of, e)

@@ -29,8 +29,8 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	return Pending
 }
 
-// Keep shows a part under its own name, though it may turn out to be short work. It asks may if the part is not shown yet. known is false
-// if no reading has seen it. own is false if it is short work, as one beyond the bound of its owner.
+// Keep reserves series for a part that might otherwise become short work. It calls may if the part is not exported yet. known is false if
+// no reading has seen the part. own is false if the part is short work, or beyond the limit of its owner.
 func (l *Ledger) Keep(id workload.ID, part, owner string, may func() bool) (known, own bool) {
 	p := l.parts.byKey[key{id, part, owner}]
 	switch {
@@ -48,8 +48,7 @@ func (l *Ledger) Holds(id *workload.Identity) bool {
 	return l.parts.byKey[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
-// OwnerOf returns the owner of a workload that runs on this node, or false when no
-// workload of that name does.
+// OwnerOf returns the owner of a workload that runs on this node, or false if it does not run here.
 func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {
 	g := l.parts.groups[id]
 	if g == nil {
@@ -63,8 +62,8 @@ func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {
 	return "", false
 }
 
-// JobOwner returns the user of a workload that runs on this node: the first but root that runs something in it, empty where only root
-// does or none of that name runs. It is kept with the accounts over restarts.
+// JobOwner returns the user of a workload that runs on this node: the first user other than root with a process in it.
+// The result is empty if only root has processes, or if the workload does not run here. It is saved with the accounts.
 func (l *Ledger) JobOwner(id workload.ID) string {
 	g := l.parts.groups[id]
 	if g == nil {

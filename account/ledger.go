@@ -115,9 +115,9 @@ func New(c Config) *Ledger {
 	return l
 }
 
-// Tick records one pass. wall is the time of day that belongs to pass.Boot; it dates
-// moments and never measures spans, so a jumping clock distorts no figure. m may be nil
-// when the totals of the machine could not be read.
+// Tick records one pass. wall is the time of day at pass.Boot. It is used for dates only, never for
+// durations, so that clock steps do not distort figures. m is nil if the totals of the machine
+// could not be read.
 func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	first := l.at.began == 0
 	l.at.first = first
@@ -149,8 +149,8 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.table.line.beforeLast, l.at.before, l.at.lastAt = l.at.before, l.at.lastAt, pass.Boot
 }
 
-// PutOff notes that what programs in the kernel count by process is not read in the tick that was taken last, and not
-// for more than three ticks: processes that ended are known for longer then.
+// PutOff notes that the per-process counters of kernel programs were not read in the last tick.
+// They may be skipped for up to three ticks, so ended processes are remembered for longer.
 func (l *Ledger) PutOff() { l.table.putOff = l.at.tick }
 
 // Crowded appends the processes with a sharing of memory that is to be measured; see [Sharer]. It is called after [Ledger.Tick].

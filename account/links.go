@@ -33,8 +33,8 @@ type linkUse struct {
 	sole   *Part // nil: none, several, or somebody who is not known
 }
 
-// Links records a look at RDMA adapters. What went through one since the look before is charged to the workload that alone held queue
-// pairs there at both; else to nobody.
+// Links records a reading of the RDMA adapters. Traffic since the previous reading is charged to a
+// workload only if it was the sole holder of queue pairs on the adapter at both readings.
 func (l *Ledger) Links(pass *sensor.LinkPass) {
 	if l.parts.other == nil || len(pass.Links) == 0 {
 		return

@@ -31,8 +31,8 @@ func (l *listed) ends(f *workload.ContainerFacts) {
 	}
 }
 
-// ExportWaiting appends the report of a container that has no process and waits to be started: in the back-off after a
-// crash, or for its image. Such a container has no account.
+// ExportWaiting appends the report of a container that waits to be started, either in back-off
+// after a crash or for its image. It has no process and thus no account.
 func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listed{id, series, b}
 	l.names(f)
@@ -40,9 +40,9 @@ func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *me
 	l.ends(f)
 }
 
-// ExportListed appends the other reported facts of a container, or of a pod (f.Type is sandbox), that neither has an
-// account nor is reported on by the ledger: for consumers that want everything that the supervisor lists, for as long
-// as it does.
+// ExportListed appends the remaining reported facts of a container, or of a pod (f.Type is
+// sandbox), that has no account and no report in the ledger. It serves consumers that want
+// everything that the supervisor lists.
 func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listed{id, series, b}
 	if f.Type == sandbox {

@@ -91,9 +91,9 @@ func (p *Part) memoryRate(tallies *tally.Books, tick uint64) (rate float64, ok b
 	return rate, true
 }
 
-// Busy returns the cores that were busy over the last tick by the kernel's count, and false where that is unknown:
-// before the second tick, and where processors came or went. The use of workloads may arrive late and exceed what a
-// tick can hold.
+// Busy returns the number of busy cores over the last tick, as the kernel counts them. It returns
+// false before the second tick, and after processors were added or removed. The sum over workloads
+// may exceed it, because some use arrives late.
 func (l *Ledger) Busy() (cores float64, ok bool) { return l.node.busy, l.node.haveBusy }
 
 // Parts calls f for every running part, for what splits machine totals over them.
@@ -105,8 +105,8 @@ func (l *Ledger) Parts(f func(*Part)) {
 	}
 }
 
-// Total returns the CPU nanoseconds charged to all workloads and other since the ledger
-// began, including forgotten parts and the use found by the first tick.
+// Total returns the CPU time in nanoseconds charged to all workloads and other since the ledger
+// began. It includes forgotten parts and the use found by the first tick.
 func (l *Ledger) Total() uint64 {
 	sum := l.parts.forgotten
 	for _, p := range l.parts.order {
@@ -117,8 +117,8 @@ func (l *Ledger) Total() uint64 {
 	return sum
 }
 
-// Counts returns the numbers of parts and processes in the ledger, and how many exit
-// records were lost since it began.
+// Counts returns the number of parts and processes in the ledger, and the number of exit records
+// lost since it began.
 func (l *Ledger) Counts() (parts, processes int, lost uint64) {
 	for _, p := range l.parts.order {
 		if p.phase < flushed {

@@ -10,10 +10,10 @@ import (
 	"reckon/sensor"
 )
 
-// memory is the present and past memory of a part, or of a workload on its node, in bytes.
+// memory is the current and past memory of a part, or of a workload on its node, in bytes.
 //
-// Memory is needed or reclaimable: anonymous, shared and unreclaimable kernel memory is
-// needed; page cache is not, since the kernel reclaims it under pressure.
+// Anonymous, shared and unreclaimable kernel memory is needed memory. The page cache is
+// reclaimable, because the kernel frees it under pressure.
 type memory struct {
 	types  [3]uint64 // anon, file, shmem: now
 	kernel uint64    // unreclaimable: now; 0 where no control group reports it
@@ -44,8 +44,8 @@ func (m *memory) take(c *sensor.Cgroup) {
 	}
 }
 
-// settleMemory closes the tick for the memory of all parts, and reports whether some have processes that share much. What one holds
-// at most depends on what the others hold at least, so that those come last.
+// settleMemory closes the tick for the memory of all parts, and reports whether some have processes that share much
+// memory. Those parts come last, because their upper bound depends on the lower bounds of the others.
 func (r *registry) settleMemory(t *closing) (crowds bool) {
 	private, rest := uint64(0), false
 	r.bounded = r.bounded[:0]
@@ -114,9 +114,9 @@ func (p *Part) doubtMapped(before, now uint64) {
 // unclaimedSlack is the shared memory of the machine that comes and goes between the readings of processes and of the machine, bytes.
 const unclaimedSlack = 4 << 20
 
-// unclaimedShared returns the shared memory of the machine that belongs to no part, bytes. Files of tmpfs and memfd that no process of a
-// group maps are no process's, but they are in a control group that has a part, or one above its parts. It is 0 where a control group
-// does not distinguish its shared memory.
+// unclaimedShared returns the bytes of shared memory that belong to no part. Unmapped tmpfs and
+// memfd files belong to no process, but to the control group of a part or one above it. The result
+// is 0 if a control group does not report shared memory separately.
 func (r *registry) unclaimedShared(held uint64) uint64 {
 	if held == 0 {
 		return r.unclaimed
@@ -232,8 +232,8 @@ func (c *crowd) remains(types [3]uint64) {
 	c.bound.add(unmeasured{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
 }
 
-// peaks returns the highest memory and needed memory of the part, and the exactness of what was not measured of them. A bound counts
-// only where no measurement is due.
+// peaks returns the peak memory and the peak needed memory of the part, and the exactness of
+// estimated peaks. An estimated bound counts only while no measurement is pending.
 func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 	peak, needed = p.memory.peak, p.memory.neededPeak
 	e := p.crowd.era
@@ -336,10 +336,9 @@ func (m *memoryCertainty) add(resident, needed certainty) {
 	m.resident, m.needed = m.resident.worse(resident), m.needed.worse(needed)
 }
 
-// neededOfCgroup returns the exactness of needed memory. Version 1 reports the kernel's
-// memory as one sum only: needed memory is then an estimate if that sum exceeds a twentieth
-// of the memory that the group may use, against which needed memory is compared. total is
-// the machine's memory, bytes.
+// neededOfCgroup returns the certainty of needed memory. Version 1 reports kernel memory only as
+// one sum. Needed memory is an estimate if that sum exceeds a twentieth of the memory limit of the
+// group, or of total, the machine's memory in bytes.
 func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	known := c.Anon + c.File + c.Shmem
 	limit := max(total, known)

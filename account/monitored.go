@@ -31,8 +31,8 @@ type monitoring struct {
 	held  map[*Part]bool
 }
 
-// Monitored records a reading of monitoring groups. A group is charged to the workload that all of its threads belong to; one that holds
-// threads of several, or of a workload that another group holds too, to nobody.
+// Monitored records a reading of monitoring groups. A group is charged to a workload only if all of
+// its threads belong to that workload and no other group holds threads of it.
 func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
 	l.monitors.take(pass, l.table, l.parts.tallies.Counts(sensor.RateMemory))
 }
@@ -93,8 +93,8 @@ func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated boo
 // churn is by how many threads, in fifteenths, the two readings may differ in which threads come and go, besides a fifteenth of them.
 const churn = 64
 
-// holders are the parts of one workload to which all threads of a list belong, and how many threads they have; none where the
-// threads are of several workloads, or there are more than the workload has. The slice is valid until the next call.
+// holders returns the parts of the one workload that all listed threads belong to, and the number of their threads. It returns no parts
+// if the threads belong to several workloads or outnumber the threads of the workload. The slice is valid until the next call.
 func (m *monitoring) holders(tasks []int32, tab *table) (parts []*Part, threads int) {
 	parts = m.parts[:0]
 	for _, t := range tasks {

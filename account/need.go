@@ -60,13 +60,13 @@ func (s *span) later(o span) {
 	}
 }
 
-// bound records a reading of the control group and what its processes report about the last tick. The need since the reading
-// before was the need then and what was filled since, and no more than its processes had, at most. gone is that the group was not there
-// any more: only its processes are left to read then.
+// bound records a reading of the control group and the reports of its processes for the last tick. The memory needed
+// since the previous reading is at most the amount needed then plus the pages filled since, and at most the sum of its
+// processes. gone reports that the group was removed, which leaves only the processes.
 //
-// caused reports that processes were killed because of the limit of the group itself, which it then needed in full. That is so where it had
-// come to its limit and its processes can have filled that: the kernel counts no such failure when the machine as a whole, or a group
-// above, lacked memory (version 2), and processes that are smaller are not its cause.
+// caused reports that processes were killed because of the group's own limit, which the group then needed in full. This
+// requires that the group reached its limit and that its processes can have filled it. In version 2 the kernel does not
+// count such failures if the machine or a parent group lacked memory.
 func (m *memory) bound(c *sensor.Cgroup, gone bool) (caused bool) {
 	b := m.bounded()
 	b.since.later(b.now)
@@ -125,8 +125,8 @@ func (m *memory) bounded() *needBounds {
 	return m.bounds
 }
 
-// bound records the reading of the part's control group in this tick; gone is that the group was not there any more. settled is that no
-// process can have been missed.
+// bound records this tick's reading of the part's control group. gone reports that the group was
+// removed. settled reports that no process can have been missed.
 func (p *Part) bound(gone, settled bool) {
 	b := p.memory.bounded()
 	b.now.vague = b.now.vague || !settled || b.most == 0 && p.created == 0

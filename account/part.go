@@ -15,8 +15,8 @@ type key struct {
 	owner string
 }
 
-// Part is the account of one piece of one workload on this node. It is made and
-// changed by its [Ledger]; others read it between two ticks.
+// Part is the account of one part of a workload on this node. Only its [Ledger] creates and changes
+// it; others may read it between ticks.
 type Part struct {
 	key
 	kind   workload.Kind
@@ -118,8 +118,8 @@ const (
 	absorbed         // its use was folded into another part
 )
 
-// closed reports whether nothing is charged to the part any more: its end was exported, or
-// its use was folded into another part.
+// closed reports whether the part takes no more charges, because its end was exported or it was
+// folded into another part.
 func (p *Part) closed() bool { return p.phase >= endedOnce }
 
 // Workload returns the id of the workload that the part belongs to.
@@ -151,9 +151,9 @@ type closing struct {
 	initial  bool   // use found now is from before the ledger
 }
 
-// settleCPU makes the total the largest of the previous total, the sum over processes,
-// and the control group's counter, so that neither a process that no reading caught nor a
-// group that is read a moment later is lost or counted twice.
+// settleCPU sets the total to the largest of the previous total, the sum over processes, and the
+// counter of the control group. Processes that no reading caught are thus counted, and a group that
+// is read a moment later is not counted twice.
 func (p *Part) settleCPU(capacity uint64, initial bool) {
 	used := p.now.used
 	p.tasks += used.user + used.system
@@ -269,8 +269,8 @@ func (p *Part) readCgroup() {
 	}
 }
 
-// readCgroups reads the control groups of parts and of whole workloads. Where exit records are complete, a group
-// with processes that have not run since the last tick has not used anything, and may rest.
+// readCgroups reads the control groups of parts and whole workloads. If exit records are complete, it may skip a group
+// with processes that did not run since the last tick, because such a group used nothing.
 func (l *Ledger) readCgroups(pass *sensor.Pass) {
 	exact := pass.Complete() && pass.Joined && pass.Lost == 0
 	for _, p := range l.parts.order {
@@ -301,8 +301,8 @@ func rests(h sensor.CgroupHandle) bool {
 const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
 	sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
 
-// facts are the facts about a part besides its usage, and whether they changed since the
-// series that carry them were created.
+// facts holds the facts about a part other than its usage. changed is set if they differ from those
+// in its series.
 type facts struct {
 	workload.Facts
 	changed bool

@@ -2,9 +2,9 @@ package account
 
 import "reckon/sensor"
 
-// A part may have several control groups in sequence: a restarted container's counts from zero, and one that
-// goes on under another name goes on from the counters of another part. past is the offset to add to the counters of
-// the present group.
+// past holds the offsets to add to the counters of a part's current control group. A part may have
+// several groups in sequence: the counters start at zero when a container restarts, and continue
+// from another part when a group changes its name.
 type past [cgCounters]int64
 
 // The counters of a control group that are exported as they are.
@@ -43,8 +43,8 @@ func (p *Part) counter(i int) uint64 {
 	return uint64(max(0, int64(countersOf(&p.cg)[i])+p.past[i]))
 }
 
-// succeed replaces the control group of the part by its successor. since holds the counters of the successor before
-// it belonged to this part, nil for zero.
+// succeed replaces the control group of the part. since holds the counters that the new group had
+// before it belonged to this part, nil for zero.
 func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
 	if h == nil || h == p.cgroup {
 		return

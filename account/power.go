@@ -60,9 +60,8 @@ func (p *Part) requestedCores() float64 {
 	return 0
 }
 
-// Energy records the meter readings of the tick that the ledger took last, and charges
-// them. gpus are the shares of devices in the same tick. A load or a source that could
-// not be read is absent.
+// Energy records the meter readings of the last tick and charges them. gpus are the device shares
+// of the same tick. Loads and sources that could not be read are omitted.
 func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpus []GPUShare) {
 	if l.parts.other == nil {
 		return // no tick yet
@@ -71,9 +70,9 @@ func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpu
 	l.power.Charge(l.at.millis(), load, sources, gpus, parts, &l.parts.other.energy, l.node.machine.Cores)
 }
 
-// GPU records the state of the devices and their use by processes in the tick that the
-// ledger took last, and returns the shares of each part for [Ledger.Energy]; see [energy.Books.GPU]. They are
-// valid until the next call.
+// GPU records the state of the devices and their use by processes in the last tick, and returns the
+// shares of each part for [Ledger.Energy]. The shares are valid until the next call. See
+// [energy.Books.GPU].
 func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
 	if l.parts.other == nil {
 		return nil // no tick yet
@@ -107,8 +106,8 @@ func (l *Ledger) EnergyProblem() string { return l.power.Problem() }
 // EnergyModelled reports whether a power model is in use because no meter is available.
 func (l *Ledger) EnergyModelled() bool { return l.power.Modelled() }
 
-// SetPlace sets the processors that the part may run on: a bit for each package, 0 for
-// any, and their clock frequency relative to the mean of all processors, 0 when unknown.
+// SetPlace sets the processors that the part may run on: one bit per package, 0 for any. clock is
+// their frequency relative to the mean of all processors, 0 if unknown.
 func (p *Part) SetPlace(packages uint64, clock float64) { p.energy.SetPlace(packages, clock) }
 
 // Joules returns the energy charged to the part so far.

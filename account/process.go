@@ -156,8 +156,8 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	}
 }
 
-// sequence holds the living processes in the order of the pass. Passes list them in order of
-// ids, so that the next process is mostly the one that was next in the last pass.
+// sequence holds the living processes in pass order. Passes are ordered by process id, so the next
+// process is usually the successor in the last pass.
 type sequence struct {
 	now, last []*process
 	at        int        // in last
@@ -184,16 +184,16 @@ func (s *sequence) end() (missing []*process) {
 	return missing
 }
 
-// moved reports whether a process left its process group, session or, where the numbers
-// come from one source, its control groups since it was identified, or became another user's.
+// moved reports whether a process changed its process group, session or user since it was
+// identified. Control groups are compared only if both ids come from the same source.
 func (e *process) moved(p *sensor.Process, joined bool) bool {
 	return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup ||
 		p.Have&sensor.FieldGroup != 0 && (p.PGID != e.pgid || p.SID != e.sid || p.UID != e.uid)
 }
 
-// strayed reports whether an ended process belongs to another part than at its last reading: its
-// only reading fell between its fork and its setsid(2), setpgid(2), setuid(2) or the move to its control
-// group. A workload recognised by the environment is kept, as that can not be read any more.
+// strayed reports whether an ended process belongs to another part than its last reading shows. That happens if its
+// only reading fell between fork and setsid(2), setpgid(2), setuid(2) or the move to its control group. Workloads
+// recognised by environment are kept, because the environment can no longer be read.
 func (e *process) strayed(p *sensor.Process, joined bool) bool {
 	switch kind := e.part.kind; {
 	case kind.ByGroup():
@@ -210,8 +210,8 @@ func (tab *table) count(e *process) {
 	e.counted = tab.interval()
 }
 
-// ended handles an exit record. joined reports that its control group ids come from the same
-// source as living processes'.
+// ended handles an exit record. joined reports that its control group id comes from the same source
+// as those of living processes.
 func (tab *table) ended(p *sensor.Process, joined bool) {
 	e := tab.find(p)
 	switch {
@@ -255,12 +255,12 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 	tab.depart(e)
 }
 
-// watched returns the time that the last reading of a process covers: since the tick
-// before, or since its start.
+// watched returns the time covered by the last reading of a process: since the previous tick, or
+// since its start.
 func (tab *table) watched(e *process) uint64 { return grown(max(tab.lastAt, e.start), tab.now) }
 
-// find returns the entry of p. An entry of an earlier process with the same id is
-// dropped: the id was reused.
+// find returns the entry of p. It drops an entry with the same id but another start, because the id
+// was reused.
 func (tab *table) find(p *sensor.Process) *process {
 	e := tab.byID[p.PID]
 	if e == nil {
@@ -296,8 +296,8 @@ func (tab *table) meet(p *sensor.Process, ended bool) *process {
 	return e
 }
 
-// meetParent creates the entry of the parent of a process that ended without further
-// details (taskstats), if the parent is new itself. live is in order of ids.
+// meetParent creates an entry for the parent of a process whose exit record has no further details
+// (taskstats), if the parent is new as well. live is ordered by id.
 func (tab *table) meetParent(p *sensor.Process, live []sensor.Process) {
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || tab.byID[p.PPID] != nil || tab.byID[p.PID] != nil {
 		return
@@ -329,8 +329,8 @@ func (tab *table) identify(e *process, p *sensor.Process, ended bool) {
 	tab.place(e, p, tab.config.Identify(p, was, ended), parent, inherited)
 }
 
-// reown finds the part of an ended process that became another user's since its last reading, if that is a part of
-// the same workload: what the process belongs to may not be known any more.
+// reown finds the part of an ended process that changed its user since its last reading. It accepts
+// only a part of the same workload, because the rest of the identity may no longer be known.
 func (tab *table) reown(e *process, p *sensor.Process) {
 	parent, inherited := tab.inherited(p)
 	if found := tab.config.Identify(p, parent, true); found.Workload == e.part.id && found.Part == e.part.part && found.Place == "" {
@@ -380,16 +380,15 @@ func (tab *table) place(e *process, p *sensor.Process, found Identified, parent 
 	tab.scripted(e, parent)
 }
 
-// isOf reports whether nothing was found but that a process belongs where its parent does: the run and the place of a
-// container are not known of a process that nobody saw alive.
+// isOf reports whether a process belongs to the part of its parent as far as is known. The run and
+// the place of a container are unknown for a process that no reading saw alive.
 func (found *Identified) isOf(parent *Part) bool {
 	return parent != nil && !parent.closed() && found.Place == "" && found.Run == "" && found.Handle == nil &&
 		parent.key == key{found.Workload, found.Part, found.Owner}
 }
 
-// lateTicks is the number of ticks by which an exit record may come after the last
-// reading of its process: the kernel completes the totals only when the process has been
-// waited for and released.
+// lateTicks is the number of ticks that an exit record may lag the last reading of its process. The
+// kernel completes the totals only after the process was reaped and released.
 const lateTicks = 3
 
 // putOffTicks is the same while readings of what programs in the kernel count are put off: two of them take place in that time.
@@ -403,8 +402,8 @@ func (tab *table) miss(e *process) {
 	}
 }
 
-// forget drops processes that have been missing for a while. One with an exit record
-// stays a tick longer, for children with records after its own.
+// forget drops processes that have been missing for a while. A process with an exit record stays a
+// tick longer, because records of its children may follow.
 func (tab *table) forget(missing []*process) {
 	for _, e := range missing {
 		if e.pass != uint32(tab.tick) {
@@ -440,8 +439,8 @@ func (tab *table) forget(missing []*process) {
 	tab.absent = kept
 }
 
-// fork records a new process that was forked in its part, or from a large process in another part: it
-// shares its pages with that.
+// fork records a new process that was forked within its part, or from a large process in another
+// part with which it shares its pages.
 func (tab *table) fork(e *process, p *sensor.Process) {
 	q := tab.byID[p.PPID]
 	switch {

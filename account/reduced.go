@@ -9,15 +9,14 @@ const (
 	reducedCalls = uint64(1000)     // on file systems across the network
 )
 
-// reduced reports whether the part has the reduced series set. It is for a process group with hardly any activity since
-// its start and without a process killed for lack of memory, and for a container that ended before its first export
-// with as little. A desktop or a server has hundreds of them, and each would be 25 series that do not change. Figures
-// that are left out are measured and not zero: the part gets all series as soon as it is more
-// active, and keeps them; they lack what was handed over.
+// reduced reports whether the part has the reduced series set. It applies to a process group that has done next to
+// nothing and had no OOM kill, and to an equally idle container that ended before its first export. A machine has
+// hundreds of these, each with 25 series that would not change. The omitted figures are measured and not zero. A part
+// with more activity gets all series and keeps them, but without the amounts that were already handed over.
 //
-// In the set: CPU time, memory, its peak and byte-seconds, energy, processes and how many were started, the facts, the
-// start and the end. Left out: waiting, I/O, traffic, connections, calls on file systems, faults and switches, which each export
-// hands over to the short work of the owner, and swap, threads, commands, and the distribution of cores.
+// The set has CPU time, memory with peak and byte-seconds, energy, process counts, facts, start and end. Waiting, I/O,
+// traffic, connections, file system calls, page faults and context switches are handed over to the owner's short work
+// at each export. Swap, threads, commands and the distribution of cores are omitted.
 func (p *Part) reduced() bool {
 	small := p.kind.Group() || p.place != "" && p.end != 0
 	if p.full {
@@ -70,8 +69,8 @@ func (p *Part) own() usage {
 	return own
 }
 
-// handOver moves what parts with the reduced series set counted since the last export to the short work of their owners, so that
-// the sum over all series stays what the sources counted. What a process did before the ledger began is in no sum.
+// handOver adds the counts since the last export of parts with the reduced series set to the short work of their
+// owners, so that the sums over all series are complete. Use from before the ledger began is in no sum.
 func (r *registry) handOver() {
 	for _, p := range r.order {
 		if p.phase == absorbed || p.phase == heldBack || !p.reduced() {

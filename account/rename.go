@@ -20,14 +20,14 @@ import (
 // the part continues under the new name from zero: names in data that others have stored cannot be changed, and so
 // nothing counts twice.
 
-// nameGrace is the time that a part with a provisional name is held back from exports, and how long an ended part waits
-// for the report of its supervisor, nanoseconds.
+// nameGrace is the time in nanoseconds that exports hold back a part with a provisional name. An
+// ended part waits as long for the report of its supervisor.
 const nameGrace = uint64(2 * time.Second)
 
-// startGrace is the maximum time, in nanoseconds, for which a container without its final name is held back while its
-// runtime has not executed its program yet: on a busy node that takes seconds, on an emulated one more than half a
-// minute, and the supervisor does not report it before. The kubelet gives a runtime two minutes
-// (runtimeRequestTimeout) before it takes the start for failed.
+// startGrace is the longest time in nanoseconds that a container without its final name is held
+// back before its runtime executes the program. That takes seconds on a busy node and more than
+// half a minute on an emulated one. The kubelet reports the name only afterwards, and fails a start
+// after two minutes (runtimeRequestTimeout).
 const startGrace = uint64(2 * time.Minute)
 
 // starting reports whether the part has not ended and has run nothing but the stages of a container runtime.
@@ -54,8 +54,8 @@ type names struct {
 	behind *Part
 }
 
-// awaits reports whether an export leaves the part to the next one: its name, or the end of the run before it,
-// is still to come.
+// awaits reports whether the next export has to wait for the part, because its name or the end of
+// the previous run is still missing.
 func (p *Part) awaits(boot, grace uint64) bool {
 	if p.phase >= exported {
 		return false
@@ -120,8 +120,8 @@ func (r *registry) holder(h sensor.CgroupHandle) *Part {
 	return nil
 }
 
-// sameGroup returns the part of a process in the control group of p for which other names were found. They replace
-// p's if they are better: two parts that both count one group would charge its usage twice.
+// sameGroup returns the part of a process in p's control group that was identified under other names. The better names
+// replace p's, because two parts that count one group would charge its usage twice.
 func (r *registry) sameGroup(p *Part, found Identified) *Part {
 	p.revive()
 	if found.Naming >= p.naming {
@@ -204,8 +204,8 @@ func (r *registry) learn(p *Part, found Identified) {
 	p.facts.merge(found.Facts)
 }
 
-// goOn ends an exported part and continues its processes and control group under the new name. It runs before
-// anything is charged in the tick.
+// goOn ends an exported part and moves its processes and control group to a part with the new name.
+// It must run before anything is charged in the tick.
 func (r *registry) goOn(p *Part, found Identified) *Part {
 	h, since := p.cgroup, p.cg
 	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // what p does not have is the other's
@@ -259,16 +259,16 @@ func (tab *table) repoint(from, to *Part) {
 	}
 }
 
-// Runs calls f for each exported run with a report, such as a pod: with its workload, the part that represents the
-// whole run, the report, and the lowest id of its processes.
+// Runs calls f for each exported run that has a report, such as a pod. It passes the workload, the
+// part that represents the run, the report, and the lowest process id.
 func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
 	l.table.each(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
 		f(p.id, workload.PartOfPod(p.id, p.part), p.owner, p.container.facts, pid)
 	})
 }
 
-// Containers calls f for each exported container with a report: with its run, the names of its part, the report, and
-// the lowest id of its processes.
+// Containers calls f for each exported container that has a report. It passes the run, the
+// workload, part and owner, the report, and the lowest process id.
 func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
 	l.table.each(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
 		if p.container.facts.Name != "" {
@@ -277,8 +277,8 @@ func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner strin
 	})
 }
 
-// each calls f once for each distinct name among the parts of pods, in order, with a part of that name and the lowest
-// id of its processes.
+// each calls f once for each distinct name among the parts of pods, in order. It passes a part of
+// that name and the lowest id of its processes.
 func (tab *table) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
 	for _, e := range tab.byID {
@@ -295,8 +295,8 @@ func (tab *table) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	}
 }
 
-// RunOf returns the workload of a live run, such as the pod with a UID, and the part that represents the whole run;
-// false if there is none.
+// RunOf returns the workload of a live run, such as a pod UID, and the part that represents the
+// whole run. It returns false if there is no such run.
 func (l *Ledger) RunOf(run string) (id workload.ID, part, owner string, ok bool) {
 	for _, p := range l.parts.order {
 		if p.run == run && run != "" && p.end == 0 && !p.closed() {

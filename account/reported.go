@@ -13,8 +13,8 @@ import (
 // number of starts, that it waits for the next start. Its account is closed and forgotten long before; the report goes
 // on, and an agent that starts after the end takes it up.
 
-// reportsOn reports whether the supervisor still lists an ended part, and no other part of that name has a report: the
-// part of a container that was started a moment ago has none yet.
+// reportsOn reports whether the supervisor still lists an ended part under a name that no other
+// exported part reports on. A container that was just restarted has no report yet.
 func (r *registry) reportsOn(p *Part) bool {
 	if p.container == nil || p.superseded || r.config.Container == nil {
 		return false
@@ -51,8 +51,8 @@ func (r *registry) exportReports(b *metric.Batch) {
 	})
 }
 
-// Report takes up the report of a container that has ended, or of a pod (f.Type is sandbox), without an account: it
-// ended before the ledger was created. place is its place in the supervisor's terms.
+// Report adds the report of an ended container, or of a pod (f.Type is sandbox), that has no account because it ended
+// before the ledger was created. place is its place in the supervisor's terms.
 func (l *Ledger) Report(id *workload.Identity, place string, f *workload.ContainerFacts) {
 	k := key{id.Workload, id.Part, id.Owner}
 	if l.Holds(id) || l.Reports(id) {
@@ -66,8 +66,8 @@ func (l *Ledger) Reports(id *workload.Identity) bool {
 	return l.parts.reported[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
-// endReport ends the series of a container that is not reported any more, except those that its successor next has too;
-// next may be nil.
+// endReport ends the series of a container that is no longer reported. It keeps the series that its
+// successor next shares; next may be nil.
 func (p *Part) endReport(next *Part, b *metric.Batch) {
 	var others [11]*metric.Series
 	if next != nil {

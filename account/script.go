@@ -25,8 +25,9 @@ func (p *Part) script() *script {
 	return p.byTask.script
 }
 
-// scripted notes a process of a step. parent is the part of its parent, or nil. Where start times are not exact, the lower id is the
-// elder of two that began about together. Ids may begin again at the lowest in between: a child of the step is not its script.
+// scripted updates the batch script of a step, which is its oldest process. parent is the part of
+// the parent process, or nil. If start times are inexact, the lower id decides between processes of
+// about the same age, except for children of the step, because ids wrap around.
 func (tab *table) scripted(e *process, parent *Part) {
 	switch s, p := e.part.script(), e.part; {
 	case p.part != "batch" || !p.kind.Scheduled():
@@ -39,8 +40,8 @@ func (tab *table) scripted(e *process, parent *Part) {
 	}
 }
 
-// endScripts finds the scripts with an end in a pass, and counts the processes left by them. Records of one source have exact times;
-// records of taskstats are in the order of the ends.
+// endScripts finds the scripts that ended in a pass and counts the processes that outlived them.
+// Joined records have exact times; taskstats records are compared by their order.
 func (tab *table) endScripts(pass *sensor.Pass) {
 	tab.scripts = false
 	for _, counts := range [...]bool{false, true} {

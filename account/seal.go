@@ -7,9 +7,9 @@ import (
 	"hash/crc32"
 )
 
-// ErrDamaged is the error of [Ledger.Restore], by errors.Is, if the state is not the output
-// of [Ledger.Save]: cut off, changed, or of a program version that this one cannot read.
-// Other errors mean that the state is whole but of another boot or node.
+// ErrDamaged is returned by [Ledger.Restore] if the state is truncated, changed, or from an
+// incompatible program version. Other errors mean that the state is intact but from another boot or
+// node. Test it with errors.Is.
 var ErrDamaged = errors.New("the saved accounts are damaged")
 
 // sealFormat is the last line of a saved state: the CRC-32C of what precedes it.

@@ -8,9 +8,8 @@ import (
 	"reckon/workload"
 )
 
-// endGrace is the time that a part with an existing control group may be without a process
-// before it counts as ended, so that the pause between two job steps or the restart of a
-// service does not end it.
+// endGrace is the time that a part with an existing control group may have no process before it
+// counts as ended. It covers the pause between two job steps and the restart of a service.
 const endGrace = uint64(10 * time.Second)
 
 // rootOwner owns what belongs to nobody else, and may delete everybody's files.
@@ -62,11 +61,11 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	}
 }
 
-// conserve charges to other the busy time of the machine that no process accounts for:
-// interrupts, and short work where there are no exit records.
+// conserve charges to other the busy time of the machine that no process accounts for: interrupts,
+// and short work without exit records.
 //
-// Busy time is what is left of the processors' time after idle, iowait and steal, which
-// the kernel measures exactly even where it only samples the busy modes.
+// Busy time is the processor time minus idle, iowait and steal. The kernel measures these three
+// exactly, even if it only samples the busy modes.
 func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	var busy int64
 	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.node.machine.Idle+l.node.machine.IOWait+l.node.machine.Steal)
@@ -91,9 +90,9 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.parts.other.now.cpu += uint64(rest)
 }
 
-// unread returns the busy time that processes may have used after their reading: the machine is read after all of them,
-// which takes a while where many want the processors. What was taken for other's so would be charged twice, and as readings
-// now take long and now do not, once more each time that they take longer than ever before.
+// unread returns the busy time that processes may have used between their own reading and that of
+// the machine, which follows it. Charging that time to other would count it twice, and again each
+// time that a pass takes longer than any before.
 func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
 	span := grown(l.node.machine.Boot, m.Boot)
 	if busy <= 0 || span == 0 {
@@ -107,9 +106,9 @@ func busyTicks(m *sensor.Machine) uint64 {
 	return m.User + m.Nice + m.System + m.IRQ + m.SoftIRQ
 }
 
-// observe adds one observation of the cores in use to each workload. The time of children arrives
-// when they are waited for, and the counters of many processes are not read in one instant, so that both may be more than
-// the processors deliver in one tick: the excess is observed in the next ticks.
+// observe adds one observation of the cores in use to each workload. If an observation exceeds the
+// capacity of a tick, the excess is moved to the next ticks. That happens because child times
+// arrive late and counters are not read at one instant.
 func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 	if first || elapsed == 0 {
 		return
@@ -160,8 +159,8 @@ func (p *Part) ended(empty uint64) uint64 {
 	return empty
 }
 
-// vague reports whether the time from the start of a part to its end may be too long by more than a hundredth: where no record
-// shows when the last process ended, the part counts as ended when it was first found empty.
+// vague reports whether the run time of a part may be too long by more than a hundredth. Without an
+// exit record for its last process, the part ends when it is first found empty.
 func (p *Part) vague() bool {
 	return p.end != 0 && p.left&1 == 0 && grown(max(p.left, p.start), p.end) > grown(p.start, p.end)/bearableUse
 }

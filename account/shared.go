@@ -22,14 +22,12 @@ import (
 // crowdFloor is the number of bytes that may be counted more than once before it matters.
 const crowdFloor = 16 << 20
 
-// Proportions are valid until the number of processes or their resident size has grown by more than an eighth or fallen by
-// a quarter, or the size has grown by a thirty-second and stays. They
-// are measured again after freshFor ticks, and while the result stays the same (within alike)
-// after twice as long each time, at most 1<<steadyMost times as long. A process that may not be
-// measured is not tried again for deniedFor ticks. A part keeps its previous value for at most
-// holdFor ticks while its processes are measured. Where the program of a process was measured
-// before, the process itself is measured only once it is youngFor old, in nanoseconds: most
-// compilers end before.
+// Proportions stay valid until the process count or resident size grows by an eighth or falls by a
+// quarter, or until the size grows by a thirty-second and stays there. They are measured again
+// after freshFor ticks. While the result stays the same (within alike), this interval doubles, at
+// most steadyMost times. A process that may not be measured is retried after deniedFor ticks. A
+// part keeps its previous value for at most holdFor ticks during measurements. If its program was
+// measured before, a process must be youngFor nanoseconds old, because most compilers end earlier.
 const (
 	freshFor   = 60
 	steadyMost = 3
@@ -41,14 +39,14 @@ const (
 	calmFor    = 10 // ticks after a change for which one process of a size is enough
 )
 
-// proportion is, by type, the fraction of its resident pages that a process accounts for
-// when each page is split evenly over the processes that map it, in parts of entire.
+// proportion is the fraction of its resident pages that a process accounts for, by type, if each
+// page is split evenly over the processes that map it. It is in units of 1/entire.
 type proportion [3]uint16
 
 const entire = 1<<16 - 1
 
-// proportionOf divides the measured memory by resident memory. Files and shared memory
-// are not distinguished.
+// proportionOf divides the measured memory by the resident memory. It does not distinguish files
+// and shared memory.
 func proportionOf(m *sensor.SharedMemory) proportion {
 	if !m.HasAnon {
 		all := quotient(m.Proportional, m.Resident)
@@ -147,8 +145,8 @@ type era struct {
 	set     uint64     // of control groups, that all processes of the tick are in; 0 where they differ
 }
 
-// unmeasured is the highest memory of a part, resident and needed, of ticks in which not all of it was measured. It is void once the part
-// is measured while its processes are as large.
+// unmeasured is the highest resident and needed memory of a part in ticks in which it was not fully
+// measured. It is discarded once the part is measured while its processes are as large.
 type unmeasured struct {
 	Resident, Needed uint64
 	RSS              uint64 // bytes: of the processes
@@ -257,9 +255,9 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	}
 }
 
-// judge closes the tick: it returns the memory of the part, its exactness, and whether it is good
-// enough for a maximum. raw is the sum by type, before the value of the previous tick. Where it sets bounded, the memory is for
-// [crowd.limit] to find.
+// judge closes the tick. It returns the memory of the part, its certainty, and whether it is good
+// enough for a maximum. raw is the sum by type and before the value of the previous tick. If it
+// sets bounded, [crowd.limit] has to find the memory.
 func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]uint64, sure certainty, good bool) {
 	tick := uint32(t.tick)
 	twice := c.rss - c.largest
@@ -315,8 +313,8 @@ func (c *crowd) changed(live uint32, steady bool) bool {
 		steady && c.rss > c.base+c.base/32
 }
 
-// limit returns the upper bound of the memory of a bounded part. private is what others hold for themselves, bytes; within finds the
-// needed memory of a control group.
+// limit returns the upper bound of the memory of a bounded part. private is the memory of the other
+// parts in bytes. within returns the needed memory of a control group.
 func (c *crowd) limit(t *closing, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
 	most := uint64(math.MaxUint64)
 	if needed, ok := within(c.set); ok && !c.forked { // what a process brought along from its parent is charged to that one's group
@@ -334,8 +332,8 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded limits anonymous and shared memory to most, and to what others leave of the machine's, but not below the largest process. Pages
-// of files are limited to those that are mapped, and to the rest of the machine.
+// bounded limits anonymous and shared memory to most, and to the memory of the machine that the other parts leave. File
+// pages are limited to mapped pages and to the rest of the machine. No limit goes below the largest process.
 func bounded(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
 	file := types[1]
 	if t.anon != 0 {
@@ -382,10 +380,10 @@ type Sharer struct {
 // Refines reports whether the process is covered by the measurement of another one, or of an earlier time.
 func (s *Sharer) Refines() bool { return s.class > 0 }
 
-// crowded appends the processes with shared pages that matter, in order of need: programs
-// without any measurement, then processes covered by a measurement of another process, then
-// outdated measurements, the oldest first. The others begin with the part that may count most
-// of its memory more than once, and there with the largest. It is called after [Ledger.Tick].
+// crowded appends the processes with shared pages that should be measured, the most urgent first:
+// programs never measured, then processes covered only by a measurement of another process, then
+// outdated measurements from the oldest on. The first two classes begin with the part that may
+// double-count the most memory. Call it after [Ledger.Tick].
 func (tab *table) crowded(list []Sharer) []Sharer {
 	if !tab.crowds {
 		return list

@@ -7,18 +7,18 @@ import (
 	"reckon/workload"
 )
 
-// Short work is folded: what process groups used that ended soon and did little is counted to one account of their owner, with
-// their number, so that ten thousand commands are not ten thousand workloads. A part that ended within one export interval is
-// short below a CPU second, unless it opened very many connections. A process group that did next to nothing, which is what a machine has
-// most of, is short up to quietLife.
+// Short work is folded: process groups that ended soon and did little are counted in one account
+// per owner, so that ten thousand commands do not become ten thousand workloads. A part that ended
+// within one export interval is short if it used less than a CPU second and opened few connections.
+// A process group that did next to nothing is short for up to quietLife.
 const (
 	shortCPU = uint64(time.Second)
-	// quietLife is the longest life of a quiet process group that is short work, unless the export interval is longer.
-	// quietExports limits it to 12 export intervals as well, so that short export intervals keep more detail.
+	// quietLife is the longest life of an idle process group that counts as short work, unless the export interval is
+	// longer. quietExports limits it to 12 export intervals as well, so that short intervals keep more detail.
 	quietLife    = time.Minute
 	quietExports = 12
-	// quietCPU is little enough, in nanoseconds, that the sum over all workloads stays complete while groups are held back
-	// for up to half of quietLife. One that is held back for longer may have used half of it.
+	// quietCPU is the CPU time limit of a held-back group, in nanoseconds. It is small enough that the sum over all
+	// workloads stays complete. A group held back for more than half of quietLife may use half of it.
 	quietCPU    = uint64(50 * time.Millisecond)
 	quietMemory = uint64(64 << 20) // bytes, at the peak
 )
@@ -54,12 +54,12 @@ func (r *registry) short(p *Part) bool {
 	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.quiet(life)
 }
 
-// over reports whether the part is an account of what has ended, with nothing left to be measured now: it has no present
-// memory, and its peak is the largest's.
+// over reports whether the part only accounts for ended work. It then has no current memory, and
+// its peak is that of the largest process group.
 func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
 
-// fold moves short work into one account for each owner, and short parts of a
-// workload that goes on into one part.
+// fold moves short work into one account per owner, and the short parts of a running workload into
+// one part.
 func (r *registry) fold() {
 	for i := 0; i < len(r.order); i++ { // part appends to order
 		p := r.order[i]

@@ -13,13 +13,12 @@ import (
 	"reckon/workload"
 )
 
-// stateVersion is raised when the meaning of the state changes; a later one is not restored. Version 2 had tallies in a form of its
-// own for each source; see state2.go.
+// stateVersion must be raised when the meaning of the state changes; newer versions are not
+// restored. Version 2 stored tallies in a different form for each source; see state2.go.
 const stateVersion = 3
 
-// state is a serialized ledger. It lets an agent that was restarted on the same boot
-// continue counting where it stopped, so that a restart loses no usage and makes no
-// counter fall.
+// state is a serialized ledger. An agent that restarts within the same boot continues from it, so
+// that no usage is lost and no counter falls.
 type state struct {
 	stateHead
 	Parts     []partState                 `json:"parts"`
@@ -160,9 +159,8 @@ func (l *Ledger) head(bootID string) *stateHead {
 	}
 }
 
-// SetBooted sets the assumed boot time of the machine, in seconds since the Unix epoch:
-// ids of process groups are derived from it, and stay the same over a restart even if the
-// clock is set meanwhile.
+// SetBooted sets the boot time of the machine in seconds since the Unix epoch. Process group ids
+// are derived from it, so that they survive a restart even if the clock is set meanwhile.
 func (l *Ledger) SetBooted(second int64) { l.at.booted = second }
 
 // Running returns the workloads with parts that have not ended, with the facts of each part.
@@ -210,9 +208,8 @@ func (p *Part) state(commands map[string]uint64) partState {
 	return s
 }
 
-// Restore makes an empty ledger continue from a state of the same boot. It returns an
-// error if the state is of another boot or node, or damaged ([ErrDamaged]); the ledger
-// stays empty then.
+// Restore loads a state of the same boot into an empty ledger. It returns an error if the state is
+// from another boot or node, or [ErrDamaged]. The ledger stays empty in both cases.
 func (l *Ledger) Restore(data []byte, bootID string) error {
 	body, err := unseal(data)
 	if err != nil {

@@ -12,8 +12,8 @@ type spans struct {
 	capacity uint64 // of all processors
 }
 
-// tail is the last moments of a process that was seen and is gone: what it used after its last reading. The child times of its payer show
-// them, beside the times of other processes that are gone and of children that no reading saw.
+// tail is the CPU time that an exited process used after its last reading. The child times of its
+// payer include it, along with the time of other exited processes and unseen children.
 type tail struct {
 	of      *process
 	payer   *process
@@ -31,8 +31,8 @@ type claim struct {
 	charged uint64
 }
 
-// chargeTails charges the last moments of processes that were seen and are gone. With held it charges the time that was held for those
-// that were gone in the last tick.
+// chargeTails charges the CPU time that exited processes used after their last reading. If held is
+// set, it charges the time that was held for those that exited in the previous tick.
 func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 	t := &tab.line
 	t.tails = t.tails[:0]
@@ -62,8 +62,8 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 	}
 }
 
-// share divides the open child times of a payer over the tails that they show: to each by its rate, then some to each, and all that is
-// left where there is no sign of others. The rest stays open.
+// share divides the open child times of a payer over its exited children: first by their rates, then up to a fixed
+// slack, and finally completely if no other children are likely. The rest stays open.
 func (tab *table) share(tails []tail, s spans) {
 	o := tails[0].payer.children
 	all := o.open
@@ -116,8 +116,8 @@ func charged(tails []tail) (sum uint64) {
 	return sum
 }
 
-// takeTail charges the last moments of a gone child: to its part, and where its own children are process groups of their own
-// what those used of it, by its last readings, to where they belong.
+// takeTail charges the last CPU time of an exited child to its part. If the child's own children
+// are process groups of their own, their share by the last readings goes to their part.
 func (tab *table) takeTail(o *offspring, nanos uint64, e *process) {
 	if e.children.leads() && e.rate > 0 {
 		theirs := min(nanos, uint64(float64(nanos)*e.children.rate/e.rate))
@@ -130,13 +130,12 @@ func (tab *table) takeTail(o *offspring, nanos uint64, e *process) {
 	tab.take(o, nanos, e.part)
 }
 
-// doubtTails notes what is unclear about charged tails, of the open child times of their payer.
+// doubtTails records the uncertainty of charged tails. all is the open child time of their payer.
 //
-//   - One may have siblings that no reading saw, where processes began that none saw and its parent was woken more than once: it used
-//     between nothing and all.
-//   - Of several, one may have used what another one was charged with. By its rate, as far as that explains all of it; otherwise
-//     some used more than their rates let expect, as processes do that others kept from running.
-//   - Where siblings that no reading saw are not known to use as much as is left, it may be a tail's.
+//   - If unseen siblings are possible, because processes began unseen and the parent was woken more than once, a tail may be none or all of it.
+//   - With several tails, time may be charged to the wrong one. Their rates limit the error as long as they explain all of it. Otherwise some
+//     exceeded their rates, as processes do after they had to wait for a processor.
+//   - If unseen siblings are not known to use the rest, the rest may belong to a tail.
 func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
 	q, o := tails[0].payer, tails[0].payer.children
 	left := all - charged(tails)
@@ -214,9 +213,9 @@ func rival(claims []claim, of int) (rest *Part) {
 	return rest
 }
 
-// mayHaveSiblings reports whether a gone child that one reading saw may have siblings that no reading saw: there were unseen forks.
-// A parent that runs one short command after the other has one alive at each reading. Where the number of forks is not known and
-// its parent is gone, too, there may be, since then whatever the next ancestor started would be taken for its own.
+// mayHaveSiblings reports whether an exited child that a single reading saw may have unseen siblings, which requires
+// unseen forks. A parent that runs short commands in sequence has one alive at each reading. If forks are not counted
+// and the parent is gone, too, siblings are assumed, because the next ancestor's children cannot be told apart.
 func (tab *table) mayHaveSiblings(e *process, held bool) bool {
 	before, unseen := tab.before, tab.unseenSince(held)
 	if q := tab.byID[e.ppid]; tab.machine.Forks == 0 && q != nil && q.passed {
@@ -233,14 +232,14 @@ func (tab *table) unseenSince(held bool) bool {
 	return tab.line.unseenForks[0] || held && tab.line.unseenForks[1]
 }
 
-// behind reports whether the child times of a process may show the last moments of one that is gone in the next tick only: it was read
-// before that, and they do not show what is owed.
+// behind reports whether the child times of a process may show the last CPU time of an exited one
+// only in the next tick, because the process was read before that exit.
 func (q *process) behind(e *process) bool {
 	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)
 }
 
-// shows reports whether open child times of a process, which may be nil, may be the last moments of one that is gone. A process that was
-// dead when it was last read has none.
+// shows reports whether the open child times of q, which may be nil, can be the last CPU time of
+// the exited process e. A process that was dead at its last reading has none.
 func (q *process) shows(e *process, held bool) bool {
 	return q != nil && q.children != nil && q.children.open > 0 && q.children.ripe == held && e.dead == 0
 }

@@ -5,10 +5,10 @@ import (
 	"reckon/sensor"
 )
 
-// Tally records what a source counted of processes up to the tick that the ledger took last. Amounts of processes that
-// remain unidentified go to other, so that
+// Tally records the per-process counts of a source up to the last tick. Amounts of unidentified
+// processes go to other, so that
 //
-//	Σ workloads + other = what the source counted
+//	Σ workloads + other = total of the source
 func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	if l.parts.other == nil {
 		return // no tick yet
@@ -25,11 +25,11 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	l.parts.tallies.Settle(spec)
 }
 
-// chargeable returns the account to charge with activity of a process: other's if the process is unknown for
-// good, and nil while it may still be identified, which ends with the tick until.
+// chargeable returns the account for the activity of a process. It is nil while the process may still be identified, at
+// most until the tick until, and other's afterwards.
 //
-// A living process that only one pass has seen is not charged yet: the pass may have fallen between its fork and its
-// setsid(2), setuid(2) or the move to its control group, and all that it did since would be its parent's.
+// A living process is not charged after a single pass. That pass may have fallen between fork and setsid(2), setuid(2)
+// or the move to its control group, and all activity since would go to the parent.
 func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 	e := l.table.byID[pid]
 	late := pid == 0 || l.at.tick >= until
@@ -51,8 +51,8 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 	return nil
 }
 
-// active reports whether sources count so much of the part, at least of the given weight, that it is no process group with hardly any
-// activity.
+// active reports whether the counted events of the part, of at least the given weight, are too many
+// for an idle process group.
 func (p *Part) active(weight sensor.TallyWeight) bool { return active(&p.tally, weight) }
 
 func active(a *tally.Account, weight sensor.TallyWeight) bool {

@@ -20,8 +20,8 @@ type sighting struct {
 	same, away uint32
 }
 
-// sight looks at the children that are new in a reading, for records without a process group of other children that no reading saw:
-// records are taken in before what lives. It goes through the reading once, and only where no child of a parent was seen before.
+// sight counts the living children of parents that have an exit record without a process group but no child seen so
+// far. It must run before live processes are recorded, and scans the pass at most once.
 func (tab *table) sight(pass *sensor.Pass) {
 	t := &tab.line
 	clear(t.sights)
@@ -70,8 +70,8 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 	return p.PGID, true
 }
 
-// merge notes what a record without a process group was charged to on a guess: the part of its parent, with no child seen, or
-// one of those to which its children that were seen belong. What nobody saw is of the group of its parent if that is one of those.
+// merge records the doubt about an exit record without a process group, which was charged by a guess: to the part of
+// its parent if no child was seen, else to one of the parts of the children seen. nanos is its CPU time.
 func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || !q.part.kind.Group() {
@@ -130,8 +130,8 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	}
 }
 
-// takeUnseen charges open time of children that no reading saw. Where some of those that were seen are process groups of their own and
-// others are not, it is divided as those were seen: who is seen more often lives longer. Neither figure is exact then.
+// takeUnseen charges the open CPU time of unseen children. If the children seen are partly process groups of their own, the time is split
+// by the number of sightings, because longer-lived children are seen more often. Both figures are then inexact.
 func (tab *table) takeUnseen(e *process, nanos uint64) {
 	o := e.children
 	if p := tab.unseenPart(e); !o.mixed() {
@@ -196,8 +196,8 @@ func (tab *table) strayedChild(e *process, was *Part) {
 	}
 }
 
-// unseenPart returns the part that most children of a process which no reading saw are charged to: its own, or the short work of
-// the owner of those that were seen, where they are process groups of their own.
+// unseenPart returns the part to charge for most unseen children of a process: its own, or the
+// short work of the owner if the children seen are process groups of their own.
 func (tab *table) unseenPart(e *process) *Part {
 	if !e.children.leads() {
 		return e.part
@@ -213,9 +213,9 @@ func (o *offspring) leads() bool {
 	return o != nil && o.away > o.same && o.awayPart.foldable()
 }
 
-// leaves reports whether a child of a process that a record without a process group shows is charged as a process group of its own:
-// as most of those are that were seen, or where there are none those that are new in this reading. Where some are and others are not, the
-// records are dealt out as those were seen.
+// leaves reports whether an exit record without a process group is charged as a process group of
+// its own. It follows the majority of the children seen, or of the new children in this pass. With
+// a mixture, records are distributed in the same proportion.
 func (tab *table) leaves(pid int32, nanos uint64) bool {
 	o, s := tab.byID[pid].children, tab.line.sights[pid]
 	if !o.mixed() || !o.awayPart.foldable() {

@@ -20,10 +20,10 @@ func usageOf(p *sensor.Process) usage {
 	}
 }
 
-// advance moves last to now, for the figures present in now, and returns the increase. A
-// counter that fell (a source that rounds differently, a hostile reading) adds nothing
-// until it has caught up with its own maximum; one that lacks what ended threads did (partial) adds from then on: the
-// source began anew.
+// advance sets last to now for the figures in now and returns the increase. A counter that fell,
+// through rounding or a hostile reading, adds nothing until it exceeds its previous maximum. A
+// partial reading lacks ended threads and continues from its new value, because the source started
+// anew.
 func (last *usage) advance(now usage, have, partial sensor.Fields) (d usage) {
 	if partial&sensor.FieldWait != 0 {
 		last.wait = min(last.wait, now.wait)
@@ -117,10 +117,9 @@ func split(total, a, b uint64) uint64 {
 	return min(total, uint64(float64(total)*(float64(a)/float64(a+b))))
 }
 
-// capacity returns the CPU nanoseconds that the machine can have delivered in a time before the pass that began at boot
-// and while that was read, which takes seconds where hundreds of processes want the processors. It
-// allows a quarter more than the time, and a tenth of a second: counters of one tick are
-// not all read in the same instant.
+// capacity returns the most CPU nanoseconds that the machine can have delivered between boot and
+// the end of the pass. A pass takes seconds if hundreds of processes compete for processors. It
+// adds a quarter and a tenth of a second, because counters are not read at one instant.
 func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
 	if m == nil {
 		return 1 << 62

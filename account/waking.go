@@ -38,8 +38,8 @@ func (o *offspring) watch(tab *table, pid int32) {
 	}
 }
 
-// slept reports whether the payer of a process that is gone cannot have waited for another child since the last tick, that began since,
-// too: it was woken once. All processes between the two have to be of the part of the one that is gone.
+// slept reports whether the payer q of an exited process e was woken only once since the last tick. It then cannot have
+// reaped another child that began since. All processes between the two must belong to the part of e.
 func (tab *table) slept(q, e *process, s spans) bool {
 	o := q.children
 	if !o.once || (q.rate-o.rate)*float64(s.tick) > float64(clockStep)/2 {

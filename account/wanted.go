@@ -14,8 +14,8 @@ type wanted struct {
 	series *metric.Series
 }
 
-// wait records the wait of a part in this tick. The distribution begins with the first hundredth of a core that was waited for:
-// before that it is the one of the cores in use.
+// wait records the CPU wait of a part in this tick. The distribution of cores wanted begins with
+// the first hundredth of a core waited for; until then it equals the cores in use.
 func (g *group) wait(p *Part, elapsed uint64) {
 	if g.wanted == nil {
 		if p.now.used.wait < elapsed/100 || p.kind.Folded() || p.kind.System() {
@@ -28,8 +28,8 @@ func (g *group) wait(p *Part, elapsed uint64) {
 	g.wanted.alive += p.now.threads
 }
 
-// observe adds an observation, nanoseconds of CPU time in so many of the tick. Threads cannot want more than one core each: what is beyond
-// that is observed in the next ticks. w may be nil.
+// observe adds an observation of now nanoseconds of CPU time in a tick of elapsed nanoseconds. A
+// thread cannot want more than one core, so the excess is moved to the next ticks. w may be nil.
 func (w *wanted) observe(now, elapsed uint64) {
 	if w == nil {
 		return

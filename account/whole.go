@@ -5,9 +5,9 @@ import (
 	"reckon/sensor"
 )
 
-// whole is the control group that holds all parts of a workload on this node, such as the group of
-// a job above the groups of its steps. It shows what no sum over the parts can: their combined
-// peak. Its figures are exported with an empty part.
+// whole is the control group above all parts of a workload on this node, such as a job's group
+// above its steps. It provides the combined peak of the parts, which no sum can. Its figures are
+// exported with an empty part.
 type whole struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone
 	cg     sensor.Cgroup
@@ -37,8 +37,8 @@ func (g *group) adopt(h sensor.CgroupHandle) {
 	}
 }
 
-// read takes a reading. Once the control group is removed, the highest values remain. settled is that no process was missed since the
-// reading before.
+// read reads the control group, and keeps the highest values once the group is removed. settled
+// reports that no process was missed since the previous reading.
 func (w *whole) read(settled bool) {
 	gone := w.handle.Read(&w.cg) != nil
 	b := w.memory.bounded()
@@ -83,8 +83,8 @@ func (r *registry) readWholes(settled bool) {
 	}
 }
 
-// exportWhole appends the figures of the control group of the whole workload. p leads the
-// workload.
+// exportWhole appends the figures of the control group of the whole workload. p is the leading
+// part.
 func (g *group) exportWhole(p *Part, b *metric.Batch) {
 	w := g.whole
 	if w == nil {

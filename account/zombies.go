@@ -7,9 +7,9 @@ import (
 	"reckon/sensor"
 )
 
-// zombieAfter is the time, in nanoseconds, that a process must have been dead without being
-// waited for to count: every process is a zombie for a moment, and a source may report
-// one that ended as a zombie until its exit record has come.
+// zombieAfter is the time in nanoseconds after which a dead process that was not reaped counts as a
+// zombie. Every process is one for a moment, and a source may report one until its exit record
+// arrives.
 const zombieAfter = uint64(time.Minute)
 
 var zombies = metric.NewDesc("reckon_zombie_processes", metric.Gauge, metric.None, []string{"owner"},
@@ -41,8 +41,7 @@ func (tab *table) bury(e *process, p *sensor.Process) {
 	d.n++
 }
 
-// exportZombies appends the number of zombies of each owner, including one final 0 when
-// there are none any more.
+// exportZombies appends the number of zombies of each owner, and a final 0 once there are none.
 func (tab *table) exportZombies(b *metric.Batch) {
 	for owner, d := range tab.dead {
 		if d.n == 0 {

@@ -47,15 +47,15 @@ const (
 // MaxNodes is the number of NUMA nodes that are distinguished; of a machine with more, memory by node is not read.
 const MaxNodes = 16
 
-// IOLimit is the limit of a control group for reads from and writes to a block device; 0 is no limit. The array is indexed by [Receive] for
-// reading and [Transmit] for writing.
+// IOLimit is the I/O limit of a control group on a block device; 0 is no limit. Arrays are indexed
+// by [Receive] for reads and [Transmit] for writes.
 type IOLimit struct {
 	Device     string    // as in /sys/block
 	Bytes      [2]uint64 // a second
 	Operations [2]uint64 // a second
 }
 
-// Cgroup holds the figures of one control group, its descendants included.
+// Cgroup holds the figures of one control group including its descendants.
 //
 // Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/ of the kernel.
 type Cgroup struct {
@@ -99,9 +99,9 @@ type Cgroup struct {
 	CPUMax    float64 // limit, cores
 }
 
-// Needed returns the memory that cannot be freed without loss: anonymous, shared and
-// unreclaimable kernel memory, bytes. The rest of Current is page cache and slab, which the
-// kernel reclaims under pressure.
+// Needed returns the bytes that cannot be freed without loss: anonymous, shared and unreclaimable
+// kernel memory. The rest of Current is page cache and slab, which the kernel reclaims under
+// pressure.
 func (c *Cgroup) Needed() uint64 { return c.Anon + c.Shmem + c.Kernel }
 
 // CgroupReader reads control groups of any version.

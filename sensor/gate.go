@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// MaxWatts is more than any meter of one node shows: larger readings are blank values of
-// the hardware, such as 65535 or 9223372036854775794 of the unit. It bounds what states no
-// limit of its own.
+// MaxWatts is more power than a single node can draw. Larger readings are blank values of the
+// hardware, such as 65535 or 9223372036854775794. It is the limit for devices that report none.
 const MaxWatts = 100e3
 
-// ImplausibleError reports a reading that the thing which was read can not have. Such a reading is
-// absent. A single one is an accident, and a series of them is a fault of the sensor.
+// ImplausibleError reports an impossible reading, which is then dropped. One such reading is an
+// accident; a series of them is a fault of the sensor.
 type ImplausibleError struct {
 	What string // was read: "energy of 0000:03:00.0"
 	Why  string // "rose by 3.69e+12 in 1 s, at most 1200 are possible"
@@ -68,14 +67,12 @@ func implausible(what, device, why string, args ...any) error {
 	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
 }
 
-// views is the number of times that one process may map the same shared pages; its resident size counts each: garbage collectors
-// map
-// their heap three times.
+// views is the number of times that a process may map the same shared pages; its resident size
+// counts each mapping. Garbage collectors map their heap three times.
 const views = 4
 
-// RefuseMemory leaves out the memory of processes that have more than the machine (total, bytes; 0 if that is unknown), and returns what
-// was
-// refused.
+// RefuseMemory drops the memory of processes that exceed the machine's total in bytes (0 if
+// unknown). It returns an error that describes the dropped readings.
 func (p *Pass) RefuseMemory(total uint64) (refused error) {
 	if total == 0 {
 		return nil
@@ -100,8 +97,8 @@ func (p *Pass) RefuseMemory(total uint64) (refused error) {
 	return refused
 }
 
-// MostWatts returns the power that a device can not exceed: twice the highest limit that it
-// states, in watts, or [MaxWatts] if it states none.
+// MostWatts returns the power limit of a device: twice the highest limit that it reports, in watts,
+// or [MaxWatts] if it reports none.
 func MostWatts(stated ...float64) float64 {
 	most := 0.0
 	for _, w := range stated {
@@ -115,12 +112,12 @@ func MostWatts(stated ...float64) float64 {
 	return min(2*most, MaxWatts)
 }
 
-// Register is the gate of a counter in the hardware. The zero value is ready; it is used from one
-// goroutine, and allocates for a reading that it refuses only.
+// Register validates a hardware counter. Its zero value is ready for use. It is not safe for
+// concurrent use and allocates only when it refuses a reading.
 //
-// A rise by more than is possible is refused. After [patience] the register counts anew from where
-// it stands, and what it rose by is left out. A fall may be a reset or one false reading, so that the
-// next reading decides: where it continues from before the fall, nothing is lost.
+// It refuses a rise that exceeds the possible rate. After [patience] it restarts from the current
+// value and drops the rise. A fall may be a reset or a false reading; the next reading decides, and
+// nothing is lost if it continues from before the fall.
 type Register struct {
 	// Wrap is the number after which the register starts again from 0; 0 if it does not, or that is unknown.
 	Wrap float64
@@ -137,8 +134,8 @@ const (
 	patienceTime = 2 * time.Second
 )
 
-// Add takes a reading and returns the rise since the last one. most is the highest rise in a second. A refused reading
-// is an [ImplausibleError] about what of a device, and the next rise includes it.
+// Add records a reading and returns the rise since the last one. most is the largest possible rise per second. A
+// refused reading returns an [ImplausibleError] that names what and device; the next rise includes it.
 func (r *Register) Add(now time.Time, what, device string, raw, most float64) (rise float64, err error) {
 	if !(raw >= 0) || math.IsInf(raw, 1) {
 		return 0, implausible(what, device, "is %v, which is no count", raw)
@@ -172,8 +169,8 @@ func (r *Register) Add(now time.Time, what, device string, raw, most float64) (r
 	return rise, nil
 }
 
-// Odometer turns a register that may be reset into a counter that never decreases. The zero value is ready, and starts
-// at zero.
+// Odometer turns a register that may be reset into a counter that never decreases. Its zero value
+// starts at zero and is ready for use.
 type Odometer struct {
 	Register
 	total float64

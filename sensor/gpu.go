@@ -1,7 +1,7 @@
 package sensor
 
-// GPUFields are the figures of a [GPU] or a [GPUUse] that its source could read. A figure
-// without its bit set is unknown, not zero.
+// GPUFields is the set of figures in a [GPU] or [GPUUse] that the source could read. A figure
+// without its bit is unknown, not zero.
 type GPUFields uint8
 
 // The figures of a device and of its use.
@@ -38,8 +38,8 @@ type GPU struct {
 	Memory, MemorySize uint64 // device memory in use, and in total; bytes
 }
 
-// SetMemory takes the memory in use and the size of the device, in bytes. More in use than there is is an
-// [ImplausibleError], and both are absent then.
+// SetMemory sets the used memory and the size of the device in bytes. If used exceeds size, it
+// returns an [ImplausibleError] and sets neither.
 func (g *GPU) SetMemory(used, size uint64) error {
 	g.Have &^= GPUMemory | GPUSize
 	if err := Within("memory", g.Device, float64(used), 0, float64(size)); err != nil {
@@ -50,8 +50,8 @@ func (g *GPU) SetMemory(used, size uint64) error {
 	return nil
 }
 
-// GPUUse is the use of one device by one process. Several records for one process and
-// device are disjoint: they are summed.
+// GPUUse is the use of one device by one process. Several records for the same process and device
+// are disjoint and must be summed.
 type GPUUse struct {
 	PID    int32
 	Device string // as in GPU.Device
@@ -71,29 +71,28 @@ type GPUPass struct {
 // Reset empties p and keeps its memory.
 func (p *GPUPass) Reset() { p.Devices, p.Uses = p.Devices[:0], p.Uses[:0] }
 
-// GPUSource reads devices and their users. A [Sensor] that implements it needs nothing
-// else to take part in the accounts: the agent reads it at each internal tick.
+// GPUSource reads devices and their users. A [Sensor] that implements it takes part in the
+// accounts: the agent reads it at each internal tick.
 //
-// ReadGPU appends to p. A device that cannot be read is left out, the error names it and
-// the cause, and the rest of p is valid; its activity meanwhile is included in the Busy
-// of its next successful reading, as far as the hardware remembers it. ReadGPU is called
-// from one goroutine, does not wait for a device that hangs, and does not allocate for
-// known devices and processes.
+// ReadGPU appends to p. If a device cannot be read, it is omitted and the error names the device
+// and the cause; the rest of p is valid. The next successful reading includes its activity
+// meanwhile in Busy, as far as the hardware remembers it. ReadGPU is called from one goroutine,
+// does not wait for a device that hangs, and does not allocate for known devices and processes.
 type GPUSource interface {
 	Name() string
 	ReadGPU(p *GPUPass) error
 	Close() error
 }
 
-// GPUFinder is a [GPUSource] that looks for the users of its devices one after the other. An agent calls FindGPU before ReadGPU, from
-// its goroutine, with what was opened since the previous reading, where that is known.
+// GPUFinder is a [GPUSource] that searches for the users of its devices. The agent calls FindGPU before ReadGPU, in the
+// same goroutine. opened lists the devices opened since the previous reading, if known.
 type GPUFinder interface {
 	FindGPU(opened []Open)
 }
 
-// GPUStarter is a [GPUSource] that reads in the background. An agent calls StartGPU at the beginning of each tick, from the goroutine of
-// ReadGPU, which then takes what has come until then. What comes later is taken in the next tick: until then ReadGPU returns the last
-// reading with a Span of 0. soon reports that an export follows the next tick, now that it follows this one.
+// GPUStarter is a [GPUSource] that reads in the background. The agent calls StartGPU at the start of each tick, in the goroutine of
+// ReadGPU, which then returns the data received so far. Later data is left to the next tick; until then ReadGPU returns the last reading
+// with a Span of 0. now reports that an export follows this tick, soon that one follows the next.
 type GPUStarter interface {
 	StartGPU(soon, now bool)
 }

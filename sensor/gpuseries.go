@@ -186,8 +186,8 @@ var gpuFigure = [gpuFigures]struct {
 	GPURowsPending: {gpuRowsPending, nil}, GPURowsFailed: {gpuRowsFailed, nil}, GPUXidLast: {gpuXid, nil},
 }
 
-// GPUSeries writes the figures of one device. It allocates when a figure occurs for the
-// first time, and is used from one goroutine.
+// GPUSeries exports the figures of one device. It allocates only when a figure first occurs and is
+// not safe for concurrent use.
 type GPUSeries struct {
 	vendor, device, index string
 	info                  *metric.Series
@@ -206,8 +206,8 @@ func NewGPUSeries(g *GPU) *GPUSeries {
 // Info appends the facts of the device.
 func (s *GPUSeries) Info(b *metric.Batch) { b.Add(s.info, 1) }
 
-// gpuBounds are the possible values of a gauge of a running device, by unit. No die is at 0 degrees Celsius, which is what a dead sensor
-// shows.
+// gpuBounds are the valid ranges of gauges of a running device, by unit. A die at 0 degrees Celsius
+// is excluded, because dead sensors report that.
 var gpuBounds = map[metric.Unit][2]float64{
 	metric.Celsius: {math.SmallestNonzeroFloat64, 200}, metric.Hertz: {0, 100e9}, metric.Ratio: {0, 10}, metric.Watts: {0, MaxWatts},
 }

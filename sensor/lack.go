@@ -2,8 +2,8 @@ package sensor
 
 import "reckon/figure"
 
-// Lack is something that a source cannot count, or cannot distinguish. From what its sources lack, and from nothing else, follows how exact
-// a figure is.
+// Lack is something that a source cannot count or distinguish. The exactness of a figure follows
+// only from the lacks of its sources.
 type Lack uint8
 
 // What sources lack.

@@ -16,14 +16,14 @@
 // before.
 package attribution
 
-// The values of the label method: whether energy was measured, and the basis of the split
-// if that is not the use of the very component that drew it.
+// Values of the label method. They report whether energy was measured, and how it was split when
+// the use of the component itself is unknown.
 const (
-	// Measured energy of a processor package is split by CPU time on it, a GPU's
-	// by the time it computed.
+	// Measured energy is split by use: a processor package's by CPU time on that package, a GPU's
+	// by computing time.
 	Measured = "measured"
-	// MeasuredByCPU is split by CPU time on the whole node: memory modules, the rest of a
-	// board, and packages where the package of each process is unknown.
+	// MeasuredByCPU is measured energy that is split by CPU time on the whole node. It applies to memory modules, to
+	// the rest of a board, and to packages if the package of each process is unknown.
 	MeasuredByCPU = "measured-by-cpu"
 	// MeasuredByMemory is energy of a GPU split by the device memory held.
 	MeasuredByMemory = "measured-by-memory"
@@ -35,9 +35,8 @@ const (
 	Modelled = "modelled"
 )
 
-// Rest is the domain of the energy that a wide meter (psys, board) counts beyond the
-// packages, memory and GPUs with meters of their own: fans, disks, losses of the power
-// supply.
+// Rest is the energy domain of fans, disks and power supply losses: the reading of a wide meter
+// (psys, board) minus the packages, memory and GPUs with meters of their own.
 const Rest = "rest"
 
 // Use is the use by one part while the energy of a stream accrued.
@@ -49,8 +48,8 @@ type Use struct {
 	Packages uint64
 }
 
-// ByCPU sets share to each part's fraction of the CPU time of all. It returns false, and
-// leaves zeros, when no CPU time was used.
+// ByCPU sets share to the fraction of total CPU time that each part used. It returns false and
+// leaves zeros if no CPU time was used.
 func ByCPU(share []float64, use []Use) bool {
 	sum := 0.0
 	for i := range use {
@@ -60,10 +59,9 @@ func ByCPU(share []float64, use []Use) bool {
 	return normalise(share, sum)
 }
 
-// ByPackage sets share to each part's fraction of the CPU time spent on package k, which
-// was busy for the given time (in the unit of Use.CPU) in total. The use of a part that
-// is bound to the package was spent there; the rest of busy was spent by parts that may
-// run there and elsewhere, each in proportion to its use.
+// ByPackage sets share to the fraction of package k's CPU time that each part used. busy is the
+// total for the package, in the unit of Use.CPU. Parts bound to the package are counted in full.
+// The remainder of busy is divided among the unbound parts in proportion to their use.
 func ByPackage(share []float64, use []Use, k int, busy float64) bool {
 	bit := uint64(1) << (uint(k) & 63)
 	bound, free := 0.0, 0.0
@@ -101,9 +99,9 @@ type DeviceUse struct {
 	HasBusy, HasMemory bool
 }
 
-// ByDevice sets share to each part's fraction of the use of a GPU, and returns the basis:
-// the time it computed if that is known, else the memory held, else evenly over all of
-// use, which are the parts that have the device open.
+// ByDevice sets share to the fraction of a GPU that each part used and returns the basis of the
+// split: computing time if known, else memory held, else an even split. use lists the parts that
+// have the device open.
 func ByDevice(share []float64, use []DeviceUse) (method string, ok bool) {
 	var busy, memory float64
 	for i := range use {

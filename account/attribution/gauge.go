@@ -84,8 +84,8 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 // move records that the counter increased: the meter works.
 func (g *gauge) move(l *Load) { g.moved, g.proven, g.still = l.Boot, true, false }
 
-// rest detects a counter that stalls although the machine works. It stays excluded until it
-// increases, however little the machine does by then.
+// rest excludes a counter that stalls while the machine works. The counter stays excluded until it
+// increases again, even if the machine becomes idle meanwhile.
 func (g *gauge) rest(l *Load) {
 	if l.CPU > loaded && l.Boot-g.moved > stalled {
 		g.still = true

@@ -1,10 +1,9 @@
 package attribution
 
-// The idle power of a stream is learned: it is the mean power over ten seconds at the
-// lowest utilisation of the last day, times one minus that utilisation. On a node that
-// has been idle once in a day that is its idle power; on one that never is, the rule errs
-// towards active energy, so that no workload's use is hidden in idle energy. A fitted
-// model replaces it.
+// Idle power is learned for each stream. It is the mean power over the ten seconds with the lowest
+// utilisation of the last day, times one minus that utilisation. This is exact for a node that was
+// idle once in the day. For a node that never was, the estimate is low, so that no workload's use
+// is hidden in idle energy. A fitted model replaces it.
 const (
 	idleSpan  = 10.0   // seconds of one observation
 	idleSlot  = 3600.0 // seconds for which the observation with the lowest load is kept

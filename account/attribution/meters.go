@@ -52,8 +52,8 @@ const (
 	patience = 3
 	// idleGap is the number of seconds out of use after which a stream starts anew.
 	idleGap = 60.0
-	// mostDebt is the maximum advance of narrow meters over a wide one, in seconds of
-	// their power: the hardware does not read all meters in the same instant.
+	// mostDebt is the maximum lead of narrow meters over a wide one, in seconds of their power. It
+	// allows for meters that the hardware updates at different instants.
 	mostDebt = 120.0
 )
 
@@ -80,13 +80,13 @@ type wideMeter struct {
 	psys   bool
 }
 
-// preference is the order of preference of sources of the same power: counters in the
-// device before sensors beside it, and local ones before those read over a network.
-// Sources that are not listed follow in the order in which they are given.
+// preference lists the sources of the same power, the best first: counters in the device before
+// sensors beside it, and local sources before remote ones. Unlisted sources follow in the given
+// order.
 var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery", "host"}
 
-// devices are the sources that identify each GPU: all of them count, as each covers only
-// the devices of its own vendor, and GPUs of any other source then do not count.
+// devices are the sources that identify single GPUs. All of them count, because each covers only
+// its own vendor; GPU readings of other sources are then ignored.
 var devices = []string{"nvml", "amdgpu", "drm", "tegra"}
 
 // Streams returns all streams so far, with their energy of the last tick.

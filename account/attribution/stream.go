@@ -5,8 +5,8 @@ import (
 	"reckon/sensor"
 )
 
-// Stream is energy that is split over workloads: the energy of a meter, or of a wide meter
-// minus the energy that narrower ones count. Its index in [Meters.Streams] is stable.
+// Stream is a flow of energy to be split over workloads: one meter, or a wide meter minus the
+// narrower meters inside it. Its index in [Meters.Streams] never changes.
 type Stream struct {
 	Domain string // package, dram, gpu, psys, board or rest
 	Zone   string

@@ -13,8 +13,8 @@ import (
 // WorkloadEnergy is the name of the series of the energy of workloads.
 const WorkloadEnergy = "reckon_workload_energy_joules_total"
 
-// The energy of workloads and the energy that was split. Every joule is in exactly one
-// domain, so that sums over all labels are right; see package attribution.
+// The energy of workloads and the energy that was split among them. Every joule is in exactly one
+// domain, so that sums over all labels are correct; see package attribution.
 var (
 	workloadEnergy = metric.NewDesc(WorkloadEnergy, metric.Counter, metric.Joules, sensor.Charged("domain", "share", "method"),
 		"Energy caused by the workload: share active by its use, share idle where idle energy is shared too; each joule is in one "+
@@ -116,9 +116,9 @@ type Labeller interface {
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 
-// Charge records the meter readings of the tick that was taken last, and charges them. now is that tick in milliseconds since the Unix
-// epoch; shares are the shares of devices in the same tick; parts are the parts to which something may be charged;
-// other takes what no part used; cores is the number of processors. A load or a source that could not be read is absent.
+// Charge records the meter readings of the last tick and charges them. now is the time of that tick in milliseconds
+// since the Unix epoch, shares the use of devices in that tick, and cores the number of processors. Energy is charged
+// to parts, or to other if no part used it. Loads and sources that could not be read are omitted.
 func (e *Books) Charge(
 	now int64, load attribution.Load, sources []attribution.Source, shares []Share, parts []Consumer, other *Account, cores int,
 ) {
@@ -327,8 +327,8 @@ func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 	}
 }
 
-// request returns the cores or GPUs that the part requested of the node, 0 if unknown or
-// unlimited.
+// request returns the number of cores or GPUs of the node that the part requested, or 0 if that is
+// unknown or unlimited.
 func (p *Consumer) request(gpu bool) float64 {
 	if gpu {
 		return p.GPUs
@@ -369,8 +369,7 @@ func (p *Account) at(slot int) *joules {
 	return &p.used[slot]
 }
 
-// Absorb takes over what a folded part was charged, and the use of it that was not charged
-// yet.
+// Absorb adds the energy charged to a folded part, and its use that was not yet charged.
 func (p *Account) Absorb(o *Account) {
 	p.grow(len(o.marks))
 	for i, m := range o.marks {
@@ -409,8 +408,8 @@ func (p *Account) Joules() (active, idle float64) {
 // Metered reports whether energy was charged.
 func (p *Account) Metered() bool { return len(p.used) > 0 }
 
-// SetPlace sets the processors that the part may run on: a bit for each package, 0 for
-// any, and their clock frequency relative to the mean of all processors, 0 when unknown.
+// SetPlace sets the processors that the part may run on: one bit per package, 0 for any. clock is
+// their frequency relative to the mean of all processors, 0 if unknown.
 func (p *Account) SetPlace(packages uint64, clock float64) {
 	p.place = &place{packages: packages, clock: clock}
 }
@@ -471,8 +470,8 @@ type SlotState struct {
 	Idle   float64 `json:"idle"`
 }
 
-// AccountState is a saved account: CPU time by stream at its last reading, energy (active, idle) by kind, and for each device the
-// seconds by the first three methods, the byte-seconds, the seconds by samples and the peak.
+// AccountState is a saved account: CPU time by stream at the last reading, and active and idle energy by kind. GPUs
+// has, per device, the seconds by each of the first three methods, the byte-seconds, the sampled seconds and the peak.
 type AccountState struct {
 	Marks  []int64                     `json:"marks,omitempty"`
 	Joules [][2]float64                `json:"joules,omitempty"`

@@ -71,8 +71,8 @@ type device struct {
 	load, watts float64
 }
 
-// Share is the use of one device by one part since the previous tick, for the split of the device's energy. A part has at most one share
-// of a device, and no share of a device that it does not have open.
+// Share is the use of a device by a part since the previous tick; the device's energy is split by
+// it. A part has at most one share of a device, and none of a device that it does not have open.
 type Share struct {
 	Account *Account
 	// Device is the zone of the device's meter ([sensor.Meter].Zone with the domain
@@ -86,18 +86,15 @@ type Share struct {
 	Method             int // of [Methods], by which Busy was found
 }
 
-// GPU records the state of the devices and their use by processes in the tick that was
-// taken last, and returns the shares of each part for [Books.Charge]. They are
-// valid until the next call.
+// GPU records the state of the devices and their use by processes in the last tick, and returns the
+// shares for [Books.Charge]. The shares are valid until the next call. Busy time goes to processes
+// that had the device open during the reading; see holders.go.
 //
 //	Σ workloads + other = busy time of the device
 //	Σ workloads + other + idle = time of the device
 //
-// Who had the device open in the time of a reading shares its busy time; see holders.go.
-//
-// find returns the account of a process, nil while it is not known, and whether the process has ended; parts are all accounts; now is the
-// tick in milliseconds since the
-// Unix epoch.
+// find returns the account of a process, nil while that is unknown, and whether the process has
+// ended. parts are all accounts. now is the time of the tick in milliseconds since the Unix epoch.
 func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *Account, ended bool), parts []*Account,
 	other *Account) []Share {
 	e.other = other
@@ -149,8 +146,8 @@ func (d *gpuDevice) meet(now *sensor.GPU) {
 	d.vendor = now.Vendor
 }
 
-// device returns a device, created if need be. A device that only appears in use records,
-// and that no sensor described, has no vendor.
+// device returns the device of that name and creates it if needed. A device that is known only from
+// use records has no vendor.
 func (e *Books) device(name, vendor string, now int64) *gpuDevice {
 	for _, d := range e.devices {
 		if d.name == name {
@@ -271,8 +268,8 @@ func (e *Books) ExportDevices(b *metric.Batch) {
 // HasGPU reports whether the part had a device open.
 func (p *Account) HasGPU() bool { return len(p.gpus) > 0 }
 
-// Now returns the number of devices that computed for the part, as a mean over the last reading, the memory that it holds in devices in
-// bytes, and the watts that it causes in them; false where it has none open and none computed for it.
+// Now returns the mean number of devices that computed for the part over the last reading, the device memory that it
+// holds in bytes, and its power in watts. It returns false if the part neither has a device open nor used one.
 func (p *Account) Now() (load, memory, watts float64, ok bool) {
 	for i := range p.gpus {
 		a := &p.gpus[i]

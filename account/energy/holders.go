@@ -13,8 +13,8 @@ import (
 // of the last samples that named one of them, by the memory held, or evenly, and all of these are estimates. Only busy time without any
 // candidate goes to other.
 
-// putOffs is the number of readings in a row for which busy time may wait for what shows its owner: the pass that shows a new
-// process, or the first sample.
+// putOffs is the number of consecutive readings for which busy time may wait for its owner, which
+// appears in the pass that lists a new process or in the first sample.
 const putOffs = 2
 
 // forgotten is the number of readings without an answer of the driver after which nobody waits for one.
@@ -124,8 +124,8 @@ func (e *Books) settleGPU(at int) {
 	}
 }
 
-// candidates collects the parts that share the busy time of a device, with what is known of their use. late reports that one of the
-// processes may turn out to belong to a part.
+// candidates collects the parts that share the busy time of a device, with their known use. late
+// reports that one of the processes may still be attributed to a part.
 func (e *Books) candidates(at int) (late bool) {
 	d := e.devices[at]
 	e.gpuUse, e.gpuPart, e.gpuLeft = e.gpuUse[:0], e.gpuPart[:0], e.gpuLeft[:0]

@@ -57,8 +57,8 @@ func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 	}
 }
 
-// forgetOpens forgets the processes that have ended, once the devices have reported the time until then, and of a little more: their
-// counters lag.
+// forgetOpens drops ended processes after the devices have reported all time up to their end. It
+// keeps them a little longer because device counters lag.
 func (e *Books) forgetOpens() {
 	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool { return d.there && (d.putOff || d.stale > 0 && d.stale < openFor) })
 	kept := e.openers[:0]
@@ -73,8 +73,8 @@ func (e *Books) forgetOpens() {
 	e.openers = kept
 }
 
-// opened adds the parts of processes to the candidates of a device that opened it, where only they can have used it. late reports that
-// one of them may turn out to belong to a part.
+// opened adds the parts that opened a device to its candidates, if no other process can account for
+// its use. late reports that one of the processes may still be attributed to a part.
 func (e *Books) opened(at int) (late bool) {
 	d := e.devices[at]
 	counted := d.hasUse && !d.sampled

@@ -13,8 +13,8 @@ type Labeller interface {
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 
-// Export appends the series of an account. It has a zero of what each source that counts always has. shown is the time of the last
-// export that included the account, in milliseconds since the Unix epoch, 0 for none: a series that it lacked was zero then.
+// Export appends the series of an account. shown is the time of the last export that included the account, in milliseconds since the Unix
+// epoch, or 0. Figures that a source always has are exported as zero; a series missing from that export was zero then.
 func (b *Books) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
 	for _, s := range b.sources {
 		if s.since != 0 && always(s.spec) {
@@ -88,8 +88,8 @@ func (h *held) distribution(amounts []float64) *metric.Histogram {
 	return h.histogram
 }
 
-// ExportTotals appends what each source counted of all processes, and begins the next export interval. What a source counts begins with
-// a zero, so that no first amount is missed.
+// ExportTotals appends the totals of each source over all processes and begins the next export
+// interval. Each source starts with a zero, so that its first amount is not missed.
 func (b *Books) ExportTotals(to *metric.Batch) {
 	for _, s := range b.sources {
 		s.exported()

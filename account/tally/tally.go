@@ -16,8 +16,8 @@ import (
 	"reckon/sensor"
 )
 
-// Patience is the number of ticks for which amounts wait for their process to be identified: the process may have started after the
-// table was read, and its exit record may come late.
+// Patience is the number of ticks that amounts wait for their process to be identified. The process
+// may have started after the table was read, and its exit record may be late.
 const Patience = 15
 
 // Books are the accounts of all sources of a node.
@@ -152,8 +152,8 @@ func (b *Books) set(s *source, name sensor.TallyName) *set {
 	return t
 }
 
-// Take records a reading of a source at the tick that was taken last, and returns all amounts of the source that wait. The caller sets
-// the account of each, and then calls [Books.Settle].
+// Take records the reading of a source at the last tick and returns all amounts that wait for an
+// account. The caller sets their accounts and then calls [Books.Settle].
 func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass) []Awaited {
 	s := b.source(spec)
 	b.now = now
@@ -207,8 +207,8 @@ func (b *Books) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName
 // Begin begins a reading of a source with amounts that come by [Books.Charge].
 func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin(now) }
 
-// charge adds a row to an account. A multiplexed event is assumed to have occurred at the same rate while it was not scheduled,
-// which holds on average only; where it was never scheduled, the next counts decide.
+// charge adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while unscheduled,
+// which holds only on average. An event that was never scheduled is judged by its next counts.
 func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 	x, h := &t.series[r.Series], b.held(a, t)
 	amount := float64(r.Amount)

@@ -47,8 +47,8 @@ type Options struct {
 	Redfish string
 }
 
-// Sensors lists the sensors for the machine with its file tree at root, "" or "/" for our
-// own.
+// Sensors returns the sensors of the machine with its file tree at root. An empty root is the same
+// as "/".
 func Sensors(root string) []Entry { return Configured(Options{Root: root}) }
 
 // Configured lists the sensors with the given settings.
@@ -101,8 +101,8 @@ func at[S sensor.Sensor](root string, open func(root string) (S, error)) func() 
 	return func() (sensor.Sensor, error) { return Opened(open(root)) }
 }
 
-// Opened returns a nil interface for a sensor that could not be opened, rather than an
-// interface that holds a nil pointer.
+// Opened converts a typed nil to a nil interface if the sensor could not be opened, so that callers
+// can compare it with nil.
 func Opened[S sensor.Sensor](s S, err error) (sensor.Sensor, error) {
 	if err != nil {
 		return nil, err

@@ -60,8 +60,8 @@ type device struct {
 	hasThrottled                    [len(residencies)]bool
 }
 
-// residencies are the accumulators of throttling, and the equivalent status bits for
-// tables without them.
+// residencies lists the accumulators of throttling time, with the status bits that replace them in
+// tables without accumulators.
 var residencies = [...]struct {
 	what   figure
 	bits   uint64
@@ -149,8 +149,8 @@ func (d *device) openHwmon() {
 	}
 }
 
-// read takes a reading. An error means that the device is gone, or that its table has an
-// unknown format; the other figures are still read.
+// read reads the device. It returns an error if the device is gone or its table has an unknown
+// format; the other figures are read in either case.
 func (d *device) read(now time.Time, known []layout) error {
 	was := d.read0
 	d.read0 = now
@@ -203,8 +203,8 @@ func (d *device) sleep(now time.Time) {
 	}
 }
 
-// parseErrors reads "ue: 0\nce: 3" (Documentation/gpu/amdgpu/ras.rst): uncorrected and
-// corrected errors.
+// parseErrors parses the number of uncorrected and corrected errors from "ue: 0\nce: 3"
+// (Documentation/gpu/amdgpu/ras.rst).
 func parseErrors(b []byte) (failed, corrected int64, ok bool) {
 	first, second, _ := bytes.Cut(b, []byte("\n"))
 	first, ue := bytes.CutPrefix(first, []byte("ue: "))
@@ -242,8 +242,8 @@ func (d *device) grown(f figure) (float64, bool) {
 	return float64(uint32(d.table.value[f]) - uint32(d.was.value[f])), true // wraps like the accumulator
 }
 
-// mean is the mean since the last reading of what one accumulator adds at each
-// accumulation, as a fraction of the maximum most.
+// mean returns the mean increment of an accumulator since the last reading, as a fraction of the
+// maximum most.
 func (d *device) mean(f figure, most float64) (float64, bool) {
 	n, ok := d.grown(accumulations)
 	v, known := d.grown(f)

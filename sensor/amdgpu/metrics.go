@@ -33,8 +33,8 @@ const (
 	figures
 )
 
-// links is the width of a field with a counter of 8 bytes for each XGMI link (NUM_XGMI_LINKS). The
-// counters are summed.
+// links is the size of a field with one 8-byte counter per XGMI link (NUM_XGMI_LINKS). The counters
+// are summed.
 const links = 8 * 8
 
 // at is the position of a field: its offset, and its width in bytes.
@@ -57,11 +57,10 @@ func dgpu(extra ...at) []at {
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
 }
 
-// layouts are the revisions of struct gpu_metrics in
-// drivers/gpu/drm/amd/include/kgd_pp_interface.h, aligned as on 64-bit machines. Figures
-// with units that differ between drivers of one revision are left to hwmon, where the
-// unit is part of the interface: power, temperatures and clocks of revisions 2 and 3, and
-// energy before 1.4.
+// layouts returns the revisions of struct gpu_metrics in
+// drivers/gpu/drm/amd/include/kgd_pp_interface.h, aligned as on 64-bit machines. Power,
+// temperatures and clocks of revisions 2 and 3, and energy before 1.4, are left to hwmon, because
+// their units differ between drivers of one revision.
 func layouts() []layout {
 	return []layout{
 		{
@@ -106,7 +105,7 @@ func accelerator() []at {
 		{graphicsClock, 296, 2}, {memoryClock, 336, 2}, {pcieReplays, 112, 8}, {linkRead, 136, links}, {linkWritten, 200, links}}
 }
 
-// Bits of the chip-independent throttle status (SMU_THROTTLER_* in
+// Bits of the throttle status that is common to all chips (SMU_THROTTLER_* in
 // drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h).
 const (
 	throttlePower   = uint64(0xffffffff)                  // power and current: bits 0 to 31
@@ -120,8 +119,8 @@ type table struct {
 	has   [figures]bool
 }
 
-// parse decodes b into t, by the layout that its header names. Fields that the driver
-// filled with ones are unknown.
+// parse decodes b into t with the layout named in its header. Fields that the driver filled with
+// ones are unknown.
 func (t *table) parse(b []byte, known []layout) error {
 	*t = table{}
 	if len(b) < 4 {

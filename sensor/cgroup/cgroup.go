@@ -72,8 +72,7 @@ type Reader struct {
 
 var _ sensor.CgroupReader = (*Reader)(nil)
 
-// New finds the mounted hierarchies. The error matches [sensor.ErrUnavailable] when
-// there is none.
+// New finds the mounted hierarchies. It returns [sensor.ErrUnavailable] if there is none.
 func New(o Options) (*Reader, error) {
 	root := filepath.Clean("/" + o.Root)
 	mounts, err := cgpath.ReadMounts(root)
@@ -100,9 +99,8 @@ func New(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// budget bounds the files that handles may hold open: five eighths, since the task table of /proc keeps up to a
-// quarter, and
-// a store and a server need some too.
+// budget returns the maximum number of files that handles may keep open: five eighths of the limit,
+// because the /proc task table keeps up to a quarter and a store and a server need some too.
 func budget() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -111,9 +109,9 @@ func budget() int {
 	return int(min(limit.Cur/8*5, 1<<20))
 }
 
-// Open implements [sensor.CgroupReader]. A hierarchy in which the group does not exist
-// is left out; it is an error when that is so in all of them. Where version 1 and 2
-// both have a figure, the one of version 1 is taken, since a controller is bound to one.
+// Open implements [sensor.CgroupReader]. It omits hierarchies in which the group does not exist and
+// fails if there are none left. If both versions have a figure, version 1 is used, because a
+// controller is bound to one version.
 func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	h := &handle{reader: r, probe: probe}
 	var failed error
@@ -149,8 +147,8 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 // Close implements [sensor.CgroupReader]. Handles are closed on their own.
 func (r *Reader) Close() error { return nil }
 
-// has reports whether a version 1 hierarchy among the paths holds the controllers
-// behind a file of version 2.
+// has reports whether a version 1 hierarchy among the paths has the controllers that provide the
+// given version 2 file.
 func has(paths []sensor.CgroupPath, file string) bool {
 	controller, rest, _ := strings.Cut(file, ".")
 	if strings.HasPrefix(rest, "pressure") {

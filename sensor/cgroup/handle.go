@@ -19,9 +19,8 @@ const (
 	shared = -2 // exists and is opened at each reading: over the budget, or not read each time
 )
 
-// often is the number of readings of all files in a row after which they are kept open: of a group that uses little CPU time they are read
-// once in
-// [littleFor], and the kernel keeps a page of memory for each open file.
+// often is the number of consecutive full readings after which files are kept open. The kernel
+// keeps a page of memory per open file, and an idle group is read only once in [littleFor].
 const often = 3
 
 // probe is after how many readings, of those of all files the next one, absent files are looked for again.
@@ -217,19 +216,18 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 	return nil
 }
 
-// A group in which nothing runs is taken to be as it was for restFor; what others change of it, by
-// reclaiming its pages and writing them back, is seen after that time, other figures, such as its limits, in every second one. Of one that
-// used less than little
-// CPU time since all files were read, only CPU time is read for littleFor: it can not have touched more than
-// some ten MiB of memory.
+// A group without running processes is assumed to be unchanged for restFor. Reclaim and write-back
+// by others show up after that time, and changed limits in every second reading. If a group used
+// less than little CPU time since all files were read, only its CPU time is read for littleFor,
+// because it cannot have touched more than about ten MiB.
 const (
 	restFor   = time.Minute
 	littleFor = 10 * time.Second
 	little    = uint64(5 * time.Millisecond)
 )
 
-// quiet reports whether the group has used little or no CPU time since all files were read: then only its CPU
-// time is read, since version 1 has eight other files.
+// quiet reports whether the group used little or no CPU time since all files were read. Then only
+// its CPU time is read, which saves eight files in version 1.
 func (h *handle) quiet() bool {
 	if !h.reader.lazy || h.rested >= h.reader.rest || h.last.Have&sensor.CgroupCPU == 0 {
 		return false
@@ -312,9 +310,8 @@ func (h *handle) content(f *file) ([]byte, unix.Errno) {
 	}
 }
 
-// check finds out whether the cgroup still exists in a hierarchy when its files do not
-// show: there are none, or it is a copy in a common file system, where a deleted file
-// can be read on.
+// check determines whether the cgroup still exists in a hierarchy if its files do not show that: it
+// has none, or the tree is a copy in a common file system, where deleted files stay readable.
 func (h *handle) check(dir int32) error {
 	d := &h.dirs[dir]
 	if !h.reader.kernel {
@@ -368,8 +365,8 @@ func (h *handle) Close() error {
 	return first
 }
 
-// openat opens a file for reading. The name ends in a zero byte, so that looking for
-// one that is not there costs no allocation, as it would with unix.Openat.
+// openat opens a file for reading. The name must end in a zero byte, so that a missing file costs
+// no allocation, unlike with unix.Openat.
 func openat(dir int, name string) (int, unix.Errno) {
 	fd, _, err := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(unsafe.StringData(name))),
 		unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)

@@ -23,10 +23,10 @@ const (
 	ignored              // in memory or backed by a file: its data is counted elsewhere
 )
 
-// traffic adds up the bytes of a cgroup by layer. The kernel charges a request to a
-// stacked device (device-mapper, md) and again to each device below it. Of two sums
-// over one layer the larger is the cgroup's traffic: the bottom, or the top where
-// encryption or the like submits the lower requests on behalf of nobody.
+// traffic sums the bytes of a cgroup by layer. The kernel charges a request to a stacked device
+// (device-mapper, md) and again to each device below it, so the larger of the two sums is the
+// traffic of the cgroup. This is usually the bottom; it is the top if a layer such as encryption
+// submits requests outside the cgroup.
 type traffic struct {
 	bottomRead, bottomWrite uint64
 	topRead, topWrite       uint64
@@ -89,10 +89,9 @@ func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
 	}
 }
 
-// parseBlkio reads blkio.throttle.io_service_bytes: "8:0 Read 1", "8:0 Write 2" and
-// more per device, and a line "Total" at the end, which reports a whole file. Without a
-// line of a device the figure is not known: recent kernels (seen with 6.18) count
-// nothing here, and write "Total 0", until somebody sets a limit on the device.
+// parseBlkio parses blkio.throttle.io_service_bytes, which has lines such as "8:0 Read 1" and ends
+// with a line "Total". It returns false if no device has a line: recent kernels (seen with 6.18)
+// count nothing and write "Total 0" until a limit is set on the device.
 func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 	counted, whole := false, false
 	for line := b; len(line) > 0; {
@@ -125,9 +124,9 @@ func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 // maxDevices bounds the memory of [devices].
 const maxDevices = 4096
 
-// devices remembers the layer of each block device. A device keeps its layer while it
-// exists; what is stacked on it later moves it from top to middle only when the
-// agent is started again, which at worst leaves a larger sum at the top unused.
+// devices caches the layer of each block device for as long as the device exists. A device on which
+// another is stacked later stays at the top until the agent restarts. The effect is at most a
+// larger sum at the top.
 type devices struct {
 	root  string
 	known map[device]layer

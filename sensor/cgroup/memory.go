@@ -14,10 +14,10 @@ import (
 	"reckon/sensor"
 )
 
-// kernelMemory is the kernel's memory in memory.stat of version 2.
+// kernelMemory is the kernel memory in memory.stat of version 2.
 //
-// "kernel" (since 5.18) holds all of it but socket buffers: stacks, page tables, per-CPU
-// memory, vmalloc, zswap and slab of both kinds. Before, the pieces are added up.
+// Since 5.18, "kernel" has all of it except socket buffers: stacks, page tables, per-CPU memory,
+// vmalloc, zswap and slab. For older kernels the parts are summed.
 type kernelMemory struct {
 	all, reclaimable, pieces, sock uint64
 	hasAll, hasPieces              bool
@@ -34,8 +34,8 @@ func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
 	return 0, false
 }
 
-// parseMemoryStat reads memory.stat of version 2. The kernel's "file" contains shared
-// memory; ours does not, so that anon, file and shmem add up. pmd is the size of transparent huge pages, see [hugePages].
+// parseMemoryStat parses memory.stat of version 2. It subtracts shared memory from the kernel's "file", so that anon,
+// file and shmem add up. pmd is the size of transparent huge pages; see [hugePages].
 func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	var got parts
 	var k kernelMemory
@@ -89,9 +89,9 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	return got == 3
 }
 
-// parseLegacyMemoryStat reads memory.stat of version 1. Kernels before 3.14 do not separate
-// shared memory from the page cache. It counts a huge page as one charge, so that charges show how much was filled only where the machine
-// has none; pmd is the size of transparent huge pages, see [hugePages].
+// parseLegacyMemoryStat parses memory.stat of version 1. Kernels before 3.14 do not separate shared
+// memory from the page cache. A huge page counts as one charge, so charges show the filled memory
+// only on machines without huge pages. pmd is their size; see [hugePages].
 func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	var got parts
 	c.HugeBytes = 0
@@ -157,8 +157,8 @@ func (r *Reader) refuse(c *sensor.Cgroup, group string) (refused error) {
 	return refused
 }
 
-// most is the largest amount of memory that the group can have. Memory may be added to a machine, so that its size is read again
-// before anything is refused.
+// most returns the largest amount of memory that the group can have. It reads the machine's size
+// again before a value is refused, because memory can be added at run time.
 func (r *Reader) most(c *sensor.Cgroup, again bool) uint64 {
 	if r.memory == 0 || again {
 		b, _ := os.ReadFile(filepath.Join(r.root, "proc/meminfo"))
@@ -181,8 +181,8 @@ func (r *Reader) Refused() error {
 	return err
 }
 
-// hugePages returns the size of the huge pages that the kernel gives out by itself, in bytes: 0 where it gives out none, the largest
-// number where it gives out several sizes, where groups do not count how many, or where that is not known.
+// hugePages returns the size in bytes of the transparent huge pages: 0 if there are none, and the largest number if
+// there are several sizes, if groups do not count them, or if the size is unknown.
 func hugePages(root string) uint64 {
 	dir := filepath.Join(root, "sys/kernel/mm/transparent_hugepage")
 	in := func(name string) string {
@@ -212,8 +212,8 @@ func inactive(n uint64, c *sensor.Cgroup) {
 	c.Have |= sensor.CgroupInactive
 }
 
-// pages takes the lines of page faults, huge pages and of pages that were reclaimed and soon needed again, which both versions
-// have. The huge pages of several kinds add up.
+// pages parses the lines that both versions share: page faults, huge pages, and refaults of
+// reclaimed pages. Huge pages of several kinds are summed.
 func pages(key []byte, n uint64, c *sensor.Cgroup) {
 	switch string(key) {
 	case "pgfault":
@@ -229,8 +229,8 @@ func pages(key []byte, n uint64, c *sensor.Cgroup) {
 	}
 }
 
-// refaults takes the lines that count pages which were reclaimed and soon needed again.
-// Before 5.9 there is one, of the page cache.
+// refaults parses the counters of pages that were needed again soon after reclaim. Before 5.9 there
+// is only one, for the page cache.
 func refaults(key []byte, pages uint64, c *sensor.Cgroup) {
 	switch string(key) {
 	case "workingset_refault_anon":
@@ -243,8 +243,8 @@ func refaults(key []byte, pages uint64, c *sensor.Cgroup) {
 	c.Have |= sensor.CgroupRefaults
 }
 
-// parseKernelUsage reads memory.kmem.usage_in_bytes of version 1: all memory of the kernel
-// that the group is charged for, reclaimable slab (names and inodes of files) included.
+// parseKernelUsage parses memory.kmem.usage_in_bytes of version 1. It covers all kernel memory
+// charged to the group, including reclaimable slab (file names and inodes).
 func parseKernelUsage(b []byte, c *sensor.Cgroup) {
 	if n, ok := number(b); ok {
 		c.Kernel = n
@@ -252,9 +252,9 @@ func parseKernelUsage(b []byte, c *sensor.Cgroup) {
 	}
 }
 
-// setMemoryMax notes a limit of the group itself: what its ancestors are limited to (hierarchical_memory_limit) is theirs,
-// such as the memory of the node that all pods share. "Unlimited" in version 1 is the largest number of whole
-// pages that fits in 63 bits, which differs with the page size.
+// setMemoryMax sets the group's own limit. Limits of its ancestors (hierarchical_memory_limit),
+// such as the memory that all pods share, are not its own. "Unlimited" in version 1 is the largest
+// whole number of pages in 63 bits, which depends on the page size.
 func setMemoryMax(n uint64, c *sensor.Cgroup) {
 	if n < 1<<62 {
 		c.MemoryMax = n
@@ -262,9 +262,9 @@ func setMemoryMax(n uint64, c *sensor.Cgroup) {
 	}
 }
 
-// parseMemoryEvents reads memory.events of version 2, or memory.oom_control of version 1.
-// memory.failcnt of version 1 is not read: it grows whenever the page cache fills the
-// limit, which is no sign of too little memory.
+// parseMemoryEvents parses memory.events of version 2, or memory.oom_control of version 1. It
+// ignores memory.failcnt of version 1, which grows whenever the page cache reaches the limit and is
+// no sign of memory pressure.
 func parseMemoryEvents(b []byte, c *sensor.Cgroup) {
 	var got parts
 	for line := b; len(line) > 0; {

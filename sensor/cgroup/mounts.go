@@ -10,9 +10,8 @@ import (
 // errOutside means that a cgroup exists, but not below any mount that we can see.
 var errOutside = errors.New("outside the mounted part of its hierarchy")
 
-// locate returns the directory of the cgroup path in a hierarchy, which is named as
-// in /proc/PID/cgroup. The deepest mount that holds the path is taken, so that a bind
-// mount of a part of the tree serves as well as the whole.
+// locate returns the mount and directory of a cgroup path as it appears in /proc/PID/cgroup. It
+// uses the deepest mount that holds the path, so that a bind mount of a subtree works as well.
 func locate(mounts []cgpath.Mount, controllers, path string) (*cgpath.Mount, string, error) {
 	var best *cgpath.Mount
 	var below string
@@ -53,10 +52,10 @@ func figures(m *cgpath.Mount) bool {
 	return false
 }
 
-// relative returns the path of a cgroup below the mount root. Where the place of
-// our cgroup namespace is not known ([cgpath.Origin]) both may climb out of it: "/../../a"
-// below a mount of "/../.." is "/a". It is false when the path is not below the mount, or
-// when its name is not known from in here, or when it is no path of a cgroup.
+// relative returns the path of a cgroup below the mount root. If the origin of our cgroup namespace
+// is unknown ([cgpath.Origin]), both may start above it: "/../../a" below a mount of "/../.." is
+// "/a". It returns false if path is not below the mount, is not a cgroup path, or has a name that
+// is unknown in this namespace.
 func relative(root, path string) (string, bool) {
 	if !strings.HasPrefix(path, "/") || strings.IndexByte(path, 0) >= 0 {
 		return "", false

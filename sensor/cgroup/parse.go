@@ -134,8 +134,8 @@ func parseAcct(b []byte, c *sensor.Cgroup) {
 	}
 }
 
-// parsePressure returns the total of the line "some" of a pressure file, in
-// nanoseconds (Documentation/accounting/psi.rst; the file has microseconds).
+// parsePressure returns the total of the "some" line of a pressure file, converted from
+// microseconds to nanoseconds (Documentation/accounting/psi.rst).
 func parsePressure(b []byte) (uint64, bool) {
 	for line := b; len(line) > 0; {
 		var l []byte

@@ -2,8 +2,8 @@ package cgroup
 
 import "reckon/sensor"
 
-// reading is a [sensor.Cgroup] in the making, with what only counts when its other
-// half is there too.
+// reading is a [sensor.Cgroup] under construction. It also holds values that count only together
+// with their counterpart.
 type reading struct {
 	sensor.Cgroup
 	devices *devices
@@ -43,8 +43,7 @@ const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactiv
 
 // The tables are functions returning values: no package state.
 
-// unified lists the files of version 2
-// (Documentation/admin-guide/cgroup-v2.rst).
+// unified returns the files of version 2 (Documentation/admin-guide/cgroup-v2.rst).
 func unified() []source {
 	return []source{
 		{names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseCPUStat(b, &r.Cgroup) }},
@@ -93,9 +92,9 @@ func unified() []source {
 	}
 }
 
-// legacy lists the files of version 1 (Documentation/admin-guide/cgroup-v1/). CPU time
-// by mode comes from cpuacct.stat: cpuacct.usage_user and _sys are finer, but kernels
-// from 4.7 to 5.16 count system time in them as user time.
+// legacy returns the files of version 1 (Documentation/admin-guide/cgroup-v1/). User and system
+// time come from cpuacct.stat. The finer cpuacct.usage_user and _sys are wrong from 4.7 to 5.16:
+// they count system time as user time.
 func legacy() []source {
 	return []source{
 		{controller: "cpuacct", names: []string{"cpuacct.usage\x00"}, parse: func(b []byte, r *reading) {

@@ -84,13 +84,13 @@ type key struct {
 }
 
 const (
-	// perSearch is the number of processes that a search examines, and mostLinks the
-	// number of open files after which it leaves the rest for the next one.
+	// perSearch is the number of processes that a search examines. mostLinks is the number of open
+	// files after which a search stops and leaves the rest to the next one.
 	perSearch = 16
 	mostLinks = 512
 	mostAsked = 64 // processes that are examined because they opened a device
-	// searchEvery is the number of readings from one search to the next. Use by a process
-	// before it is found is not lost.
+	// searchEvery is the number of readings between two searches. Use before a process is found is
+	// not lost.
 	searchEvery = 3
 	fresh       = 200 * time.Millisecond
 )

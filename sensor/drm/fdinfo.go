@@ -7,12 +7,11 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// engines is the maximum number of engine classes distinguished for one client; drivers
-// have five or six.
+// engines is the maximum number of engine classes of one client. Drivers have five or six.
 const engines = 8
 
-// engine is one class of engines of one client. Its times and cycles are sums over all
-// engines of the class; capacity is their number.
+// engine is one class of engines of a client. Times and cycles are sums over the engines of the
+// class; capacity is their number.
 type engine struct {
 	name          [16]byte
 	nanos         uint64 // drm-engine-NAME
@@ -39,16 +38,16 @@ type regions struct {
 	rank int
 }
 
-// The key that the memory was taken from: resident is memory in place, the other two also
-// include evicted memory.
+// The key that memory was read from. The resident key counts memory in place; the other two include
+// evicted memory.
 const (
 	memoryTotal = iota + 1
 	memoryOld
 	memoryResident
 )
 
-// parse parses the text of /proc/PID/fdinfo/FD into c. It returns false if the text is
-// not the descriptor of a DRM client with an id.
+// parse parses the text of /proc/PID/fdinfo/FD into c. It returns false if the descriptor does not
+// belong to a DRM client with an id.
 func (c *client) parse(b []byte) bool {
 	*c = client{}
 	var own, host regions

@@ -81,8 +81,8 @@ func (s *Sensor) again(h *holder, span float64) bool {
 	return true
 }
 
-// take charges the activity of the parsed client since its last reading. Its counters may
-// decrease: then the previous maximum remains.
+// take charges the activity of the parsed client since its last reading. If a counter decreases,
+// the previous maximum is kept.
 func (s *Sensor) take(h *holder, span float64) {
 	d := s.devices[h.key.device]
 	h.seen = s.sweeps
@@ -138,8 +138,7 @@ func (h *holder) engine(name [16]byte) *engine {
 	return &h.last[h.count-1]
 }
 
-// search examines the open files of some processes: new ones first, then the next in
-// turn.
+// search examines the open files of some processes: first the new ones, then the next in turn.
 func (s *Sensor) search(span float64) error {
 	for _, pid := range s.asked {
 		s.look(pid, span)

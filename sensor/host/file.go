@@ -32,8 +32,8 @@ type Share struct {
 	Energy  []Energy
 }
 
-// Energy is the energy charged in one domain of attribution (package, dram, gpu, rest, psys
-// or board) by one method, in joules since some zero.
+// Energy is the energy charged in one attribution domain (package, dram, gpu, rest, psys or board)
+// by one method. Joules count from an arbitrary zero.
 type Energy struct {
 	Domain string  `json:"domain"`
 	Method string  `json:"method"`
@@ -57,8 +57,8 @@ func (s *Share) Add(domain, method string, joules float64) {
 	s.Energy[i].Joules += joules
 }
 
-// Write replaces the file of a guest below dir. Missing folders are created; those above
-// other users cannot list the guest's.
+// Write replaces the file of a guest below dir and creates missing folders. Other users cannot list
+// the folders above the guest's own.
 func (s *Share) Write(dir, owner, name string) error {
 	for _, part := range []string{owner, name} {
 		if part == "" || part[0] == '.' || strings.ContainsAny(part, "/\x00") {
@@ -105,8 +105,8 @@ const (
 	modelled = "modelled"
 )
 
-// grown returns the increase of modelled, or of measured, energy. A host with an agent that was reset
-// counts from zero.
+// grown returns the increase of modelled or of measured energy. After a reset of the host's agent
+// it counts from zero.
 func grown(before, now *Share, model bool) float64 {
 	was, is := before.sum(model), now.sum(model)
 	if is < was {

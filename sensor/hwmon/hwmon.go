@@ -51,8 +51,8 @@ type zone struct {
 	name   string
 }
 
-// counted is the total of a zone; it outlives the device, so that a device that returns
-// continues it.
+// counted is the running total of a zone. It outlives the device, so that a device that returns
+// continues its total.
 type counted struct {
 	power    sensor.Integral
 	register sensor.Odometer

@@ -95,8 +95,8 @@ func (m *meter) classify(c *chip, label, number string) {
 	}
 }
 
-// inputs keeps one family of meters as the board's: the one nearest to the
-// consumption of the machine. The others become rails, so that nothing counts twice.
+// inputs selects one family of meters as the board's, the one nearest to the consumption of the
+// machine. The others become rails, so that nothing is counted twice.
 func inputs(chips []*chip) {
 	best := 0
 	for _, c := range chips {
@@ -113,8 +113,8 @@ func inputs(chips []*chip) {
 	}
 }
 
-// plausible rejects blank values of the hardware: a machine powered by an input draws
-// more than zero from it.
+// plausible rejects blank hardware values. A machine powered by an input draws more than zero from
+// it.
 func (m *meter) plausible(r reading) error {
 	if !r.hasWatts {
 		return nil
@@ -163,8 +163,8 @@ func (m *meter) measure(now time.Time) (reading, error) {
 // Close closes the files.
 func (m *meter) Close() error { return errors.Join(m.file.Close(), m.other.Close()) }
 
-// start reads a slow chip in a goroutine of its own on request: never more often than the
-// sensor is read, and never twice at once.
+// start reads a slow chip in its own goroutine. A chip is read no more often than the sensor, and
+// never twice at once.
 func (c *chip) start() {
 	c.ask = make(chan struct{}, 1)
 	ask := c.ask

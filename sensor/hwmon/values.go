@@ -68,12 +68,12 @@ func (c *chip) addValue(attrs, name, kind, number, element string) {
 	c.values = append(c.values, value{f, metric.NewSeries(v.desc, c.label, kind+number), v.scale})
 }
 
-// coldest is below any real temperature of a machine: chips write -256 or less for a part
-// that is off.
+// coldest is below any real temperature of a machine, in millidegrees. Chips report -256 degrees or
+// less for a part that is off.
 const coldest = -200e3
 
-// append adds the present values of the chip. A part without a reading (ENODATA while it
-// sleeps) hides no other and is not an error; a device that is gone is.
+// append adds the current values of the chip. A part without a reading (ENODATA while it sleeps) is
+// no error and hides no other part; a missing device is an error.
 func (c *chip) append(b *metric.Batch) error {
 	for _, s := range c.info {
 		b.Add(s, 1)

@@ -64,8 +64,8 @@ func openPort(dir, device, number string) *portReader {
 	return p
 }
 
-// add opens a counter, unless the adapter does not have it: the file does not exist, contains
-// "N/A (no PMA)", or cannot be read.
+// add opens a counter. It returns false if the adapter lacks it: the file is missing, unreadable,
+// or contains "N/A (no PMA)".
 func (p *portReader) add(dir, device string, f field) bool {
 	file, err := sysfs.Open(filepath.Join(dir, f.file))
 	if err != nil {
@@ -98,8 +98,8 @@ func (c *counter) most(rate float64) float64 {
 	return math.Inf(1)
 }
 
-// read appends the present state and counters of the port. A removed device has no samples and is
-// not an error: the next list of devices will not include it.
+// read appends the current state and counters of the port. A removed device has no samples and
+// returns no error, because it will be missing from the next device list.
 func (p *portReader) read(b *metric.Batch, now time.Time) error {
 	text, err := p.state.Text()
 	if sysfs.Gone(err) {

@@ -11,8 +11,8 @@ type field struct {
 	top int64
 }
 
-// The maximum values of counters that saturate (InfiniBand Architecture Specification,
-// volume 1, PortCounters): 4, 8, 16 and 32 bits.
+// Maximum values of saturating counters of 4, 8, 16 and 32 bits (InfiniBand Architecture
+// Specification, volume 1, PortCounters).
 const (
 	top4  = 1<<4 - 1
 	top8  = 1<<8 - 1
@@ -155,8 +155,8 @@ var fields = []field{
 	{"hw_counters/rx_write_requests", port("rx_write_requests_total", "Requests of WRITE received.", ""), 1, 0},
 }
 
-// octets replace the data counters on adapters without them: Elastic Fabric Adapters and
-// some RoCE adapters count octets among the hardware counters.
+// octets replaces the data counters on adapters that count octets among the hardware counters, such
+// as Elastic Fabric Adapters and some RoCE adapters.
 var octets = []field{
 	{"hw_counters/rx_bytes", received, 1, 0},
 	{"hw_counters/tx_bytes", sent, 1, 0},

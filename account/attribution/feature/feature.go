@@ -145,8 +145,8 @@ func Names() []string {
 	return out
 }
 
-// Find returns the feature of the registry with this name, else the expression source,
-// else the expression name, as in [Parse], which may be the bare name of a series.
+// Find returns the feature registered under name. If there is none, it parses source, or name if
+// source is empty, as an expression; see [Parse]. A bare series name is a valid expression.
 func Find(name, source string) (Feature, error) {
 	if i := slices.IndexFunc(registry, func(f Feature) bool { return f.Name == name }); i >= 0 && source == "" {
 		return registry[i], nil
@@ -165,8 +165,8 @@ func Find(name, source string) (Feature, error) {
 	return Feature{Name: name, Factors: factors}, nil
 }
 
-// PromQL returns the query for a store. NODE is a placeholder for the matcher of the node
-// and WINDOW for the window of a rate.
+// PromQL returns the query for a remote store, with the placeholders NODE for the node matcher and
+// WINDOW for the rate window.
 func (f *Feature) PromQL() string {
 	if f.Expr != "" {
 		return f.Expr
@@ -184,8 +184,8 @@ func (f *Feature) PromQL() string {
 	return b.String()
 }
 
-// promQL writes one sum for each metric name of a rate: a rate drops the names, and the
-// series would then be duplicates.
+// promQL writes a separate sum for each metric name of a rate, because rate drops the names and
+// would leave duplicate series.
 func (f *Factor) promQL() string {
 	match := ""
 	for _, m := range f.Match {

@@ -24,10 +24,10 @@ var (
 	})
 )
 
-// Parse parses an expression in the form of factors. It is a subset of PromQL: sum, avg
-// or neither, over rate(NAME{matchers}[window]) or NAME{matchers}, joined by * and /. A
-// bare name that ends in _total is taken as its rate. Regular expressions may be words
-// joined by |, each optionally with a final .*.
+// Parse parses an expression into factors. The syntax is a subset of PromQL: factors joined by *
+// and /, where each is a rate(NAME{matchers}[window]) or a NAME{matchers}, optionally in sum or
+// avg. A bare name that ends in _total stands for its rate. A regular expression may be a list of
+// words joined by |, each with an optional final .*.
 func Parse(expr string) ([]Factor, error) {
 	var out []Factor
 	rest, op := strings.TrimSpace(expr), byte('*')
@@ -123,8 +123,8 @@ var matcher = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
 })
 
-// matchers parses the conditions between braces. The matcher of the node, by a label that
-// the node's own samples do not have, is left out: the agent is the node.
+// matchers parses the conditions between braces. It drops the node matcher, because the agent reads
+// only its own node and its samples have no node label.
 func (f *Factor) matchers(s string) error {
 	for s = strings.TrimSpace(s); s != ""; {
 		if rest, ok := strings.CutPrefix(s, "NODE"); ok {

@@ -10,8 +10,8 @@ import (
 // maxLag is the maximum history of a Tracker, in steps.
 const maxLag = 60
 
-// Fits returns nil if the model applies to machine, or an error that names every
-// difference. A field that is unknown on either side is no difference.
+// Fits returns nil if the model applies to machine, and otherwise an error that lists every
+// difference. Fields unknown on either side are not compared.
 func (m *Model) Fits(machine Machine) error {
 	var diff []string
 	text := func(what, ours, theirs string) {
@@ -46,9 +46,9 @@ func squeeze(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// Tracker evaluates a model on a stream of readings: it maps each feature to the caller's
-// values and keeps the history that lags need. Once created it allocates nothing. It is
-// not safe for concurrent use.
+// Tracker evaluates a model on a stream of readings. It maps features to the caller's values and
+// keeps the history that lags need. It allocates only on creation and is not safe for concurrent
+// use.
 type Tracker struct {
 	m *Model
 	// from is, for each feature, its index among the caller's values.
@@ -60,8 +60,8 @@ type Tracker struct {
 	x    []float64
 }
 
-// NewTracker binds m to a caller that will supply the values of names, in that order. If
-// the caller lacks features, the error lists all of them.
+// NewTracker binds m to a caller that supplies the values of names, in that order. The error lists
+// all features that the caller lacks.
 func NewTracker(m *Model, names []string) (*Tracker, error) {
 	t := &Tracker{m: m, x: make([]float64, len(m.Features))}
 	var unknown []string
@@ -84,8 +84,8 @@ func NewTracker(m *Model, names []string) (*Tracker, error) {
 	return t, nil
 }
 
-// Observe takes the newest readings and returns the power. While the history is shorter
-// than a lag, the oldest reading is used.
+// Observe records the newest readings and returns the predicted power. While the history is shorter
+// than a lag, the oldest reading stands in.
 func (t *Tracker) Observe(values []float64) Prediction {
 	if len(values) != len(t.past[0]) {
 		return t.m.Predict(nil)

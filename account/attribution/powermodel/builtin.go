@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Families are averages derived from published SPECpower_ssj2008 results by CPU family;
-// they contain no result of a single system. SPEC and SPECpower_ssj are trademarks of the
-// Standard Performance Evaluation Corporation, www.spec.org.
+// Families holds power curves by CPU family, averaged over published SPECpower_ssj2008 results. It
+// contains no result of a single system. SPEC and SPECpower_ssj are trademarks of the Standard
+// Performance Evaluation Corporation, www.spec.org.
 type Families struct {
 	Source string `json:"source"`
 	Notice string `json:"notice"`
@@ -43,9 +43,9 @@ type Family struct {
 	MostMemory float64 `json:"most_memory"`
 }
 
-// A curve is used only slightly beyond the systems that it was derived from: for half the
-// fewest to twice the most cores, and up to 16 times the largest memory, since power
-// hardly depends on memory and systems in SPECpower have little of it.
+// Limits on extrapolation beyond the systems that a curve was derived from: half the fewest to
+// twice the most cores, and 16 times the largest memory. The memory limit is wider because power
+// hardly depends on memory and SPECpower systems have little of it.
 const (
 	beyondCores  = 2
 	beyondMemory = 16
@@ -62,8 +62,8 @@ var (
 	ErrVirtual = errors.New("a virtual machine has no power curve of its own")
 )
 
-// AnyFamily is the name of the average over all families. [Builtin] uses it only on
-// explicit request, since its error for systems of unknown family is large.
+// AnyFamily is the name of the average over all families. [Builtin] does not use it, because its
+// error for a system of unknown family is large; callers must request it.
 const AnyFamily = "any server"
 
 var families = []struct {
@@ -107,13 +107,12 @@ func BuiltinFamilies() (*Families, error) {
 	return f, nil
 }
 
-// Builtin returns a starting point for a server that was never measured: node power over
-// cpu_utilization. Its band and its training score state the error for systems left out of
-// the derivation; it is large. Cores are physical ones.
+// Builtin returns a default model for a server that was never measured. It predicts node power from
+// cpu_utilization. The error is large; the band and training score give it for systems left out of
+// the derivation. Cores are physical cores.
 //
-// It returns an error that is [ErrVirtual] for a virtual machine, and [ErrNoFamily] for a
-// processor of an unknown family or a machine unlike those that the family was derived
-// from.
+// It returns [ErrVirtual] for a virtual machine, and [ErrNoFamily] if the processor family is
+// unknown or the machine is unlike the systems that the family was derived from.
 func Builtin(m Machine) (*Model, error) {
 	if m.Virtual != "" {
 		return nil, fmt.Errorf("this is a virtual machine (%s): %w", m.Virtual, ErrVirtual)
@@ -124,8 +123,8 @@ func Builtin(m Machine) (*Model, error) {
 	return nil, fmt.Errorf("processor %q is of no family with a curve: %w", squeeze(m.CPU), ErrNoFamily)
 }
 
-// BuiltinOf is [Builtin] with the curve of a named family, [AnyFamily] included, whatever
-// the processor of the machine is.
+// BuiltinOf is like [Builtin] but uses the curve of the named family, which may be [AnyFamily], for
+// any processor.
 func BuiltinOf(family string, m Machine) (*Model, error) {
 	if m.Cores <= 0 || m.Sockets <= 0 || m.Memory <= 0 {
 		return nil, fmt.Errorf("built-in power curve needs cores, sockets and memory, got %d, %d, %g bytes: %w", m.Cores, m.Sockets,

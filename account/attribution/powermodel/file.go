@@ -20,9 +20,8 @@ var (
 // maxFile is the maximum size of a file in bytes: a thousand trees need about 2 MB.
 const maxFile = 16 << 20
 
-// Read reads and checks a model file. It is strict: an unknown field, a number that is
-// not finite, an index out of range or a newer version is an error that gives the
-// position.
+// Read reads and validates a model file. Unknown fields, non-finite numbers, indexes out of range
+// and newer versions are errors; each error gives the position.
 func Read(r io.Reader) (*Model, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -57,7 +56,7 @@ func Read(r io.Reader) (*Model, error) {
 	return m, nil
 }
 
-// explainJSON adds the likely cause when a file holds NaN or infinity, which JSON
+// explainJSON adds the likely cause to the error of a file that holds NaN or infinity, which JSON
 // cannot express.
 func explainJSON(b []byte, err error) error {
 	var syn *json.SyntaxError

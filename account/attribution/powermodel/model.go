@@ -19,8 +19,8 @@ import (
 	"math"
 )
 
-// Format is the first field of every model file, and Version the newest layout
-// that this program understands.
+// Format is the first field of every model file. Version is the newest layout that this program
+// reads.
 const (
 	Format  = "reckon-power-model"
 	Version = 2
@@ -79,8 +79,8 @@ type Feature struct {
 	Lag int `json:"lag,omitempty"`
 }
 
-// Band is the spread of measured over modelled power, as ratios: with the stated coverage
-// the true power is between Low and High times the prediction.
+// Band is the spread of measured power over predicted power. With the given coverage, the true
+// power is between Low and High times the prediction.
 type Band struct {
 	Coverage float64 `json:"coverage"`
 	Low      float64 `json:"low"`
@@ -127,8 +127,8 @@ type Prediction struct {
 	Missing int
 }
 
-// Predict returns the power for x, which holds one value for each of m.Features.
-// It allocates nothing. A vector of the wrong length counts as wholly missing.
+// Predict returns the power for x, which holds one value per feature of the model. If x has the
+// wrong length, all features count as missing. It does not allocate.
 func (m *Model) Predict(x []float64) Prediction {
 	p := Prediction{Furthest: -1}
 	if len(x) != len(m.Features) {
@@ -152,8 +152,8 @@ func (m *Model) Predict(x []float64) Prediction {
 	return p
 }
 
-// place counts the features of x that are missing or outside their range. A hundredth of
-// the range is allowed for rounding.
+// place counts the features of x that are missing or out of range. It tolerates a hundredth of the
+// range for rounding.
 func (m *Model) place(x []float64, p *Prediction) {
 	furthest := 0.0
 	for i, v := range x {
@@ -177,9 +177,9 @@ func (m *Model) place(x []float64, p *Prediction) {
 	}
 }
 
-// Explain writes to watts, one entry for each of m.Features, the power that each feature
-// adds, and returns the power without any of them. Base and watts sum to the prediction,
-// up to the floor of zero. It allocates nothing.
+// Explain sets watts to the power that each feature adds and returns the base power without any
+// feature. watts must be as long as m.Features. The sum of base and watts is the prediction, unless
+// that was raised to zero. It does not allocate.
 func (m *Model) Explain(x, watts []float64) (base float64) {
 	clear(watts)
 	if len(x) != len(m.Features) || len(watts) != len(x) {

@@ -59,8 +59,8 @@ func (t *Term) Basis(v float64) float64 {
 	return v
 }
 
-// Curve is a smooth function of one feature: a cubic Hermite spline through
-// (X, Y) with slopes Slope, continued as a straight line at both ends.
+// Curve is a smooth function of one feature: a cubic Hermite spline through (X, Y) with the given
+// slopes, extended as a straight line at both ends.
 type Curve struct {
 	Feature int       `json:"feature"`
 	X       []float64 `json:"x"`
@@ -84,9 +84,8 @@ func (c *Curve) At(v float64) float64 {
 	return u*u*((1+2*t)*c.Y[i-1]+t*h*c.Slope[i-1]) + t*t*((1+2*u)*c.Y[i]-u*h*c.Slope[i])
 }
 
-// NewCurve returns the monotone curve through the points (Fritsch and Carlson's
-// limits on the slopes, as in PCHIP): it rises where the points rise and never
-// overshoots them. X must increase.
+// NewCurve returns the monotone cubic curve through the points (PCHIP, with Fritsch and Carlson's
+// slope limits). It never overshoots the points. X must increase.
 func NewCurve(feature int, x, y []float64) *Curve {
 	n := len(x)
 	c := &Curve{Feature: feature, X: x, Y: y, Slope: make([]float64, n)}
@@ -123,9 +122,9 @@ func endSlope(h0, h1, d0, d1 float64) float64 {
 	return s
 }
 
-// Trees is a sum of regression trees over one array of nodes. A node with Left 0 is a
-// leaf. Children follow their parent. Value is the mean of the node, so that the path
-// down a tree shows how much each feature added.
+// Trees is a sum of regression trees over one array of nodes. A node with Left 0 is a leaf, and
+// children follow their parent. Every node stores its mean in Value, so that the path down a tree
+// shows the contribution of each feature.
 type Trees struct {
 	Roots   []int     `json:"roots"`
 	Feature []int     `json:"feature"`
