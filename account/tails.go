@@ -132,9 +132,10 @@ func (tab *table) takeTail(o *offspring, nanos uint64, e *process) {
 
 // doubtTails records the uncertainty of charged tails. all is the open child time of their payer.
 //
-//   - If unseen siblings are possible, because processes began unseen and the parent was woken more than once, a tail may be none or all of it.
-//   - With several tails, time may be charged to the wrong one. Their rates limit the error as long as they explain all of it. Otherwise some
-//     exceeded their rates, as processes do after they had to wait for a processor.
+//   - If unseen siblings are possible, because processes began unseen and the parent was woken more
+//     than once, a tail may be none or all of it.
+//   - With several tails, time may be charged to the wrong one. Their rates limit the error if they
+//     explain all of it. Otherwise some exceeded their rates after waiting for a processor.
 //   - If unseen siblings are not known to use the rest, the rest may belong to a tail.
 func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
 	q, o := tails[0].payer, tails[0].payer.children
@@ -215,7 +216,7 @@ func rival(claims []claim, of int) (rest *Part) {
 
 // mayHaveSiblings reports whether an exited child that a single reading saw may have unseen siblings, which requires
 // unseen forks. A parent that runs short commands in sequence has one alive at each reading. If forks are not counted
-// and the parent is gone, too, siblings are assumed, because the next ancestor's children cannot be told apart.
+// and the parent is gone, too, siblings are assumed, because the next ancestor's children are indistinguishable.
 func (tab *table) mayHaveSiblings(e *process, held bool) bool {
 	before, unseen := tab.before, tab.unseenSince(held)
 	if q := tab.byID[e.ppid]; tab.machine.Forks == 0 && q != nil && q.passed {

@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// Bounds checks the figures of answers against their upper bounds and withholds those that exceed
-// them. A nil Bounds withholds nothing. It is safe for concurrent use.
+// Bounds checks figures against their upper bounds and withholds those that exceed them. A nil
+// Bounds withholds nothing. It is safe for concurrent use.
 type Bounds struct {
 	Rollups NodeUse   // for the cores of machines, including past sizes
 	Views   NodeViews // for their memory
@@ -31,24 +31,24 @@ type machineSize struct{ cores, memory float64 }
 const (
 	// sizesFor is the time that the sizes of machines are cached.
 	sizesFor = 5 * time.Minute
-	// schedulerSecond is the error of a start or end time that a batch system reports in whole
+	// schedulerSecond is the error of start and end times that a batch system reports in whole
 	// seconds.
 	schedulerSecond = time.Second
-	// A quantile of cores lies in a bucket of a native histogram, which is 9 % wide. Cores per
-	// one-second tick deviate by the jitter of the tick.
+	// bucketWidth is the relative width of a native histogram bucket that holds a quantile of
+	// cores. Cores per one-second tick also vary with the jitter of the tick.
 	bucketWidth = 0.09
 	tickJitter  = 0.05
-	// readSkew is the number of seconds by which a process may be read after the timestamp of its figures, which
-	// is the start of the pass: at a load of 50 on two processors, CPU time matched the time within 0.02 s.
+	// readSkew is the number of seconds that a process may be read after the timestamp of its figures, which is the
+	// start of the pass. At a load of 50 on two processors, CPU time matched the elapsed time within 0.02 s.
 	readSkew = 0.1
-	// lateChildren is the same slack where CPU time is not exact: the CPU time of children appears when they are
-	// reaped, including what they used before the first sample: up to 1.1 s of both processors in that test.
+	// lateChildren is the slack in seconds if CPU time is not exact. The CPU time of children appears only when they
+	// are reaped, including use before the first sample: up to 1.1 s of both processors in that test.
 	lateChildren = 2.0
 )
 
-// machines returns the sizes of machines: the maximum cores over the last hours, day, week and quarter,
-// because a machine may have grown or shrunk, and the memory reported by the agents. Memory
-// in the roll-ups excludes the time without samples, so it does not show the size.
+// machines returns the sizes of machines: the maximum cores over the last hours, day, week and
+// quarter, because a machine may have grown or shrunk, and the memory that agents report. Roll-ups
+// are no source for memory, because they exclude time without samples.
 func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,8 +121,8 @@ func (b *Bounds) workloads(ctx context.Context, list []wire.Workload) {
 	}
 }
 
-// Runs withholds the figures of catalogue rows that exceed their bounds, for rules that
-// read the catalogue themselves.
+// Runs withholds figures of catalogue rows that exceed their bounds. It serves rules that read the
+// catalogue directly.
 func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 	if b == nil || len(list) == 0 {
 		return
@@ -169,8 +169,8 @@ func (r *runFigures) slack() float64 {
 	return slack
 }
 
-// checks returns the bounds of the run from the table of figures, on nodes with so many cores and
-// so much memory.
+// checks returns the checks of the run's figures against their bounds, on nodes with the given
+// cores and memory.
 func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 	fact := func(key string) *float64 {
 		switch key {
@@ -221,8 +221,8 @@ func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float
 	return 0
 }
 
-// quotaPeriod is the period of the kernel's CPU quota, seconds: a run, or a tick, may overlap one
-// period more than its length holds.
+// quotaPeriod is the period of the kernel's CPU quota in seconds. A run or a tick may overlap one
+// more period than fits its length.
 const quotaPeriod = 0.1
 
 // quotaSlack returns by how much a figure may exceed a limit of cores.

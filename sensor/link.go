@@ -17,8 +17,8 @@ type LinkPass struct{ Links []Link }
 // Reset empties p and keeps its memory.
 func (p *LinkPass) Reset() { p.Links = p.Links[:0] }
 
-// LinkSource reads RDMA adapters with their users. Most readings are empty: it looks every few seconds. It is used as a
-// [TrafficSource] is.
+// LinkSource reads RDMA adapters and their users. It looks only every few seconds, so most readings
+// are empty. It is used like a [TrafficSource].
 type LinkSource interface {
 	Name() string
 	ReadLinks(p *LinkPass) error

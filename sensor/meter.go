@@ -1,8 +1,8 @@
 package sensor
 
-// Domain is the part of a node that a meter measures. Domains overlap: psys includes
-// everything on the board that the processor can measure, package includes core and
-// uncore, so they are never summed with each other.
+// Domain is the part of a node that a meter measures. Domains overlap and must not be summed: psys
+// includes everything that the processor can measure on the board, and package includes core and
+// uncore.
 type Domain string
 
 // The domains of energy.
@@ -34,17 +34,14 @@ type Meter struct {
 
 // MeterSource reads meters of energy or power.
 //
-// A [Sensor] that implements it needs nothing else to take part in attribution: the agent
-// reads the meters of every such sensor of sensor/all at each internal tick, so
-// ReadMeters never blocks (a slow source reads in the background and returns its latest
-// reading) and Read may write the latest result of ReadMeters with [MeterSeries]. A meter
-// with a counter sets Joules; one with only a present power sets Watts, and attribution
-// integrates it. If several sources meter one domain, only one of them counts:
-// attribution selects it.
+// A [Sensor] that implements it takes part in attribution: the agent reads its meters at each
+// internal tick. ReadMeters must not block, so a slow source reads in the background and returns
+// its latest reading. Read may export the last result of ReadMeters with [MeterSeries]. A meter
+// sets Joules if it has a counter; otherwise it sets Watts, which attribution integrates. If
+// several sources meter one domain, attribution selects one of them.
 //
-// A meter that cannot be read, or has not been updated by the hardware, is left out: an
-// absent meter is not zero. It is used from one goroutine and does not allocate after
-// warm-up.
+// A meter that cannot be read, or that the hardware has not updated, is omitted: it is unknown, not
+// zero. A MeterSource is used from one goroutine and does not allocate after warm-up.
 type MeterSource interface {
 	Name() string
 	// ReadMeters appends the readings to dst. An error names the meters that could not be
@@ -53,8 +50,8 @@ type MeterSource interface {
 	Close() error
 }
 
-// ModelledSource is a source of meters that may come from a power model elsewhere. They then
-// count as a named model: measurements take precedence.
+// ModelledSource is a source of meters that may come from a power model elsewhere. Modelled meters
+// rank below measurements.
 type ModelledSource interface {
 	MeterSource
 	// ModelledMeters reports whether the last result of ReadMeters is modelled.

@@ -2,8 +2,8 @@ package sensor
 
 import "reckon/metric"
 
-// Origin is the source of figures measured by others: a script, an exporter, a file.
-// Owner resolution maps it to a workload.
+// Origin is the source of external figures, such as a script, an exporter or a file. Owner
+// resolution maps it to a workload.
 type Origin struct {
 	// Workload is the workload that the figures claim, as kind/name; empty if they claim
 	// none.
@@ -50,13 +50,12 @@ func (p *OwnPass) Input(name string, err error) int {
 	return len(p.Inputs) - 1
 }
 
-// OwnSource reads figures measured by others. A [Sensor] that implements it needs nothing
-// else: before each export the agent calls ReadOwn, resolves the workload of each origin
-// and adds its labels.
+// OwnSource reads external figures. A [Sensor] that implements it needs nothing else: before each
+// export the agent calls ReadOwn, resolves the workload of each origin and adds its labels.
 //
-// ReadOwn fills p, which was reset. A series keeps its pointer as long as it exists, and
-// an Origin from one call to the next as long as it is unchanged. It may take long: the
-// agent continues without it, and does not call it again before it has returned.
+// ReadOwn fills p, which was reset. A series keeps its pointer while it exists, and an Origin keeps
+// its pointer while it is unchanged. ReadOwn may take long: the agent continues without it and does
+// not call it again until it returns.
 type OwnSource interface {
 	Name() string
 	ReadOwn(p *OwnPass)

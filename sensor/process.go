@@ -2,8 +2,8 @@ package sensor
 
 import "slices"
 
-// Fields are the figures of a record that its source could read. A figure without its bit
-// set is unknown, not zero.
+// Fields is the set of figures in a record that the source could read. A figure without its bit is
+// unknown, not zero.
 type Fields uint32
 
 // The groups of figures.
@@ -24,8 +24,8 @@ const (
 	FieldTurns                       // Turns
 )
 
-// Process is one process (a thread group) as read by a source. Counters cover the whole
-// life of the process: live threads, threads that have ended, and the leader.
+// Process is one process (a thread group) as read by a source. Counters cover its whole life,
+// including live threads, ended threads and the leader.
 type Process struct {
 	PID, PPID, PGID, SID int32
 	UID                  uint32
@@ -74,8 +74,8 @@ type Process struct {
 	CancelledBytes uint64
 }
 
-// SharedMemory is the resident memory of a process, in total and with each page split
-// evenly over the processes that map it (proportional set size), bytes.
+// SharedMemory is the resident memory of a process in bytes: in total, and with each page split
+// evenly over the processes that map it (proportional set size).
 type SharedMemory struct {
 	Resident, Proportional uint64
 	// The anonymous part of both, if HasAnon is set: kernels before 5.4 report the sums only.
@@ -83,8 +83,8 @@ type SharedMemory struct {
 	HasAnon                bool
 }
 
-// Comm is the name of a program as stored by the kernel: at most 15 bytes and a NUL. It
-// may contain any byte but NUL; [Comm.String] makes it printable.
+// Comm is the name of a program as the kernel stores it: up to 15 bytes and a NUL. It may contain
+// any other byte; [Comm.String] makes it printable.
 type Comm [16]byte
 
 // CommOf returns the first 15 bytes of name.
@@ -93,15 +93,14 @@ func CommOf(name []byte) (c Comm) {
 	return c
 }
 
-// SameStart reports whether two start times may belong to one process, given that
-// sources round differently. A process id is not reused within the second.
+// SameStart reports whether two start times may belong to the same process. Sources round
+// differently, and a process id is not reused within a second.
 func SameStart(a, b uint64) bool {
 	d := int64(a - b)
 	return d > -1_500_000_000 && d < 1_500_000_000
 }
 
-// Pass is the result of one reading of the task table. Its memory is reused by the next
-// one.
+// Pass is the result of one reading of the task table. The next reading reuses its memory.
 type Pass struct {
 	// Boot is the beginning of the pass, in nanoseconds since boot (CLOCK_BOOTTIME).
 	Boot uint64
@@ -161,8 +160,8 @@ type ExitSource interface {
 	Close() error
 }
 
-// CgroupNamer is implemented by task sources that can resolve the Cgroup number of a
-// process that may be gone already.
+// CgroupNamer is implemented by task sources that can resolve the Cgroup number of a process that
+// no longer exists.
 type CgroupNamer interface {
 	// CgroupPaths returns the cgroups of number n, or false if it is unknown.
 	CgroupPaths(n uint64) ([]CgroupPath, bool)

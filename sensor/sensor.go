@@ -25,8 +25,8 @@ import (
 
 // Sensor reads one source into samples.
 //
-// A sensor is used from one goroutine. Read does not allocate after warm-up (a test of
-// sensortest checks that, unless the sensor declares an exception).
+// A sensor is used from one goroutine. Read must not allocate after warm-up; sensortest checks that
+// unless the sensor declares an exception.
 type Sensor interface {
 	// Name is the name of the sensor in flags and in reckon_sensor_up, such as "rapl".
 	Name() string
@@ -42,8 +42,8 @@ type Sensor interface {
 // ErrUnavailable matches every [UnavailableError] by errors.Is.
 var ErrUnavailable = errors.New("not available on this machine")
 
-// UnavailableError reports that a source is not available: no such hardware, an older
-// kernel, or no permission. It is reported once, with reckon_sensor_up 0.
+// UnavailableError reports that a source is unavailable: no such hardware, an older kernel, or no
+// permission. It is reported once, with reckon_sensor_up 0.
 type UnavailableError struct {
 	// Reason is a short clause for the label reason: "no permission to load BPF".
 	Reason string

@@ -5,9 +5,9 @@ import (
 	"reckon/metric"
 )
 
-// Tally counts amounts of each process: bytes, calls, times, events of processors. A new one is a folder with a
-// [TallySpec] and a Read, and a line in the list of reckon/sensor/task: the account charges workloads, exports, saves and
-// restores by the specification.
+// Tally counts amounts per process, such as bytes, calls, times and processor events. To add one,
+// write a folder with a [TallySpec] and a Read, and add it to the list in reckon/sensor/task. The
+// account charges, exports, saves and restores it by its specification.
 //
 // It is used from one goroutine, and Read does not allocate after warm-up.
 type Tally interface {
@@ -96,8 +96,8 @@ const (
 	TallyRates int = iota
 )
 
-// A histogram counts observations of up to 2^(TallyFirst+i) seconds, and more than half of that, in octave i. The first
-// octave includes all shorter ones, the last one all longer ones.
+// Octave i of a histogram counts observations of at most 2^(TallyFirst+i) seconds and more than
+// half of that. The first octave includes all shorter ones, the last all longer ones.
 const (
 	TallyOctaves = 25
 	TallyFirst   = -20
@@ -178,8 +178,8 @@ func Charged(labels ...string) []string {
 	return append([]string{"workload", "kind", "part", "owner"}, labels...)
 }
 
-// emptied returns list without its elements. Its memory is kept, unless the last reading needed a small part of it only: thousands of
-// processes that ended within seconds would otherwise take theirs for ever.
+// emptied returns list without its elements. It frees the memory if the last reading used only a
+// small part of it, because a burst of short-lived processes would otherwise occupy it forever.
 func emptied[T any](list []T) []T {
 	if cap(list) > spareElements && len(list) < cap(list)/8 {
 		return nil

@@ -88,13 +88,11 @@ func (l *lustre) one(path, name string, take takes) error {
 	return nil
 }
 
-// parse reads lines such as
+// parse parses lines with the number of samples and their minimum, maximum and sum:
 //
 //	write_bytes   89467810 samples [bytes] 4096 1048576 93813797294080
 //	write         89467810 samples [usecs] 12 40961 5273910284
 //	open          136 samples [regs]
-//
-// the number of samples, then their lowest, highest and sum.
 func (l *lustre) parse(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
@@ -149,8 +147,8 @@ func (l *lustre) parse(text []byte) bool {
 
 func micro(unit []byte) bool { return string(unit) == "[usecs]" || string(unit) == "[usec]" }
 
-// metadataCalls are calls of programs on files and directories. Other lines count what the client does inside, such as
-// inode_permission and hits of caches.
+// metadataCalls are the calls of programs on files and directories. Other lines count internals of
+// the client, such as inode_permission and cache hits.
 var metadataCalls = map[string]bool{
 	"open": true, "close": true, "getattr": true, "setattr": true, "create": true, "link": true, "unlink": true, "symlink": true,
 	"mkdir": true, "rmdir": true, "mknod": true, "rename": true, "statfs": true, "readdir": true, "seek": true, "fsync": true,

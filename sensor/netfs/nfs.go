@@ -75,8 +75,8 @@ func (n *nfs) close() error {
 	return err
 }
 
-// takes is how the statistics of a mount are handed on: a key that stays the same as long as it is mounted, its type, what it is a mount
-// of, and what was counted. The arguments are valid during the call.
+// takes is called with the statistics of one mount: a key that is constant while it is mounted, its type, a function
+// that returns its source, and the counts. The arguments are valid during the call.
 type takes func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
 
 // each hands on every NFS file system, once for each however often it is mounted.
@@ -188,8 +188,8 @@ func (n *nfs) bytes(rest []byte) {
 	n.add(writeBytes, f[5], 1)
 }
 
-// operation reads "READ: 1298 1298 0 207680 1210292152 6 79386 79407": requests, transmissions, time-outs, bytes
-// sent and received, milliseconds in the queue, at the server, and in all.
+// operation parses a line such as "READ: 1298 1298 0 207680 1210292152 6 79386 79407": requests, transmissions,
+// time-outs, bytes sent and received, and milliseconds in the queue, at the server and in total.
 func (n *nfs) operation(name, rest []byte) {
 	var f [8]uint64
 	if numbers(rest, f[:]) < 8 {
@@ -215,8 +215,8 @@ func (n *nfs) operation(name, rest []byte) {
 	n.add(timeouts, f[2], 1)
 }
 
-// sane is beyond what any counter of a mount comes to. The kernel adds up differences of times, and one that went
-// below zero leaves a number near 2^64: the figure is left out until it is whole again.
+// sane exceeds any real counter of a mount. The kernel sums time differences, and a negative one
+// leaves a number near 2^64. Such a figure is omitted until it is valid again.
 const sane = 1 << 53
 
 func (n *nfs) add(i int, v, scale uint64) {

@@ -48,8 +48,8 @@ func New(root string) *Reader {
 
 var errFormat = errors.New("it is not what the kernel writes")
 
-// Read reads the namespace that a process is in; the list is valid until the next call. The error of a process that is gone
-// matches fs.ErrNotExist.
+// Read reads the network namespace of a process. The list is valid until the next call. The error
+// matches fs.ErrNotExist if the process is gone.
 func (r *Reader) Read(pid int32) ([]Device, error) {
 	path := filepath.Join(r.root, "proc", strconv.Itoa(int(pid)), "net/dev")
 	// a node has a hundred of them, and the poller of the runtime none to wait for

@@ -16,8 +16,8 @@ var (
 // modes in the order of /proc/stat; the last two are guest time.
 var modes = [10]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "user", "nice"}
 
-// userHZ is the unit of times in /proc/stat: USER_HZ is 100 in the interface to
-// programs on every architecture that Go runs on.
+// userHZ is the unit of times in /proc/stat. USER_HZ is 100 for programs on every architecture that
+// Go supports.
 const userHZ = 100
 
 // CPU is the time of each processor by mode.
@@ -96,9 +96,9 @@ func (p *processor) begin(n int) {
 	}
 }
 
-// settle keeps a counter from decreasing: idle and iowait may decrease slightly
-// (Documentation/filesystems/proc.rst, 1.7). A decrease of more than 3 s is a reset, as it is
-// for node_exporter.
+// settle keeps a counter from decreasing, because idle and iowait may decrease slightly
+// (Documentation/filesystems/proc.rst, 1.7). Like node_exporter, it treats a decrease of 3 s or
+// more as a reset.
 func settle(last, v uint64) uint64 {
 	if v < last && last-v < 3*userHZ {
 		return last
@@ -106,8 +106,8 @@ func settle(last, v uint64) uint64 {
 	return v
 }
 
-// parseCPU reads a line "cpu1 74608 2520 24433 ..." of /proc/stat. Kernels before 2.6.33
-// have fewer columns, which are then zero.
+// parseCPU parses a line "cpu1 74608 2520 24433 ..." of /proc/stat. Kernels before 2.6.33 have
+// fewer columns; missing ones are zero.
 func parseCPU(l []byte) (n int, f [10]uint64, ok bool) {
 	if len(l) < 5 || string(l[:3]) != "cpu" {
 		return 0, f, false

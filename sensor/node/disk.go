@@ -16,8 +16,8 @@ var ignoredDisks = sync.OnceValue(func() *regexp.Regexp {
 // sector is the unit of /proc/diskstats, in bytes, independent of the device.
 const sector = 512
 
-// diskColumns are the columns of /proc/diskstats after the name (Documentation/admin-guide/iostats.rst),
-// with their units. Kernels before 4.18 have 11, before 5.5 15.
+// diskColumns are the columns of /proc/diskstats after the name (Documentation/admin-guide/iostats.rst) and their
+// units. There are 11 before kernel 4.18 and 15 before 5.5.
 var diskColumns = []struct {
 	desc  *metric.Desc
 	scale float64

@@ -7,9 +7,9 @@ import (
 	"reckon/metric"
 )
 
-// fields is a file of many figures with names chosen by the kernel: each line or word
-// pair becomes a series without labels. The set is determined when the file is opened; a
-// running kernel does not change it.
+// fields reads a file with many figures that the kernel names: each line or word pair becomes a
+// series without labels. The set is fixed when the file is opened, because a running kernel does
+// not change it.
 type fields struct {
 	name   string
 	texts  []*text

@@ -16,8 +16,8 @@ import (
 	"reckon/metric"
 )
 
-// File systems that are left out, as in node_exporter, volumes of pods, which are in the series of their pods
-// (sensor/podstorage), and what runtimes of containers mount: each pod has a /dev/shm there, which is in its memory.
+// File systems to omit: those that node_exporter omits, pod volumes, which have series of their own (sensor/podstorage), and mounts of
+// container runtimes. The latter include a /dev/shm per pod, which counts as the memory of the pod.
 var (
 	ignoredMounts = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
@@ -31,8 +31,8 @@ var (
 	})
 )
 
-// distant are types of file systems with a possibly unresponsive remote end: statfs(2) on
-// them may block for ever, uninterruptibly.
+// distant are the file system types with a remote end. If that does not respond, statfs(2) may
+// block forever, uninterruptibly.
 var distant = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
@@ -84,10 +84,10 @@ type mount struct {
 	worker                *worker // for a distant one
 }
 
-// NewFilesystem opens the list of mounts, the first process's if it is readable. A
-// distant file system is queried by a goroutine of its own: one that does not respond
-// within half a second gets node_filesystem_device_error 1 and no figures, is not waited
-// for again until it responds, and delays no other.
+// NewFilesystem opens the list of mounts, preferably the first process's. Each distant file system
+// has a goroutine of its own. If it does not respond within half a second, it gets
+// node_filesystem_device_error 1 and no figures. Until it responds, no reading waits for it, so
+// that it delays no other.
 func NewFilesystem(root string) (*Filesystem, error) {
 	t, err := openText(root, "proc/1/mounts")
 	if err == nil {
@@ -149,8 +149,8 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 	return nil
 }
 
-// Mounts have series of root's first, local ones before distant ones, and then some of each user. A node can have thousands, and
-// each series more is one less for its workloads at a server with bounds.
+// A node can have thousands of mounts, which would compete with workloads for the series limit of a
+// server. Mounts of root come first, local before distant ones, and then some of each user.
 const (
 	mountsOfRoot = 256
 	mountsOfUser = 16
@@ -315,8 +315,8 @@ func (w *worker) ask() {
 	w.question <- struct{}{}
 }
 
-// answer waits for the result until the deadline, and does not wait for one that is
-// overdue since an earlier reading.
+// answer waits for the result until the deadline. It does not wait if the result has been overdue
+// since an earlier reading.
 func (w *worker) answer(s *unix.Statfs_t, deadline time.Time) bool {
 	if w.late {
 		return false
@@ -339,8 +339,8 @@ func (w *worker) close() {
 	w.timer.Stop()
 }
 
-// parseMounts reads "device mountpoint type options 0 0" (proc_pid_mounts(5)), where the
-// kernel writes space, tab, newline and backslash as three octal digits.
+// parseMounts parses lines "device mountpoint type options 0 0" (proc_pid_mounts(5)). The kernel
+// writes space, tab, newline and backslash as three octal digits.
 func parseMounts(t []byte) []*mount {
 	mounts := []*mount{}
 	for len(t) > 0 {

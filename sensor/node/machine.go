@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// Machine reads the totals that workloads are compared with. It implements
+// Machine reads the machine totals that workloads are compared with. It implements
 // [sensor.MachineReader].
 type Machine struct {
 	stat, meminfo *text

@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewMemory opens /proc/meminfo: every line of it as node_memory_<key>_bytes, or without
-// the unit if the kernel gives none.
+// NewMemory opens /proc/meminfo. Each line is exported as node_memory_<key>_bytes, or without
+// _bytes if the kernel gives no unit.
 func NewMemory(root string) (sensor.Sensor, error) {
 	t, err := openText(root, "proc/meminfo")
 	if err != nil {
@@ -41,8 +41,8 @@ func meminfoName(key []byte) string {
 	return metricName(bytes.ReplaceAll(bytes.ReplaceAll(key, []byte("("), []byte("_")), []byte(")"), nil))
 }
 
-// parseMeminfo reads "MemTotal:       16316412 kB" and "HugePages_Total:       0". Values
-// in kB are given in bytes.
+// parseMeminfo parses lines such as "MemTotal: 16316412 kB" and "HugePages_Total: 0". It converts
+// kB to bytes.
 func parseMeminfo(t []byte, emit func(key, unit []byte, v uint64)) {
 	for len(t) > 0 {
 		var l []byte

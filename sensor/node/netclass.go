@@ -14,9 +14,9 @@ import (
 	"reckon/sensor"
 )
 
-// Netclass is the configuration of network hardware: link, MTU, speed. It is read once a minute, since
-// reading the speed takes a lock of the kernel; devices without hardware, which a node of containers has
-// hundreds, are left out.
+// Netclass reads the configuration of network hardware: link, MTU and speed. It reads only once a
+// minute, because the speed takes a kernel lock. It omits virtual devices, because a node with
+// containers has hundreds of them.
 type Netclass struct {
 	dir     string
 	descs   []*metric.Desc

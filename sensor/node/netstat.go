@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewNetstat opens /proc/net/netstat, snmp and snmp6: traffic and errors of network protocols,
-// the fields that node_exporter reads by default.
+// NewNetstat opens /proc/net/netstat, snmp and snmp6: traffic and errors of network protocols. It
+// exports the default fields of node_exporter.
 func NewNetstat(root string) (sensor.Sensor, error) {
 	t, err := openNet(root, "snmp")
 	if err != nil {
@@ -55,8 +55,8 @@ func netstatDesc(protocol, field []byte) *metric.Desc {
 	return counter(name, help, metric.None)
 }
 
-// parseNetstat parses pairs of lines, "Tcp: ActiveOpens InSegs" over "Tcp: 12 3456", and lines of a
-// protocol with its field and a number, "Ip6InOctets 123". A number below zero means unavailable.
+// parseNetstat parses pairs of lines, "Tcp: ActiveOpens InSegs" over "Tcp: 12 3456", and single
+// lines with protocol, field and number, "Ip6InOctets 123". Negative numbers mean unavailable.
 func parseNetstat(t []byte, emit func(protocol, field []byte, v uint64)) {
 	for len(t) > 0 {
 		var names, values []byte

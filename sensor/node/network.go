@@ -22,10 +22,10 @@ var netColumns = [16]string{
 	"transmit_drop", "transmit_fifo", "transmit_colls", "transmit_carrier", "transmit_compressed",
 }
 
-// ends are the names that network plugins of Kubernetes and runtimes of containers give to the machine's ends of the devices of containers:
-// of
-// bridge, Flannel, Docker and Weave, of Calico, of Cilium and LXC, of Amazon, of Google, of OVN. Each has 16 series; what passed them is in
-// the series of the pods (sensor/netns) and once more in the series of the devices behind them.
+// ends matches the machine's ends of container network devices: those of bridge, Flannel, Docker
+// and Weave, Calico, Cilium and LXC, Amazon, Google, and OVN. They are omitted because each has 16
+// series, and their traffic is in the series of the pods (sensor/netns) and of the devices behind
+// them.
 var ends = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(veth.*|cali[0-9a-f]+|lxc[0-9a-f]+|lxc_health|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|[0-9a-f]{15})$`)
 })
@@ -115,8 +115,8 @@ func (n *Network) Read(b *metric.Batch) error {
 	return refused
 }
 
-// gate returns an error for a number of bytes that the link can not have carried. Links change their speed, so that it is read again before
-// anything is refused; a look costs a lock of the kernel.
+// gate returns an error if the link cannot have carried so many bytes. It reads the speed again
+// before it refuses a value, because links change their speed. A read costs a kernel lock.
 func (n *Network) gate(d *device, direction int, name []byte, v float64) error {
 	now, g := n.now(), d.gates[direction]
 	what := [...]string{"bytes received", "bytes sent"}[direction]
@@ -129,8 +129,8 @@ func (n *Network) gate(d *device, direction int, name []byte, v float64) error {
 	return err
 }
 
-// linkMost returns twice the speed of a link, bytes a second: what is counted may pass in both directions, and late. It is 0 for links
-// that state none.
+// linkMost returns twice the speed of a link in bytes per second, because both directions may be
+// counted, and late. It returns 0 for links without a speed.
 func (n *Network) linkMost(name []byte) float64 {
 	b, err := os.ReadFile(filepath.Join(n.root, "sys/class/net", string(name), "speed"))
 	if err != nil {
@@ -152,8 +152,8 @@ func forget(devices map[string]*device, round uint64) {
 	}
 }
 
-// parseNetDev reads "  eth0: 846719415 51742 0 ...". The name may hold colons ("eth0:1"), so it ends at the
-// last one.
+// parseNetDev parses " eth0: 846719415 51742 0 ...". A name may contain colons ("eth0:1"), so it
+// ends at the last one.
 func parseNetDev(l []byte) (name []byte, f [16]uint64, ok bool) {
 	i := bytes.LastIndexByte(l, ':')
 	if i < 1 {

@@ -34,8 +34,8 @@ type text struct {
 	buf  []byte
 }
 
-// openText opens a file below root. A file that does not exist, or is not readable for
-// us, is [sensor.ErrUnavailable].
+// openText opens a file below root. It returns [sensor.ErrUnavailable] if the file does not exist
+// or is not readable.
 func openText(root, name string) (*text, error) {
 	if root == "" {
 		root = "/"
@@ -52,8 +52,8 @@ func openText(root, name string) (*text, error) {
 	return &text{file: f, buf: make([]byte, 4096)}, nil
 }
 
-// openNet opens a file of /proc/net of the machine: the first process's if the file tree is
-// not our own, since /proc/net is the reader's.
+// openNet opens a file of the machine's /proc/net. In a foreign file tree it reads that of process
+// 1, because /proc/net belongs to the reader.
 func openNet(root, name string) (*text, error) {
 	if root != "" && root != "/" {
 		if t, err := openText(root, "proc/1/net/"+name); err == nil {

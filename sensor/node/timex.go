@@ -11,8 +11,8 @@ import (
 	"reckon/sensor"
 )
 
-// Timex is the synchronisation state of the machine's clock, by adjtimex(2). Figures of a pulse per second
-// are left out: hardly any machine has one.
+// Timex exports the state of clock synchronisation from adjtimex(2). It omits pulse-per-second
+// figures, because hardly any machine has that signal.
 type Timex struct {
 	descs  []*metric.Desc
 	series []*metric.Series
@@ -40,8 +40,8 @@ var timexDescs = []*metric.Desc{
 // TimexDescs lists the series of [Timex], which no recorded machine has.
 func TimexDescs() []*metric.Desc { return timexDescs }
 
-// NewTimex tests adjtimex(2). The tree of a recorded machine has no clock; in a container
-// the host's tree belongs to the same boot, and its clock is ours.
+// NewTimex tests adjtimex(2). The tree of a recorded machine has no clock. The tree of a
+// container's host does, because it shares our boot and clock.
 func NewTimex(root string) (*Timex, error) {
 	if !sameBoot(root) {
 		return nil, sensor.Unavailable("the clock of a recorded machine is not there", "", nil)

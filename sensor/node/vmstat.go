@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewVMStat opens /proc/vmstat: paging, swapping, faults and OOM kills, the fields that
-// node_exporter reads by default; on machines with several NUMA nodes also what NUMA balancing found and moved.
+// NewVMStat opens /proc/vmstat: paging, swapping, faults and OOM kills. It exports the default
+// fields of node_exporter, and NUMA balancing on machines with several NUMA nodes.
 func NewVMStat(root string) (sensor.Sensor, error) {
 	t, err := openText(root, "proc/vmstat")
 	if err != nil {

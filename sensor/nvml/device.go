@@ -132,8 +132,8 @@ var figureOf = [figures]sensor.GPUFigure{
 	figRowsFailed: sensor.GPURowsFailed,
 }
 
-// throttles are the reasons for throttled clocks. Idle and limits set by people do not
-// count. field is the device's own counter of the time, if there is one.
+// throttles lists the reasons for throttled clocks, except idleness and limits set by
+// administrators. field is the device's own time counter, if there is one.
 var throttles = [...]struct {
 	bit    uint64
 	field  uint32
@@ -151,8 +151,8 @@ func newDevice(g sensor.GPU) *device {
 	return &device{gpu: g, series: sensor.NewGPUSeries(&g), gpuInstance: instanceNone}
 }
 
-// span returns the seconds since the previous reading, 0 at the first and after a gap for
-// which the activity of the device is unknown.
+// span returns the seconds since the previous reading. It is 0 at the first reading and after a gap
+// with unknown activity.
 func (d *device) span(now time.Time) float64 {
 	was := d.read
 	d.read = now

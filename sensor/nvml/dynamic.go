@@ -81,8 +81,8 @@ const (
 	functions
 )
 
-// dynamic calls the driver's library. C writes to the fields of this struct, which is on
-// the heap and so does not move while C has its address.
+// dynamic calls the driver's library. C writes to the fields of this struct, which is on the heap
+// and therefore does not move during a call.
 type dynamic struct {
 	fn   [functions]uintptr
 	args [6]uintptr

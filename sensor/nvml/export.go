@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// whole reads the figures that are only exported, and checks whether devices or MIG
-// instances were added, removed or returned.
+// whole reads the figures that are only exported. It also checks whether devices or MIG instances
+// were added, removed or returned.
 func (r *reader) whole() error {
 	r.trouble = nil
 	if r.dead() {
@@ -30,7 +30,7 @@ func (r *reader) whole() error {
 	return r.trouble
 }
 
-// dead reports whether no device responds: the driver may have been unloaded, which is
+// dead reports whether no device responds. The driver may then have been unloaded, which is
 // possible only while no process has it open.
 func (r *reader) dead() bool {
 	for _, d := range r.devices {
@@ -114,8 +114,7 @@ func (r *reader) show(d *device) {
 	r.readFields(d)
 }
 
-// numbered are the figures that the library identifies by number and that are exported
-// unchanged.
+// numbered lists the figures that the library identifies by number and that are exported unchanged.
 var numbered = [...]struct {
 	field  uint32
 	figure int

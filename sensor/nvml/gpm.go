@@ -7,8 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// gpmFigures are the GPM metrics that we integrate, with the resulting figures: a share
-// of time in percent becomes seconds, a rate in MiB/s becomes bytes.
+// gpmFigures lists the GPM metrics to integrate and the resulting figures. Percentages of time
+// become seconds, rates in MiB/s become bytes.
 var gpmFigures = [...]struct {
 	id     uint32
 	figure int
@@ -21,8 +21,8 @@ var gpmFigures = [...]struct {
 	{gpmNVLinkSent, figNVLinkSent, 1 << 20}, {gpmNVLinkGot, figNVLinkReceived, 1 << 20},
 }
 
-// gpmLeast is the minimum time between two meaningful samples of GPM: the device updates
-// its counters every 100 ms (nvmlGpmMetricsGet).
+// gpmLeast is the minimum time between two GPM samples, because the device updates its counters
+// every 100 ms (nvmlGpmMetricsGet).
 const gpmLeast = 100 * time.Millisecond
 
 // gpm is the state of the performance counters of one device or MIG instance.
@@ -38,9 +38,9 @@ type gpm struct {
 	previous [len(gpmFigures)]float64 // sums so far
 }
 
-// profile integrates the activity of the pipes, the memory and the links of a device
-// since the last reading, from the mean between two samples (Hopper and later). It returns the seconds in which the device
-// computed, and false where they are not known.
+// profile integrates the activity of a device's pipes, memory and links since the last reading,
+// from the mean between two GPM samples (Hopper and later). It returns the computing time in
+// seconds, and false if that is unknown.
 func (r *reader) profile(d *device, now time.Time) (busy float64, ok bool) {
 	g := &d.gpm
 	if g.no {

@@ -66,8 +66,8 @@ func (c code) gone() bool {
 	return c == gpuLost || c == resetRequired || c == driverNotLoaded || c == 2 || c == 1 || c == notFound
 }
 
-// failed reports whether the driver failed to respond. One figure may fail alone; a
-// device for which everything fails is lost.
+// failed reports whether the driver failed to respond. A single figure may fail; if all fail, the
+// device is lost.
 func (c code) failed() bool { return c == unknown || c == timeout }
 
 // Kinds of lists of processes.
@@ -201,9 +201,9 @@ type event struct {
 // gpmSample is a buffer of the library for one sample of GPM.
 type gpmSample uintptr
 
-// library is the part of libnvidia-ml that we call. Lists are filled up to their length;
-// the number is the total, even if the list was too small. It is used from one goroutine
-// and allocates only for strings.
+// library is the part of libnvidia-ml that reckon calls. Functions fill a list up to its length and
+// return the total number, even if the list was too short. A library is used from one goroutine and
+// allocates only for strings.
 type library interface {
 	Init() code
 	Shutdown() code

@@ -35,8 +35,8 @@ import (
 // Name is the file name of the driver's library.
 const Name = "libnvidia-ml.so.1"
 
-// patience is the time that a reading waits for the driver where nobody started it before. A pass over eight devices takes a
-// few milliseconds.
+// patience is the time that a reading waits for the driver if it was not started earlier. A pass
+// over eight devices takes a few milliseconds.
 const patience = 250 * time.Millisecond
 
 // moment is the time that it waits for one that was started at the beginning of the tick: the pass over processes is not to be late.
@@ -48,8 +48,8 @@ const silence = time.Minute
 // fresh is the time that a reading is reused within the tick in which it was taken.
 const fresh = 200 * time.Millisecond
 
-// Sensor reads the devices of one machine. One goroutine calls the driver, with one request at a time: a call into C can not be
-// cancelled. An answer that comes late is taken by the next pass, with its own time.
+// Sensor reads the devices of one machine. A single goroutine calls the driver, one request at a time, because a call
+// into C cannot be cancelled. A late result is used by the next pass, with the time at which it was read.
 type Sensor struct {
 	reader *reader
 	work   chan job
@@ -136,8 +136,8 @@ func driver(root string) bool {
 	return false
 }
 
-// find opens the library by the loader's search path, else from the directories of
-// distributions and the GPU operator below root.
+// find opens the library through the loader's search path. Otherwise it tries the directories of
+// distributions and of the GPU operator below root.
 func find(root string) (library, error) {
 	l, first := load(Name)
 	if first == nil {
@@ -187,8 +187,8 @@ func open(l library, root string) (*Sensor, error) {
 	return s, nil
 }
 
-// serve is the goroutine that calls the driver. It owns the reader, spare and pending between a job and its
-// result.
+// serve runs in the goroutine that calls the driver. It owns reader, spare and pending between a
+// job and its result.
 func (s *Sensor) serve() {
 	for j := range s.work {
 		switch j {

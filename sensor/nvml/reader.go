@@ -208,8 +208,8 @@ func (r *reader) silent(d *device) bool {
 	return power != success && use != success
 }
 
-// busy adds to the busy time of the device: from its counters where it has GPM, else from the driver's samples since the last
-// reading, else from its latest value. A device that nobody has open is looked at less often.
+// busy adds to the busy time of the device. It uses GPM counters if available, else the driver's samples since the last
+// reading, else the latest value. Devices that no process has open are read less often.
 func (r *reader) busy(d *device, now time.Time, open bool) {
 	window := 0.0 // seconds since the last look
 	if s := now.Sub(d.looked); !d.looked.IsZero() && s > 0 && s <= sensor.Gap {
@@ -255,8 +255,8 @@ func (r *reader) warm(d *device) bool {
 	return d.watts > d.restWatts*1.02+2
 }
 
-// engines adds to the time for which the memory interface was busy, the device encoded and decoded video, and, where its own
-// counters know what it computed, to the time for which it only copied.
+// engines adds to the busy time of the memory interface and of the video encoder and decoder. If
+// GPM counters show the computing time, it also adds to the time spent only copying.
 func (r *reader) engines(d *device, now time.Time) {
 	window := 0.0
 	if s := now.Sub(d.slowAt); !d.slowAt.IsZero() && s > 0 && s <= sensor.Gap {
@@ -294,8 +294,8 @@ type sampled struct {
 	no    bool // the device does not have them
 }
 
-// mean returns the mean of the samples since the last reading, of the last seconds in window. Without a new one the last
-// value still holds.
+// mean returns the mean of the samples since the last reading, over the last window seconds. If
+// there is no new sample, the last value still holds.
 func (r *reader) mean(d *device, kind uint32, s *sampled, window float64) (float64, bool) {
 	if s.no {
 		return 0, false
@@ -349,8 +349,8 @@ func (r *reader) power(d *device) {
 	}
 }
 
-// energy reads the counter of the device where counter is set, and integrates its power in between: the counter costs a hundred times
-// as much. What power made too much is held back until the counter has it.
+// energy reads the device's energy counter if counter is set, and integrates its power in between, because the counter
+// costs a hundred times as much. Energy integrated in excess is held back until the counter catches up.
 func (r *reader) energy(d *device, now time.Time, counter bool) {
 	d.hasJoules = false
 	integrated, before := 0.0, d.integral.Total()

@@ -11,15 +11,15 @@ import (
 	"reckon/sensor"
 )
 
-// listUses finds the processes that have the device open, the memory that each holds, and
-// the time for which the device computed for each.
+// listUses finds the processes that have the device open, the memory that each holds, and the
+// computing time of each.
 //
-// Memory comes from the lists of compute, graphics and MPS processes; for a process in
-// several of them the largest value counts. Busy time comes from the samples of SM use
-// that the driver keeps of each process. A MIG instance has lists of its own, and no
-// samples.
+// Memory comes from the lists of compute, graphics and MPS processes. If a process is in several
+// lists, the largest value counts. Busy time comes from the per-process samples of SM use. A MIG
+// instance has lists of its own but no samples.
 //
-// It returns the number of processes that have it open or had it open at the reading before, and whether these are others than before.
+// It returns the number of processes that have the device open now or had it open at the previous
+// reading, and whether the set changed.
 func (r *reader) listUses(d *device) (holders int, changed bool) {
 	d.uses = d.uses[:0]
 	d.clients = [2]bool{false, d.clients[0]}
@@ -41,13 +41,13 @@ func (r *reader) listUses(d *device) (holders int, changed bool) {
 	return holders, holders != len(d.pids) || holders != len(d.before)
 }
 
-// server is the name of the process that computes for the clients of MPS, as truncated by
-// the kernel.
+// server is the name, as truncated by the kernel, of the process that computes for the clients of
+// MPS.
 const server = "nvidia-cuda-mps"
 
-// shareServer removes use that a driver charges to the MPS server instead of its clients:
-// the server computes nothing of its own. If only the server's use is reported, the use of
-// each client is unknown, and the accounts split the device by the memory they hold.
+// shareServer removes use that the driver charges to the MPS server, because the server computes
+// only for its clients. If only the server's use is reported, the use of the clients is unknown,
+// and the accounts split the device by memory.
 func (r *reader) shareServer(d *device) {
 	if d.clients == [2]bool{} {
 		return
@@ -70,8 +70,8 @@ func (r *reader) shareServer(d *device) {
 	}
 }
 
-// readComm returns a function that returns the name of a process of the machine with its
-// files below root, "" for one that is gone.
+// readComm returns a function that reads the name of a process from the file tree below root. The
+// name is empty if the process is gone.
 func readComm(root string) func(pid int32) string {
 	return func(pid int32) string {
 		b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(int(pid)), "comm"))
@@ -128,11 +128,10 @@ func (d *device) use(pid int32) *sensor.GPUUse {
 	return &d.uses[len(d.uses)-1]
 }
 
-// sampleUses adds the time for which the device computed for each process: a sample is
-// the process's share of the time before it. The driver returns one sample for each
-// process that used the device at all, or several of different times; each counts for the
-// time since the one before it, at most for the time since our last reading. Of processes that computed side by side, samples may name
-// one only.
+// sampleUses adds the computing time of each process. A sample is the process's share of the time
+// before it. The driver returns one sample per process, or several with different times; each
+// covers the time since the one before it, or since our last reading. If processes computed side by
+// side, samples may name only one of them.
 func (r *reader) sampleUses(d *device, now time.Time) {
 	if len(r.uses) == 0 {
 		r.uses = make([]processSample, 128)

@@ -1,7 +1,7 @@
 package nvml
 
-// meanings are the most common Xid numbers, with their meaning and the remedy in a few
-// words (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
+// meanings describes the most common Xid errors and their remedies
+// (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
 var meanings = map[int]string{
 	8:   "the driver stopped a channel that hung",
 	13:  "a program used memory or an instruction wrongly, or the device is faulty",
@@ -54,8 +54,8 @@ func (r *reader) watch(d *device) {
 	}
 }
 
-// events takes the reports since the last export. Their number at once is limited, so
-// that a device that reports without end does not delay the others.
+// events reads the Xid reports since the last export. It limits their number, so that a device that
+// reports endlessly does not delay the others.
 func (r *reader) events() {
 	for range 64 {
 		e, c := r.lib.Event()

@@ -91,8 +91,8 @@ type result struct {
 	good time.Duration // for how long it is given
 }
 
-// New begins to measure the pods of a machine with its file tree mounted at root ("/" if empty) and a kubelet that has the folder.
-// Close ends it.
+// New starts to measure the pods of a machine with its file tree mounted at root ("/" if empty).
+// folder is the directory of the kubelet. Close stops it.
 func New(root, folder string) *Reader {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Reader{
@@ -171,8 +171,8 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// round measures every pod once, and reports when the next one is due. The time of day that it takes shows nothing: on a busy machine
-// it waits for a processor most of the time.
+// round measures every pod once and returns the delay until the next round. Its wall time is no
+// measure of its cost, because on a busy machine it mostly waits for a processor.
 func (r *Reader) round(ctx context.Context) time.Duration {
 	began := threadTime()
 	r.mu.Lock()

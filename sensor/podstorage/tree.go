@@ -90,8 +90,8 @@ type target struct {
 	path string
 }
 
-// folders are the volumes of a pod that are folders of the node's disk, and the logs of its containers. own are the volumes, as
-// PLUGIN/NAME, with a file system of their own.
+// folders returns the pod's volumes that are folders on the node's disk, and the logs of its
+// containers. own lists the volumes, as PLUGIN/NAME, that have a file system of their own.
 func (t *tree) folders(p *Pod, own map[string]bool) (list []target) {
 	const plugin = "empty-dir" // the others of this kind are made and counted elsewhere
 	dir := filepath.Join(t.root, t.folder, "pods", p.UID, "volumes", "kubernetes.io~"+plugin)
@@ -118,9 +118,9 @@ func entries(dir string) (names []string) {
 	return names
 }
 
-// layers remembers the writable layers of containers by their ids: a container keeps its own to its end. It counts when two rounds found
-// the
-// same: the first process of a container begins in the root of the machine.
+// layers remembers the writable layer of each container by id, because it never changes. A layer is
+// accepted once two rounds have found the same, because the first process of a container starts in
+// the root of the machine.
 type layers struct{ now, before map[string]layer }
 
 type layer struct {

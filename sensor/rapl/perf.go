@@ -18,10 +18,9 @@ import (
 	"reckon/sensor"
 )
 
-// If the kernel has no powercap zones, or they are not readable, the same registers are
-// counted by the power PMU (perf_event_open(2), /sys/bus/event_source/devices/power): its
-// counters are 64 bits wide, start at zero when they are opened, and are scaled by the
-// event's file:
+// Without readable powercap zones, the power PMU counts the same registers (perf_event_open(2),
+// /sys/bus/event_source/devices/power). Its counters are 64 bits wide, start at zero when opened,
+// and are scaled by the event's file:
 //
 //	type                     25
 //	cpumask                  0,24                   one processor of each package
@@ -122,8 +121,8 @@ func openEvents(root string, open func(typ uint32, config uint64, cpu int) (coun
 	return nil, sensor.Unavailable("the power PMU has no events", "", nil)
 }
 
-// packageOf returns the number of the package of a processor; without the file, its index
-// in the mask.
+// packageOf returns the package number of a processor, or its index in the mask if the file is
+// missing.
 func packageOf(root string, cpu, at int) string {
 	p, err := readLine(filepath.Join("/", root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
 	if err != nil || p == "" || p[0] == '-' {
@@ -224,8 +223,8 @@ func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 // firstCount is the time that the first count may take. Processors count each millisecond, platforms more slowly.
 const firstCount = 100 * time.Millisecond
 
-// counts reports whether any of the events, which begin at zero, counts. A virtual machine may have the events of its
-// processor without the registers behind them.
+// counts reports whether any of the events counts; all of them start at zero. A virtual machine may
+// list the events without having the registers.
 func counts(list []*event) bool {
 	for waited := time.Duration(0); waited < firstCount; waited += firstCount / 10 {
 		for _, e := range list {

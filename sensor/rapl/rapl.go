@@ -64,9 +64,8 @@ func (t *total) add(now time.Time, device string, raw, most float64) error {
 	return err
 }
 
-// Open finds the zones below root, "" or "/" for our own machine, or, without zones, the
-// events of the power PMU. It returns sensor.ErrUnavailable if there are neither, or none
-// is readable.
+// Open finds the zones below root ("" or "/" for this machine), or the events of the power PMU if
+// there are no zones. It returns sensor.ErrUnavailable if none is readable.
 func Open(root string) (*Source, error) {
 	s, err := openZones(root)
 	if err == nil {
@@ -200,8 +199,8 @@ func classify(name string) (d sensor.Domain, number string) {
 	return "", ""
 }
 
-// distinct drops zones that measure the same as another one: the memory-mapped interface
-// (intel-rapl-mmio) lists the package a second time.
+// distinct drops zones that duplicate another one. The memory-mapped interface (intel-rapl-mmio)
+// lists the package a second time.
 func distinct(zones []*zone) []*zone {
 	sort.SliceStable(zones, func(i, j int) bool {
 		return !strings.Contains(zones[i].path, "-mmio") && strings.Contains(zones[j].path, "-mmio")

@@ -5,8 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// Sensor exports the meters of a [Source] as series of the node, and as meters for
-// attribution.
+// Sensor exports the meters of a [Source] as node series and provides them to attribution.
 type Sensor struct {
 	source *Source
 	meters []sensor.Meter

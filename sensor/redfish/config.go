@@ -14,13 +14,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// target is one controller of the configuration file:
+// target is one controller in the configuration file:
 //
 //	controllers:
 //	  - url: https://bmc.node1.example
 //	    credentials_file: /etc/reckon/bmc      # one line, user:password, mode 0600
 //	    ca_file: /etc/reckon/bmc-ca.pem        # or certificate_sha256: 64 hexadecimal digits
-//	    chassis: Self                          # only where the controller has several
+//	    chassis: Self                          # only if the controller has several
 //	    interval: 30s
 type target struct {
 	URL         string        `yaml:"url"`

@@ -8,8 +8,8 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// Cgroups returns the control groups of a process, as sensor/task/procfs does for a live
-// process. The error matches fs.ErrNotExist if nothing was recorded.
+// Cgroups returns the control groups of a process, like sensor/task/procfs for a live process. The
+// error matches fs.ErrNotExist if nothing was recorded.
 func (p *Player) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	a, err := p.aboutOf(pid)
 	if err == nil && len(a.Cgroups) == 0 {

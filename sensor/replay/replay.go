@@ -163,8 +163,7 @@ func (p *Player) Close() error { return p.file.Close() }
 // Meta describes the recording.
 func (p *Player) Meta() recording.Meta { return p.meta }
 
-// Time returns the time of the current pass, moved according to [Options].Now and the
-// rounds of a loop.
+// Time returns the time of the current pass, shifted by [Options].Now and the rounds of a loop.
 func (p *Player) Time() time.Time {
 	return p.moved(p.cur.Time).Add(time.Duration(p.shift.boot))
 }

@@ -8,9 +8,9 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// shift is the offset that earlier rounds of a loop add to the figures of this one, so
-// that a reader sees a machine that keeps running: time and every counter of processes
-// that lived from the first pass to the last grow by their increase in each round.
+// shift is the offset that earlier rounds of a loop add to the figures of this one, so that readers
+// see a machine that keeps running. Time and all counters of processes that live through the whole
+// recording grow by one round's increase each time.
 type shift struct {
 	round    uint64
 	boot     uint64
@@ -56,8 +56,8 @@ func add(to, sum []*uint64) {
 	}
 }
 
-// lap adds one round from its first to its last pass. There is one interval between the
-// last pass and the first one of the next round.
+// lap adds the increase of one round, from its first to its last pass. One interval separates the
+// last pass from the first pass of the next round.
 func (s *shift) lap(first, last *recording.PassData, interval float64) {
 	s.round++
 	if first.Tasks != nil && last.Tasks != nil {

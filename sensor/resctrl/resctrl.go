@@ -107,9 +107,9 @@ func (s *Sensor) scan() error {
 	return nil
 }
 
-// advance adds what moved in a domain since the last reading: what control groups count, and had counted where they, or monitoring groups
-// in
-// them, were removed. What a group counted between its last reading and its end is lost.
+// advance adds the traffic in a domain since the last reading: the counts of existing control
+// groups and the last counts of removed groups. Traffic between the last reading of a group and its
+// removal is lost.
 func (t *total) advance(domain int, groups, removed []*group) {
 	for k, of := range [2]func(*reading) value{func(r *reading) value { return r.total }, func(r *reading) value { return r.local }} {
 		sum := value{ok: true}

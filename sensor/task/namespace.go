@@ -18,8 +18,8 @@ const OtherUsers = "other-users"
 // remedy describes the way to run a container in the pid namespace of the machine.
 const remedy = "run in that of the machine: hostPID: true in Kubernetes, --pid=host in Docker and Podman"
 
-// firstPIDNamespace is the inode of the namespace that the machine booted with
-// (PROC_PID_INIT_INO of include/linux/proc_ns.h).
+// firstPIDNamespace is the inode number of the machine's initial pid namespace (PROC_PID_INIT_INO
+// in include/linux/proc_ns.h).
 const firstPIDNamespace = 0xEFFFFFFC
 
 // nested reports whether we are in a pid namespace below the first one (pid_namespaces(7)).
@@ -28,16 +28,16 @@ func nested() bool {
 	return syscall.Stat("/proc/self/ns/pid", &st) == nil && st.Ino != firstPIDNamespace
 }
 
-// foreignIDs reports whether the process ids under root are not those that the kernel
-// gives to us: its link self names us there by another id, or cannot name us.
+// foreignIDs reports whether the process ids under root differ from those of our namespace. The
+// link proc/self then shows another id for us, or none.
 func foreignIDs(root string) bool {
 	us, err := os.Readlink(filepath.Join(root, "proc/self"))
 	return err != nil || us != strconv.Itoa(os.Getpid())
 }
 
-// namespaces shows whether what may be read is what is meant to be. It is an error where an
-// agent that chose its sources itself would measure itself alone, or would join the process ids
-// of two namespaces. The note states that there are processes which nobody sees.
+// namespaces checks that the readable processes are the intended ones. It returns an error if an
+// agent with automatic sources would measure only itself, or would mix the process ids of two
+// namespaces. The note reports processes outside our namespace, which are invisible.
 func namespaces(o Options) (note, err error) {
 	if sameMachine(o.Root) != nil {
 		return nil, nil // a recorded tree

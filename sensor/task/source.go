@@ -37,14 +37,14 @@ func (s *Source) Exits() string {
 	return ""
 }
 
-// Read fills p. With two sources the table is read first: the record of a process that is not in
-// it any more was sent before. The record of one that is in it, as a zombie or in
-// its last moments, waits until it has left, so that nobody is reported alive after the end. Where the record does not name the
-// process group, or reports one that began after the reading began, it waits for the next reading, too, if its parent is one that
-// the table does not have and that has not ended: the parent began while the table was read, nobody would know where the child
-// belongs, and what is charged for it would be charged again by the child times of the parent. When it began does not show that, as it is
-// known to a second or less. It does not wait if its parent is in the table: that may have waited for it before it was read itself,
-// and its child times have what the record reports.
+// Read fills p. With two sources it reads the table first, so that all processes missing from it have already sent their records. The
+// record of a process still in the table, dead or about to end, waits until the process has left, so that no process is reported alive
+// after its end.
+//
+// A record without a process group also waits for the next reading if its parent is neither in the table nor ended. So does a record of a
+// process that began during the reading. The parent then began meanwhile, too; without it the owner is unknown, and the parent's child
+// times would charge the process again. Start times are no help, because they are only exact to a second. A record with a parent in the
+// table does not wait, because the child times may already include it.
 func (s *Source) Read(p *sensor.Pass) error {
 	if err := s.live.Read(p); err != nil {
 		return err

@@ -49,8 +49,8 @@ func opened[T sensor.Tally](s T, err error) (sensor.Tally, error) {
 	return s, nil
 }
 
-// Open opens the source; nil where it is not wanted. It fails with [sensor.ErrUnavailable] where programs cannot be loaded into
-// the kernel, or are not to be: who asks for procfs by name asks for none of them. The note reports what is not counted.
+// Open opens the source, or returns nil if it is not wanted. It returns [sensor.ErrUnavailable] if programs cannot be
+// loaded into the kernel, or may not be because procfs was selected by name. The note lists what is not counted.
 func (t *Tally) Open(o Options) (sensor.Tally, *Note, error) {
 	if t.unwanted != nil && t.unwanted(&o) {
 		return nil, nil, nil

@@ -57,8 +57,8 @@ type Note struct {
 	Err    error
 }
 
-// Open opens the task table. What auto passed over is noted. It is an error if nothing can
-// be read, or if what was asked for by name is not available.
+// Open opens the task table. The notes list the sources that auto skipped. Open fails if nothing
+// can be read, or if a source selected by name is unavailable.
 func Open(o Options) (*Source, []Note, error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
@@ -198,8 +198,8 @@ func openEBPF(o Options, noExits bool) (*ebpf.Source, error) {
 	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits, Types: o.Types})
 }
 
-// sameMachine shows whether the tree belongs to the running kernel, by the number that it
-// drew at boot (Documentation/admin-guide/sysctl/kernel.rst).
+// sameMachine returns an error unless the tree belongs to the running kernel. It compares the boot
+// id (Documentation/admin-guide/sysctl/kernel.rst).
 func sameMachine(root string) error {
 	const file = "proc/sys/kernel/random/boot_id"
 	if filepath.Clean(root) == "/" {

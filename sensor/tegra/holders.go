@@ -15,10 +15,10 @@ import (
 	"reckon/sensor"
 )
 
-// holders finds the processes that have the GPU open. The memory driver of Jetson Linux
-// lists its clients with the memory they hold (nvmap/iovmm/clients of debugfs, for root,
-// L4T 21 to 36); the open files of a process (/proc/PID/fd) show whether it has a context
-// of the GPU or only memory for cameras and displays.
+// holders finds the processes that have the GPU open. The memory driver of Jetson Linux lists its
+// clients and their memory (nvmap/iovmm/clients in debugfs, for root, L4T 21 to 36). The open files
+// of a process (/proc/PID/fd) show whether it has a GPU context or only memory for cameras and
+// displays.
 type holders struct {
 	proc    string
 	clients *os.File // nil if it is not readable
@@ -100,9 +100,9 @@ func (h *holders) readClients() error {
 	return nil
 }
 
-// parseClients parses lines such as "user   python3   4711   2048K" into memory by
-// process. A name may contain spaces: the process id and the size are the last two words.
-// The line of totals and the header have no process id.
+// parseClients parses lines such as "user python3 4711 2048K" into memory by process. A name may
+// contain spaces, so the process id and size are the last two words. The header and the line of
+// totals have no process id.
 func parseClients(text []byte, memory map[int32]uint64) {
 	for len(text) > 0 {
 		line := text
@@ -148,8 +148,8 @@ func clientBytes(b []byte) (uint64, bool) {
 	return uint64(v) * unit, true
 }
 
-// look scans the open files of the processes that hold memory, or of all processes if the
-// list is not available.
+// look scans the open files of the processes that hold GPU memory, or of all processes if that list
+// is unavailable.
 func (h *holders) look() {
 	clear(h.context)
 	h.denied = false
@@ -185,9 +185,9 @@ func (h *holders) visit(pid int32) {
 	}
 }
 
-// isContext reports whether an open file is a channel or an address space of the GPU: the
-// devices of nvgpu until L4T 32 (/dev/nvhost-gpu, nvhost-as-gpu), those since (/dev/nvgpu),
-// and the files without a name that they hand out.
+// isContext reports whether an open file is a channel or an address space of the GPU: an nvgpu
+// device (/dev/nvhost-gpu and nvhost-as-gpu until L4T 32, later /dev/nvgpu), or an anonymous file
+// that such a device returns.
 func isContext(to string) bool {
 	switch {
 	case strings.HasPrefix(to, "/dev/nvgpu/"):

@@ -42,8 +42,8 @@ var (
 // Descs lists the series of the sensor, even where it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{zoneTemp, coolCur, coolMax, core, pack, throttle} }
 
-// causes are the bits of get_throttled for present conditions; those from 16 on are the
-// conditions that occurred since boot.
+// causes are the bits of get_throttled for current conditions. Bits from 16 on are the conditions
+// that occurred since boot.
 var causes = [...]string{"undervoltage", "frequency capped", "throttled", "soft temperature limit"}
 
 // Sensor reads the zones of one machine.
@@ -98,8 +98,8 @@ func (s *Sensor) add(path string, scale float64, d *metric.Desc, labels ...strin
 	}
 }
 
-// addThrottles adds the counters of x86, once for each core and package: the
-// threads of a core show the same one.
+// addThrottles adds the x86 counters once per core and package, because the threads of a core share
+// one counter.
 func (s *Sensor) addThrottles(root string) {
 	seen := make(map[[2]string]bool)
 	for _, dir := range glob(root, "sys/devices/system/cpu/cpu[0-9]*") {

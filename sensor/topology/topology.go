@@ -24,9 +24,8 @@ import (
 	"reckon/sensor"
 )
 
-// mostPolicies is the maximum number of frequency domains that are read: boards with
-// several kinds of cores have a few, servers one for each thread, where reading costs
-// more than it is worth.
+// mostPolicies is the maximum number of frequency domains to read. Boards with several kinds of
+// cores have a few; servers have one per thread, which would cost too much.
 const mostPolicies = 16
 
 // hertz is the unit of /proc/stat: USER_HZ is 100 on every Linux.
@@ -122,8 +121,8 @@ func (r *Reader) openPolicies(base string) {
 // Packages returns the number of packages that Busy distinguishes, 0 if it does not.
 func (r *Reader) Packages() int { return len(r.busy) }
 
-// Busy returns the seconds that processors of each package were busy since the last call,
-// and nil if that is unknown. It is valid until the next call.
+// Busy returns the busy processor seconds of each package since the last call, or nil if unknown.
+// The slice is valid until the next call.
 func (r *Reader) Busy() []float64 {
 	if r.stat == nil {
 		return nil
@@ -158,9 +157,8 @@ func (r *Reader) Busy() []float64 {
 	return r.busy
 }
 
-// parse takes the busy ticks out of a line "cpu3 user nice system idle iowait irq
-// softirq steal guest guest_nice": all but idle, iowait, steal, and guest time, which is
-// contained in user.
+// parse returns the busy ticks of a line "cpu3 user nice system idle iowait irq softirq steal guest
+// guest_nice". It excludes idle, iowait and steal, and guest time, which user already contains.
 func parse(line []byte) (cpu int, busy uint64, ok bool) {
 	if !bytes.HasPrefix(line, []byte("cpu")) || len(line) < 5 || line[3] == ' ' {
 		return 0, 0, false
@@ -222,9 +220,9 @@ func number(b []byte) (v uint64, ok bool) {
 	return v, ok && (len(rest) == 0 || rest[0] == '\n')
 }
 
-// Place returns the processors that a process may run on: a bit for each package, 0 for any
-// or unknown, and the mean frequency of its processors relative to all, 0 when
-// unknown; false if the process has ended.
+// Place returns the processors that a process may run on: one bit per package, 0 for any or
+// unknown. clock is their mean frequency relative to all processors, 0 if unknown. It returns false
+// if the process has ended.
 func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	var set unix.CPUSet
 	switch unix.SchedGetaffinity(pid, &set) {

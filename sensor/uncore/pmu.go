@@ -19,8 +19,8 @@ type count struct {
 	write  bool
 }
 
-// controllers are the memory controllers with counters that are understood, the preferred first: units that count the same traffic are not
-// added up.
+// controllers are the supported memory controllers, the preferred first. Only one is used, because
+// several may count the same traffic.
 var controllers = []struct {
 	prefix      string
 	read, write []string // names of events, the first that there is; those joined by + are added up
@@ -114,8 +114,8 @@ func scaled(scale, unit string) float64 {
 	}
 }
 
-// encode places the terms of an event ("event=0x04,umask=0x03") where the unit's formats ("config:0-7,32-35") report
-// (Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
+// encode places the terms of an event ("event=0x04,umask=0x03") at the bits given by the unit's
+// formats ("config:0-7,32-35"; Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
 func encode(terms string, format func(term string) string) (config uint64, ok bool) {
 	for term := range strings.SplitSeq(terms, ",") {
 		name, text, given := strings.Cut(term, "=")

@@ -132,8 +132,8 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return errors.Join(errs...)
 }
 
-// since is the count since the last reading, in proportion where the event had the counter for a part of the time. Where
-// it never had it the next reading decides.
+// since returns the count since the last reading. It scales the count if the event had the counter
+// for part of the time. If it never had it, the next reading decides.
 func (e *event) since(now [3]uint64) float64 {
 	count, enabled, running := now[0]-e.last[0], now[1]-e.last[1], now[2]-e.last[2]
 	if running == 0 || now[0] < e.last[0] {

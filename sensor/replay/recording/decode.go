@@ -10,8 +10,8 @@ import (
 	"reckon/sensor"
 )
 
-// decoder decodes readings.json into records. It keeps descriptions and series, so that a
-// series is the same pointer in every pass, as consumers expect.
+// decoder decodes readings.json. It caches descriptions and series, because consumers expect a
+// series to have the same pointer in every pass.
 type decoder struct {
 	descs  map[string]*metric.Desc
 	series map[*metric.Desc]map[string]*metric.Series

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Files lists the recorded files of the machine's file tree, as patterns of [path.Match].
-// Everything that could contain user data is left out: command lines, environments, names
-// of open files, network addresses.
+// Files returns the recorded files of the machine's file tree as patterns of [path.Match]. They
+// exclude everything that may contain user data: command lines, environments, names of open files
+// and network addresses.
 func Files() []string {
 	return slices.Concat(machineFiles(), deviceFiles())
 }

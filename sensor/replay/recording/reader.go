@@ -56,8 +56,8 @@ func OpenLimits(r io.Reader, l Limits) (*Reader, error) {
 // Meta describes the recording.
 func (r *Reader) Meta() Meta { return r.meta }
 
-// Next returns the next pass, [io.EOF] after the last one, and an error matching
-// [io.ErrUnexpectedEOF] when the recording was cut off.
+// Next returns the next pass. It returns [io.EOF] after the last one, and an error that matches
+// [io.ErrUnexpectedEOF] if the recording is truncated.
 func (r *Reader) Next() (*PassData, error) {
 	if r.err != nil {
 		return nil, r.err

@@ -14,8 +14,8 @@ import (
 	"reckon/sensor"
 )
 
-// EnvKeys are the variables of a process's environment that are recorded, if their value
-// is a number: they identify the batch job if the name of the control group does not.
+// EnvKeys returns the environment variables that are recorded if their value is a number. They
+// identify the batch job if the control group does not.
 func EnvKeys() []string {
 	return []string{"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"}
 }
@@ -61,9 +61,9 @@ type handle struct {
 	round uint64
 }
 
-// Record writes n passes, or passes until ctx ends if n is 0, one per interval. A source
-// that fails is named in the pass and the others continue; an error is one of the writer.
-// It closes w and the control groups it opened, not the sources.
+// Record writes n passes, one per interval, or until ctx ends if n is 0. The pass names sources
+// that failed; only errors of the writer are returned. Record closes w and the control groups it
+// opened, but not the sources.
 func (r *Recorder) Record(ctx context.Context, w *Writer, n int, interval time.Duration) (err error) {
 	defer func() { err = errors.Join(err, r.close(), w.Close()) }()
 	ticker := time.NewTicker(interval)
@@ -202,8 +202,8 @@ func (r *Recorder) about(d *PassData, p *sensor.Process) []sensor.CgroupPath {
 // maxHandles is the maximum number of open control groups, a few descriptors each.
 const maxHandles = 5000
 
-// want opens the control groups of a process, and those above them: any of them may be
-// the one of a workload.
+// want opens the control groups of a process and all groups above them, because each of them may be
+// a workload's.
 func (r *Recorder) want(paths []sensor.CgroupPath) {
 	if r.Cgroups == nil {
 		return

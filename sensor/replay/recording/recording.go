@@ -89,8 +89,8 @@ type Reading struct {
 	GPU     *sensor.GPUPass // what it reads of GPUs and of their users, nil where it reads none
 }
 
-// File is a regular file of the machine, or a symbolic link if Link is not empty.
-// Path is relative to the root and clean.
+// File is a regular file of the machine, or a symbolic link if Link is not empty. Path is clean and
+// relative to the root.
 type File struct {
 	Path string
 	Data []byte

@@ -12,14 +12,14 @@ import (
 	"reckon/sensor"
 )
 
-// Scrubber replaces the names of people and machines, the same name by the same word in
-// all passes: users become user1, user2..., hosts host1, host2... (the node itself is
-// host1). Host names are the names of the node and of network file systems; network addresses
-// become 192.0.2.N and 2001:db8::N. Mount options are reduced to ro and rw, the boot id
-// and serial numbers of boards are blanked.
+// Scrubber replaces the names of people and machines. Each name gets the same replacement in all
+// passes: user1, user2... for users, host1, host2... for hosts (host1 is the node itself), and
+// 192.0.2.N or 2001:db8::N for network addresses. Hosts are the node and the servers of network
+// file systems. Mount options are reduced to ro and rw; the boot id and board serial numbers are
+// blanked.
 //
-// Numbers of users, names of programs, of control groups (unless they contain a name) and
-// of directories remain: inspect a recording before you share it.
+// User ids and the names of programs, directories and control groups (unless they contain a
+// scrubbed name) remain. Inspect a recording before you share it.
 type Scrubber struct {
 	names map[string]string
 	users int
@@ -29,8 +29,8 @@ type Scrubber struct {
 	descs map[*metric.Series]*metric.Series
 }
 
-// firstPerson is the lowest id of a person's account (login.defs, UID_MIN); system
-// accounts are the same everywhere.
+// firstPerson is the lowest user id of a person (UID_MIN in login.defs). System accounts have the
+// same names everywhere.
 const firstPerson = 1000
 
 var (
@@ -68,8 +68,7 @@ func (s *Scrubber) host(name string) {
 	s.match = nil
 }
 
-// User adds the name of a user. Ids below 1000 and the two conventional ids of nobody are
-// not people.
+// User adds the name of a user. Ids below 1000 and the two ids of nobody are not people.
 func (s *Scrubber) User(uid uint32, name string) {
 	if uid < firstPerson || uid == 65534 || uid == 1<<32-2 || len(name) < 2 || s.names[name] != "" ||
 		strings.Trim(name, "0123456789") == "" {
@@ -123,8 +122,7 @@ func (s *Scrubber) Meta(m *Meta) {
 	m.Scrubbed = true
 }
 
-// Pass replaces the names in d. Changed parts no longer share memory with the caller's
-// records afterwards.
+// Pass replaces the names in d. Changed parts no longer share memory with the caller's records.
 func (s *Scrubber) Pass(d *PassData) {
 	s.learn(d)
 	users := map[uint32]string{}
@@ -197,7 +195,7 @@ func (s *Scrubber) learn(d *PassData) {
 	}
 }
 
-// source collects the hosts, and the user, in the source of a mount: nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/ (Ceph),
+// source collects hosts and users from the source of a mount: nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/ (Ceph),
 // //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre), https://nas/dav.
 func (s *Scrubber) source(text string) {
 	hosts, _, ok := strings.Cut(text, ":/")
@@ -279,9 +277,9 @@ func isMounts(name string) bool {
 	return strings.HasSuffix(name, "/mounts") || strings.HasSuffix(name, "/mountinfo")
 }
 
-// plainOptions reduces the options in mounts (proc(5): field 4) and mountinfo (field 6
-// and the last) to ro or rw, since they may contain user names and addresses. Options of
-// the kernel's own file systems are needed to read them, and are kept.
+// plainOptions reduces the options in mounts (field 4 in proc(5)) and mountinfo (field 6 and the
+// last) to ro or rw, because they may contain user names and addresses. It keeps the options of the
+// kernel's own file systems, which readers need.
 func plainOptions(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

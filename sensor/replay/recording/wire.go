@@ -15,8 +15,8 @@ import (
 	"reckon/sensor"
 )
 
-// The names of the bits of sensor.Fields and sensor.CgroupFields in a recording.
-// They are part of the format; the order of the constants is not.
+// Names of the bits of sensor.Fields and sensor.CgroupFields in a recording. The names are part of
+// the format; the order of the constants is not.
 var (
 	fieldNames = []bitName[sensor.Fields]{
 		{sensor.FieldWait, "wait"}, {sensor.FieldSwitches, "switches"}, {sensor.FieldFaults, "faults"},
@@ -77,9 +77,8 @@ func shapeOf[T any]() func() reflect.Type {
 	return sync.OnceValue(func() reflect.Type { return shape(reflect.TypeFor[T]()) })
 }
 
-// shape returns the type t with a JSON name for each field: the Go name in snake_case.
-// Fields with a special form in a recording are left out. A figure that is added to a
-// record is thus recorded without a change here.
+// shape returns t with a JSON name for each field, the Go name in snake_case. New fields are thus
+// recorded without a change here. Fields with a special form in a recording are omitted.
 func shape(t reflect.Type) reflect.Type {
 	fields := make([]reflect.StructField, t.NumField())
 	for i := range fields {
@@ -240,8 +239,8 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// encodeComm encodes a program name, which may contain any byte; those that are not
-// printable ASCII, and the backslash, are written as \xNN.
+// encodeComm encodes a program name, which may contain any byte. Backslashes and bytes that are not
+// printable ASCII are written as \xNN.
 func encodeComm(c sensor.Comm) string {
 	raw := c.Bytes()
 	var b strings.Builder

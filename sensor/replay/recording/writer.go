@@ -20,8 +20,7 @@ type Writer struct {
 	err  error // the first one; nothing is written after it
 }
 
-// NewWriter starts a recording. It fills in the version of the format and, if it is zero,
-// the time.
+// NewWriter starts a recording. It sets the format version and, if it is zero, the time.
 func NewWriter(w io.Writer, m Meta) (*Writer, error) {
 	m.Format = Version
 	if m.Recorded.IsZero() {
@@ -38,8 +37,8 @@ func NewWriter(w io.Writer, m Meta) (*Writer, error) {
 	return wr, wr.flush()
 }
 
-// Pass appends one pass. The files come first and the readings last: a pass without
-// readings was truncated.
+// Pass appends one pass. The files come first and the readings last, so that a pass without
+// readings is known to be truncated.
 func (w *Writer) Pass(d PassData) error {
 	if w.err != nil {
 		return w.err

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AccountsSpec reports how to load programs that keep accounts, mostly one per process (include/account.h): a map "accounts", and
-// an iterator "harvest" over it that writes records of one size.
+// AccountsSpec describes how to load programs that keep accounts, mostly one per process (include/account.h). The
+// programs have a map "accounts" and an iterator "harvest" over it that writes records of one size.
 type AccountsSpec struct {
 	// Root is the place where /proc and /sys of this machine are mounted.
 	Root string
@@ -46,9 +46,8 @@ type Accounts struct {
 	over       Ended
 }
 
-// OpenAccounts loads and attaches the programs. It fails with an error that wraps sensor.ErrUnavailable where the kernel or the permissions
-// do
-// not allow it.
+// OpenAccounts loads and attaches the programs. The error wraps sensor.ErrUnavailable if the kernel
+// or the permissions do not allow that.
 func OpenAccounts(o AccountsSpec) (*Accounts, error) {
 	if err := Permitted(); err != nil {
 		return nil, Explain(err, o.Root, o.Otherwise, o.Fix)
@@ -119,8 +118,8 @@ func (a *Accounts) Program(name string) *ebpf.Program { return a.collection.Prog
 // MapNamed returns a map of the programs, nil if there is none of that name.
 func (a *Accounts) MapNamed(name string) *ebpf.Map { return a.collection.Maps[name] }
 
-// Read calls take with each record since the reading before; take returns the key of the account and whether its
-// process ended. Such accounts are deleted after the next reading, which reports what was under way. Read does not allocate.
+// Read calls take with each record since the previous reading. take returns the key of the account and whether its process ended. Ended
+// accounts are deleted after the next reading, which reports activity that was still in progress. Read does not allocate.
 func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error {
 	fd, err := NewIteration(a.harvest.FD())
 	if err != nil {
@@ -149,8 +148,8 @@ func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error
 	}
 }
 
-// Missed is the number of events the kernel did not that run a program for, because they interrupted that very program on their
-// processor, since the programs were loaded; 0 before Linux 5.12, which does not count them.
+// Missed returns the number of events lost since the programs were loaded. The kernel skips a program if the event
+// interrupted that same program on its processor. It is 0 before Linux 5.12, which does not count them.
 func (a *Accounts) Missed() uint64 {
 	if a == nil {
 		return 0

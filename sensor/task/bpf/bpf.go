@@ -18,9 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Permitted finds out by the smallest thing that only the privileged may make whether the
-// rest is worth trying: reading the types of the kernel takes a while. On kernels on which the
-// programs are not trusted it is not.
+// Permitted tests the permissions with the cheapest privileged operation, because reading the
+// kernel's types takes a while. It also fails on kernels that are known to be unsafe.
 func Permitted() error {
 	if err := trusted(release()); err != nil {
 		return err
@@ -32,8 +31,8 @@ func Permitted() error {
 	return m.Close()
 }
 
-// NewIteration begins to read an iterator that is attached: the command BPF_ITER_CREATE of bpf(2). The library's way to do this
-// allocates.
+// NewIteration opens a reader of an attached iterator with the bpf(2) command BPF_ITER_CREATE.
+// Unlike the library's function it does not allocate.
 func NewIteration(link int) (int, error) {
 	const bpfIterCreate = 33
 	attr := struct{ link, flags uint32 }{link: uint32(link)}
@@ -63,7 +62,7 @@ func RaiseMemlock() error {
 	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
 }
 
-// PossibleCPUs returns the highest number of a processor that may ever be, plus one
+// PossibleCPUs returns the highest possible processor number plus one
 // (Documentation/admin-guide/cputopology.rst).
 func PossibleCPUs(root string) uint32 {
 	text, err := os.ReadFile(filepath.Join(root, "/sys/devices/system/cpu/possible"))

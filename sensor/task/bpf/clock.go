@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Clock turns a time of boot as the kernel's own programs see it into one of this process's time
-// namespace, in which /proc and clock_gettime answer (time_namespaces(7)). The zero Clock is
-// the machine's.
+// Clock converts boot times from the clock of kernel programs to the time namespace of this
+// process, which /proc and clock_gettime use (time_namespaces(7)). The zero Clock converts nothing.
 type Clock struct{ offset int64 }
 
 // OwnClock returns the clock of this process's time namespace.
@@ -17,8 +16,8 @@ func OwnClock() Clock {
 	return Clock{offset: bootOffset(string(text))}
 }
 
-// bootOffset returns the nanoseconds by which CLOCK_BOOTTIME of a namespace is ahead of the
-// machine's: line "boottime SECONDS NANOSECONDS".
+// bootOffset returns how many nanoseconds the namespace's CLOCK_BOOTTIME is ahead of the machine's.
+// It parses the line "boottime SECONDS NANOSECONDS".
 func bootOffset(text string) int64 {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

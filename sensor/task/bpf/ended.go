@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Ended are the accounts of processes that have ended. An account is freed after the reading that follows the one in which
-// the end was reported, because more may have been added in between. It is used from one goroutine.
+// Ended holds the accounts of ended processes. An account is freed one reading after its end was
+// reported, because amounts may have been added in between. It is not safe for concurrent use.
 type Ended struct {
 	now    []uint32 // keys reported in this reading
 	before []uint32 // and in the one before

@@ -16,8 +16,8 @@ import (
 
 const grant = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
 
-// Explain turns an error of loading into one line that a person can act on. otherwise is the
-// reason where nothing in particular is known, and what to do about it.
+// Explain turns a load error into one actionable line. otherwise and fix are the reason and the
+// remedy if the cause is unknown.
 func Explain(err error, root, otherwise, fix string) error {
 	var log *ebpf.VerifierError
 	rejected := errors.As(err, &log) && len(log.Log) > 0
@@ -39,8 +39,8 @@ func Explain(err error, root, otherwise, fix string) error {
 	return sensor.Refused(otherwise, fix, Cause(err))
 }
 
-// Cause shortens an error of loading to one line: of what the verifier wrote, which may be
-// thousands of lines, the one that explains why.
+// Cause shortens a load error to one line. The verifier may write thousands of lines; Cause returns
+// the one with the reason.
 func Cause(err error) error {
 	var log *ebpf.VerifierError
 	if errors.As(err, &log) {
@@ -78,8 +78,8 @@ func (s shortened) Error() string { return s.text }
 
 func (s shortened) Unwrap() error { return s.err }
 
-// verdict finds the reason in the log of the verifier: its last line, but for the statistics
-// that follow it (kernel/bpf/verifier.c, print_verification_stats).
+// verdict returns the reason from the verifier's log: the last line before the statistics
+// (print_verification_stats in kernel/bpf/verifier.c).
 func verdict(log []string) string {
 	for i := len(log) - 1; i >= 0; i-- {
 		line := strings.TrimSpace(log[i])
@@ -107,8 +107,8 @@ func lockedDown(root string) bool {
 	return err == nil && strings.Contains(string(text), "[confidentiality]")
 }
 
-// refused explains why the kernel answers EPERM. Who holds the capabilities and is refused
-// all the same is reported what else stands in the way, not to grant what he has granted.
+// refused explains why the kernel returned EPERM. If the process already has the capabilities, it
+// reports the actual obstacle instead of advising to grant them.
 func refused(err error) error {
 	status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
@@ -117,9 +117,9 @@ func refused(err error) error {
 	return refusal(err, string(status), string(uidMap), limited, filtered())
 }
 
-// filtered names the system call that is refused even where nothing is asked of it, as a seccomp filter does: the
-// kernel looks at the capabilities and then at the arguments, which are not valid. "" if none is. A filter that
-// looks at the arguments is not found.
+// filtered returns the name of a system call that fails even with invalid arguments, as with a
+// seccomp filter, or "" if there is none. The kernel itself checks capabilities first and arguments
+// next. It cannot detect a filter that inspects arguments.
 func filtered() string {
 	if _, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(^uint32(0)), 0, 0); errno == unix.EPERM || errno == unix.EACCES {
 		return "bpf(2)"
@@ -130,9 +130,9 @@ func filtered() string {
 	return ""
 }
 
-// trusted refuses the release of a kernel with which a machine stood still while the programs ran: one of five runs of Debian's 5.10 under
-// QEMU ended in a soft lockup. It was likely the emulator's, as 6.1's was (test/kernels/emulate.go); eBPF has not run on 5.10 since
-// that is avoided.
+// trusted rejects a kernel release on which a machine locked up while the programs ran: one of five
+// runs of Debian's 5.10 under QEMU ended in a soft lockup. The emulator was probably the cause, as
+// with 6.1 (test/kernels/emulate.go), but 5.10 was not tested again without it.
 func trusted(major, minor int) error {
 	if major != 5 || minor != 10 {
 		return nil
@@ -159,9 +159,9 @@ func chargesLockedMemory() bool {
 	return major != 0 && (major < 5 || major == 5 && minor < 11)
 }
 
-// refusal reads /proc/PID/status and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited
-// states that BPF memory counts as locked memory here, of which we may have little, and filtered which system call is
-// refused whatever is asked of it.
+// refusal parses /proc/PID/status and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited
+// reports that BPF memory counts as locked memory, which may be scarce. filtered is the system call
+// that is always refused, if any.
 func refusal(err error, status, uidMap string, limited bool, filtered string) error {
 	switch {
 	case !holds(status, unix.CAP_SYS_ADMIN) && !(holds(status, unix.CAP_BPF) && holds(status, unix.CAP_PERFMON)):

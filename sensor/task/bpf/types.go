@@ -12,15 +12,15 @@ import (
 	"reckon/sensor"
 )
 
-// Types holds the types of the running kernel (BTF) while programs are loaded. Parsing them takes tens of milliseconds
-// and some MB, so those who load several collections share one. The zero value is ready for use; it is used from one goroutine.
+// Types holds the types of the running kernel (BTF) while programs are loaded. Parsing takes tens of milliseconds and
+// some MB, so collections share one. Its zero value is ready for use; it is not safe for concurrent use.
 type Types struct {
 	cache *btf.Cache
 	err   error
 }
 
-// Borrow returns the parsed types and what to call after loading. A nil t stands for types that nobody shares: they are
-// released at once. It fails with [sensor.ErrUnavailable] where the kernel has no BTF.
+// Borrow returns the parsed types and a function to call after loading. If t is nil, the types are
+// released at once. It returns [sensor.ErrUnavailable] if the kernel has no BTF.
 func (t *Types) Borrow() (cache *btf.Cache, done func(), err error) {
 	done = func() {}
 	if t == nil {

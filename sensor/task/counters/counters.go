@@ -71,8 +71,8 @@ type Source struct {
 	scratch [16]byte
 }
 
-// Open opens the events and loads the programs. It fails with [sensor.ErrUnavailable] where there are no counters, or
-// where the kernel or the permissions do not allow it, and reports which.
+// Open opens the events and loads the programs. It returns [sensor.ErrUnavailable] with the reason
+// if there are no counters, or if the kernel or the permissions do not allow it.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -216,8 +216,8 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 	return nil
 }
 
-// use is the counts of a process. Those of an event that shared a hardware counter (Part) come with the times by which
-// they are scaled.
+// use holds the counts of a process. Part, the count of an event that shared a hardware counter, is
+// scaled by the times Enabled and Running.
 type use = [perProcessor]struct {
 	_       structs.HostLayout
 	Whole   uint64

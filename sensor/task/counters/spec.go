@@ -13,8 +13,8 @@ const (
 	Cycles       Counter = iota // while not halted
 	Instructions                // retired
 	BranchMisses                // branches predicted wrongly
-	// CacheMisses are lines that cores fetched from beyond the last level of the cache; it depends on the processor
-	// which prefetches are included. Lines written back are not.
+	// CacheMisses counts lines that cores fetched from beyond the last-level cache. Which
+	// prefetches it includes depends on the processor. Lines written back are not counted.
 	CacheMisses
 	// Floating-point instructions by the width of their operands.
 	FPScalar

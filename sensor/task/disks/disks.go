@@ -68,8 +68,8 @@ type disk struct {
 	histogram metric.Histogram // of all devices that have had the name
 }
 
-// Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and reports which.
+// Open loads the programs. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
+// permissions do not allow it.
 func Open(o Options) (*Sensor, error) {
 	if o.Root == "" {
 		o.Root = "/"

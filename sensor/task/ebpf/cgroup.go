@@ -48,7 +48,7 @@ func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	return c.paths, true
 }
 
-// addPath takes the path of one cgroup of a set:
+// addPath adds the path of one cgroup of a set, which is encoded as:
 //
 //	u32 kind, u32 hierarchy, u64 set, u32 count, u32 length, names from leaf to root
 func (s *Source) addPath(b []byte) {
@@ -124,10 +124,9 @@ func (h *hierarchies) read() map[uint32]string {
 	return own
 }
 
-// findOwn learns where paths begin for those who look for a group in a mounted tree: at the
-// root of the hierarchy; in a container without the tree of the machine at the root of our
-// cgroup namespace, as in /proc. It compares the path in the kernel of our own group
-// with what /proc reports.
+// findOwn determines where cgroup paths begin for readers of a mounted tree. That is the root of
+// the hierarchy, or in a container without the machine's tree the root of our cgroup namespace, as
+// in /proc. It compares our own group's path in the kernel with the one in /proc.
 func (s *Source) findOwn() {
 	seen := s.names.read()
 	us := s.table.find(int32(os.Getpid()))
@@ -178,8 +177,8 @@ func (h *hierarchies) relative(id uint32, path string) string {
 	}
 }
 
-// tidySets forgets sets that no process was in for long, and has the kernel report them
-// again should one appear.
+// tidySets forgets sets that have had no process for long. The kernel reports them again if they
+// reappear.
 func (s *Source) tidySets(p *sensor.Pass) {
 	if s.pass%64 != 0 {
 		return

@@ -99,8 +99,8 @@ type Source struct {
 	afterWalk func() // for tests
 }
 
-// New loads the programs and reads the table once. It fails with [sensor.ErrUnavailable]
-// where the kernel or the permissions do not allow it, and reports which.
+// New loads the programs and reads the table once. It returns [sensor.ErrUnavailable] with the
+// reason if the kernel or the permissions do not allow it.
 func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -148,8 +148,8 @@ func (s *Source) Exits() error { return s.exitErr }
 // Opens reports whether opens of GPUs are reported.
 func (s *Source) Opens() bool { return s.opens != nil }
 
-// Missed is the number of ends of processes interrupted a program, and how many ends of threads and opens of GPUs found no room, and were
-// therefore not recorded.
+// Missed returns the number of unrecorded events: process ends that interrupted a program, and ends
+// of threads and opens of GPUs for which there was no room.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {
 		return 0

@@ -53,8 +53,8 @@ func (s *Source) addClaim(r *tasksProcess) {
 	}
 }
 
-// tidyClaimed forgets processes that are not between the two any more and whose second record
-// did not come: it found no room, or the kernel skipped the trace point.
+// tidyClaimed forgets claimed processes without a second record. The record found no room, or the
+// kernel skipped the tracepoint.
 func (s *Source) tidyClaimed() {
 	for pid, c := range s.claimed {
 		if c.pass+64 < s.pass {

@@ -69,12 +69,12 @@ func (l *listing) records() []byte {
 	return l.shared[listingWords:][:8*int(used)]
 }
 
-// idDigit is the number of bits of a process id that are sorted by at a time: ids have at most 22 (PID_MAX_LIMIT of
-// include/linux/threads.h).
+// idDigit is the number of bits per pass of the radix sort. Process ids have at most 22 bits
+// (PID_MAX_LIMIT in include/linux/threads.h).
 const idDigit = 11
 
-// sortByID returns list in order of process ids, and the memory that is not used any more. It takes the same time for each record, however
-// many.
+// sortByID sorts list by process id in linear time. It also returns the memory that is no longer
+// used.
 func sortByID(list, spare []listed) (sorted, unused []listed) {
 	spare = slices.Grow(spare[:0], len(list))[:len(list)]
 	for shift := 0; shift < 2*idDigit; shift += idDigit {

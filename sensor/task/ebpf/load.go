@@ -100,8 +100,8 @@ func load(o Options) (*kernelSide, error) {
 	return nil, explain(err, o.Root)
 }
 
-// traceOpens has opens of GPUs recorded, where the kernel lets its functions be traced and has the one that opens character devices: on
-// amd64 since Linux 5.5, on arm64 since 6.4 or so.
+// traceOpens enables the recording of GPU opens. It needs a kernel that allows function tracing and
+// has the function that opens character devices: amd64 since Linux 5.5, arm64 since about 6.4.
 func (k *kernelSide) traceOpens(spec *ebpf.CollectionSpec, cache *btf.Cache) {
 	const shared = ".bss"
 	spec.Programs = map[string]*ebpf.ProgramSpec{tasksProgOpened: spec.Programs[tasksProgOpened]}
@@ -126,11 +126,11 @@ func drop(spec *ebpf.CollectionSpec, programs ...string) {
 	}
 }
 
-// room reports how many bytes of records are kept between two passes, and how many processes
-// between their end and the moment when the kernel frees them. More processors end more
-// processes: 256 KiB each hold the records of 1,000 ends. The kernel sets up to 128 entries
-// of a map aside for each (LOCAL_FREE_TARGET of kernel/bpf/bpf_lru_list.c) and takes those
-// in use when the others run out, which would lose ends without a word.
+// room returns the number of bytes for records between two passes, and the number of processes
+// between their end and their release by the kernel. Both grow with the processors: 256 KiB per
+// processor hold 1,000 ends. The kernel sets aside up to 128 map entries per processor
+// (LOCAL_FREE_TARGET in kernel/bpf/bpf_lru_list.c) and evicts entries in use when the others run
+// out, which would lose ends silently.
 func room(cpus uint32) (ring, ending uint32) {
 	ring = 1 << 20
 	for ring>>18 < cpus && ring < 16<<20 {

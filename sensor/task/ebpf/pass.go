@@ -12,8 +12,7 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-// gone is a process that is not in the table any more and whose exit record has not
-// come yet.
+// gone is a process that is no longer in the table but has no exit record yet.
 type gone struct {
 	process sensor.Process
 	total   total
@@ -21,12 +20,12 @@ type gone struct {
 	zombie  bool   // it was one when it was last seen
 }
 
-// holdPasses is for how many passes a process stays in the table while its exit record is
-// awaited: charging it anew when the record comes late would count it twice.
+// holdPasses is the number of passes that a process stays in the table while its exit record is
+// pending. If it were dropped, a late record would charge it twice.
 const holdPasses = 12
 
-// Read fills p. What ended before it is read first, so a process that ends meanwhile
-// is reported alive now and ended in the next pass.
+// Read fills p. It reads exit records before the table, so a process that ends meanwhile is
+// reported alive now and ended in the next pass.
 func (s *Source) Read(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read: the source is closed")
@@ -99,12 +98,12 @@ func (s *Source) look() error {
 	return nil
 }
 
-// collect moves the exit records to p. Where processes are gone without one, it has the kernel report those
-// that were not freed yet, too; every few passes it is asked anyway.
+// collect moves the exit records to p. If processes are missing without a record, and every few
+// passes, it also asks the kernel for ended processes that are not yet released.
 //
-// Two kinds of records wait for the next pass: the record of a process that was read alive, and the record of
-// one that began after the pass, for whom this pass may lack the leader of its group and its
-// parent: they began after the table was read, too.
+// Two kinds of records wait for the next pass: those of processes that this pass read alive, and
+// those of processes that began after it. For the latter, this pass may lack the parent and the
+// group leader.
 func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) error {
 	if missing > 0 || len(s.done) > 0 || len(s.held) > 0 || s.pass%4 == 0 {
 		if err := s.claim(); err != nil {
@@ -134,8 +133,8 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 	return nil
 }
 
-// claim has the kernel report the processes that were waited for but not freed yet, then
-// takes those that were freed meanwhile.
+// claim asks the kernel to report processes that were reaped but not released, and then reads those
+// that were released meanwhile.
 func (s *Source) claim() error {
 	if s.kernel.claim != nil {
 		if err := s.iterate(s.kernel.claim.FD()); err != nil {
@@ -146,8 +145,8 @@ func (s *Source) claim() error {
 	return nil
 }
 
-// Drain appends the processes that ended since the last call: for those who read the
-// table from another source. Read is not called then.
+// Drain appends the processes that ended since the last call. It serves callers that read the table
+// from another source and never call Read.
 func (s *Source) Drain(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read exit records: the source is closed")
@@ -178,8 +177,8 @@ func (s *Source) reportLost(p *sensor.Pass) {
 // begun records the head of a pass.
 func (s *Source) begun(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
 
-// sweep makes room for what ended threads did: it drops the threads of processes that are gone and that the kernel did not
-// report, as on a processor that was taken off.
+// sweep frees the counts of ended threads of processes that are gone but were not reported by the
+// kernel, for example on a processor that was removed.
 func (s *Source) sweep() {
 	if s.level != 0 {
 		return // the numbers are numbers of the first pid namespace
@@ -332,8 +331,8 @@ func (t *table) finish() {
 	}
 }
 
-// follow carries over what a pass knows from the one before. Where threads ended before we began, the kernel keeps their I/O until
-// the process waits for a child: what was known before that is added from then on.
+// follow carries over values that only the previous pass had. If threads ended before tracing began, the kernel keeps
+// their I/O only until the process reaps a child; from then on the earlier value is added.
 func (w *row) follow(b *before, harvests bool) {
 	if !harvests {
 		w.total.use.wait = b.use.wait + max(w.total.wait, b.wait) - b.wait

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring reads a BPF ring buffer (Documentation/bpf/ringbuf.rst) by polling: a page with
-// the reader's position, a page with the writer's, then the data twice in a row, so that
-// no record is broken at the end.
+// ring reads a BPF ring buffer by polling (Documentation/bpf/ringbuf.rst). It maps a page with the
+// reader's position, a page with the writer's position, and the data twice in a row, so that no
+// record is split at the end.
 type ring struct {
 	consumer, producer []byte
 	data               []byte
@@ -40,8 +40,7 @@ func openRing(fd, size int) (*ring, error) {
 
 func position(b []byte) *uint64 { return (*uint64)(unsafe.Pointer(&b[0])) }
 
-// drain calls f for every record that is complete. What f is given is valid during
-// the call.
+// drain calls f for every complete record. The record is valid only during the call.
 func (r *ring) drain(f func([]byte)) {
 	at := atomic.LoadUint64(position(r.consumer))
 	end := atomic.LoadUint64(position(r.producer))
@@ -58,8 +57,8 @@ func (r *ring) drain(f func([]byte)) {
 	}
 }
 
-// next returns the record at a position, nil for one that was discarded. ok is false
-// while the kernel still writes it.
+// next returns the record at a position, or nil if it was discarded. ok is false while the kernel
+// is still writing it.
 func (r *ring) next(at uint64) (record []byte, next uint64, ok bool) {
 	offset := at & (r.size - 1)
 	header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[offset])))

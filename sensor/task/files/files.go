@@ -53,9 +53,9 @@ type Source struct {
 // The programs write records as the reader takes them.
 const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(record{}))
 
-// Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and reports which. Where nothing is mounted that would be counted there is no remedy to that,
-// since none is needed.
+// Open loads the programs. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
+// permissions do not allow it. The error has no remedy if no matching file system is mounted,
+// because none is needed.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -154,8 +154,8 @@ func (s *Source) reach() error {
 	return s.attach(onNetwork)
 }
 
-// attach attaches the programs that count what is wanted and are not attached yet. Without the first functions there is no use in the
-// others.
+// attach attaches the wanted programs that are not attached yet. It fails if a mandatory function
+// cannot be attached, because the others are useless without it.
 func (s *Source) attach(what scope) error {
 	for i := range s.hooks {
 		h := &s.hooks[i]

@@ -28,8 +28,8 @@ type hook struct {
 // program is the name of the program. The kernel shows 15 bytes of it.
 func (h *hook) program() string { return h.template + "_" + h.function }
 
-// pair are the programs at the entry and the return of a function, "" for none, by where the argument is by which they find the file
-// system.
+// pair describes the programs at the entry and return of a function, "" for none. argument and kind
+// identify the function argument that leads to the file system.
 type pair struct {
 	argument     int
 	kind         string // of structure that it points to

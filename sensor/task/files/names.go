@@ -28,8 +28,8 @@ type names struct {
 
 const maxUnfound = 256
 
-// of returns the file system of a device number plus 1, as programs store it. The table of mounts is the table of the process that used
-// it, which may have mounts that nobody else sees, else the machine's.
+// of returns the file system of a device number plus 1, as programs store it. It reads the mount
+// table of the process, which may have private mounts, and then the machine's.
 func (n *names) of(dev uint64, pid int32) mount {
 	if m, ok := n.known[dev]; ok {
 		return m
@@ -73,8 +73,8 @@ func find(table string, dev uint64) (mount, bool) {
 	return mount{}, false
 }
 
-// named is a file system as the statistics of the kernel name it (reckon/sensor/netfs): NFS of all versions alike, Lustre without the
-// addresses of its servers.
+// named returns the file system under the name that kernel statistics use (reckon/sensor/netfs):
+// one name for all NFS versions, and Lustre without its server addresses.
 func named(kind, source string) mount {
 	switch kind {
 	case "nfs4":

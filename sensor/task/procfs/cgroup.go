@@ -9,16 +9,15 @@ import (
 	"reckon/sensor"
 )
 
-// parseCgroups reads /proc/PID/cgroup (cgroups(7)), one line for each hierarchy:
+// parseCgroups parses /proc/PID/cgroup (cgroups(7)), which has one line per hierarchy:
 //
 //	4:memory:/slurm/uid_1000/job_7
 //	0::/system.slice/ssh.service
 //
-// The kernel escapes nothing here, and need not: it refuses to make a cgroup with a name that
-// holds a newline (cgroup_mkdir). A path may hold colons, and begins with /.. when it
-// lies outside the reader's cgroup namespace; origin makes it absolute. In the unified hierarchy " (deleted)" is
-// appended for a zombie in a removed cgroup; that is taken off.
-// Lines that do not look like this are skipped.
+// The kernel escapes nothing, because it refuses names with a newline (cgroup_mkdir). A path may
+// contain colons. It begins with /.. if it lies outside the reader's cgroup namespace; origin makes
+// it absolute. In the unified hierarchy, " (deleted)" is stripped, which marks a zombie in a
+// removed cgroup. Other lines are skipped.
 func parseCgroups(b []byte, origin cgpath.Origin) []sensor.CgroupPath {
 	var paths []sensor.CgroupPath
 	for len(b) > 0 {
@@ -48,12 +47,12 @@ type cgroupSet struct {
 	pass  uint64 // when a process was last read to be in it
 }
 
-// remembered is for how many passes a set of cgroups that no process was read to be in
-// is kept. It is longer than the interval at which every process is read again.
+// remembered is the number of passes that a set of cgroups without a process is kept. It is longer
+// than the interval at which every process is read again.
 const remembered = 600
 
-// membership returns the number of the set of cgroups that the text names, and keeps
-// its paths. It allocates for sets that are new.
+// membership returns the number of the set of cgroups in text and stores its paths. It allocates
+// only for new sets.
 func (s *Source) membership(text []byte) uint64 {
 	n := maphash.Bytes(s.seed, text)
 	if n == 0 {

@@ -33,8 +33,8 @@ const refreshCap = 60_000_000_000
 // keepIdle is for how many passes the descriptors of a process that does not run are kept.
 const keepIdle = 30
 
-// nextRefresh returns when a process is to be read again although it has not run: its age
-// doubles up to [refreshCap]. Processes found at once (at start) are spread by their number.
+// nextRefresh returns when to read a process again that has not run. The interval doubles with its
+// age up to [refreshCap]. Processes found together at the start are spread by their ids.
 func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 	age := uint64(0)
 	if boot > start {
@@ -134,7 +134,7 @@ func (s *Source) merge(pids []int32) {
 	s.entries, s.spare = out, s.entries
 }
 
-// markOrphans has the children of processes that ended read again: they have a new
+// markOrphans marks the children of ended processes to be read again, because they have a new
 // parent.
 func (s *Source) markOrphans() {
 	if len(s.gone) == 0 {

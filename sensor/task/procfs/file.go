@@ -33,8 +33,8 @@ func newBudget(limit int) budget {
 	return budget{limit: limit}
 }
 
-// open opens a file below /proc. It allocates nothing, which is why it does not use
-// package os: the name is built in place and handed to the kernel as it is.
+// open opens a file below /proc without an allocation. It builds the name in place and calls the
+// kernel directly instead of package os.
 func (s *Source) open(name string) (file, error) {
 	s.path = append(append(s.path[:0], name...), 0)
 	return s.openPath()
@@ -121,8 +121,8 @@ const (
 
 var kindNames = [kinds]string{"stat", "status", "schedstat", "io"}
 
-// read reads a file of a process; its descriptor is kept if keep is true and the
-// budget allows.
+// read reads a file of a process. It keeps the descriptor open if keep is set and the budget
+// allows.
 func (s *Source) read(e *entry, k kind, keep bool) ([]byte, error) {
 	if f := e.files[k]; f >= 0 {
 		b, err := s.content(f)

@@ -12,9 +12,9 @@ import (
 	"reckon/sensor"
 )
 
-// Files reads single files of processes when it is asked to, for who follows some processes more
-// closely than a [Source] does; `reckon run` does. After warm-up it allocates only in Threads.
-// It is used from one goroutine.
+// Files reads single files of processes on demand. It serves callers that follow a few processes
+// more closely than a [Source] does, such as `reckon run`. After warm-up only Threads allocates. It
+// is not safe for concurrent use.
 type Files struct {
 	proc string // path of /proc
 	path []byte
@@ -63,8 +63,8 @@ func (f *Files) OpenMemory(pid int32) (fd int, err error) {
 	return unix.Open(string(f.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// MemoryOf returns the resident memory of the process with this open statm, and how much of it is
-// files or shared memory, bytes.
+// MemoryOf returns the resident memory of the process with the open statm file fd, and the part of
+// it that is files or shared memory, in bytes.
 func (f *Files) MemoryOf(fd int) (resident, shared uint64, err error) {
 	n, err := unix.Pread(fd, f.buf, 0)
 	if err != nil {
@@ -87,8 +87,8 @@ func (f *Files) pages(b []byte) (resident, shared uint64, err error) {
 	return resident * f.page, shared * f.page, err
 }
 
-// Traffic is /proc/PID/io, bytes: passed by read and write calls, and fetched from and sent to
-// storage. The kernel adds what children did that were waited for.
+// Traffic is the content of /proc/PID/io in bytes: passed by read and write calls, and fetched from
+// and sent to storage. The kernel includes reaped children.
 type Traffic struct{ ReadCalls, WriteCalls, Read, Write uint64 }
 
 // Traffic reads /proc/PID/io.
@@ -156,8 +156,8 @@ func (f *Files) HighWater(pid int32) uint64 {
 	return s.hwm
 }
 
-// IgnoresChildren reports whether a process ignores SIGCHLD: the kernel reaps its children then
-// and adds what they used to nobody.
+// IgnoresChildren reports whether a process ignores SIGCHLD. The kernel then reaps its children and
+// discards their CPU time.
 func (f *Files) IgnoresChildren(pid int32) bool {
 	b, err := f.of(pid, "status")
 	return err == nil && ignoresChildren(b)
@@ -177,8 +177,8 @@ func ignoresChildren(status []byte) bool {
 	return false
 }
 
-// Children appends the children that a thread has started, or was given as a subreaper
-// (CONFIG_PROC_CHILDREN). Where the kernel does not list them it appends none.
+// Children appends the children that a thread started or adopted as a subreaper
+// (CONFIG_PROC_CHILDREN). It appends none if the kernel does not list them.
 func (f *Files) Children(pid, tid int32, to []int32) []int32 {
 	b, err := f.ofTask(pid, tid, "children")
 	if err != nil {
@@ -212,8 +212,8 @@ func (f *Files) Threads(pid int32, to []int32) []int32 {
 	return to
 }
 
-// CPUClock returns the CPU time of a process, all its threads included, in nanoseconds, by its CPU
-// clock (clock_getcpuclockid(3)); false once it is gone. Its number is one of our own namespace.
+// CPUClock returns the CPU time of a process with all its threads, in nanoseconds
+// (clock_getcpuclockid(3)), or false once it is gone. pid is an id of our own namespace.
 func CPUClock(pid int32) (uint64, bool) { return cpuClock(pid) }
 
 func (f *Files) name(pid int32, file string) {

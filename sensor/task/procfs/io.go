@@ -6,8 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// ownIO keeps what a process read and wrote itself apart from what the children did
-// that it waited for.
+// ownIO separates the I/O of a process itself from the I/O of its reaped children.
 type ownIO struct {
 	perThread bool // the files of the threads are read
 	skip      uint32
@@ -26,11 +25,10 @@ func (t *ioTotals) raise(p *sensor.Process) {
 	p.ReadBytes, p.WriteBytes, p.CancelledBytes = max(p.ReadBytes, t.read), max(p.WriteBytes, t.write), max(p.CancelledBytes, t.cancelled)
 }
 
-// fromIO takes the bytes read from and written to storage.
+// fromIO reads the bytes read from and written to storage.
 //
-// As long as a process has not waited for a child, /proc/PID/io holds its own I/O, that
-// of ended threads too. From then on what its live threads did since the last reading
-// is added up.
+// Until a process reaps a child, /proc/PID/io has exactly its own I/O, including ended threads.
+// From then on, fromIO sums the increases of its live threads.
 func (s *Source) fromIO(e *entry, st *stat, keep, due bool) {
 	if e.ioDenied && !due {
 		return

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lister reads the numeric names of a directory with getdents64(2); its records
-// are: inode (8 bytes), offset (8), length (2), type (1), name, NUL.
+// lister reads the numeric names of a directory with getdents64(2). Its records have inode (8
+// bytes), offset (8), length (2), type (1), name and NUL.
 type lister struct {
 	dir int
 	buf []byte

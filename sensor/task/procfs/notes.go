@@ -12,8 +12,8 @@ import (
 	"reckon/sensor"
 )
 
-// Hidden returns the [sensor.UnavailableError] that the mount of /proc under root hides the processes of other users from us, and nil if
-// it does not. The first process is another user's unless we are root.
+// Hidden returns a [sensor.UnavailableError] if the /proc mount under root hides the processes of
+// other users. It tests the first process, which belongs to another user unless we are root.
 func Hidden(root string) error {
 	dir := filepath.Join("/", root, "proc")
 	var fs unix.Statfs_t
@@ -35,8 +35,8 @@ func Hidden(root string) error {
 		nil)
 }
 
-// hidepid finds the option of that name of the procfs mounted at dir in mountinfo
-// (proc_pid_mountinfo(5)). The values 1 and 2 are "noaccess" and "invisible" since 5.8.
+// hidepid returns the hidepid option of the procfs mounted at dir from mountinfo
+// (proc_pid_mountinfo(5)). Since 5.8 the values 1 and 2 are "noaccess" and "invisible".
 //
 //	22 28 0:21 / /proc rw,nosuid - proc proc rw,hidepid=invisible
 func hidepid(info []byte, dir string) string {

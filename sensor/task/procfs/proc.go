@@ -19,9 +19,8 @@ import (
 	"reckon/sensor"
 )
 
-// Proc looks at single processes, once each, to find out what they belong to. It may
-// be used from several goroutines. Errors match fs.ErrNotExist when the process is gone
-// and fs.ErrPermission when it may not be looked at.
+// Proc reads single processes to identify them. It is safe for concurrent use. Errors match
+// fs.ErrNotExist if the process is gone and fs.ErrPermission if it may not be read.
 type Proc struct {
 	// Root is the place where the machine's file tree is mounted, "" for "/".
 	Root string
@@ -29,15 +28,15 @@ type Proc struct {
 	origin cgpath.Origin
 }
 
-// NewProc returns a Proc with absolute paths of control groups also in a cgroup
-// namespace, where the tree of the machine is mounted.
+// NewProc returns a Proc. If the machine's tree is mounted, its control group paths are absolute
+// even within a cgroup namespace.
 func NewProc(root string) Proc { return Proc{Root: root, origin: cgpath.FindOrigin(root)} }
 
 // environmentLimit bounds what is read of an environment. The kernel allows megabytes.
 const environmentLimit = 256 << 10
 
-// cgroupLimit bounds what is read of /proc/PID/cgroup: a dozen hierarchies with
-// paths of at most 4 KiB each.
+// cgroupLimit limits the bytes read from /proc/PID/cgroup. A dozen hierarchies have paths of at
+// most 4 KiB each.
 const cgroupLimit = 64 << 10
 
 func (p Proc) read(pid int32, name string, limit int) ([]byte, error) {
@@ -57,8 +56,8 @@ func (p Proc) read(pid int32, name string, limit int) ([]byte, error) {
 	return b, err
 }
 
-// Cgroups returns the cgroups of a process, one for each hierarchy, as the kernel
-// lists them; see [NewProc] for where their paths begin.
+// Cgroups returns the cgroups of a process, one per hierarchy, in the kernel's order. See [NewProc]
+// for where the paths begin.
 func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	b, err := p.read(pid, "cgroup", cgroupLimit)
 	if err != nil {
@@ -67,9 +66,9 @@ func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	return parseCgroups(b, p.origin), nil
 }
 
-// Env returns the keys that stand in the environment which the process was
-// started with. Nothing else of it is kept. What lies beyond its first 256 KiB is not
-// found. An empty map without an error is also what a kernel thread gives.
+// Env returns those of the given keys that are in the initial environment of a process. It searches
+// the first 256 KiB and keeps nothing else. For a kernel thread it returns an empty map and no
+// error.
 func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
 	b, err := p.read(pid, "environ", environmentLimit)
 	for range 3 {
@@ -85,8 +84,8 @@ func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
 	return environment(b, keys), nil
 }
 
-// Args returns the arguments that a process was started with, the program's name first, of at
-// most 256 KiB. An empty list without an error is what a kernel thread gives.
+// Args returns the arguments of a process, the program name first, up to 256 KiB. For a kernel
+// thread it returns an empty list and no error.
 func (p Proc) Args(pid int32) ([]string, error) {
 	b, err := p.read(pid, "cmdline", environmentLimit)
 	if err != nil || len(b) == 0 {
@@ -95,15 +94,15 @@ func (p Proc) Args(pid int32) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00"), nil
 }
 
-// starting reports whether a process may be in the middle of execve(2), where it has
-// neither arguments nor an environment for a moment.
+// starting reports whether a process may be in the middle of execve(2), when it has neither
+// arguments nor an environment.
 func (p Proc) starting(pid int32) bool {
 	b, err := p.read(pid, "cmdline", 1)
 	return err == nil && len(b) == 0
 }
 
-// environment finds variables in NAME=value strings that each end in NUL. The first
-// one of a name counts, as for getenv(3).
+// environment finds variables in NUL-terminated NAME=value strings. As with getenv(3), the first of
+// a name counts.
 func environment(b []byte, keys []string) map[string]string {
 	found := make(map[string]string, len(keys))
 	whole := len(b) < environmentLimit
@@ -126,12 +125,12 @@ func environment(b []byte, keys []string) map[string]string {
 	return found
 }
 
-// noSession is the kernel's value for a process that no login began:
-// AUDIT_SID_UNSET of include/uapi/linux/audit.h.
+// noSession is the kernel's session id of a process without a login: AUDIT_SID_UNSET in
+// include/uapi/linux/audit.h.
 const noSession = 1<<32 - 1
 
-// LoginSession returns the audit session of a process, or false when it belongs to none
-// or the kernel keeps none (CONFIG_AUDIT).
+// LoginSession returns the audit session of a process. It returns false if there is none or the
+// kernel keeps none (CONFIG_AUDIT).
 func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
 	return p.audit(pid, "sessionid")
 }
@@ -161,9 +160,8 @@ func sessionID(b []byte) (uint32, bool) {
 	return uint32(v), true
 }
 
-// Process returns the identity of a process: its parent, group, session, start, user and
-// name, and what the children that it has waited for used. Nothing of what it used itself
-// is set.
+// Process returns the identity of a process: parent, group, session, start, user and name. Of its
+// use, only the child times are set.
 func (p Proc) Process(pid int32) (sensor.Process, error) {
 	b, err := p.read(pid, "stat", 4<<10)
 	if err != nil {

@@ -100,8 +100,7 @@ type Source struct {
 	firstErr error // of the last pass
 }
 
-// New opens /proc under the root. It fails with [sensor.ErrUnavailable] where there
-// is none.
+// New opens /proc under the root. It returns [sensor.ErrUnavailable] if there is none.
 func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

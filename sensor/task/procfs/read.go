@@ -11,9 +11,9 @@ import (
 	"reckon/sensor"
 )
 
-// Read fills p with the processes that exist. A process that vanishes while it is read
-// is left out; one that cannot be read is left out too or keeps its last figures, and
-// [Source.Notes] names it: it never hides the others.
+// Read fills p with the existing processes. It omits a process that vanishes meanwhile. A process
+// that cannot be read is omitted or keeps its last figures, and [Source.Notes] names it; it never
+// hides the others.
 func (s *Source) Read(p *sensor.Pass) error {
 	p.Boot = now()
 	s.passes++
@@ -199,8 +199,7 @@ func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
 	e.clock = max(e.clock, clock)
 }
 
-// split divides the CPU clock of a process that is seen for the first time in
-// proportion to the ticks of stat.
+// split divides the CPU clock of a new process in proportion to its user and system ticks in stat.
 func split(clock, user, system uint64) (u, sys uint64) {
 	if user+system == 0 {
 		return clock, 0
@@ -214,8 +213,7 @@ func (e *entry) memoryMoved(st *stat) bool {
 	return !st.kernel && (st.rss != e.rss || st.minflt+st.majflt != e.faults)
 }
 
-// fromStatus takes over the user, the memory and the context switches; it reports
-// whether the process is gone.
+// fromStatus reads user, memory and context switches. It reports whether the process is gone.
 func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	text, err := s.read(e, statusFile, keep)
 	if err != nil { // it ended meanwhile; its owner must be known, or it is not reported
@@ -260,8 +258,8 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	return false
 }
 
-// olderMemory fills in the memory by type on kernels before 4.5, which know no more
-// than that some of it is files or shared; that is counted as files.
+// olderMemory sets the memory by type on kernels before 4.5, which report only the sum of files and
+// shared memory. It counts that sum as files.
 func (s *Source) olderMemory(e *entry, u *status) {
 	text, err := s.once(e.p.PID, "statm")
 	if err != nil {
@@ -272,8 +270,8 @@ func (s *Source) olderMemory(e *entry, u *status) {
 	}
 }
 
-// owner takes the user from the owner of a file of the process, where status does not
-// show. It is the effective user, or root for programs that may not be dumped.
+// owner sets the user from the owner of a file of the process if status does not show it. That is
+// the effective user, or root for programs that may not be dumped.
 func (s *Source) owner(e *entry) bool {
 	f, err := s.openPID(e.p.PID, "stat")
 	if err != nil {

@@ -2,8 +2,8 @@ package procfs
 
 import "reckon/internal/sysfs"
 
-// parseStatm reads /proc/PID/statm: pages resident, and how many of them are files
-// or shared memory.
+// parseStatm parses /proc/PID/statm. It returns the resident pages, and the number of them that are
+// files or shared memory.
 func parseStatm(b []byte) (resident, shared uint64, err error) {
 	_, b = sysfs.Field(b)
 	first, b := sysfs.Field(b)
@@ -16,9 +16,9 @@ func parseStatm(b []byte) (resident, shared uint64, err error) {
 	return resident, min(shared, resident), nil
 }
 
-// parseSchedstat reads /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst):
-// nanoseconds on a processor, nanoseconds runnable and waiting for one, and how often
-// it was given one. All three are zero where the kernel does not account them.
+// parseSchedstat parses /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst):
+// nanoseconds running, nanoseconds runnable but waiting, and the number of time slices. All are
+// zero if the kernel does not account them.
 func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
 	first, b := sysfs.Field(b)
 	second, b := sysfs.Field(b)
@@ -32,8 +32,8 @@ func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
 	return run, wait, turns, nil
 }
 
-// parseIO reads read_bytes, write_bytes and cancelled_write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,
-// 3.3): bytes that the process caused to be fetched from and sent to storage, and those that it deleted before.
+// parseIO parses read_bytes, write_bytes and cancelled_write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,
+// 3.3): bytes fetched from storage, sent to it, and deleted before they were sent.
 func parseIO(b []byte) (t ioTotals, err error) {
 	found := 0
 	for len(b) > 0 {
@@ -55,8 +55,8 @@ func parseIO(b []byte) (t ioTotals, err error) {
 	return t, nil
 }
 
-// parseLastPID reads the last field of /proc/loadavg: the process id that was given
-// out last in our namespace.
+// parseLastPID returns the last field of /proc/loadavg, the process id assigned last in our
+// namespace.
 //
 //	0.53 0.74 0.67 1/234 12345
 func parseLastPID(b []byte) (uint64, bool) {

@@ -10,9 +10,9 @@ import (
 // smapsLimit bounds what is read of /proc/PID/smaps_rollup: two dozen lines.
 const smapsLimit = 8 << 10
 
-// SharedMemory returns the shared part of a process's memory, from
-// /proc/PID/smaps_rollup (since 4.14). The kernel walks its page tables for that: some
-// 17 microseconds for each resident mebibyte. It takes the rights of ptrace(2).
+// SharedMemory returns the shared part of a process's memory from /proc/PID/smaps_rollup (since
+// 4.14). The kernel walks the page tables, which takes about 17 microseconds per resident MiB. It
+// requires ptrace(2) permission.
 func (p Proc) SharedMemory(pid int32) (sensor.SharedMemory, error) {
 	b, err := p.read(pid, "smaps_rollup", smapsLimit)
 	if err != nil {
@@ -25,8 +25,8 @@ func (p Proc) SharedMemory(pid int32) (sensor.SharedMemory, error) {
 	return m, nil
 }
 
-// parseSmapsRollup reads the resident and the proportional set size, and how much of each
-// is anonymous, since 5.4.
+// parseSmapsRollup parses the resident and the proportional set size and, since 5.4, the anonymous
+// part of each.
 func parseSmapsRollup(b []byte) (m sensor.SharedMemory, ok bool) {
 	anon, sums := 0, 0
 	for len(b) > 0 {

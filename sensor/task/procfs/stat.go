@@ -13,7 +13,7 @@ const (
 	exitingTask  = 0x00000004
 )
 
-// stat is /proc/PID/stat (proc_pid_stat(5)). Times are in clock ticks, memory in pages.
+// stat is the content of /proc/PID/stat (proc_pid_stat(5)). Times are in clock ticks, memory in pages.
 //
 //	1234 (a) b) S 1 1234 1234 0 -1 4194560 142 0 0 0 7 3 0 0 20 0 1 0 88231 ...
 type stat struct {
@@ -33,9 +33,9 @@ type stat struct {
 	cutime, cstime   uint64
 }
 
-// startOf returns the ticks since boot at which a process began. In a time namespace whose clock
-// is behind the machine's, those that began before its zero are shown below 0, as a large unsigned
-// number; for them it is 0.
+// startOf returns the start of a process in ticks since boot. In a time namespace behind the
+// machine's clock, processes from before its zero show a negative start as a large unsigned number;
+// startOf returns 0 for them.
 func startOf(ticks uint64) uint64 {
 	const most = 1 << 63 / 10_000_000 // of ticks with positive nanoseconds
 	if ticks >= most {
@@ -47,9 +47,8 @@ func startOf(ticks uint64) uint64 {
 // headless reports whether the first thread has ended and others live.
 func (s *stat) headless() bool { return s.state == 'Z' && s.threads > 1 }
 
-// parseStat fills all of s. The name may hold any byte, parentheses and newlines too,
-// so it ends at the last closing parenthesis. Fields after the resident size are not
-// looked at.
+// parseStat sets all of s. The name may contain any byte, including parentheses and newlines, so it
+// ends at the last closing parenthesis. Fields after the resident size are ignored.
 func parseStat(b []byte, s *stat) error {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 2 || end < open || b[open-1] != ' ' || len(b) < end+3 || b[end+1] != ' ' {

@@ -2,9 +2,8 @@ package procfs
 
 import "reckon/internal/sysfs"
 
-// status is the used part of /proc/PID/status (Documentation/filesystems/proc.rst, table
-// 1-2). Memory is in bytes. Lines that are not known are skipped on purpose: each
-// kernel adds some.
+// status is the used part of /proc/PID/status (Documentation/filesystems/proc.rst, table 1-2).
+// Memory is in bytes. Unknown lines are skipped, because each kernel adds some.
 //
 //	Uid:	1000	1000	1000	1000
 //	VmHWM:	    1724 kB

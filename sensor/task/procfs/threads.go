@@ -21,8 +21,8 @@ type thread struct {
 	wait uint64
 }
 
-// threadBatch is the number of threads of one process that are read at each pass without second
-// thoughts. A process of k times as many is read at each k-th, at least each 16th.
+// threadBatch is the number of threads up to which a process is read at each pass. A process with k
+// times as many threads is read at every k-th pass, and at least at every 16th.
 const threadBatch = 32
 
 // perThread sums what the kernel reports single threads only.

@@ -76,8 +76,8 @@ func request(family, flags uint16, cmd byte, attr uint16, value []byte) []byte {
 	return b
 }
 
-// ask sends a request and returns the first answer of the wanted family, or nil for
-// an acknowledgement. An error number in the answer is returned as such.
+// ask sends a request and returns the first answer of the wanted family, or nil for an
+// acknowledgement. It returns an error number in the answer as an error.
 func (s *Source) ask(message []byte, wanted uint16) ([]byte, error) {
 	if err := unix.Sendto(s.fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
@@ -132,8 +132,7 @@ func (s *Source) findFamily() error {
 	return nil
 }
 
-// learn asks for the record of our own process, and returns the version of records and
-// how they are laid out.
+// learn requests the record of our own process and returns the record version and layout.
 func (s *Source) learn() (version uint16, layout int, err error) {
 	pid := uint32(unix.Getpid())
 	body, err := s.ask(request(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
@@ -180,8 +179,8 @@ func uidMap() string {
 	return string(text)
 }
 
-// nameless reports whether the kernel is one before 5.19, with records that name no process. Which version they have is not said without
-// permission.
+// nameless reports whether the kernel is older than 5.19, whose records name no process. The record
+// version cannot be read without permission.
 func nameless() bool {
 	var u unix.Utsname
 	var major, minor int
@@ -195,8 +194,8 @@ func nameless() bool {
 // newer is the remedy where records name no process: permission alone does not help.
 const newer = "use Linux 5.19 or later, or the eBPF source on another kernel than 5.10"
 
-// refused explains why the kernel does not let us listen. uidMap is /proc/PID/uid_map (user_namespaces(7)). nameless means that
-// it would be of no use.
+// refused explains why the kernel denies listening. uidMap is /proc/PID/uid_map
+// (user_namespaces(7)). nameless means that listening would be of no use.
 func refused(err error, uidMap string, nameless bool) error {
 	switch {
 	case nameless && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):

@@ -34,10 +34,10 @@ type stats struct {
 	hiwater uint64 // KiB
 }
 
-// layouts are the places that struct taskstats is known in: how many bytes of new fields follow each
-// delay. Versions add to the end of the structure, but for some (Linux 6.14 and after) that put one
-// or two fields of 8 bytes behind each delay; the version does not show which, so [New] looks
-// where its own record has its process id.
+// layouts lists the known layouts of struct taskstats as the number of new bytes after each delay.
+// Most versions append fields, but Linux 6.14 and later insert one or two 8-byte fields after each
+// delay. The version number does not show that, so [New] checks where its own record has the
+// process id.
 func layouts() []int { return []int{0, 8, 16} }
 
 // isOf reports whether a record laid out by d belongs to a process, as far as can be seen.
@@ -136,8 +136,8 @@ func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
 	}
 }
 
-// message handles one record: a thread's, and with the last thread of a process that
-// had others, the record of all of them.
+// message handles the record of one thread. The last thread of a process with several threads is
+// followed by a record of the whole process.
 func (c *collector) message(b []byte, p *sensor.Pass) {
 	one, all := false, false
 	attributes(b, func(kind uint16, v []byte) {
@@ -181,9 +181,9 @@ func (c *collector) keep(s *stats) {
 	a.heard = c.now
 }
 
-// ended returns the amounts of the threads of a process that ended before this one, nil if nothing is known of
-// them. A record that came after that of its whole process, as that of a thread does that lost its processor
-// while it ended, is not of the next process with its id.
+// ended returns the amounts of the process's threads that ended earlier, or nil if there are none.
+// It drops records from before the process began: a thread that lost its processor while ending may
+// report after its process, and the id may be in use again.
 func (c *collector) ended(s *stats) *partial {
 	a := c.threads[s.tgid]
 	if a != nil && a.heard+s.groupElapsed*1000 < c.since { // before the process began
@@ -239,9 +239,9 @@ func (c *collector) end(threads bool, p *sensor.Pass) {
 	}
 }
 
-// lastSlice adds the time since the scheduler last charged the only thread of a process. One that never gave the processor up of itself
-// was running whenever it was not waiting for one. Where others took it from the process, less is sure: switches, interrupts and
-// the hypervisor take a part of the time, some 0.1 %, which over a long life is more than the tick at most that is missing.
+// lastSlice adds the time since the scheduler last charged the only thread of a process. A thread that never yielded
+// ran whenever it was not waiting. If it was preempted, less is certain: switches, interrupts and the hypervisor take
+// about 0.1 % of the time. Over a long life that exceeds the missing time, which is at most one tick.
 func lastSlice(t *partial, s *stats) uint64 {
 	const (
 		longestTick = 10e6 // ns, CONFIG_HZ=100
@@ -258,9 +258,9 @@ func lastSlice(t *partial, s *stats) uint64 {
 	return max(t.runtime, ran-not)
 }
 
-// start returns when a process began, in nanoseconds since boot. The record has the
-// second in which its last thread began, and both lifetimes; besides, the end lies
-// between the two last calls of Drain.
+// start returns the start of a process in nanoseconds since boot. The record has the second in
+// which its last thread began, and both lifetimes. The end lies between the last two calls of
+// Drain, which narrows the start further.
 func (c *collector) start(s *stats) uint64 {
 	const second = 1_000_000_000
 	life := s.groupElapsed * 1000

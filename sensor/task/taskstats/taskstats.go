@@ -57,8 +57,8 @@ type Source struct {
 	collector
 }
 
-// New begins to listen. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and reports which.
+// New starts to listen. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
+// permissions do not allow it.
 func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

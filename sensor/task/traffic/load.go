@@ -21,8 +21,8 @@ const (
 	byFexit       = "fexit"
 )
 
-// way is one place to count at: the programs that it cannot do without, and those that it takes
-// where the kernel has the function.
+// way is one set of places to count at: mandatory programs, and programs that are used if the
+// kernel has the function.
 type way struct {
 	name         string
 	must, beside []string
@@ -113,17 +113,17 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// room is for how many processes with traffic there is room at a time: more processors run
-// and end more of them. An account takes 0.6 KiB, and only while its process lives and two
-// passes longer.
+// room returns the number of processes with traffic for which there is room. It grows with the
+// processors, because more of them end more processes. An account takes 0.6 KiB for the life of its
+// process plus two passes.
 func room(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
 
-// roomForAddresses is the number of addresses of this machine that are remembered, where so many are configured: those of other
-// network namespaces, which have connections, need as much again.
+// roomForAddresses returns the number of addresses of this machine to remember, if n are
+// configured. Other network namespaces with connections need as many again.
 func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
 
-// install loads the programs of a way and attaches them. connections reports whether something
-// is to be kept with sockets, which Linux 5.11 began to allow.
+// install loads and attaches the programs of a way. connections reports whether to keep data with
+// sockets, which requires Linux 5.11.
 func install(o Options, w way, connections bool, cache *btf.Cache) (*kernelSide, error) {
 	spec, err := prepare(o, connections)
 	if err != nil {
@@ -168,8 +168,8 @@ type closing func()
 
 func (f closing) Close() error { f(); return nil }
 
-// attach attaches what cannot be done without. The iterator comes first: it reports the programs
-// which pid namespace is ours. Ends come before what makes accounts, so that each is ended.
+// attach attaches the mandatory programs. The iterator comes first, because it tells the programs our pid namespace.
+// Ends come before programs that create accounts, so that every account is ended.
 func (k *kernelSide) attach(c *ebpf.Collection, w way) (err error) {
 	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
 		return fmt.Errorf("attach the map iterator: %w", err)
@@ -219,12 +219,12 @@ func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.
 	return nil
 }
 
-// refresh is after how many passes the addresses of our own network namespace are read again.
-// Those of others are known by the connections that they have.
+// refresh is the number of passes after which the addresses of our own network namespace are read
+// again. Addresses of other namespaces are learned from their connections.
 const refresh = 60
 
-// learn reports the programs which addresses are here. An address that cannot be read counts
-// as one elsewhere until a connection has it.
+// learn passes the addresses of this machine to the programs. An address that cannot be read counts
+// as remote until a connection uses it.
 func (k *kernelSide) learn() {
 	list, err := net.InterfaceAddrs()
 	if err != nil {

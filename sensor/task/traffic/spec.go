@@ -8,8 +8,7 @@ import (
 // Protocol is the transport protocol of a socket.
 type Protocol uint8
 
-// The distinguished protocols. MPTCP counts as TCP; all that is neither TCP nor UDP (SCTP,
-// ICMP, raw sockets) is OtherProtocol.
+// Protocols. MPTCP counts as TCP. OtherProtocol includes SCTP, ICMP and raw sockets.
 const (
 	TCP Protocol = iota
 	UDP
@@ -23,8 +22,8 @@ func (p Protocol) String() string { return [...]string{"tcp", "udp", "other"}[p]
 // Scope is the distance that payload travels.
 type Scope uint8
 
-// The scopes. ScopeUnknown is the scope of messages of unconnected sockets where the address of the
-// single message cannot be read.
+// Scopes. ScopeUnknown applies to messages of unconnected sockets if the address of the message
+// cannot be read.
 const (
 	ScopeLoopback  Scope = iota // an address of the loopback network
 	ScopeHost                   // an address of this machine, in any known network namespace

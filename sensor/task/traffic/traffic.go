@@ -54,8 +54,8 @@ type Source struct {
 	over    bpf.Ended
 }
 
-// Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
-// permissions do not allow it, and reports which.
+// Open loads the programs. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
+// permissions do not allow it.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

@@ -19,8 +19,8 @@ type names struct {
 	known map[[2]uint64]string
 }
 
-// of returns the name of a disk as in /sys/block, "" for a number (MAJOR:MINOR) that is no disk's: the page cache of a network
-// file system is written back under one.
+// of returns the name of a disk in /sys/block, or "" if the number (MAJOR:MINOR) is no disk. The
+// page cache of a network file system is written back under such a number.
 func (n *names) of(stored [2]uint64) string {
 	if stored == [2]uint64{} {
 		return sensor.OtherNames // beyond the ones of a process that are distinguished

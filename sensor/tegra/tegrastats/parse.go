@@ -8,16 +8,16 @@ const maxNames = 512
 // maxParts limits each list of a line.
 const maxParts = 256
 
-// Parser parses lines. It keeps the names it has seen, so that a steady stream costs no
-// allocations. The zero value is ready.
+// Parser parses lines of tegrastats. It caches names, so that parsing a steady stream does not
+// allocate. Its zero value is ready for use.
 type Parser struct {
 	names    map[string]string
 	line     []byte // the rest of the line
 	clusters []float64
 }
 
-// Parse parses a line into s and reports whether it is one of tegrastats: whether it has
-// any figure at all. Unknown fields are skipped.
+// Parse parses a line into s. It returns false if the line has no figure and is therefore not from
+// tegrastats. Unknown fields are skipped.
 func (p *Parser) Parse(line []byte, s *Stats) bool {
 	s.Reset()
 	p.line = line
@@ -209,8 +209,8 @@ func cores(v []byte, s *Stats) bool {
 	return len(s.CPUs) > 0
 }
 
-// engine parses "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]", "@[0,0,0]". The
-// clocks of several clusters are stored in clusters; the engine's is the highest.
+// engine parses "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]" and "@[0,0,0]". It stores
+// the clocks of several clusters in clusters; the engine has the highest.
 func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
 	clusters = clusters[:0]
 	if string(v) == "off" {

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reader follows a file or a named pipe that tegrastats writes to, such as the file of
-// `tegrastats --interval 1000 --logfile FILE`. It never blocks. A file that was truncated
-// or replaced is read from its beginning.
+// Reader follows a file or named pipe that tegrastats writes to, such as FILE in `tegrastats
+// --interval 1000 --logfile FILE`. It never blocks. It reads a truncated or replaced file from the
+// start.
 //
-// After [Stale] without a line the reader returns nothing: the figures of a program that
-// has died are absent, not frozen at its last line.
+// It returns nothing if there was no line for [Stale], so that the figures of a program that died
+// are absent instead of frozen.
 type Reader struct {
 	path   string
 	fd     int

@@ -18,8 +18,8 @@
 // line is parsed into it.
 package tegrastats
 
-// Stats is the content of one line. Missing fields are unknown: slices are empty, and
-// values are not OK.
+// Stats is the content of one line. Missing fields are unknown: slices are empty and values are not
+// OK.
 type Stats struct {
 	RAMUsed, RAMTotal               Value // bytes
 	SwapUsed, SwapTotal, SwapCached Value // bytes
@@ -75,17 +75,16 @@ func (s *Stats) Reset() {
 	}
 }
 
-// totals are rails that include all others, the outermost first: the input of the carrier
-// board (Thor; TX1 and TX2), then the module's.
+// totals are the rails that include all others, the outermost first: the input of the carrier board
+// (Thor; TX1 and TX2), then of the module.
 var totals = []string{"VIN", "VDD_MUX", "VDD_IN", "POM_5V_IN"}
 
 // SumOfRails is the zone of a total without a rail of its own.
 const SumOfRails = "sum of rails"
 
-// Total returns the power of the board: the power of the rail that includes all others or,
-// without one, the sum of the rails, with the name of the rail or SumOfRails. VIN_SYS_5V0
-// is not a total: on AGX Orin and Thor it is the 5 V input beside the others, and shows
-// less than VDD_CPU_CV alone does under load.
+// Total returns the power of the board and the name of its rail. Without a rail that includes all
+// others, it returns the sum of the rails and SumOfRails. VIN_SYS_5V0 is not a total: on AGX Orin
+// and Thor it is a separate 5 V input that shows less than VDD_CPU_CV alone under load.
 func Total(rails []Rail) (name string, watts float64, ok bool) {
 	for _, t := range totals {
 		for i := range rails {
