@@ -65,8 +65,8 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 	return list, nil
 }
 
-// costOf is the sort key of findings: the severity, whether what it is about goes on, and the core-hours wasted; a GPU counts
-// as 16 cores, as on the pages.
+// costOf returns the sort key of a finding: severity, whether its subject is still running, and
+// wasted core-hours. A GPU counts as 16 cores, as on the pages.
 func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
 	out[0] = float64(slices.Index([]string{string(misuse.High), string(misuse.Medium), string(misuse.Low)}, f.Severity))
 	if now.Sub(f.Last) < 40*time.Minute {

@@ -8,8 +8,8 @@ import (
 	"reckon/figure/wire"
 )
 
-// byOwner groups findings by owner, in descending order of wasted core-hours. Waste is not counted
-// twice when several findings are about one job: the rules leave out findings that another one covers.
+// byOwner groups findings by owner, in descending order of wasted core-hours. No waste counts
+// twice, because the rules omit findings that another one about the same job covers.
 func byOwner(list []wire.Finding) []wire.FindingOwner {
 	type key struct{ site, owner string }
 	out := []wire.FindingOwner{}

@@ -50,8 +50,8 @@ func (f *Fit) recent(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	return nodes, err
 }
 
-// class is a set of nodes with equal cores and GPUs and nearly equal memory: it may differ by a
-// sixteenth, because the kernel's reservation does.
+// class is a set of nodes with equal cores and GPUs and about equal memory. Memory may differ by a
+// sixteenth, because the kernel's reservation varies.
 type class struct {
 	wire.Place
 	gpusKnown bool
@@ -106,8 +106,8 @@ func classify(nodes []wire.Node, q wire.FitQuery) classes {
 	return out
 }
 
-// of returns the class of a node, creating it if needed. The capacity that a batch system allocates
-// takes precedence over what the kernel reports.
+// of returns the class of a node and creates it if needed. The capacity configured in a batch
+// system takes precedence over the kernel's.
 func (cs *classes) of(n *wire.Node, unscheduled bool) *class {
 	cores, memory := n.Cores, n.MemoryBytes
 	if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
@@ -195,8 +195,8 @@ func orZero(v *float64) float64 {
 	return *v
 }
 
-// hasFree reports whether a node has the requested amounts free now: unallocated
-// where a batch system schedules the node, otherwise unused.
+// hasFree reports whether a node has the requested amounts free now. On nodes of a batch system
+// that means unallocated, elsewhere unused.
 func hasFree(n *wire.Node, q wire.FitQuery) bool {
 	r := capacity{ok: true}
 	switch b := n.Batch; {
@@ -222,8 +222,8 @@ func hasFree(n *wire.Node, q wire.FitQuery) bool {
 	return (&pendingDemand{cores: q.Cores, memory: q.MemoryBytes, gpus: q.GPUs}).fits(&r)
 }
 
-// addWait adds the wait of a comparable job to the class of its nodes; length is the run time
-// in the query, 0 for any.
+// addWait adds the wait of a comparable job to the class of its nodes. length is the run time in
+// the query, 0 for any.
 func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 	if len(w.Nodes) == 0 {
 		return
@@ -286,8 +286,8 @@ func (c *class) judge(q wire.FitQuery) {
 	}
 }
 
-// comparePlaces orders places: those that fit, then free capacity, then the shorter
-// wait, then smaller nodes, so that larger ones stay free.
+// comparePlaces orders places: those that fit first, then by free capacity, shorter wait and
+// smaller nodes, so that larger nodes stay free.
 func comparePlaces(a, b wire.Place) int {
 	rank := func(p *wire.Place) int {
 		switch {

@@ -7,13 +7,12 @@ import (
 	"reckon/figure/wire"
 )
 
-// Rates are the current emissions and costs of a kilowatt-hour; nil, and a nil rate, is unknown. They
-// may change while the server runs.
+// Rates returns the current emissions and cost per kilowatt-hour, which may change at run time. A
+// nil function or a nil rate means unknown.
 type Rates struct{ Carbon, Tariff func() *footprint.Rate }
 
-// workload fills in the emissions and costs of the energy of a workload, assuming constant power
-// over the run. If rates vary and the power over time is known,
-// detail is more accurate.
+// workload sets the emissions and cost of a workload's energy, assuming constant power over the
+// run. With varying rates, detail is more accurate if the power over time is known.
 func (r *Rates) workload(w *wire.Workload) {
 	if r == nil || w.EnergyJoules == nil {
 		return

@@ -46,8 +46,8 @@ func (f *Fit) sharing(ctx context.Context, list *wire.FitList, q wire.FitQuery, 
 	return nil
 }
 
-// judgeShare decides whether a job fits next to the tenants of a GPU. A GPU without
-// tenants is free as a whole.
+// judgeShare determines whether a job fits next to the tenants of a GPU. A GPU without tenants is
+// entirely free.
 func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 	g := wire.GPUShare{Site: s.Site, Node: s.Node, Device: s.Device, Index: s.Index, Model: s.Model,
 		Partition: s.Parent != "", MemoryBytes: s.MemoryBytes, Tenants: append([]wire.GPUTenant{}, s.Tenants...)}
@@ -104,8 +104,8 @@ func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 	return g
 }
 
-// compareShares orders those that fit first, and among them the fullest first: an idle GPU
-// stays free for a job that needs a whole one.
+// compareShares orders the GPUs that fit first, and among them the fullest first, so that idle GPUs
+// stay free for jobs that need a whole one.
 func compareShares(a, b wire.GPUShare) int {
 	rank := func(g *wire.GPUShare) int {
 		switch {
@@ -126,7 +126,7 @@ func compareShares(a, b wire.GPUShare) int {
 		cmp.Compare(left(a.MemoryLeft), left(b.MemoryLeft)))
 }
 
-// A migProfile is a partition size: sevenths of the processors and GB of memory (NVIDIA
+// migProfile is a partition size: sevenths of the processors and GB of memory (NVIDIA
 // Multi-Instance GPU User Guide, "Supported MIG Profiles").
 type migProfile struct {
 	slices, memory int
@@ -146,8 +146,8 @@ var migProfiles = []struct {
 	{[]string{"A30"}, 24, 4, []migProfile{{1, 6}, {2, 12}, {4, 24}}},
 }
 
-// profile returns the smallest partition that holds the job, or how many such jobs could time-slice; empty
-// if the device is already a partition.
+// profile returns the smallest partition that holds the job, or the number of such jobs that could
+// time-slice. It is empty if the device is already a partition.
 func profile(s *query.GPUSpace, q wire.FitQuery) string {
 	if s.Parent != "" {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"reckon/workload"
 )
 
-// MembersOf parses a reference to an array or heterogeneous job: slurm/4, 4 or
-// 4_[1-4,7]. It returns the id of the whole job, and the ids of the selected members, nil for all.
+// MembersOf parses a reference to an array or heterogeneous job: slurm/4, 4 or 4_[1-4,7]. It
+// returns the id of the whole job and the ids of the selected members, nil for all.
 func MembersOf(text string) (id string, only map[string]bool, err error) {
 	name := workload.JobNumber(text)
 	number, tasks, some := strings.Cut(name, "_[")
@@ -37,9 +37,9 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 	return string(workload.JobID(number)), only, nil
 }
 
-// Members summarizes the runs of the members of one job of one site, the latest first. Job numbers are
-// reused: runs with another owner or name than the latest run belong to an earlier job.
-// ok is false if there is no member.
+// Members summarizes the runs of a job's members on one site, the latest first. Because job numbers
+// are reused, runs with another owner or name than the latest one are taken for an earlier job. ok
+// is false if there is no member.
 func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {
 	m = wire.Members{ID: id, Kind: "array", States: []wire.StateCount{}, Verdicts: []wire.Verdict{}, Members: []wire.Workload{}}
 	seen := map[string]bool{}
@@ -216,8 +216,8 @@ func memberVerdicts(m *wire.Members) []wire.Verdict {
 	return out
 }
 
-// ranSeconds returns the time a workload ran or could have run: its wall time without the time
-// it was suspended by the scheduler. Its time limit and allocation are counted the same way.
+// ranSeconds returns the wall time of a workload without the time that the scheduler suspended it.
+// The time limit and the allocation are counted in the same way.
 func ranSeconds(w *wire.Workload) float64 {
 	return max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
 }

@@ -15,8 +15,8 @@ import (
 	"reckon/store"
 )
 
-// MetricRuns stores and returns runs of MetricSets. It is safe for concurrent use. Access is checked by
-// the caller.
+// MetricRuns stores and returns runs of MetricSets. Callers must check access. It is safe for
+// concurrent use.
 type MetricRuns struct {
 	Store store.MetricRuns
 	// Agent returns samples from the agent's series for pods with attach "agent"; nil without series.
@@ -117,8 +117,8 @@ func checkUpdate(namespace, name string, u *wire.MetricRunUpdate) error {
 	return nil
 }
 
-// header returns the row of the run of an update. Fields that the update lacks keep their value, and a
-// run that has ended does not start again.
+// header returns the updated row of a run. Fields missing from the update keep their values, and an
+// ended run does not start again.
 func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *wire.MetricRunUpdate) (*store.MetricRun, error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {

@@ -62,8 +62,8 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 	return out, nil
 }
 
-// comparable is one figure of a job on one side: its value in each run, and within the run the series of each pod or the
-// values of pairs of pods.
+// comparable is one figure of a job on one side of a comparison: its value in each run, and for the
+// first run the series of each pod or the values of pairs of pods.
 type comparable struct {
 	job, figure, unit string
 	runs              []float64   // one value per run
@@ -71,8 +71,8 @@ type comparable struct {
 	pairs             []float64   // of the first run
 }
 
-// figuresOf returns the figures present in all runs, in their order of appearance. A figure missing in one run cannot be
-// distinguished from zero use.
+// figuresOf returns the figures present in all runs, in order of appearance. It drops a figure
+// missing from one run, because that is indistinguishable from zero use.
 func figuresOf(runs []measured) (out []*comparable) {
 	for i := range runs {
 		for _, f := range figuresOfRun(&runs[i]) {

@@ -19,8 +19,8 @@ import (
 	"reckon/workload"
 )
 
-// shapeKey identifies the nodes of one kind in a partition. The class is empty where the file describes the partition; the partition
-// is empty on machines without a batch system.
+// shapeKey identifies the nodes of one kind in a partition. class is empty if the file describes
+// the partition, and partition is empty on machines without a batch system.
 type shapeKey struct{ site, partition, class string }
 
 // moveShapes are kinds of nodes, and what the runs of the period took of each.
@@ -304,8 +304,8 @@ func (g *moving) finish() {
 	}
 }
 
-// busy is the share of the hours in which more than half of the cores or GPUs of a shape were taken. Nodes of several partitions are
-// taken by the runs of all.
+// busy returns the share of hours in which more than half of a shape's cores or GPUs were used.
+// Nodes of several partitions count the runs of all.
 func (g *moving) busy(s int) *float64 {
 	x := &g.shapes[s]
 	span, known := g.sites[x.Site]

@@ -9,8 +9,8 @@ import (
 	"reckon/store"
 )
 
-// Outage describes what answers lack while the series cannot be read or the catalogue cannot be
-// updated. A nil Outage reports nothing.
+// Outage describes the parts that answers lack while the series are unreadable or the catalogue
+// cannot be updated. A nil Outage reports nothing.
 type Outage struct {
 	// Store is the store of series; nil if it is never unavailable.
 	Store store.Reachable
@@ -41,8 +41,8 @@ func (o *Outage) down() error {
 // endless is the end of a time range without an end.
 var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Missing lists what an answer from the catalogue about a time range lacks. Two zero times mean an
-// answer that does not depend on lost samples.
+// Missing lists the parts missing from a catalogue answer about a time range. Two zero times stand
+// for an answer that does not depend on lost samples.
 func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []string) {
 	if o == nil {
 		return nil
@@ -72,8 +72,8 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	return append(missing, text+err.Error())
 }
 
-// degrade turns the error of an unavailable store into an entry in the list of missing parts; other
-// errors are returned.
+// degrade turns the error of an unavailable store into an entry in the list of missing parts. It
+// returns other errors.
 func (o *Outage) degrade(list *[]string, what string, err error) error {
 	if o == nil || !errors.Is(err, store.ErrUnavailable) {
 		return err

@@ -30,8 +30,7 @@ const (
 	fewPoints   = 20  // fewer are not enough for a fit
 )
 
-// pageFamilies are the models fitted while a page waits; `reckon power fit`
-// tries all.
+// pageFamilies returns the models that are fitted while a page waits; `reckon power fit` tries all.
 func pageFamilies() []string {
 	return slices.DeleteFunc(powerfit.Families(), func(f string) bool { return strings.Contains(f, "tree") })
 }

@@ -15,8 +15,8 @@ import (
 	"reckon/store"
 )
 
-// Scale reports how a workload scales, based on its own series and on other runs of the
-// same name and owner in the catalogue.
+// Scale reports how a workload scales, from its own series and from other runs in the catalogue
+// with the same name and owner.
 type Scale struct {
 	Catalogue Catalogue
 	Views     ScaleViews
@@ -33,8 +33,8 @@ type ScaleViews interface {
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 }
 
-// comparedRuns is the number of latest runs of the same name that are considered;
-// runs shorter than shortest reflect start-up and exit more than the work.
+// comparedRuns is the number of latest runs of the same name to consider. Runs shorter than
+// shortest are ignored, because start-up and exit dominate them.
 const (
 	comparedRuns = 500
 	shortest     = 10 * time.Second
@@ -250,9 +250,8 @@ func endedWell(w *wire.Workload) bool {
 	return !w.Running && !killed && (w.State == "" || w.State == "completed") && (w.ExitCode == nil || *w.ExitCode == 0)
 }
 
-// sameName returns the latest workloads with the site, kind, name and owner of
-// w, including w itself. A name that equals the id's denotes this one workload, and its
-// runs are then compared.
+// sameName returns the latest workloads with the site, kind, name and owner of w, including w.
+// A workload without a name, or named like its id, is compared only with its own runs.
 func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int) ([]store.Workload, error) {
 	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
@@ -264,8 +263,8 @@ func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int)
 	}), err
 }
 
-// literal turns a name into a shell pattern that matches only it, except that a
-// backslash becomes ?, because implementations of patterns treat it differently.
+// literal returns a shell pattern that matches only s. A backslash becomes ?, because
+// implementations of patterns treat it differently.
 func literal(s string) string {
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }

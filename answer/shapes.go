@@ -21,8 +21,8 @@ type fileShape struct {
 	names []string
 }
 
-// ReadShapes parses a file of shapes: what the batch system does not report of partitions, or of clusters without an agent. Amounts are
-// of one node. Unknown keys are errors.
+// ReadShapes parses a file of shapes, which describes partitions beyond the batch system's report,
+// and clusters without an agent. Amounts are per node. Unknown keys are errors.
 func ReadShapes(text []byte) (out []fileShape, err error) {
 	var f struct {
 		Clusters []struct {

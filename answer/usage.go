@@ -74,12 +74,12 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 	return list, nil
 }
 
-// interpolatedHour is the largest share of interpolated CPU time of an hour with unmarked figures. Of longer times it may be
-// more: what was counted across a time within them is theirs whole.
+// interpolatedHour is the largest share of interpolated CPU time in an hour before its figures are marked.
+// interpolatedShare applies to longer times, because interpolation within them does not change their sum.
 const interpolatedHour, interpolatedShare = 0.01, 0.1
 
-// markUsage marks allocated core time that is partly based on requests, and what was counted across a time without samples: how
-// it divides among the hours is not known.
+// markUsage marks figures as estimated: allocated core time partly based on requests, and figures
+// counted across a gap in the samples, because their distribution over the hours is unknown.
 func markUsage(r *wire.Usage, hour bool) {
 	most := interpolatedShare
 	if hour {
@@ -109,8 +109,8 @@ func rollupQuery(q wire.UsageQuery) store.RollupQuery {
 	}
 }
 
-// capacities is the capacity of nodes in each interval, by its start in Unix milliseconds, and per
-// partition if the query is about partitions and they are known.
+// capacities holds the capacity of nodes per interval, by its start in Unix milliseconds. It also
+// has the capacity per partition if the query is about known partitions.
 type capacities struct {
 	nodes      map[int64]*store.NodeUse
 	partitions map[capacityKey]*store.NodeUse
@@ -155,8 +155,8 @@ func (u *Usage) capacity(ctx context.Context, q wire.UsageQuery, list *wire.Usag
 	return c, nil
 }
 
-// sharesSince replaces shares of capacity by those since the capacity is known, if
-// the query reaches further back: imported history has CPU time but no machines.
+// sharesSince restricts shares of capacity to the time since the capacity is known, because
+// imported history has CPU time but no machines.
 func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
 	if list.Total.CoreSeconds == nil || q.Span == string(store.SpanHourOfWeek) {
 		return nil

@@ -266,8 +266,8 @@ func (s *runSum) start(w *store.Workload) {
 	}
 }
 
-// coarser are the dimensions that hours are not compared by, step by step until there are runs: a job may have had another program or
-// account when an hour was made.
+// coarser lists the dimensions that are dropped step by step until an hour matches some runs. The
+// program or account of a job may have changed after the hour was computed.
 var coarser = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
 
 // byRuns adds rows of usage divided among runs.
@@ -531,8 +531,8 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	}
 }
 
-// weight is the share of a figure of hours that a group of runs gets: its share of that figure of the runs, else of their CPU time,
-// of what they held, or of their time.
+// weight returns the share of hourly figure i that a group of runs gets. It is proportional to that
+// figure of the runs, else to their CPU time, allocation or run time.
 func (s *runSum) weight(i int, all *runSum, n int) float64 {
 	order := [...]int{i, usedCPU, usedCores}
 	if i == usedEstimated {

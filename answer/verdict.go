@@ -119,12 +119,12 @@ func tasksOf(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse)
 	return out
 }
 
-// fillsLinks is the mean rate below which a workload cannot have had a tenth of a full link of 100 Mb/s for a tenth of its time, bytes per
-// second.
+// fillsLinks is a mean rate in bytes per second. A workload below it cannot have used a tenth of a
+// 100 Mb/s link for a tenth of its time.
 const fillsLinks = 1e5
 
-// strained adds the resource shortages of a workload, the exactness of its figures, and, if it waited for
-// cores, the other users of its nodes.
+// strained adds the resource shortages of a workload and the exactness of its figures. If the
+// workload waited for cores, it also adds the other users of its nodes.
 func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficiency.Usage) error {
 	whole, err := whole(ctx, b.Views, &d.Workload)
 	if err != nil {
@@ -194,8 +194,8 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 	return nil
 }
 
-// emptyFor returns for how long a running job has had no process, up to its latest report; nil
-// if its nodes do not report.
+// emptyFor returns the time for which a running job has had no process, up to its latest report. It
+// returns nil if its nodes do not report.
 func (b *Jobs) emptyFor(ctx context.Context, w *wire.Workload, last time.Time) (*float64, error) {
 	if !w.Running || !workload.Kind(w.Kind).Scheduled() || w.State != "running" {
 		return nil, nil
@@ -210,8 +210,7 @@ func (b *Jobs) emptyFor(ctx context.Context, w *wire.Workload, last time.Time) (
 	return new(max(w.Seen.Sub(last).Seconds(), 0)), nil
 }
 
-// visible returns the owners by name as far as the viewer may see them, and sums up the others
-// without a name.
+// visible returns the owners that the viewer may see by name, and one nameless sum of the others.
 func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbour) {
 	hidden, cores := 0, 0.0
 	for _, n := range list {
@@ -239,8 +238,8 @@ func until(w *wire.Workload) time.Time {
 	return w.Seen
 }
 
-// renamed reports that two nodes of a workload are one machine, with an agent that started to count
-// again, from the start of its processes, when the name changed.
+// renamed reports that two nodes of a workload are one machine that changed its name. The agent
+// under the new name counts again from the start of the processes.
 func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
 	if err != nil {
@@ -268,9 +267,8 @@ func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verd
 	return out, nil
 }
 
-// byNode adds up the parts on each node. A figure that was not measured for one of the parts is
-// unknown for the node. Parts that follow each other on a node share its memory:
-// the greatest peak is a lower bound for the node.
+// byNode sums the parts of each node. A figure is unknown for the node if it is for one part.
+// Consecutive parts on a node reuse its memory, so the largest peak is a lower bound for the node.
 func byNode(parts []wire.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}

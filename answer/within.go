@@ -17,8 +17,8 @@ import (
 	"reckon/store"
 )
 
-// list returns the workloads that a filter selects and, if it asks for that, their use between its times, which is sorted by. The
-// catalogue sorts those that began and ended in this time, whatever their number; the use of others is measured.
+// list returns the workloads that a filter selects and, if the filter asks for it, their use within its times, by which
+// they are sorted. The catalogue sorts those that lie entirely in that time; the use of the others is measured.
 func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, used []figure.Used, total int, err error) {
 	g, to, ends := store.Filter(f), f.Until, []time.Time{f.Since, f.Until}
 	if f.Within && (to.IsZero() || !to.Before(b.Clock())) {
@@ -64,8 +64,8 @@ func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, 
 	return rows, b.usedWithin(ctx, rows, f.Since, to, spreading), total + edge, ctx.Err()
 }
 
-// usedWithin returns what workloads used in a time, and what was allocated to them. Of those that were there before or after as well the
-// given figures are what the series grew by, or spread evenly.
+// usedWithin returns the use and the allocation of workloads within a time range. For workloads
+// that extend beyond it, the figures in of are taken from their series, or spread evenly.
 func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to time.Time, of [][2]int) []figure.Used {
 	out, across, ids := make([]figure.Used, len(rows)), []int(nil), []string(nil)
 	b.Bounds.Runs(ctx, rows)

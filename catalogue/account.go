@@ -13,8 +13,8 @@ import (
 	"reckon/workload"
 )
 
-// account is one workload while its series are read: identity, facts, and a track for
-// each series. Fields are exported to be encoded.
+// account is one workload while its series are read: its identity, its facts, and a track per
+// series. The exported fields are for encoding.
 type account struct {
 	Site, ID, Kind, Owner string
 	OwnerRank             ownerRank
@@ -54,8 +54,8 @@ type account struct {
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// place is the place where a part of a workload runs, and its owner: what a script runs as another user is a part of its own. It is
-// empty for what a batch system wrote.
+// place is where a part of a workload runs, and the owner of the part, because processes of a
+// script under another user form a separate part. It is empty for series of a batch system.
 type place struct{ Node, Part, Owner string }
 
 // wrote is the part of the last row that decides about all hours of the run.
@@ -74,8 +74,8 @@ const (
 	batchOwner                         // the name that the batch system has
 )
 
-// own records an owner, as the batch system or a node calls it. The best source counts, whatever comes first: a node without the user
-// database of the site has numbers only. Of one rank the first counts, or, with instead, the last.
+// own records an owner name from the batch system or a node. The source of the highest rank wins, because a node
+// without the user database has only numbers. Within a rank the first name is kept, or the last if instead is set.
 func (a *account) own(owner string, byBatch, instead bool) {
 	rank := nodeOwner
 	if owner == "" || owner == a.Owner && (!byBatch || a.OwnerRank == batchOwner) { // as nearly every sample has it
@@ -107,8 +107,8 @@ type program struct {
 	T    int64
 }
 
-// ending is the time when a part ended, and the time of the sample that reported it. Until is the time of the last sample that
-// was known before: later than T where the clock had been set back. The fields are exported for gob.
+// ending is the end time of a part and the time of the sample that reported it. Until is the time of its previous last
+// sample, which is later than T if the clock was set back. The exported fields are for gob.
 type ending struct{ End, T, Until int64 }
 
 // covers reports whether a sample of the part is not from after the end was reported.
@@ -145,8 +145,8 @@ type span struct {
 	own         bool // it used CPU time of its own: it is not only where series of the whole workload stand
 }
 
-// spans returns the time of each part. Series of the whole workload, such as its histogram of cores, go on for a while after the
-// last part ended and are no part, unless they are all that is known of a node.
+// spans returns the time of each part. Series of the whole workload continue for a while after its
+// last part ended. They do not count as a part, unless the node has no other series.
 func (a *account) spans() []span {
 	by := map[place]*span{}
 	var s *span // of the track before, which is mostly of the same place
@@ -199,8 +199,8 @@ const schedulerGone = 15 * 60 * 1000
 // unmeasuredGone is the same for a job that no node observes.
 const unmeasuredGone = 24 * 60 * 60 * 1000
 
-// end returns when the workload ended, or 0 while a part of it runs at the time now. The
-// scheduler's report counts before what nodes observe.
+// end returns the end of the workload, or 0 if a part of it still runs at the time now. The
+// scheduler's report takes precedence over observations.
 func (a *account) end(spans []span, now, gone int64) int64 {
 	if a.Scheduler.End != 0 {
 		return max(a.Scheduler.End, a.Start)
@@ -242,8 +242,8 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	return max(end, a.Start)
 }
 
-// sandboxes returns the places, without owners, of pods as such that have containers beside them. A pod runs as long as its sandbox,
-// and ended with its containers: the kubelet removes the sandbox later, at times much later.
+// sandboxes returns the places, without owners, of pod sandboxes with containers beside them. A pod
+// ends with its containers, because the kubelet may remove the sandbox much later.
 func (a *account) sandboxes(spans []span) map[place]bool {
 	if !workload.ID(a.ID).Kind().Pod() {
 		return nil
@@ -368,8 +368,8 @@ func stepsCPU(steps []store.Step) (sum float64) {
 	return sum
 }
 
-// usedBefore is the CPU time that the workload had used when it was first seen, where that is all that is known of its start: of
-// history that somebody else sampled, a run begins with its first reading.
+// usedBefore returns the CPU time used before the first sample if the start of the workload is
+// otherwise unknown. In imported history a run begins with its first reading.
 func (a *account) usedBefore() (seconds float64) {
 	for _, k := range a.Tracks {
 		if k.T != 0 && k.First == a.Start && !k.byBatch() && k.Slot.feeds(cpuFigure) {
@@ -379,9 +379,9 @@ func (a *account) usedBefore() (seconds float64) {
 	return seconds
 }
 
-// meanMemory fills the mean of memory, which is integrated from when it was first watched: for a workload that is older than its
-// agent that is not its start. Processes can be there for seconds after the scheduler states that the workload ended, and what they
-// held until then is integrated: a mean above the peak is of that longer time.
+// meanMemory sets the mean memory. It divides by the time since memory was first watched, because
+// the workload may be older than its agent. Processes may outlive the end that the scheduler
+// reports. If the mean would exceed the peak, it is computed over that longer time.
 func (a *account) meanMemory(row *figure.Row, until int64) {
 	from, before := a.watched()
 	if row.MemoryByteSeconds == nil {
@@ -405,8 +405,8 @@ func lastEnd(ends map[place]ending) (last int64) {
 	return last
 }
 
-// watched is the time of the first sample of memory, and what was integrated before it: on each
-// node the node of the parts which were there at the first sample.
+// watched returns the time of the first memory sample and the byte-seconds before it, summed over
+// the parts of each node that existed at that sample.
 func (a *account) watched() (first int64, before float64) {
 	byNode := map[string]int64{}
 	for _, k := range a.Tracks {
@@ -430,8 +430,8 @@ func (a *account) watched() (first int64, before float64) {
 	return first, before
 }
 
-// program is the program of the parts that used most CPU time: a script that starts the work
-// in steps is not what was run.
+// program returns the program of the parts that used most CPU time. A script that only starts the
+// work in steps therefore does not count.
 func (a *account) program() string {
 	if len(a.Programs) < 2 {
 		return a.Command
@@ -454,8 +454,8 @@ func (a *account) program() string {
 	return best
 }
 
-// exitCode comes from the best source: the batch system's controller, its accounting, then the nodes. Of one source it is the latest;
-// of several at a time the largest. Accounting may have taken 128 off its code: reduced.
+// exitCode returns the exit code from the best source: the batch system's controller, its accounting, then the nodes. Within a source the
+// latest counts, and of simultaneous ones the largest. reduced reports that accounting may have subtracted 128.
 func (a *account) exitCode() (code *int, reduced bool) {
 	rank := func(k *track) int {
 		switch {
@@ -493,10 +493,9 @@ func (a *account) ordered() []*track {
 	return out
 }
 
-// lanes puts parts of a node that ran one after another into one lane, and parts that
-// ran at the same time into different ones: the lanes of all nodes then add up, and
-// within a lane the parts follow each other. Spans come sorted by node and begin. A part
-// with a known end ended then, and not when an export reported it.
+// lanes assigns parts to lanes: parts of a node that ran in sequence share a lane, simultaneous
+// parts do not. The lanes of all nodes can thus be summed. Spans are sorted by node and start. If
+// the end of a part is known, it is used instead of its last export.
 func lanes(spans []span, ends map[place]ending) map[place]int {
 	out := make(map[place]int, len(spans))
 	type lane struct {

@@ -7,9 +7,9 @@ import (
 	"reckon/store"
 )
 
-// backfill records samples that came long after their time: workloads that began and ended
-// while their node could not send, and the final scheduler state of runs that were over.
-// It returns what was seen of the others, for tails; nil when nothing came late.
+// backfill records samples that arrived long after their time: workloads that ran while their node
+// could not send, and the final scheduler state of runs that were over. It returns the other late
+// workloads for backfillTails, or nil if no sample was late.
 func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *fold, error) {
 	since, ok := lateSince(dirty, b.filled)
 	if b.at.IsZero() || !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
@@ -39,9 +39,9 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 	return n, seen, err
 }
 
-// tails records the end of what came late of workloads that were known: of one that still
-// runs the next samples hold what happened meanwhile, but after the last sample of a
-// part that is over no other follows. It runs after the newest samples were taken in.
+// backfillTails records the ends of known workloads that arrived late. A running workload needs no
+// such step, because its next samples include the late ones; an ended part has none. It must run
+// after the newest samples were processed.
 func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	if seen == nil {
 		return 0, nil

@@ -54,11 +54,10 @@ type BuilderOptions struct {
 	Clock    func() time.Time
 }
 
-// Builder keeps a catalogue up to date with the series. For each workload that runs
-// it keeps the last value of each of its series, about 100 bytes a series, so that a
-// round reads only what is new, however long the workload runs; the state is kept in
-// the catalogue, if that is a [StateKeeper]. A workload that it meets in the middle of
-// its run, after an outage or without a state, is read from its start once.
+// Builder updates the catalogue from the series. It keeps the last value of each series of a
+// running workload, about 100 bytes per series, so that a round reads only new samples. The state
+// is saved in the catalogue if that is a [StateKeeper]. A workload first seen in the middle of its
+// run, after an outage or a lost state, is read once from its start.
 type Builder struct {
 	q   storage.Queryable
 	cat store.Catalogue
@@ -120,9 +119,8 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 	return b
 }
 
-// Advance processes the samples since the last round and returns the number of rows it wrote.
-// The first round of a new catalogue reads all history, as does the first round of one that somebody
-// has emptied meanwhile.
+// Advance processes the samples since the last round and returns the number of rows written. The
+// first round reads all history if the catalogue is new or was emptied.
 func (b *Builder) Advance(ctx context.Context) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,15 +177,15 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	return n, errors.Join(err, b.rollUp(ctx, now, dirty))
 }
 
-// setBack goes on from a time to which the clock was set back, as a start at that time would. What was taken in
-// of later times stays.
+// setBack continues from the time that the clock was set back to. Data already processed for later
+// times is kept.
 func (b *Builder) setBack(now time.Time) {
 	b.o.Logger.Warn("the clock was set back; workloads keep what is known of them of later times", "seconds", b.at.Sub(now).Seconds())
 	b.at, b.read, b.saved = now, 0, store.Earlier(b.saved, now)
 }
 
-// Rebuild empties the catalogue and builds it from all history. progress, if not nil,
-// hears up to when it is done, and how many rows were written.
+// Rebuild empties the catalogue and builds it from all history. If progress is not nil, it is
+// called with the time reached and the number of rows written.
 func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows int)) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -234,8 +232,8 @@ func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
 	return b.cat.Drop(ctx)
 }
 
-// Run advances every interval until ctx ends, and saves the state at the end. Errors
-// are logged when they change.
+// Run calls Advance at every interval until ctx ends, and then saves the state. It logs errors when
+// they change.
 func (b *Builder) Run(ctx context.Context, every time.Duration) error {
 	_ = store.Repeat(ctx, 0, every, 0, func(ctx context.Context) error {
 		_, err := b.Advance(ctx)
@@ -254,8 +252,8 @@ func (b *Builder) Save(ctx context.Context) error {
 	return b.save(ctx, b.o.Clock())
 }
 
-// appendReporter is a store that knows from what time on samples were appended since a mark, and from what time on those
-// that are not the zero with which a series begins.
+// appendReporter is a store that can report since which time samples were appended after a mark.
+// counts excludes the zero samples with which series begin.
 type appendReporter interface {
 	Appended(mark uint64) (since, counts time.Time, now uint64, known bool)
 }
@@ -265,8 +263,8 @@ type newerReader interface {
 	Newer(mark uint64, read time.Time) storage.Queryable
 }
 
-// throughNew folds what was appended since the last round. Where the store does not know what that
-// is, everything within the overlap is read again.
+// throughNew folds the samples appended since the last round. If the store cannot report them,
+// everything within the overlap is read again.
 func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	s, ok := b.q.(appendReporter)
 	if !ok {
@@ -289,8 +287,8 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	return n, err
 }
 
-// through folds what was appended since the last round, which begins at the time since, up to the
-// time to, in slices when it is far.
+// through folds the samples from since to to that were appended since the last round. It works in
+// slices if the range is long.
 func (b *Builder) through(ctx context.Context, since, to time.Time) (int, error) {
 	total := 0
 	for {
@@ -301,8 +299,8 @@ func (b *Builder) through(ctx context.Context, since, to time.Time) (int, error)
 	}
 }
 
-// slice folds the samples of the times from since, but at most the overlap back, to another, and writes
-// the rows that changed.
+// slice folds the samples from since, limited to the overlap, up to to, and writes the changed
+// rows.
 func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	from := b.at.Add(-b.o.Overlap)
 	since = store.Earlier(store.Later(from, since), to)
@@ -349,8 +347,8 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	return n, err
 }
 
-// forget drops workloads that ended so long ago that no round reads a sample of them
-// again: they would look new.
+// forget drops workloads that ended so long ago that no round can read a sample of them, because
+// such a sample would make them look new.
 func (b *Builder) forget(now time.Time) {
 	if now.Sub(b.forgot) < time.Minute && !now.Before(b.forgot) {
 		return
@@ -378,8 +376,8 @@ func (b *Builder) forget(now time.Time) {
 	b.fold.forgetNumbers()
 }
 
-// reread reads workloads from their start on and takes the identity over that they
-// have in the catalogue, if they are in it: another node may have begun earlier.
+// reread reads workloads from their start and keeps the identity that they have in the catalogue.
+// Another node may have begun earlier.
 func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
 	rows := make([][]store.Workload, len(list))
 	for i, w := range list {
@@ -479,8 +477,8 @@ func (b *Builder) save(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// load goes on from the saved state. A state is of use only with the catalogue it was
-// saved in; without one, history is read from its beginning and rows are written again.
+// load continues from the saved state, which is valid only for the catalogue it was saved in.
+// Without a state, history is read from its beginning and rows are written again.
 func (b *Builder) load(ctx context.Context) error {
 	mark, err := b.cat.Watermark(ctx)
 	if err != nil {

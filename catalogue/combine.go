@@ -17,8 +17,8 @@ type amount struct {
 	t int64 // of the sample
 }
 
-// figures fills the figures of a row from its tracks according to the table that they add up.
-// Gauges of the present count while their series are fresh.
+// figures sets the figures of a row from its tracks, as defined by the table of figures. Gauges of
+// the present count only while their series are fresh.
 func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 	var apart [figure.RowLen][]amount
 	tracks := a.ordered()
@@ -109,8 +109,8 @@ func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
 	return 0, false
 }
 
-// combine joins the series of parts, the parts of nodes, and the nodes. It reports whether that
-// is an upper bound: peaks of parts that ran at the same time, added up.
+// combine combines the series of each part, the parts of each node, and the nodes. bound reports
+// that the result is an upper bound because it sums peaks of simultaneous parts.
 func (a *account) combine(how *figure.How, list []amount, lane map[place]int) (v float64, bound bool) {
 	parts := grouped(list, func(n amount) place { return n.place }, how.Series)
 	op := how.Parts
@@ -152,8 +152,8 @@ func grouped(list []amount, key func(amount) place, op figure.Combine) []amount 
 	return out
 }
 
-// lanesOf keeps of parts in one lane, which follow each other, the largest. Where a node has
-// an amount of all its parts, as their control group's, it counts for them.
+// lanesOf returns the largest of the parts in each lane, because they follow each other. If a node
+// has an amount for all its parts, as from their control group, that amount replaces its parts.
 func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
 	whole := a.wholeNodes(parts)
 	most := map[int]amount{}
@@ -178,9 +178,9 @@ func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
 	return out
 }
 
-// wholeNodes are the nodes of which an amount without a part counts for all parts: the amount of
-// a control group that holds them. Processes that belong to no part make a part without a
-// name too, which uses CPU time and is less than the largest part.
+// wholeNodes returns the nodes with an amount that counts for all parts, namely one without a part
+// name, from the control group above them. Processes outside any part also have no part name, but
+// use CPU time and less than the largest part.
 func (a *account) wholeNodes(parts []amount) map[string]bool {
 	whole, largest := map[string]bool{}, map[string]float64{}
 	for _, n := range parts {
@@ -206,9 +206,9 @@ func (a *account) uses(p place) bool {
 	return false
 }
 
-// quantiles fills what is taken of distributions: within a lane the joint one's. Lanes
-// work at the same time, and of how they depend on each other their distributions show nothing:
-// over them the sum is an estimate, or what it keeps to in any case.
+// quantiles sets the figures taken from distributions. Within a lane distributions are merged. The
+// lanes run at the same time with unknown correlation, so the sum over lanes is an estimate or an
+// upper bound.
 func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int) {
 	for i := range runFigures {
 		f := &runFigures[i]

@@ -81,8 +81,8 @@ func (a *account) pod(part string) *containerState {
 // oomKilled is the kubelet's reason for a container killed for lack of memory.
 const oomKilled = "OOMKilled"
 
-// containers fills in how the containers of a run of pods ended and what they wait for. A run of pods that complete has the states of a
-// job; a service that was stopped has none, for it is stopped by a signal.
+// containers sets the ends and the waiting reasons of a run's containers. Pods that complete have
+// the states of a job. Services have no end state, because they are stopped by a signal.
 func (a *account) containers(w *store.Workload, gone time.Duration) {
 	kind := workload.Kind(w.Kind)
 	if len(a.Pods) == 0 || !kind.Pod() {
@@ -144,8 +144,8 @@ func (x *containerState) worse(o *containerState) bool {
 	return x.Exit.T > o.Exit.T
 }
 
-// limited returns the lower bound of the memory of a run that was killed at its limit: the limit. Of a batch job it is the limit of
-// the job where the script was killed; a step may have had a limit of its own.
+// limited returns the limit of a run that was killed at it, as a lower bound of its memory. For a batch job that is the
+// job's limit if the script was killed, because a step may have a limit of its own.
 func (a *account) limited(w *store.Workload) *float64 {
 	kind := workload.Kind(w.Kind)
 	switch {

@@ -22,8 +22,8 @@ func (b *Builder) dirty() (store.DirtyHours, error) {
 	return store.DirtyHours{}, nil
 }
 
-// lateSince is the oldest of the times that got late samples after a mark. Imported history is
-// taken in by [Builder.History].
+// lateSince returns the earliest time that got late samples after a mark. Imported history is left
+// to [Builder.History].
 func lateSince(d store.DirtyHours, mark uint64) (since time.Time, ok bool) {
 	for _, h := range d.Hours {
 		if h.At.IsZero() { // any
@@ -36,8 +36,8 @@ func lateSince(d store.DirtyHours, mark uint64) (since time.Time, ok bool) {
 	return since, ok
 }
 
-// rollUp makes the hours that are not settled and those that are dirty, and cleans these once
-// the roll-ups and the builder's own state are safe.
+// rollUp computes the unsettled and the dirty hours. It marks dirty hours as clean once the
+// roll-ups and the builder's own state are saved.
 func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHours) error {
 	since, _ := lateSince(dirty, 0)
 	if b.wanted.Swap(false) && b.roll != nil {
@@ -50,8 +50,8 @@ func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHo
 	return b.clean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
 }
 
-// Want reports that somebody asks for usage: the next round counts it if a twentieth of the time goes into that at most. Where
-// many programs want the processors a round takes much longer than what it costs.
+// Want requests current usage. The next round computes it if that takes at most a twentieth of the
+// time. On a busy machine a round takes much longer than its CPU time.
 func (b *Builder) Want() { b.wanted.Store(true) }
 
 // clean forgets dirty hours that were made again in full.
@@ -148,8 +148,8 @@ func (r *roller) keep(ctx context.Context) error {
 	return nil
 }
 
-// advance makes the hours that are not settled, the one under way included, and those from
-// the time on that samples came late of; zero when none did. It reports whether it was time to.
+// advance computes the unsettled hours up to the current one, and the hours from late on if late
+// samples arrived. It reports whether it ran; it does nothing if the next round is not due.
 func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() time.Time, late time.Time) (made bool, err error) {
 	if r == nil {
 		return true, nil

@@ -146,8 +146,7 @@ func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 	}
 }
 
-// exactness fills how exact the figures of a row are: their own or that of the one they rest
-// on.
+// exactness sets the exactness of a row's figures, from each figure or from the one it is based on.
 func (a *account) exactness(row *figure.Row) {
 	for i := range runFigures {
 		f := &runFigures[i]
@@ -171,8 +170,8 @@ const peakKey = "memory_peak_bytes"
 
 var peakFigure = figure.Index(figure.Runs, peakKey)
 
-// peakAccounted reports whether the memory peak is a batch system's, which samples memory every 30 s by default and adds
-// up the peaks of steps and tasks.
+// peakAccounted reports whether the memory peak comes from a batch system, which samples every 30 s
+// by default and sums the peaks of steps and tasks.
 func (a *account) peakAccounted() bool {
 	for _, k := range a.Tracks {
 		if k.T != 0 && k.byBatch() && k.Slot.feeds(peakFigure) {

@@ -19,12 +19,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// key names a workload before it is known which of its runs is meant: batch systems
-// give an id again.
+// key names a workload without its run, because batch systems reuse ids.
 type key struct{ Site, ID string }
 
-// fold reads series in slices of time and keeps what rows need. Its memory follows the
-// workloads that live in a slice, not the length of history.
+// fold reads series in slices of time and keeps the data that rows need. Its memory depends on the
+// workloads alive in a slice, not on the length of history.
 type fold struct {
 	q        storage.Queryable
 	newer    storage.Queryable  // q without what was taken before, if that is known
@@ -51,20 +50,20 @@ func newFold(q storage.Queryable) *fold {
 // sameStart is by how much two starts may differ and still be one: sources round.
 const sameStart = 1500
 
-// nextPart is the time after the last sample of a workload in which another part of it may
-// begin: the steps of a batch job follow each other.
+// nextPart is the time after the last sample of a workload within which another part of it may
+// begin, in milliseconds. The steps of a batch job follow each other.
 const nextPart = 5 * 60 * 1000
 
-// startSpan is one value of a series of times, such as a start, and the times of its first
-// and last sample.
+// startSpan is one value of a series of times, such as a start, with the times of its first and
+// last sample.
 type startSpan struct {
 	place
 	start, first, last int64
 	run                string // what the source calls the run
 }
 
-// take folds all samples of the interval. Intervals of later calls may overlap earlier
-// ones: a sample is taken once.
+// take folds all samples of the interval. Intervals of later calls may overlap; no sample counts
+// twice.
 func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
 	f.to = to.UnixMilli()
 	if err := f.findRuns(ctx, from, to, ms); err != nil {
@@ -187,8 +186,8 @@ func (g *going) at(p place, since, until int64) {
 	g.places[p] = s
 }
 
-// before are the places that began earlier than a start. Those that began with it, or later, are no
-// evidence that the run went on: they may be of the same new run; its nodes report in any order.
+// before returns the places that began before start. Places that began at the same time or later do
+// not show that the run continues, because nodes of one new run report in any order.
 func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
 	return func(yield func(place, seenSpan) bool) {
 		for p, s := range g.places {
@@ -199,8 +198,8 @@ func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
 	}
 }
 
-// join assigns starts to accounts: to a run that goes on, on another node or with a
-// restarted agent, or to a new one.
+// join assigns starts to accounts: to a run that continues, on another node or with a restarted
+// agent, or to a new one.
 func (f *fold) join(k key, list, ends []startSpan) {
 	known := map[*account]*going{}
 	for _, l := range list {
@@ -265,8 +264,8 @@ func (f *fold) join(k key, list, ends []startSpan) {
 	}
 }
 
-// split moves to a new run what was taken for the one before it: nodes with a network that
-// was cut report its end late. Runs that a batch system reported are read again instead: see misplaced.
+// split moves data of a new run out of the previous run's account, because disconnected nodes
+// report an end late. Runs that a batch system reported are read again instead; see misplaced.
 func (f *fold) split(k key, mine *account) {
 	for _, a := range f.accounts[k] {
 		if a == mine || a.reported() || a.from(true) > mine.from(true) {
@@ -459,8 +458,8 @@ func (f *fold) move(k key, since int64) {
 	f.moved[k] = min(cmp.Or(f.moved[k], since), cmp.Or(since, f.moved[k]))
 }
 
-// ahead returns the time of the last sample of a part after the end of the interval that is folded, or 0: such samples
-// were taken in before, when the clock was ahead.
+// ahead returns the time of the last sample of a part after the interval being folded, or 0. Such
+// samples were folded earlier, while the clock was ahead.
 func (a *account) ahead(p place, to int64) (last int64) {
 	for _, k := range a.Tracks {
 		if k.T > to && k.place() == p {
@@ -489,8 +488,8 @@ func (a *account) note(s slot, t int64, n *series.Labels) {
 	}
 }
 
-// facts takes what an info series reports; the latest one counts, and what a later one
-// leaves open stays.
+// facts records the facts of an info series. The latest series wins, but facts that it lacks are
+// kept.
 func (a *account) facts(t int64, n *series.Labels) {
 	a.FactsAt = t
 	for label, field := range map[string]*string{"name": &a.Name, "account": &a.Account, "partition": &a.Partition, "command": &a.Command} {
@@ -513,8 +512,8 @@ func (a *account) noteProgram(t int64, n *series.Labels) {
 	a.Programs[at] = program{v, t}
 }
 
-// open lists the runs with a row that may change, in the same order: of the last minutes there can be a
-// hundred times as many that ended.
+// open returns the runs with rows that may change, in a stable order. It excludes the many runs
+// that ended in the last minutes, possibly a hundred times as many.
 func (f *fold) open() []*account {
 	var out []*account
 	for _, list := range f.accounts {

@@ -16,14 +16,13 @@ import (
 	"reckon/workload"
 )
 
-// unattributed is the part of the allocated GPU time of a run that may have been used by
-// nobody that is known, as a share, for its own use to be known.
+// unattributed is the largest share of a run's allocated GPU time that may have no known user if
+// the run's own GPU use is to count as known.
 const unattributed = 0.01
 
-// unusedGPUs fills in that runs used no GPU time which were allocated GPUs and never opened
-// one: an agent exports no series for what was not opened. It is known where all nodes of the
-// run measured their GPUs throughout, and hardly any use there is nobody's; else it stays
-// unknown.
+// unusedGPUs sets the GPU time of runs that were allocated GPUs but never opened one, because
+// agents export no series for those. It is 0 if all nodes of the run measured their GPUs throughout
+// and nearly all use is attributed; otherwise it stays unknown.
 func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload, gap time.Duration) error {
 	nodes := map[[2]string]*gpuWatch{}
 	var open []*store.Workload

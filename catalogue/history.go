@@ -27,14 +27,14 @@ func (b *Builder) Ready(ctx context.Context) error {
 const (
 	historyGone    = 2 * time.Hour
 	historyOverlap = time.Hour
-	// historyStep is how far behind a stretch the next sample of a counter may be that counts what was used in it: accounting is read
-	// once a day.
+	// historyStep is the longest time between two samples of an imported counter, because
+	// accounting is read once a day.
 	historyStep = 25 * time.Hour
 )
 
-// History takes stretches of time into the catalogue that got samples after they were taken in. Ready was called before those came. Only
-// these stretches are read, and the workloads in them that began before; the stretches are in order, and hold all time between a new
-// sample of a counter and the one before it. gone are workloads that are no more, or not in all their runs.
+// History adds time ranges to the catalogue that got samples after they were processed. Ready must have been called before the samples
+// arrived. Only these ranges are read, with earlier workloads that are still in them. The ranges must be in order and include the time
+// between a new counter sample and the previous one. gone lists workloads that no longer exist, or not in all their runs.
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,9 +175,8 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 // wider is from when to when a workload is known to have lived.
 type wider struct{ from, to time.Time }
 
-// unmarked is a catalogue with a watermark that stays. It does not take rows of workloads that it knows more of than the stretch of time
-// that
-// made them: those are in wider.
+// unmarked is a catalogue with a fixed watermark. It rejects rows of workloads for which it has
+// more data than the imported range, and records those in wider.
 type unmarked struct {
 	store.Catalogue
 	oldest time.Time // of the series
@@ -224,8 +223,8 @@ func forget(ctx context.Context, c store.Catalogue, runs []store.Run) error {
 
 func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
 
-// Workloads implements store.Catalogue. A workload that is looked for by its id, to take its start over, is not found where the series
-// hold its start: it may be an earlier one now.
+// Workloads implements store.Catalogue. It hides a workload looked up by id if the series hold its
+// start, because that start may have moved back.
 func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, f)
 	if len(f.IDs) > 0 {

@@ -11,9 +11,9 @@ import (
 	"reckon/store"
 )
 
-// historyPass makes the hours of imported time in one pass, in order of time: all its samples are there. The last sample of each series
-// is carried on, so that what was counted in a gap is added to the hours of the gap, and no hour is read again for it. Hours are written
-// once nothing is likely to be added to them, and what still is, at the end: each is written twice at most.
+// historyPass computes the hours of imported time in one pass in order of time. It carries the last sample of each
+// series, so that an increase over a gap is added to the hours of the gap without reading them again. An hour is
+// written once no further addition is likely, and a second time at the end if there was one.
 type historyPass struct {
 	r            *roller
 	progress     func(step string, to time.Time)
@@ -36,8 +36,8 @@ type hourRows struct {
 }
 
 const (
-	// historyBack is how far back what is counted may be added to an hour before it is written, and for how long the last sample of a
-	// series is carried at least: accounting has one a day.
+	// historyBack is how long an hour stays open for additions before it is written, and the
+	// minimum time that the last sample of a series is carried. Accounting has one sample a day.
 	historyBack = historyStep
 	// historySlice is the time that is read at once, between multiples of it since the Unix epoch: the time of a block of imported samples.
 	historySlice = 18 * time.Hour

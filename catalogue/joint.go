@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// jointStep is the shortest step over which the cores of several nodes are added up: the step of
-	// exports.
+	// jointStep is the shortest step over which the cores of several nodes are summed, the export
+	// interval.
 	jointStep = 15 * time.Second
 	// jointSteps bounds the steps of one run, and jointRuns the runs that are read together.
 	jointSteps = 4096
 	jointRuns  = 200
-	// firstStretch is the time before the first sample of a counter in which what it had counted
-	// by then is taken to have been used.
+	// firstStretch is the time before the first sample of a counter to which its initial value is
+	// attributed.
 	firstStretch = time.Minute
 )
 
-// jointCores fills the median and the 95th percentile of cores of runs that ended and worked on
-// several nodes at a time: of each node the distribution over one-second ticks is known, but not
-// when it was high. What the nodes used together is reckoned from their CPU counters, over steps
-// of the export interval and more.
+// jointCores sets the median and the 95th percentile of cores of ended runs on several nodes. Each
+// node has a distribution over one-second ticks, but without times. The joint use is therefore
+// computed from the nodes' CPU counters, over steps of the export interval or longer.
 func jointCores(ctx context.Context, q storage.Queryable, rows []store.Workload) error {
 	var apart []*store.Workload
 	for i := range rows {
@@ -122,8 +121,8 @@ func (r *together) take(t0 int64, v0 float64, t int64, v float64) {
 	}
 }
 
-// fill takes the quantiles of the steps. Where the counters lack more than a tenth of the run,
-// what was known before stays.
+// fill sets the quantiles of the steps. It keeps the previous values if the counters cover less
+// than nine tenths of the run.
 func (r *together) fill() {
 	var cores []float64
 	for i, ok := range r.known {

@@ -56,8 +56,8 @@ func (f *fold) named(k key, t int64) key {
 	return k
 }
 
-// adoptNumbered merges into their jobs the accounts of what nodes observed under a number before the scheduler reported it.
-// Rows that were written of them are to be dropped.
+// adoptNumbered merges accounts that nodes observed under a job number into their jobs once the
+// scheduler reported the number. Rows already written for them are dropped.
 func (f *fold) adoptNumbered() {
 	for alias, k := range f.numbers {
 		runs, came := slices.Clone(f.accounts[k]), false

@@ -11,8 +11,8 @@ import (
 // Which run of an id a sample is of depends on its time and on the times of all runs of that id: the catalogue is what the series
 // state, and not the order in which they came.
 
-// alone is the account that all samples of a workload's series belong to, or nil where that depends
-// on their times.
+// alone returns the account that all samples of a workload's series belong to, or nil if that
+// depends on their times.
 func (f *fold) alone(k key, byBatch bool) *account {
 	list := f.accounts[k]
 	if len(list) != 1 || list[0].Run != "" {
@@ -50,8 +50,8 @@ func (f *fold) at(k key, t int64, byBatch bool) *account {
 	return list[max(lasting(list, t, byBatch), 0)]
 }
 
-// lasting is the number of the run that began last before a time, or -1 where all began later. One millisecond before a
-// start belongs to it, for the zero of its counters is rounded by another hand. What a batch system wrote is of runs that it reported.
+// lasting returns the index of the run that began last before a time, or -1. A run includes the millisecond before its start, because the
+// zero of its counters is rounded differently. Series of a batch system belong to runs that it reported.
 func lasting(list []*account, t int64, byBatch bool) int {
 	best, reported := -1, byBatch && slices.ContainsFunc(list, (*account).reported)
 	for i, a := range list {
@@ -65,10 +65,10 @@ func lasting(list []*account, t int64, byBatch bool) int {
 	return best
 }
 
-// misplaced returns from when on the runs of an id hold samples of each other, by the times reported of them so far: the begin of
-// the first of them. A run that was reported late, or of which only now is known when it began, lasted while another one of its id was
-// taken to have run, and only its samples show what a counter counted then and what later.
-// early is such a time that is known, or 0.
+// misplaced returns the start of the earliest run of an id that may hold samples of another run, by
+// the reported times known so far. This happens if the report or the start of a run arrives late.
+// Only its samples can then show how a counter divides between the runs. early is such a start if
+// it is already known, or 0.
 func (f *fold) misplaced(k key, early int64) (since int64, some bool) {
 	list := f.accounts[k]
 	if since, some = cmp.Or(early, math.MaxInt64), early != 0; !slices.ContainsFunc(list, (*account).reported) {

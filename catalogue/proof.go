@@ -46,8 +46,8 @@ const maxDifferences = 50
 // agree is by how much a sum may differ from the same sum in another order, by their size.
 const agree = 1e-9
 
-// Accounted is the share of CPU time that roll-ups hold as the counters do, from 0 to 1; 1 where
-// nothing was used.
+// Accounted returns the share of CPU time on which roll-ups and counters agree, from 0 to 1. It is
+// 1 if nothing was used.
 func (p *Proof) Accounted() float64 {
 	if p.RawCPU <= 0 {
 		if p.Off > 0 {
@@ -58,9 +58,9 @@ func (p *Proof) Accounted() float64 {
 	return max(0, 1-p.Off/p.RawCPU)
 }
 
-// provable is the time with roll-ups that can be held against the series: whole hours that are
-// settled, and of which the samples are there. Once samples were forgotten, an hour near the
-// oldest lacks the sample before it, so that a week is left out.
+// provable returns the time range of roll-ups that can be checked against the series: settled hours
+// with all their samples. If older samples were dropped, the range starts a week later, because the
+// oldest hours lack their previous samples.
 func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) {
 	if b.roll == nil || b.fold == nil {
 		return from, to, nil
@@ -86,8 +86,8 @@ type ProofOptions struct {
 	Pause func(ctx context.Context, took time.Duration) error
 }
 
-// Prove compares the roll-ups with the counters of the series, node by node and hour by hour.
-// It holds up Advance for a few hours of history at a time.
+// Prove compares the roll-ups with the counters of the series by node and hour. It blocks Advance
+// for a few hours of history at a time.
 func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
 	v := verifier{b: b, off: map[time.Time][]Difference{}}
 	if err := v.begin(ctx, o); err != nil {
@@ -372,8 +372,8 @@ func (b *Builder) lostHours(from, to time.Time) map[time.Time]bool {
 	return out
 }
 
-// mend makes hours that differ again and holds them against the series once more. The proof
-// keeps what was found.
+// mend recomputes hours that differ and checks them against the series again. The proof still
+// reports the differences.
 func (v *verifier) mend(ctx context.Context) error {
 	found := v.Proof
 	v.b.mu.Lock()

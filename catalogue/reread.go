@@ -64,8 +64,8 @@ func (w *wanted) begins(a *account) bool {
 	return a.from(true) >= w.since-sameStart
 }
 
-// after notes a reported run before the wanted ones: what nodes measured of it may come after the first of these was submitted, and its
-// own samples may not be read.
+// after records a reported run that precedes the wanted ones. Its measurements may arrive after the
+// first wanted run was submitted, and its own samples may not be read.
 func (w *wanted) after(t SchedulerTimes, born int64) {
 	if t.Submit == 0 || t.from() >= w.since ||
 		slices.ContainsFunc(w.before, func(a *account) bool { return sameSubmit(a.Scheduler.Submit, t.Submit) }) {
@@ -81,8 +81,8 @@ func bare(k key, t SchedulerTimes, born int64) *account {
 	return a
 }
 
-// afterRow is after for a row of the catalogue. One that lasts to the time from which on runs are wanted may be of the first of them, of
-// which only nodes were read so far: it is wanted, too.
+// afterRow is like after for a row of the catalogue. If the row extends to the start of the wanted
+// runs, it may be the first of them, seen only by nodes so far; it is then wanted as well.
 func (w *wanted) afterRow(r *store.Workload) {
 	if r.Site != w.Site || r.Submit.IsZero() {
 		return
@@ -102,8 +102,8 @@ func (w *wanted) afterRow(r *store.Workload) {
 	w.after(t, 0)
 }
 
-// reread replaces the runs of workloads by what their whole history reports, which begins with the first that is wanted, or at
-// oldest if that is later: which samples belong to which run depends on all of them.
+// reread replaces the runs of workloads by those in their whole history, from the first wanted run
+// or from oldest if that is later. All runs are needed to assign samples to runs.
 func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
 	for group := range slices.Chunk(list, rereadTogether) {
 		for _, w := range group {

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// lookAround is how far beyond an hour samples are read, so that what was counted between two samples on both sides of its end is
-	// split between the two hours.
+	// lookAround is the time beyond an hour for which samples are read, so that an increase across
+	// its end can be split between two hours.
 	lookAround = 5 * time.Minute
 	// settled is the time after its end in which an hour is made a last time.
 	settled = 2 * lookAround
 	// lookBack is the time over which the sample before a gap is looked for.
 	lookBack = 7 * 24 * time.Hour
-	// beforeWatch is how much older than its first sample a workload may be for what it had used by then to be spread over that time; of
-	// an older one, history begins with the first sample, since nobody knows when it used what.
+	// beforeWatch is the largest age of a workload at its first sample for which the use until then
+	// is spread over its life. For an older workload history begins with the first sample.
 	beforeWatch = 24 * time.Hour
 	rollSlice   = 6 * time.Hour
 	// fewGaps is the number of series with a sample before the last minutes that is looked for one by one.
@@ -34,9 +34,9 @@ const (
 	rollKey = "rollups"
 )
 
-// roller makes roll-ups of whole hours. An hour depends on nothing but the series and the catalogue's rows, so that making it again
-// changes nothing: what a counter counted between two samples is spread evenly over the time between them, so that the hours of a
-// workload sum up to its counters, whatever was lost in between.
+// roller computes roll-ups of whole hours. An hour depends only on the series and the catalogue's
+// rows, so recomputing it changes nothing. An increase between two samples is spread evenly over
+// the time between them, so that the hours of a workload sum to its counters even after a gap.
 type roller struct {
 	q      storage.Queryable
 	cat    store.Catalogue
@@ -74,8 +74,8 @@ func (r *roller) noteLate(t time.Time) {
 	}
 }
 
-// changed has hours made again in which a run of a batch system held something otherwise than was known when they were made: one that is
-// new, or of which only now is known when it ended.
+// changed marks hours to be recomputed in which the allocation of a batch run differs from the
+// earlier computation, because the run is new or its end became known.
 func (r *roller) changed(a *account, w *store.Workload) {
 	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
 		return
@@ -106,8 +106,8 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 }
 
-// make makes the hours from one time to another, and those before that a gap reaches back into. Samples are read as far ahead as the next
-// one may be that counts what was used. It returns the time of the newest one, milliseconds.
+// make computes the hours from from to to, and earlier ones that a gap reaches back into. It reads samples ahead, up to
+// the next one that counts the use of these hours. It returns the time of the newest sample in milliseconds.
 func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
 	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
 	if err != nil {
@@ -138,8 +138,8 @@ func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead
 	}
 }
 
-// inParts reads the time of a pass in parts of some milliseconds. Time with runs of a batch system is read in one part, because
-// allocations are not additive over parts.
+// inParts reads the time of a pass in parts of step milliseconds. Time with batch runs is read in
+// one part, because allocations are not additive over parts.
 func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.Time, ahead time.Duration) (*pass, error) {
 	from, to, before, known := p.from, p.to, p.at(p.from), p.known
 	for at := from; at < to; at += step {
@@ -201,8 +201,8 @@ func rollSlot(n *series.Labels) (slot, bool) {
 // ofNode reports whether the series of a slot are of a node and not of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
-// gap is a sample before which there is none of its series in reach, or one from before the node is known to be watched, or of the
-// machine that had its name before.
+// gap is a sample without a usable previous sample: there is none within reach, or it precedes the
+// first sample of the node, or belongs to a machine that had the name before.
 type gap struct {
 	labels labels.Labels
 	t      int64
@@ -279,8 +279,8 @@ func (p *pass) counted(t0, t int64, amount float64) {
 	}
 }
 
-// close finds the sample before each gap and spreads what was counted in between. What began before the first look at its node is not
-// spread: nobody knows when it was used, and of the time before that look nothing else is known, the capacity of the machine included.
+// close finds the sample before each gap and spreads the increase over the time between. Use from before a node's first
+// sample is not spread, because its time is unknown and so is the capacity of the machine.
 func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reach, oldest time.Time) error {
 	back := store.Later(reach.Add(-lookBack), oldest)
 	before := map[uint64]point{} // the last sample of each series

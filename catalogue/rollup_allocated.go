@@ -81,8 +81,8 @@ func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*sto
 	return nil
 }
 
-// schedulerFacts reads what the scheduler reported of some runs: they have few samples, which
-// may be anywhere in their time.
+// schedulerFacts reads the scheduler-reported facts of some runs. They have few samples, which may
+// lie anywhere in the time of a run.
 func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Workload) (map[key]runFacts, error) {
 	out := map[key]runFacts{}
 	if len(runs) == 0 {
@@ -139,9 +139,9 @@ type size struct {
 	estimated           bool
 }
 
-// sizes are the allocations of a run one after another. Samples of one time belong together: those beside the time of a
-// change are of the allocation since then, others of the first one. Of an allocation the latest samples count, whenever they
-// came: accounting may report an earlier one when the run is over.
+// sizes returns the consecutive allocations of a run. Samples with the same timestamp belong together: those with an
+// allocation time describe the allocation since then, others the first one. The latest samples of an allocation win,
+// because accounting may report it after the end of the run.
 func (f runFacts) sizes(w *store.Workload) []size {
 	begin, end, start := runBegin(w).UnixMilli()-1, store.Later(w.Seen, w.End).UnixMilli()+1, w.Start.UnixMilli()
 	until := w.End

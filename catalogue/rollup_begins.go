@@ -12,8 +12,8 @@ import (
 	"reckon/internal/series"
 )
 
-// sameBoot is by how much two reports of one boot may differ, in milliseconds: they are whole
-// seconds.
+// sameBoot is the difference in milliseconds up to which two boot times are the same, because they
+// are reported in whole seconds.
 const sameBoot = 2000
 
 // beginning is a time at which a counter began at zero, and the first sample after it.
@@ -76,8 +76,8 @@ func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	}
 }
 
-// replaced is the time when another machine took the name of a node, at the latest before t: its first sample; 0 where
-// none did. It is a machine that booted while the one before still reported another boot.
+// replaced returns the time since which another machine has had the name of a node, the latest before t, or 0 if there
+// was none. It is another machine if it booted while the previous one still reported its own boot time.
 func (b nodeBoots) replaced(t int64) (at int64) {
 	for i := 1; i < len(b.runs); i++ {
 		if r := b.runs[i]; r.first <= t && r.at <= b.runs[i-1].last {
@@ -123,12 +123,12 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 	return o
 }
 
-// since returns the time from which the node was watched: its first sample, or the machine's that replaced
-// another one. 0 where that is not known.
+// since returns the time since which the node has been watched: its first sample, or the first
+// sample of a replacement machine. It is 0 if unknown.
 func (o *origin) since(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
 
-// begin is the last beginning of the counter that is not after t, or 0: the start of its part of the workload, or the
-// boot of the node.
+// begin returns the last time not after t at which the counter began, or 0: the start of its part
+// of the workload, or the boot of the node.
 func (o *origin) begin(t int64) (at int64) {
 	if o.ofNode {
 		if at = o.boots.boot(t); at > t {

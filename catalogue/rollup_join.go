@@ -8,8 +8,8 @@ import (
 	"reckon/store"
 )
 
-// begun adds a workload if it started in the hours of the pass, and how long it had waited: it counts at its start, when it is
-// first known.
+// begun adds a workload that started in the hours of the pass, and its waiting time. The wait
+// counts at the start, when it is first known.
 func (p *pass) begun(w *store.Workload) {
 	at := w.Start.UnixMilli()
 	if at < p.from {

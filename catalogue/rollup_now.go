@@ -9,10 +9,9 @@ import (
 	"reckon/store"
 )
 
-// underWay is the part of the unsettled hours that lies before until, so that a round reads only
-// the last minutes and not thousands of workloads that ended since the hour began. It is taken as it was found: what
-// becomes known of that time later (a name, the largest program of the hour) counts when the hour is settled, for
-// which everything is read.
+// underWay holds the part of the unsettled hours before until, so that a round reads only the last
+// minutes instead of thousands of ended workloads. It is not updated by later facts, such as a
+// name; those count when the hour is settled, which reads everything.
 type underWay struct {
 	from, until time.Time
 	use         []store.Use
@@ -42,24 +41,24 @@ func (r *roller) appended(since time.Time) {
 	}
 }
 
-// around is how far back a round reads beyond the time that it makes, and from how long ago on the next one makes the hours again:
-// twice the time by which samples lie apart or come late. Where all are new and near, that is one minute in place of ten,
-// which matters beside thousands of workloads that come and go.
+// around returns how far before its range a round reads, and how far back the next round
+// recomputes: twice the interval or lateness of samples. With frequent samples that is one minute
+// instead of ten, which matters with thousands of short workloads.
 func (r *roller) around() time.Duration {
 	return min(max(2*r.apart, 30*time.Second), lookAround)
 }
 
-// expect takes over that samples lay so far apart, or came so late. What is further than a round can look, such as the zero of a
-// counter that an old workload begins, is no reason to look further each time.
+// expect records the distance between two samples, or the lateness of one. Distances beyond lookAround are ignored,
+// such as the initial zero of an old counter, because no round could cover them.
 func (r *roller) expect(apart time.Duration) {
 	if apart <= lookAround {
 		r.apart = max(r.apart, apart)
 	}
 }
 
-// goOn makes the hours from the first that is not settled to the one under way. What was counted before the last
-// minutes is not read again, except where runs of a batch system are among it, since what these were given is
-// known late, and where a gap reaches back into it.
+// goOn computes the hours from the first unsettled one to the current one. It rereads only the last
+// minutes, unless the earlier time has batch runs, for which allocations arrive late, or a gap
+// reaches back into it.
 func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	end := now.Truncate(time.Hour).Add(time.Hour)
 	if !r.now.from.Equal(from) {

@@ -145,8 +145,8 @@ func hours(edges []int64, from, to int64) []int64 {
 	return append(edges, to)
 }
 
-// newPassAt makes the stretches between edges. The first of them, as many according to before, are made already: what is found out now
-// to have been used in them is added.
+// newPassAt creates a pass over the stretches between edges. The first before stretches are already
+// computed; use found for them is added.
 func newPassAt(edges []int64, before int) *pass {
 	n := len(edges) - 1
 	return &pass{
@@ -238,8 +238,8 @@ func (p *pass) at(t int64) int {
 	return p.near
 }
 
-// startsLate reports whether the sample before the first one of a series that was read may be older than what is read, and
-// count. A pass over more than the last minutes reads so far back that such a gap is one.
+// startsLate reports whether the sample before the first one read of a series may be older than the
+// range read and still count. Longer passes read so far back that this is a gap instead.
 func (p *pass) startsLate(first, begin int64) bool {
 	return p.older && p.reach < lookAround.Milliseconds() && first > p.from && begin < p.from-p.reach
 }
@@ -436,9 +436,8 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	}, series.OneOf("__name__", []string{figure.NodeBoot, memoryTotal, memoryFree, figure.RequestCores, figure.ExactnessOf}))
 }
 
-// integrate spreads a gauge by the time that it held, not over gaps, and returns its
-// largest value. Its first sample may belong to a series that has others before all that is read, unless it
-// began since.
+// integrate adds the time integral of a gauge, except over gaps, and returns its largest value.
+// Unless the series began recently, its first sample may follow others that were not read.
 func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 	var t0 int64
 	var v0 float64
@@ -520,8 +519,8 @@ func (p *pass) useRows() []store.Use {
 	return append(use, p.starting...)
 }
 
-// program is the one that used most in the hour, or what the workload is known by. What
-// is not distinguished ("other") is no program.
+// program returns the program with the most use in the hour, or the known one of the workload. It
+// excludes "other", which stands for undistinguished programs.
 func (p *pass) program(c cell, known string) string {
 	best, most := known, 0.0
 	for command, v := range p.software[c] {

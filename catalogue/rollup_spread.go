@@ -13,9 +13,9 @@ type spreadSums struct {
 // longGap is the longest time between two samples of a counter for which an even spread over the hours counts as measured.
 const longGap = 15 * time.Minute
 
-// spread books what was counted between two samples evenly over the stretches between. The
-// sample before the first of them may lie further back than the pass that made that time
-// could see: then it must be made again, or what is added to it is all that was missing.
+// spread adds an increase evenly over the stretches between two samples. If the earlier sample is
+// older than the pass that computed a stretch could see, that stretch is recomputed, or the
+// addition completes it.
 func (p *pass) spread(t0, t int64, amount float64) {
 	p.newest = max(p.newest, t)
 	if t < p.from || t0 >= p.to || t <= t0 {

@@ -14,15 +14,15 @@ import (
 // clock, and the only one for what waits. The identity of a reported run is its submit time;
 // nodes observe a start only, by their own clocks, and are joined to it.
 
-// SchedulerTimes are submit, start and end of a run as reported by the scheduler, in Unix
-// milliseconds; 0 if unreported. The fields are exported for gob.
+// SchedulerTimes holds the submit, start and end time of a run as reported by the scheduler, in
+// Unix milliseconds; 0 if unreported. The exported fields are for gob.
 type SchedulerTimes struct{ Submit, Start, End int64 }
 
 // reported reports whether the scheduler has reported the run.
 func (a *account) reported() bool { return a.Scheduler.Submit != 0 }
 
-// maxClockSkew is by how much the clock of a node may differ from the controller's. Slurm
-// itself does not work beyond: a credential of MUNGE is good for five minutes.
+// maxClockSkew is the largest clock difference between a node and the controller, in milliseconds.
+// Slurm itself fails beyond it, because a MUNGE credential is valid for five minutes.
 const maxClockSkew = 5 * 60 * 1000
 
 // schedulerSeries are the series of times of one workload.
@@ -87,8 +87,8 @@ func (a *account) hasSchedulerSamples() bool {
 	return false
 }
 
-// from is the time from which on samples belong to the account: those that the
-// scheduler wrote, or those of nodes.
+// from returns the time from which samples belong to the account, for samples of the scheduler
+// (byBatch) or of nodes.
 func (a *account) from(byBatch bool) int64 {
 	switch {
 	case !a.reported():
@@ -103,8 +103,8 @@ func (a *account) from(byBatch bool) int64 {
 	return a.Start
 }
 
-// begin is the start of a reported account. What ended before it began began when it ended. A run that was requeued in the
-// second in which it began started before the next one waits: their rows would be one.
+// begin returns the start of a reported account. A run without a start began at its end or submit time. A run that was requeued within
+// the second of its start begins before the submission of the next one, because otherwise their rows would collide.
 func (a *account) begin() int64 {
 	for _, t := range []int64{a.Scheduler.Start, a.Born, a.Scheduler.End, a.Scheduler.Submit} {
 		if t != 0 && a.Next != 0 {
@@ -148,12 +148,12 @@ func (f *fold) report(k key, l schedulerRun) {
 	f.sort(k)
 }
 
-// sameSubmit reports whether two submit times are of one run. Batch systems write whole seconds, and a job may be requeued in the
-// second after that in which it was submitted.
+// sameSubmit reports whether two submit times belong to one run. Batch systems report whole
+// seconds, and a job may be requeued in the second after its submission.
 func sameSubmit(a, b int64) bool { return abs(a-b) < 500 }
 
-// accountOf finds the account of a reported run: the one with its submit time, or one that
-// only nodes have observed so far.
+// accountOf returns the account of a reported run: the one with its submit time, or one that only
+// nodes have observed so far. It returns nil if there is none.
 func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	for _, a := range f.accounts[k] {
 		switch {
@@ -174,9 +174,8 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	return mine
 }
 
-// mayBe reports whether an unreported account is of the run. One without an observed start was
-// met between two queries; the first came too early for the report: its samples are
-// then among those of the run.
+// mayBe reports whether an unreported account may belong to the run. If its start was not observed,
+// its first sample must lie among the samples of the run.
 func (a *account) mayBe(l *schedulerRun) bool {
 	if a.Known {
 		return l.SchedulerTimes.covers(a.Start, maxClockSkew)
@@ -184,8 +183,8 @@ func (a *account) mayBe(l *schedulerRun) bool {
 	return a.Start >= l.first-1 && a.Start <= l.last
 }
 
-// covers reports whether a start that a node observed lies in the run, or misses it by no more
-// than within. A run without a start may have begun since: its start was not reported yet.
+// covers reports whether a start observed by a node lies in the run, or misses it by at most
+// within. A run without a start may have begun without a report so far.
 func (t *SchedulerTimes) covers(start, within int64) bool {
 	low, high := t.Start, t.End
 	if low == 0 {
@@ -204,9 +203,8 @@ func (t *SchedulerTimes) far(start int64) int64 {
 	return abs(start - t.Start)
 }
 
-// adopt merges what nodes observed of the same run before it was reported, under an account
-// of its own: the report of its start came later than the first samples of the node. What lies in the run comes first: a node that
-// observed that needs no clock that differs to explain what it observed of another life.
+// adopt merges accounts that nodes observed before the start of the run was reported. Starts inside
+// the run are matched first, so that clock skew is not used to match a node that already has one.
 func (f *fold) adopt(k key, mine *account) {
 	if mine.Scheduler.Start != 0 {
 		f.adoptThose(k, mine, true)
@@ -271,11 +269,11 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 	})
 }
 
-// reportedAt is the reported account that a start observed by a node belongs to, or nil: of those whose run it lies in
-// the one that began nearest to it, else the nearest whose run it misses by little. Of a job that was requeued in its
-// first seconds the next life may wait since a moment before or after the start: nothing of it runs then.
-// Clock skew may explain a start outside the run, but only if the node has no start inside it; otherwise the start belongs to an
-// unreported run. list are starts that no account holds yet.
+// reportedAt returns the reported account that a start observed by a node belongs to, or nil. It
+// prefers the run that contains the start and began nearest to it, and one that started over one
+// that waits, because a job requeued in its first seconds may already wait again. Clock skew may
+// explain a start outside the run, but only if the node has no start inside it; otherwise the start
+// belongs to an unreported run. list holds the starts without an account.
 func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mine *account) {
 	for _, a := range f.accounts[k] {
 		if !a.reported() || !a.Scheduler.covers(start, sameStart) {
@@ -300,8 +298,8 @@ func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mi
 	return mine
 }
 
-// beganOn reports whether a node observed a start that lies in the run. It may have been taken for one of another run, before the
-// start of this one was reported.
+// beganOn reports whether a node observed a start within the run. That start may have been assigned
+// to another run before this one's start was reported.
 func (f *fold) beganOn(mine *account, node string, list []startSpan) bool {
 	if mine.Scheduler.Start == 0 {
 		return false
@@ -345,9 +343,9 @@ func (f *fold) sort(k key) {
 	}
 }
 
-// withAllocated adds the nodes that the scheduler allocated to the workload. Its names may be
-// without the domain that those of agents have, or with one that those have not. Where they are other names altogether, a node has two
-// names: the workload has no more nodes than were allocated, and those of the agents have its figures.
+// withAllocated adds the nodes allocated by the scheduler, whose names may differ from the agents'
+// by a domain. If the names are entirely different, a node may appear under both; the result then
+// has no more nodes than were allocated, and keeps the agents' names.
 func (a *account) withAllocated(nodes []string) []string {
 	if a.NodeList == "" {
 		return nodes

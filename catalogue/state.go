@@ -11,9 +11,9 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// state is the saved state of a builder: the accounts of all workloads that live. It names the
-// series of its tracks, so that a program with more figures, or fewer, reads it: a track of
-// a series that no figure needs any more is dropped.
+// state is the saved state of a builder: the accounts of all live workloads. It stores series by
+// name, so that a program with a different set of figures can read it. Tracks of series that no
+// figure needs are dropped.
 type state struct {
 	Version  int
 	At       time.Time
@@ -29,8 +29,8 @@ var errNoState = errors.New("no state")
 // stateBlock is the amount of state that is compressed at once.
 const stateBlock = 64 << 10
 
-// encodeState packs a state, to two fifths of its size: it repeats the places of each series. Beside groups that come and go it was a
-// third of what the catalogue writes.
+// encodeState compresses a state to two fifths of its size, because it repeats the place of each
+// series. With many short process groups it was a third of all catalogue writes.
 func encodeState(s *state) ([]byte, error) {
 	var buf bytes.Buffer
 	w := s2.NewWriter(&buf, s2.WriterBlockSize(stateBlock), s2.WriterConcurrency(1), s2.WriterBetterCompression())
@@ -59,8 +59,8 @@ func decodeState(raw []byte) (state, error) {
 	return s, s.complete()
 }
 
-// complete numbers the slots as this program does, and makes the maps that gob leaves out
-// when they are empty.
+// complete renumbers the slots for this program and creates the maps that gob omits when they are
+// empty.
 func (s *state) complete() error {
 	number := map[string]slot{}
 	for i, name := range runSlots.names() {

@@ -37,12 +37,12 @@ func (b *Builder) noteStatus() {
 	b.status.Store(st)
 }
 
-// countedKey is the place where the time is kept up to which usage was counted: other members of a site ask for it, and a server that
-// begins.
+// countedKey is the state key for the time up to which usage was counted. Other servers of a site
+// and a starting server read it.
 const countedKey = "counted"
 
-// Counted returns up to when usage was counted, hours that are not settled included, by whichever builder works on
-// the catalogue; zero if none has yet.
+// Counted returns the time up to which usage was counted, including unsettled hours, by any builder
+// of the catalogue. It is zero if there is none yet.
 func (b *Builder) Counted(ctx context.Context) (time.Time, error) {
 	keeper, ok := b.cat.(StateKeeper)
 	if !ok {

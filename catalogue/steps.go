@@ -18,15 +18,14 @@ type jobStep struct {
 	Start, End, Exit, CPU, Memory, NCores stepValue
 }
 
-// stepValue is the value of the newest sample of one figure of a step, and its time; the time
-// is 0 before the first.
+// stepValue is the newest sample of one figure of a step. T is 0 before the first sample.
 type stepValue struct {
 	T int64
 	V float64
 }
 
-// maxSteps is the number of steps of a run that are kept. Whatever reads a batch system writes no more
-// than a few hundred; this bounds what others may send.
+// maxSteps is the maximum number of steps kept per run. Readers of batch systems write at most a
+// few hundred; the limit protects against other senders.
 const maxSteps = 2000
 
 // ofStep reports whether the series of a slot are about a step.

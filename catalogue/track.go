@@ -11,8 +11,8 @@ import (
 	"reckon/metric"
 )
 
-// track describes one series of a workload: enough to go on from its last
-// sample without reading an earlier one again. Fields are exported to be encoded.
+// track describes one series of a workload, with enough state to continue from its last sample
+// without reading earlier ones. The exported fields are for encoding.
 type track struct {
 	Slot              slot
 	Node, Part, Owner string  // its place
@@ -71,8 +71,8 @@ func (k *track) distribution() *metric.Histogram {
 	return &out
 }
 
-// read folds the samples of an iterator into the tracks that pick returns for their
-// times, and calls note for each number taken. Samples that a track has seen are passed over.
+// read folds samples into the tracks that pick returns for their times and calls note for each
+// number. It skips samples that a track has already seen.
 func read(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v float64)) {
 	h := histogramReader{}
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -100,8 +100,8 @@ func read(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v 
 	h.flush()
 }
 
-// histogramReader converts as few histograms as it can: of a run of samples only the
-// last, and the one before each fall.
+// histogramReader converts as few histograms as possible: only the last of a run of samples, and
+// the one before each decrease.
 type histogramReader struct {
 	track       *track
 	t           int64

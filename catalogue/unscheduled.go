@@ -40,8 +40,8 @@ func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
 	f.waiting = append(f.waiting, x)
 }
 
-// takeWaiting records the pods without a node that were read. It comes after all else: what ended before they were created is another
-// run. The latest reports come first, since a run begins after the last message.
+// takeWaiting records the pods without a node. It must run last, because a run that ended before a pod was created is
+// another run. It starts with the latest reports, because a run begins after the last message.
 func (f *fold) takeWaiting() {
 	slices.SortFunc(f.waiting, func(a, b waitingPod) int { return cmp.Compare(b.last, a.last) })
 	for i := range f.waiting {
@@ -69,8 +69,8 @@ func (f *fold) takeWaiting() {
 	f.waiting = f.waiting[:0]
 }
 
-// waitsIn returns the run that a pod without a node is to be of: a new one where every one before was over when the pod was created; nil
-// where nothing but the end of a report is known.
+// waitsIn returns the run of a pod without a node. It creates a run if all earlier ones had ended
+// when the pod was created, and returns nil if only the end of a report is known.
 func (f *fold) waitsIn(x *waitingPod) *account {
 	for _, a := range slices.Backward(f.accounts[x.key]) {
 		if x.run != "" && a.Run == x.run {
@@ -118,8 +118,8 @@ func (a *account) waitedSince() (created int64) {
 	return created
 }
 
-// waited fills in what a workload with pods that waited for a node has in common with jobs that wait. One that never began has neither a
-// node nor a time in which it ran.
+// waited sets the fields that a workload with waiting pods shares with pending jobs. A workload
+// that never began has no node and no run time.
 func (a *account) waited(w *store.Workload, created int64) {
 	if created <= a.Start {
 		w.Submit = time.UnixMilli(created).UTC()

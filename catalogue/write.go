@@ -11,8 +11,8 @@ import (
 // keptRows is for how many rows of a round room is kept, a kilobyte each.
 const keptRows = 2048
 
-// write upserts the rows of workloads that changed, or that have been silent for too
-// long since the last round.
+// write updates the rows of workloads that changed, or that became silent for too long, since the
+// last round.
 func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	rows := b.rows[:0]
 	var done []*account

@@ -6,13 +6,13 @@ import (
 	"reckon/internal/dirty"
 )
 
-// LateAfter is the distance behind the newest sample of a store beyond which a sample makes
-// its hour dirty: figures derived from that hour are derived again.
+// LateAfter is the lateness, relative to the newest sample of a store, from which a sample makes
+// its hour dirty. Figures derived from a dirty hour are derived again.
 const LateAfter = 2 * time.Minute
 
-// DirtyHours are the hours that received samples after the figures derived from them may
-// have been made. A store records them durably before the samples are committed and keeps
-// them until [Series.Clean], so that neither a kill nor a power cut in between loses one.
+// DirtyHours are the hours that received samples after figures may have been derived from them. A
+// store records them durably before it commits the samples and keeps them until [Series.Clean], so
+// that no crash or power cut loses one.
 type DirtyHours = dirty.Snapshot
 
 // DirtyHour is one hour of [DirtyHours].

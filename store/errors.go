@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Errors of a [Writer], for errors.Is. A sender repeats a batch later on ErrFull, ErrDamaged
-// and ErrUnavailable, and never on the others: the store will refuse those samples every time.
+// Errors of a [Writer], for errors.Is. A sender retries a batch on ErrFull, ErrDamaged and ErrUnavailable. It never
+// retries on the others, because the store would refuse those samples again.
 var (
 	// ErrTooOld: the sample is older than the store accepts.
 	ErrTooOld = errors.New("sample too old")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Gap is a time range with samples that were lost to damage: the samples of one file. Answers about
-// that range are incomplete, not wrong.
+// Gap is a time range with samples of one file that were lost to damage. Answers about the range
+// are incomplete but not wrong.
 type Gap struct {
 	// From and To enclose the lost samples. A zero From is the beginning of the stored data.
 	From, To time.Time

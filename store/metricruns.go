@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MetricRun is one run of a MetricSet. It belongs to a namespace and is not derived from the series:
-// dropping the catalogue keeps it. The store does not interpret the documents.
+// MetricRun is one run of a MetricSet in a namespace. It is not derived from the series, so it is
+// kept when the catalogue is dropped. The store does not interpret the documents.
 type MetricRun struct {
 	Namespace, Name string // its key
 	Site, Set       string

@@ -55,11 +55,10 @@ func formatValue(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// ReadCSV reads a data set: a header, one column of times (named time, timestamp or
-// ts: RFC 3339, or seconds or milliseconds since the epoch), and any others. A
-// column with a field that is neither a number nor a gap (empty, NaN, null) is a
-// label column. The columns named in labels are label columns whatever they contain. Without a
-// time column, rows are numbered in seconds, with a warning.
+// ReadCSV reads a data set. It needs a header and one time column, named time, timestamp or ts, in
+// RFC 3339 or in seconds or milliseconds since the epoch. A column becomes a label if labels names
+// it, or if it has a field that is neither a number nor a gap (empty, NaN, null). Without a time
+// column, rows are numbered in seconds and a warning is returned.
 func ReadCSV(r io.Reader, labels ...string) (*Frame, []string, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = false

@@ -21,8 +21,8 @@ import (
 	"reckon/metric"
 )
 
-// ErrData means that a data set cannot be read or created; it is wrapped with location
-// and reason.
+// ErrData means that a data set cannot be read or created. It is wrapped with the location and the
+// reason.
 var ErrData = errors.New("not a usable data set")
 
 // TimeColumn is the name of the time column in files.
@@ -97,8 +97,7 @@ func (f *Frame) Label(name string) *LabelColumn {
 	return nil
 }
 
-// check returns an error unless all columns have as many rows as there are times, and unique
-// names.
+// check returns an error unless all columns have unique names and as many rows as there are times.
 func (f *Frame) check() error {
 	seen := map[string]bool{TimeColumn: true}
 	one := func(name string, n int) error {
@@ -134,9 +133,8 @@ func (f *Frame) key(i int) string {
 	return b.String()
 }
 
-// Tidy sorts the rows by labels and time, drops repeated times of one
-// set of labels (the first stays) and returns warnings, also about columns that are
-// constant or empty, and about a single workload. Nothing else is changed.
+// Tidy sorts the rows by labels and time and drops repeated times of one label set; the first is
+// kept. The warnings also cover constant and empty columns, and a data set with a single workload.
 func (f *Frame) Tidy() (warnings []string) {
 	order := make([]int, f.Rows())
 	keys := make([]string, f.Rows())

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Dictionary describes a data set: it is written beside the file as JSON, for
-// programs, and as Markdown, for people.
+// Dictionary describes a data set. It is written beside the file, as JSON for programs and as
+// Markdown for people.
 type Dictionary struct {
 	Format      string       `json:"format"` // "reckon-dataset"
 	Version     int          `json:"version"`
@@ -81,8 +81,8 @@ func ReadDictionary(r io.Reader) (*Dictionary, error) {
 	return d, nil
 }
 
-// Define copies unit, help and source of the columns in d to those columns of f that have
-// none: data files contain only names.
+// Define copies unit, help and source from d to the columns of f that lack them, because data files
+// contain only names.
 func (d *Dictionary) Define(f *Frame) {
 	for _, def := range d.Columns {
 		if c := f.Column(def.Name); c != nil {

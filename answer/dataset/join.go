@@ -25,9 +25,9 @@ type Grid struct {
 // maxRows limits a grid: about a year of seconds.
 const maxRows = 40_000_000
 
-// Join puts series on one grid. Gauges become the mean of the samples in each
-// step, or the last one before it within the gap; counters become rates. A
-// series that cannot be used is skipped with a warning.
+// Join aligns series to one grid. A gauge becomes the mean of its samples in each step, or its last
+// sample within the gap. A counter becomes a rate. A series that cannot be used is skipped with a
+// warning.
 func Join(series []Series, g Grid) (*Frame, []string, error) {
 	switch {
 	case g.Step <= 0:
@@ -228,10 +228,9 @@ func fill(out []float64, points []Point, kind metric.Kind, g Grid) {
 	}
 }
 
-// fillRate writes the rate of a counter in each step: its increase between the ends of
-// the step, interpolated linearly between samples. A decrease is a counter reset,
-// and the new value is the increase. A step that is not entirely covered by
-// samples within the gap of each other is a gap.
+// fillRate writes the rate of a counter in each step: its increase over the step, interpolated
+// linearly between samples. A decrease is a counter reset, after which the new value is the
+// increase. A step is a gap if any part of it lies between samples further apart than gap.
 func fillRate(out []float64, points []Point, g Grid, gap int64) {
 	rise := make([]float64, len(points)) // since the first sample
 	hole := make([]int, len(points))     // holes before this sample

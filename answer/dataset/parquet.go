@@ -19,9 +19,9 @@ const dictionaryKey = "reckon.dictionary"
 // batchRows is the number of rows passed on at a time.
 const batchRows = 1024
 
-// WriteParquet writes f: the time as a timestamp in milliseconds, labels as
-// dictionary-coded strings, values as optional doubles with null for a gap. The
-// metadata contains the data dictionary, with units and the order of columns.
+// WriteParquet writes f as Parquet: time as a millisecond timestamp, labels as dictionary-coded
+// strings, values as optional doubles with null for a gap. The metadata contains the data
+// dictionary with units and column order.
 func (f *Frame) WriteParquet(w io.Writer) error {
 	if err := f.check(); err != nil {
 		return err
@@ -88,9 +88,8 @@ func (f *Frame) WriteParquet(w io.Writer) error {
 	return nil
 }
 
-// ReadParquet reads a flat Parquet file of size bytes, written by us or others, with a
-// column of times (named as for [ReadCSV]). Numbers become values, strings and
-// booleans labels.
+// ReadParquet reads a flat Parquet file of size bytes from any program. It needs a time column,
+// named as for [ReadCSV]. Numbers become values; strings and booleans become labels.
 func ReadParquet(r io.ReaderAt, size int64) (f *Frame, err error) {
 	// The library panics on some damaged files; we return an error.
 	defer func() {
@@ -273,8 +272,8 @@ func number(v parquet.Value) float64 {
 	return n
 }
 
-// describe takes units, help and the order of columns from a dictionary. A dictionary
-// that does not match is ignored, since the numbers are usable without it.
+// describe sets units, help and column order from a dictionary. It ignores a dictionary that does
+// not match, because the numbers are usable without it.
 func (f *Frame) describe(dict []byte) {
 	var d Dictionary
 	if json.Unmarshal(dict, &d) != nil {

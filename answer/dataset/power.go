@@ -9,7 +9,7 @@ import (
 	"reckon/account/attribution/feature"
 )
 
-// PowerFeature is a feature of a power model as PromQL over the series of a node; [OnNode] replaces NODE
+// PowerFeature is a power model feature as PromQL over the series of a node. [OnNode] replaces NODE
 // with a label matcher and WINDOW with the range of a rate.
 type PowerFeature struct{ Name, Unit, Help, Expr string }
 
@@ -32,8 +32,8 @@ func FindPowerFeature(name string) (PowerFeature, bool) {
 	return PowerFeature{}, false
 }
 
-// LiveSource returns the description of a column's source that a model stores so that an agent can compute it
-// from its own samples; empty if the name suffices, or if no agent could.
+// LiveSource returns the source of a column for a model file, so that an agent can compute the
+// feature from its own samples. It is empty if the name suffices or if no agent could compute it.
 func LiveSource(name, expr string) string {
 	if expr == "" {
 		return ""

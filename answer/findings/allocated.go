@@ -7,7 +7,7 @@ import (
 	"reckon/workload"
 )
 
-// Metrics of the batch system's allocation to a job on a node. The request of a job on a node was its
+// Metrics of what the batch system allocated to a job on a node. The request metrics stood for the
 // allocation before the two were distinguished.
 const (
 	allocatedCores  = "reckon_workload_allocated_cores"
@@ -37,8 +37,8 @@ type allocation struct {
 	workload, owner, resource string
 }
 
-// most raises a step of a line to a value: the parts of a job on a node share its allocation,
-// which several series report.
+// most raises a step of a line to v. The parts of a job on a node share one allocation, which
+// several series report.
 func (l *line) most(steps, i int, v float64) {
 	if *l == nil || math.IsNaN((*l)[i]) {
 		l.add(steps, i, v)
@@ -62,8 +62,8 @@ func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
 	return sum
 }
 
-// allocationsOf computes allocations from the rows of jobs, distributed evenly over the
-// nodes of each, for nodes with agents that do not report them.
+// allocationsOf derives allocations from the rows of jobs, split evenly over their nodes. It serves
+// nodes with agents that do not report allocations.
 func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]line {
 	out := map[place]map[allocation]line{}
 	steps := r.steps()

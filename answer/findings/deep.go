@@ -34,8 +34,8 @@ const (
 	fine = time.Minute
 )
 
-// deepen adds figures over time to suspect workloads, and to running ones the time for which
-// they have had no process.
+// deepen adds figures over time to suspect workloads, and to running ones the time since their last
+// process ended.
 func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	q, err := e.Series.Querier(r.from.Add(-before).UnixMilli(), r.to.UnixMilli())
 	if err != nil {
@@ -78,8 +78,8 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	return e.empty(ctx, r)
 }
 
-// squeezed marks workloads that were slowed down by lack of memory, among those that filled their
-// memory and may look as if they had too much. It also adds refaults to those that read much.
+// squeezed finds workloads that lacked memory among those that filled theirs and might seem to have
+// too much. It also adds refaults to workloads that read much.
 func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	views := query.New(e.Series, query.Options{})
 	asked := 0
@@ -263,8 +263,8 @@ func shapeOf(w *store.Workload) shape {
 	return shape{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
 }
 
-// fits reports whether a machine could ever serve the need. An unknown size of a
-// machine does not exclude it.
+// fits reports whether a machine could ever meet the need. An unknown machine size excludes
+// nothing.
 func (s shape) fits(cores, memory, gpus float64) bool {
 	return (cores == 0 || s.cores <= cores) && (memory == 0 || s.memory <= memory*1.02) && s.gpus <= gpus
 }

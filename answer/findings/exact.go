@@ -50,8 +50,8 @@ func (s stretches) meet(from, to int64) bool {
 	return false
 }
 
-// inexactUse marks the steps in which a figure of some workload of the owner was not
-// exact on the machine; nil if it always was.
+// inexactUse marks the steps in which a figure of one of the owner's workloads on the machine was
+// inexact. It returns nil if there are none.
 func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 	for k, list := range m.inexact {
 		if k.figure != figure || k.workload == "" && !o.kinds[k.kind] || k.workload != "" && !o.ids[k.workload] {

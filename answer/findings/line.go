@@ -2,8 +2,7 @@ package findings
 
 import "math"
 
-// line is a figure over time, step by step; NaN where it is unknown. nil is unknown
-// everywhere.
+// line holds a figure step by step, with NaN for unknown. A nil line is unknown everywhere.
 type line []float64
 
 // add adds the value of one of several series to a step.
@@ -29,8 +28,8 @@ func (l line) scaled(by float64) line {
 	return l
 }
 
-// over divides step by step; a step is unknown if one of the values is, or if the divisor is
-// zero.
+// over divides l by another line step by step. A step is unknown if one of the values is, or if the
+// divisor is zero.
 func (l line) over(by line) line {
 	if l == nil || by == nil {
 		return nil
@@ -56,8 +55,8 @@ func (l line) plus(o line) line {
 	return out
 }
 
-// spans divides a time range, in milliseconds, into the steps of a grid that starts at
-// from: take gets the step and the seconds of it that the range covers.
+// spans splits a time range, in milliseconds, into the steps of a grid that starts at from. It
+// calls take with each step and the seconds of it that the range covers.
 func spans(from, step int64, steps int, t0, t int64, take func(i int, seconds float64)) {
 	t0, t = max(t0, from), min(t, from+step*int64(steps))
 	for t0 < t {

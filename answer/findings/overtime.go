@@ -54,8 +54,8 @@ type nodeDays struct {
 	cores, memory, heldCores, heldMemory float64
 }
 
-// limit finds out whether the memory limits jobs. They hold a quarter of it or more, and a tenth more of it than of the cores.
-// A batch system that gives out more than there is does not count it.
+// limit determines whether memory is the limiting resource for jobs: a quarter or more of it is allocated, and the allocated share
+// exceeds that of cores by a tenth. Batch systems that allocate more memory than exists do not track it.
 func (p *pool) limit() {
 	var sum nodeDays
 	for _, n := range p.nodes {
@@ -381,8 +381,8 @@ var replaced = map[[2]string]int{
 // mostSingles is the number of findings about single runs that one over days lists.
 const mostSingles = 10
 
-// absorb makes findings about single runs the evidence of those over days, running ones first and each part by cost, and returns all.
-// Muted ones stay as they are.
+// absorb turns findings about single runs into evidence of the findings over several days, running
+// ones first and then by cost, and returns all findings. Muted findings are left alone.
 func (e *Evaluator) absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
 	names := make(map[id]string, len(list))
 	for i := range list {

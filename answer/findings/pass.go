@@ -44,8 +44,8 @@ var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, work
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
-	// before is the time before the start from which samples are read, to find the sample with which the
-	// first increase begins.
+	// before is the time before the start for which samples are read, to find the sample at which
+	// the first increase begins.
 	before = 5 * time.Minute
 	// gap is the maximum distance of samples across which a gauge holds and an increase is spread.
 	gap = 10 * time.Minute
@@ -132,9 +132,9 @@ func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where
 // workers is the number of nodes that read at once.
 const workers = 2
 
-// machines reads the nodes one by one, so that an evaluation holds the data of two
-// nodes in memory, and passes each to take, from two goroutines. For the workloads in wide
-// it keeps more than the sum of their owner.
+// machines reads the nodes one by one, so that only two are in memory at a time, and calls take for
+// each from two goroutines. Workloads in wide are kept individually, all others only as the sum of
+// their owner.
 func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wide map[id]bool, take func(*machine)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
@@ -346,15 +346,15 @@ func (m *machine) owner(of string, kind workload.Kind) *owner {
 	return o
 }
 
-// total is the state of a counter: its last value and time, and when it last grew
-// noticeably.
+// total is the state of a counter: the last value, its time, and the time of the last noticeable
+// increase.
 type total struct {
 	last     float64
 	at, used int64
 }
 
-// counter spreads the increase of a counter between two samples over the steps between them, and
-// returns the time of the last sample. It handles resets; the increase over a long gap is unknown.
+// counter spreads each increase of a counter over the steps between its two samples and returns the
+// time of the last sample. It handles resets. The increase over a long gap is unknown.
 func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds float64), grew func(t int64, rate float64)) int64 {
 	var t0 int64
 	var v0 float64

@@ -64,8 +64,8 @@ type file struct {
 	} `yaml:"overrides"`
 }
 
-// ReadPolicy parses a policy; omitted values have their default. An empty
-// text is the default policy.
+// ReadPolicy parses a policy. Omitted values have their defaults; an empty text is the default
+// policy.
 func ReadPolicy(text []byte) (*Policy, error) {
 	base := new(misuse.Policy)
 	var f file
@@ -142,8 +142,8 @@ func thresholds(p *misuse.Policy) (out []threshold) {
 	return out
 }
 
-// ofNodes returns the first of some rules that applies to nodes rather than workloads, which have a
-// partition; empty if there is none.
+// ofNodes returns the first of the rules that applies to nodes, which have no partition, or "" if
+// all apply to workloads.
 func ofNodes(rules *yaml.Node) string {
 	for i := 0; i+1 < len(rules.Content) && rules.Kind == yaml.MappingNode; i += 2 {
 		key, value := rules.Content[i].Value, rules.Content[i+1]
@@ -188,8 +188,8 @@ func merge(p *misuse.Policy, n *yaml.Node) error {
 // done marks durations that are already converted.
 const done = yaml.TaggedStyle
 
-// durations converts values such as 10m to nanoseconds, the unit of misuse.Duration: that
-// package does not use YAML.
+// durations converts values such as 10m to nanoseconds, the unit of misuse.Duration. Package misuse
+// does not use YAML.
 func durations(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -248,7 +248,7 @@ func plain(err error) error {
 		" in ").Replace(text))
 }
 
-// For returns the thresholds for a workload of a partition on some nodes. It is not safe for
+// For returns the thresholds for a workload of the partition on the given nodes. It is not safe for
 // concurrent use.
 func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
 	if len(p.rules) == 0 {

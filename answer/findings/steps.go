@@ -20,8 +20,8 @@ import (
 // ErrNoSteps is wrapped by the error for a finding that is not a sum over time steps.
 var ErrNoSteps = errors.New("only the score of over-share is added up from steps of time")
 
-// Step is a period on a node that contributes to a score; consecutive steps of the same kind are merged,
-// up to an hour. Figures are means over it.
+// Step is a period on a node that contributes to a score. Consecutive steps of the same kind are
+// merged, up to an hour. Its figures are means over the period.
 type Step struct {
 	Node                        string
 	Start, End                  time.Time
@@ -33,8 +33,7 @@ type Step struct {
 // together is the maximum length of merged steps.
 const together = time.Hour
 
-// Steps recomputes the score of an owner over the same window that confirmed the
-// finding.
+// Steps recomputes the score of an owner over the window that confirmed the finding.
 func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps []Step, err error) {
 	list, _, err := k.Store.Findings(ctx, store.FindingFilter{ID: id})
 	if err != nil {
@@ -58,12 +57,12 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 	return f, steps, err
 }
 
-// ErrChanged is wrapped by the error for a finding with another recomputed score: the rule, the policy or
-// the data changed since.
+// ErrChanged is returned, wrapped, if the recomputed score of a finding differs because the rule,
+// the policy or the data changed.
 var ErrChanged = errors.New("the recomputed score differs: the rule, the policy or the data has changed")
 
-// changed is the tolerance between a score and the sum of its steps, as a share of the score and in
-// seconds: samples may arrive late.
+// Tolerances between a score and the sum of its steps, as a share of the score and in seconds. They
+// allow for late samples.
 const (
 	changedShare   = 0.02
 	changedSeconds = 1

@@ -14,12 +14,11 @@ const leastTraffic = 1 << 20
 // leastWaiting is the mean number of threads waiting for storage from which an owner wants more of it.
 const leastWaiting = 0.02
 
-// storage returns the traffic of disks and network file systems as a resource. Its capacity is unknown, because it depends on the
-// access pattern: the use of an owner is their share of the bytes, and the capacity is all of them. It is contended while tasks wait, by
-// PSI or,
-// without PSI, by the time that threads of owners wait for storage. An owner who waits for it wants all of it; one who does not wait is
-// satisfied.
-// Without measurements of waiting there are no findings. The lines in waited are in the order of owner names.
+// storage returns the traffic of disks and network file systems as a resource. Its capacity is the
+// total traffic, because the real one depends on the access pattern; the use of an owner is their
+// share of the bytes. It is contended while tasks wait, by PSI or else by the storage wait of
+// owners' threads. An owner who waits wants all of it, others are satisfied. Without wait figures
+// there are no findings. waited is in the order of owner names.
 func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 	steps, second := r.steps(), 1/r.step.Seconds()
 	var all, waits line
@@ -74,9 +73,8 @@ func either(a, b []bool) []bool {
 	return a
 }
 
-// waitedFor returns for how long other owners waited for a resource while one used more than a fair share of it, in thread-seconds; false
-// if
-// that is not measured.
+// waitedFor returns the thread-seconds that other owners waited for a resource while owner used
+// more than a fair share of it. It returns false if that is not measured.
 func (t *nodeTrace) waitedFor(owner string, l fairshare.Limits) (sum float64, known bool) {
 	if t.waited == nil {
 		return 0, false

@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// resolution returns the step of a trace: fine for a few nodes, coarser for
-// many, so that an evaluation stays cheap.
+// resolution returns the step of a trace. It is coarser for many nodes, so that an evaluation stays
+// cheap.
 func resolution(span time.Duration, nodes int) time.Duration {
 	step := time.Minute
 	for span/step*time.Duration(max(nodes, 1)) > 100_000 && step < 15*time.Minute {
@@ -109,8 +109,8 @@ func (m *machine) waitedForCPU(t *fairshare.Trace, step float64) (out []line) {
 	return out
 }
 
-// ownerScores adds up use above a fair share by owner, over all nodes: an owner on
-// twenty nodes gets one finding.
+// ownerScores sums the use above a fair share by owner over all nodes, so that an owner on twenty
+// nodes gets one finding.
 type ownerScores struct {
 	sums map[ownerPart]*ownerScore
 }
@@ -240,8 +240,8 @@ var reasons = map[string]string{
 	"available": "memory was nearly full", "waiting": "a request of another owner waited for the node",
 }
 
-// forNode are the pending reasons of jobs that wait for capacity on a node. Others wait for a
-// date, another job or their own limits, which nobody else causes.
+// forNode are the pending reasons of jobs that wait for capacity on a node. Other jobs wait for a
+// date, a dependency or their own limits, which no other owner causes.
 var forNode = []string{"", "none", "resources", "priority"}
 
 // waiting records when requests waited, by partition, shape and owner.
@@ -252,12 +252,12 @@ type waiting struct {
 
 type partition struct{ site, name string }
 
-// waits holds the owners with requests that wait for a node, and when: any requests, and those
-// that need GPUs.
+// waits holds the owners with requests that wait for a node, step by step: for any resources, and
+// for GPUs.
 type waits struct{ any, gpu map[string][]bool }
 
-// waitingOf collects the waiting requests: a job submitted to a partition waits for the nodes on
-// which other jobs of that partition run.
+// waitingOf collects the waiting requests. A job waits for all nodes on which other jobs of its
+// partition run.
 func waitingOf(r *reading, rows []store.Workload) *waiting {
 	w := &waiting{parts: map[partition]map[shape]map[string][]bool{}, of: map[place][]partition{}}
 	steps := r.steps()

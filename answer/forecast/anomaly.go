@@ -29,10 +29,10 @@ const (
 	peerHours = 72
 )
 
-// Anomalies returns the anomalies of sites, nodes, running services and their owners in the last day: hours that deviate from the pattern
-// of the past, level shifts, memory that rises towards its limit, and nodes with unusual power among those that have the same. What
-// several figures of a subject show at one time is one anomaly. Owners of batch work alone have no pattern. They are evaluated once an
-// hour.
+// Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners: hours that
+// deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes with unusual power among
+// equal ones. Deviations of several figures of a subject at one time are one anomaly. Owners of only batch work have no
+// pattern and are skipped. It recomputes once an hour.
 func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,8 +120,8 @@ var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "wat
 // nothingLeft is the share of what was expected below which a figure is as good as gone.
 const nothingLeft = 0.2
 
-// matters reports whether an event is large enough for a finding. It is no trifle, and half of the range before or nearly all of the
-// expected value.
+// matters reports whether an event is large enough for a finding. It must exceed the minimum for
+// its figure, and half of the previous range or nearly all of the expected value.
 func (s *series) matters(e *anomaly.Event) bool {
 	before := slices.DeleteFunc(slices.Clone(s.values[:e.First]), math.IsNaN)
 	slices.Sort(before)

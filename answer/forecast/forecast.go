@@ -37,8 +37,8 @@ const (
 )
 
 const (
-	// DailySteps and HourlySteps are the hours that a run forecasts: with seven, the six hours from any moment until the next
-	// run are covered.
+	// DailySteps and HourlySteps are the number of hours that a run forecasts. Seven hours cover
+	// the next six from any moment until the next run.
 	DailySteps, HourlySteps = 48, 7
 	// past is the number of days that a forecast is based on.
 	past = 35
@@ -293,8 +293,8 @@ func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast
 	return f
 }
 
-// Now forecasts the figures of one subject from the current data, without storing them. Owner is the owner of a workload. Figures with
-// fewer measured hours than [Least] have no forecast; measured is the most hours that a figure has.
+// Now forecasts the figures of one subject from the current data without storing them. owner applies to workloads.
+// Figures with fewer than [Least] measured hours are omitted; measured is the largest number of hours of any figure.
 func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) (out []store.Forecast, measured int, err error) {
 	end, err := k.end(ctx)
 	if err != nil || end.IsZero() {

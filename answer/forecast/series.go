@@ -14,8 +14,8 @@ import (
 	"reckon/workload"
 )
 
-// series is the hourly means of one figure of a subject; the last one ends where the forecast begins. Unmeasured hours
-// are NaN.
+// series holds the hourly means of one figure of a subject up to the start of the forecast.
+// Unmeasured hours are NaN.
 type series struct {
 	subject, site, owner, name, figure string
 	values                             []float64
@@ -131,8 +131,8 @@ type siteHour struct {
 
 func hourOf(site string, at time.Time) siteHour { return siteHour{site, at.Unix() / 3600} }
 
-// dropBorders removes the hours of sites that begin or end a time without measurements and were measured for less of the hour than
-// the next one inside: a part of an hour is no mean of it.
+// dropBorders removes a site's hours next to a gap if they were measured for less time than their
+// inner neighbour, because a partial hour is not representative.
 func dropBorders(rows []store.NodeUse) {
 	up := map[siteHour]*float64{} // the time that its nodes were up, seconds
 	for i := range rows {

@@ -33,9 +33,9 @@ func horizons() map[string]time.Duration {
 	return map[string]time.Duration{"1h": time.Hour, "6h": 6 * time.Hour, "24h": 24 * time.Hour}
 }
 
-// View exposes stored forecasts as reckon_forecast{quantile,horizon}: the sample at time t is the forecast for t plus the
-// horizon, by the newest run made at or before t. Forecasts are not stored in the series database, so no sample
-// is in the future. It is safe for concurrent use.
+// View exposes stored forecasts as reckon_forecast{quantile,horizon}. The sample at time t is the
+// forecast for t plus the horizon from the newest run at or before t. The series database holds no
+// forecasts, so it has no samples in the future. It is safe for concurrent use.
 type View struct {
 	storage.SampleAndChunkQueryable // all other series
 	Store                           store.Forecasts

@@ -37,8 +37,8 @@ const (
 	Tolerance = 0.01
 	// Tick is the length of a clock tick (USER_HZ), to which start times are rounded.
 	Tick = 10 * time.Millisecond
-	// Batch is by how much a peak may exceed a limit, bytes per processor: the kernel charges a control group in
-	// batches of 64 pages per processor.
+	// Batch is the amount by which a peak may exceed a limit, in bytes per processor. The kernel
+	// charges control groups in batches of 64 pages per processor.
 	Batch = 64 * 4096
 )
 
@@ -71,20 +71,20 @@ type Broken struct {
 	At           time.Time // of the example
 }
 
-// Ledger counts broken rules. The zero value is ready to use; a nil Ledger withholds without
-// counting. It is safe for concurrent use.
+// Ledger counts broken rules. Its zero value is ready for use; a nil Ledger withholds figures
+// without counting. It is safe for concurrent use.
 type Ledger struct {
 	mu    sync.Mutex
 	rules map[[2]string]*Broken
 	seen  map[[3]string]bool
 }
 
-// maxSeen limits the subjects remembered as counted; beyond it a subject may be counted
-// again.
+// maxSeen limits the number of counted subjects that are remembered. Beyond it a subject may be
+// counted again.
 const maxSeen = 100_000
 
-// Hold checks the figures of a subject against their bounds, all of them before
-// any is withheld, and returns the number of withheld figures.
+// Hold checks the figures of a subject against their bounds and withholds those that exceed them.
+// It checks all before it withholds any, and returns the number of withheld figures.
 func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 	var broken []*Check
 	for i := range checks {

@@ -38,8 +38,8 @@ import (
 //go:embed schema/*.sql
 var files embed.FS
 
-// schema is the number of the tables in the folder of that name, version 1 of the catalogue: the program of commit ad0587d9
-// (2026-11-26) came to the same tables by 18 migrations. The table migrations has it.
+// schema is the version of the tables in the folder schema. Programs up to commit ad0587d9 (2026-11-26)
+// reached the same tables through 18 migrations. The table migrations records the version.
 const schema = 18
 
 // Catalogue is a database of workloads.
@@ -66,8 +66,8 @@ type Catalogue struct {
 
 var _ store.Facts = (*Catalogue)(nil)
 
-// checkAlways is the size up to which the whole file is checked at every opening; a
-// larger one is checked only after an unclean shutdown.
+// checkAlways is the size up to which the whole file is checked at every opening. A larger file is
+// checked only after an unclean shutdown.
 const checkAlways = 32 << 20
 
 // Open opens or creates the catalogue at path. log receives repairs; nil discards them.
@@ -154,9 +154,9 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 	return c, nil
 }
 
-// private makes the file, new or old, unreadable for other users, since it shows who ran what.
-// SQLite gives the files beside it the same mode. Errors are left to SQLite, which meets and
-// reports them; a file of another user is left unchanged.
+// private makes the file unreadable for other users, because it shows who ran what. SQLite gives
+// its auxiliary files the same mode. Errors are left to SQLite, which reports them; a file of
+// another user stays unchanged.
 func private(path string) {
 	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640); err == nil {
 		_ = f.Close() // nothing was written

@@ -11,9 +11,9 @@ import (
 	"reckon/store"
 )
 
-// CopyTo copies everything to another catalogue: workloads, roll-ups, findings, forecasts, runs of MetricSets and the
-// state of the builder. An existing copy of a row is kept or replaced, never duplicated, and afterwards the other
-// catalogue is complete.
+// CopyTo copies everything to another catalogue: workloads, roll-ups, findings, forecasts,
+// MetricSet runs and the builder's state. It may be repeated, because rows that exist are kept or
+// replaced. The copy is complete when it returns without an error.
 func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours, findings int, err error) {
 	if workloads, err = c.copyWorkloads(ctx, to); err != nil {
 		return workloads, 0, 0, err

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// dialect is the differences between databases, apart from the file of the schema named
-// after each. Everything else is SQL for both SQLite and PostgreSQL, with numbered
-// parameters ($1).
+// dialect holds the differences between databases, apart from the schema file named after each. All
+// other SQL works in SQLite and PostgreSQL, with numbered parameters ($1).
 type dialect struct {
 	name string
 	// begin is run first in every transaction that writes; empty for nothing.
@@ -77,8 +76,8 @@ func sqliteDialect() *dialect {
 // driver is the name of SQLite in package database/sql.
 const driver = "sqlite"
 
-// dsn returns the data source name. Writers queue for a lock instead of failing; a commit
-// is in the write-ahead log of SQLite, so killing the process loses none. The log is copied by [settler].
+// dsn returns the data source name. Writers wait for a lock instead of failing. A commit is in the
+// write-ahead log of SQLite, which [settler] copies, so that a killed process loses none.
 func dsn(path string) string {
 	q := url.Values{}
 	for _, p := range []string{

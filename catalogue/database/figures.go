@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// Columns of figures are the columns of package figure: a missing column is added to the table
-// at the next opening. The schema has everything else.
+// Columns of figures come from package figure. Missing columns are added when the database is
+// opened; the schema defines all others.
 var (
 	figures      = figure.Of(figure.Runs)
 	runColumns   = figure.Columns(figure.Runs)
@@ -36,8 +36,8 @@ func nodeFields(u *store.NodeUse) []**float64 { return fields(&u.Capacity, &u.Us
 // inexactColumn is the exactness of the figures in a row of usage, as written by [figure.Degrees.Pack].
 const inexactColumn = "inexact"
 
-// sharesColumn holds the shares of the users of a process group of several ([store.Workload.Shares]) as JSON; empty for all other
-// runs. It is added like a column of figures.
+// sharesColumn holds the shares of users in a process group of several users ([store.Workload.Shares]) as JSON. It is
+// empty for all other runs and added like a column of figures.
 const sharesColumn = "shares"
 
 // figureTables are the tables with columns of figures.
@@ -50,8 +50,8 @@ var figureTables = []struct {
 
 func with(columns []string, more string) []string { return append(slices.Clip(columns), more) }
 
-// addColumns adds missing columns of figures to a table, and records when. An older
-// program can still open the database: it leaves them empty.
+// addColumns adds the missing columns of figures to the tables and records the time. An older
+// program can still use the database; it leaves them empty.
 func (c *Catalogue) addColumns(ctx context.Context) error {
 	if lacking, err := c.d.lacking(ctx, c.db); err != nil || len(lacking) == 0 {
 		return err

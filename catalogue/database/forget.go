@@ -8,8 +8,7 @@ import (
 	"reckon/store"
 )
 
-// Forget deletes the rows of single runs that the series contradict now. Missing rows are
-// ignored.
+// Forget deletes the rows of runs that the series now contradict. Missing rows are ignored.
 func (c *Catalogue) Forget(ctx context.Context, lives []store.Run) error {
 	if len(lives) == 0 {
 		return nil

@@ -6,8 +6,8 @@ import (
 )
 
 // glob is a shell pattern in the syntax of SQLite (https://sqlite.org/lang_expr.html#glob): *
-// is any text, ? any character, [a-c] one of a set, [^a] any other, and nothing else is
-// special. An unclosed set matches nothing.
+// matches any text, ? any character, [a-c] one of a set, [^a] any other. An unclosed set matches
+// nothing.
 type glob struct{ steps []step }
 
 // step matches one character; many matches any text.

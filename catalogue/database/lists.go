@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// manyRows is the number of rows from which lists are answered from columns in memory:
-	// below it, scanning every row takes a few milliseconds and no memory.
+	// manyRows is the number of rows from which lists are answered from columns in memory. Below
+	// it, a scan of all rows takes a few milliseconds and no memory.
 	manyRows = 5000
 	// mostRows limits the memory of the columns: about 2 GB.
 	mostRows = 8_000_000
@@ -30,9 +30,9 @@ const (
 
 var errTooMany = fmt.Errorf("there are more than %d workloads; keep less history", mostRows)
 
-// lists keeps the columns beside the database: it reads them all once, at the first list, and then
-// applies the writes of this program. The database counts the writes, so that the writes of other
-// programs are detected, after which the columns are read again.
+// lists keeps columns in memory. It reads them all at the first list and then applies this
+// program's writes. A counter of writes in the database reveals the writes of other programs, after
+// which the columns are read again.
 type lists struct {
 	db    *sql.DB
 	log   *slog.Logger
@@ -80,8 +80,8 @@ func (l *lists) close() {
 
 const generationSQL = `SELECT n FROM generation`
 
-// table returns the current columns, reading them first if there are many rows; nil if there are
-// few, or the columns cannot be read.
+// table returns the current columns and reads them first if there are many rows. It returns nil if
+// there are few or the columns cannot be read.
 func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 	for {
 		now, err := l.now(ctx)
@@ -382,8 +382,8 @@ func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, 
 	return out, rows.Err()
 }
 
-// Warm starts reading the columns, if there are many workloads, so that the first list does not wait
-// for it.
+// Warm starts to read the columns if there are many workloads, so that the first list does not have
+// to wait.
 func (c *Catalogue) Warm(ctx context.Context) error {
 	if c.lists == nil {
 		return nil

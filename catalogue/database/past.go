@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// DropSince empties the catalogue to be rebuilt from series that begin at t: workloads
-// that ended before, and earlier hours, are kept, since no series has them any more.
+// DropSince empties the catalogue before it is rebuilt from series that begin at t. It keeps
+// earlier hours and workloads that ended before t, because no series has them any more.
 func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -59,8 +59,8 @@ func (d *dialect) resum(ctx context.Context, tx *sql.Tx, ms int64) error {
 	return sumUp(ctx, tx, hour.Add(-time.Hour), hour)
 }
 
-// Trim deletes data older than t: ended workloads, and hours of roll-ups. It returns the
-// number of workloads deleted.
+// Trim deletes ended workloads and roll-up hours older than t. It returns the number of deleted
+// workloads.
 func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -130,8 +130,8 @@ func (c *Catalogue) recount(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// Snapshot writes a consistent copy of the catalogue into a new file, while it is in use. A
-// catalogue in PostgreSQL is backed up by the means of PostgreSQL.
+// Snapshot writes a consistent copy of the catalogue to a new file, while the catalogue is in use.
+// It does not support PostgreSQL, which has tools of its own.
 func (c *Catalogue) Snapshot(ctx context.Context, file string) error {
 	if c.d.name != "sqlite" {
 		return fmt.Errorf("copy the catalogue in %s: back it up by the means of PostgreSQL, such as pg_dump", c.path)

@@ -51,7 +51,7 @@ func postgresDialect() *dialect {
 	}
 }
 
-// state returns the SQLSTATE of an error
+// state returns the SQLSTATE of a PostgreSQL error
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 func state(err error) string {
 	var e *pgconn.PgError
@@ -76,9 +76,9 @@ func postgresAway(err error) bool {
 }
 
 // OpenURL opens a catalogue in PostgreSQL, at an address such as
-// postgres://USER@HOST/DATABASE?password_file=FILE, with the other settings of libpq
+// postgres://USER@HOST/DATABASE?password_file=FILE. Other settings of libpq are allowed
 // (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database
-// must exist; its tables are created. log receives repairs; nil discards them.
+// must exist; tables are created. Repairs are logged to log, unless it is nil.
 func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue, error) {
 	c, err := dial(address, log, "")
 	if err != nil {
@@ -90,13 +90,13 @@ func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue,
 	return c, nil
 }
 
-// onMember is the settings of the connections of one of several servers: locks that it holds
-// while it is stopped or disconnected are released after some seconds.
+// onMember holds the connection settings for one of several servers. They make PostgreSQL release
+// the locks of a stopped or disconnected server within seconds.
 const onMember = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET ` +
 	`tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3`
 
-// DialMember creates the connections of one of several servers to the database at an address as
-// in [OpenURL]. Nothing is sent yet.
+// DialMember prepares the connections of one of several servers to the database; see [OpenURL] for
+// the address. It does not connect yet.
 func DialMember(address string) (*sql.DB, error) {
 	c, err := dial(address, nil, onMember)
 	if err != nil {
@@ -105,8 +105,8 @@ func DialMember(address string) (*sql.DB, error) {
 	return c.db, nil
 }
 
-// OpenMember opens a catalogue with several writing servers, as [OpenURL] does. Every
-// transaction of a writer begins with fence; an error of it ends the transaction.
+// OpenMember is like [OpenURL] for a catalogue with several writing servers. Every write
+// transaction begins with fence and fails if fence returns an error.
 func OpenMember(ctx context.Context, address string, log *slog.Logger, fence func(context.Context, *sql.Tx) error) (*Catalogue, error) {
 	c, err := dial(address, log, onMember)
 	if err != nil {
@@ -206,8 +206,8 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 	return conf, shown, file, nil
 }
 
-// remake creates the tables again after some were dropped externally. Tables that are not derived from the series are
-// kept (forecasts, graph_*, metric_*): the schema creates only what is missing.
+// remake creates the tables again after some were dropped externally. It keeps tables that are not derived from the
+// series (forecasts, graph_*, metric_*), because the schema creates only missing ones.
 func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // prepared statements refer to the old tables
 	defer c.db.SetMaxIdleConns(2)
@@ -219,8 +219,7 @@ func (c *Catalogue) remake(ctx context.Context) error {
 	return errors.Join(c.create(ctx), c.addColumns(ctx))
 }
 
-// globRegex returns the regular expression equivalent to a shell pattern in the syntax of
-// SQLite.
+// globRegex returns the regular expression for a shell pattern in the syntax of SQLite.
 func globRegex(pattern string) string {
 	var b strings.Builder
 	b.WriteString("^(?:")

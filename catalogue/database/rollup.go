@@ -208,8 +208,8 @@ type stretch struct {
 	from, to int64
 }
 
-// stretches covers an interval with as few rows as the span allows: whole months from the
-// months, the rest from days and, at both ends, hours.
+// stretches covers an interval with as few rows as the span allows: whole months, then days, and
+// hours at both ends.
 func stretches(q *store.RollupQuery) []stretch {
 	from := store.SpanStart(store.SpanHour, q.From)
 	to := store.SpanStart(store.SpanHour, q.To.Add(time.Hour-time.Nanosecond))

@@ -15,8 +15,8 @@ import (
 	"reckon/store"
 )
 
-// running is the end of a workload that has not ended, waiting the end of one that has not
-// started.
+// running is stored as the end of a workload that has not ended, waiting as the end of one that has
+// not started.
 const (
 	running = 1<<53 - 1
 	waiting = running - 1
@@ -34,8 +34,8 @@ var (
 		`start_ms = $2 AND site = $3`
 )
 
-// makeInsert makes the statement that writes a row by the parameters of some columns. All others become NULL, in a row that is
-// there already too.
+// makeInsert returns the statement that writes a row from the parameters of some columns. All other
+// columns become NULL, also in an existing row.
 func makeInsert(params string, columns []string) string {
 	set := make([]string, 0, len(rowColumns))
 	for _, c := range rowColumns[3:] {

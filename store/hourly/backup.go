@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Backup writes a copy to dir, which must not exist yet, by hard links where it can. The
-// store of samples is to be copied after it: days that are missing in the copy are then made
-// again from its samples.
+// Backup writes a copy to dir, which must not exist, with hard links if possible. Copy the sample
+// store afterwards: days missing from this copy are then computed again from its samples.
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	s.making.Lock()
 	defer s.making.Unlock()

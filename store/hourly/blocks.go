@@ -36,9 +36,9 @@ type blocks struct {
 	closed bool
 }
 
-// open opens all blocks. It removes unfinished blocks, and blocks that were replaced by
-// others but left behind by a crash. Unreadable blocks are moved to corrupt/, and returned
-// together with the missing ones of known.
+// open opens all blocks. It removes unfinished blocks, and replaced blocks left behind by a crash.
+// Unreadable blocks are moved to corrupt/ and returned in lost, together with blocks missing from
+// known.
 func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lost []store.Gap, err error) {
 	b.dir, b.pool = dir, chunkenc.NewPool()
 	entries, err := os.ReadDir(dir)

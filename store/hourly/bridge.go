@@ -42,18 +42,18 @@ func (f failed) Next() chunkenc.ValueType             { return chunkenc.ValNone 
 func (f failed) Seek(milliseconds) chunkenc.ValueType { return chunkenc.ValNone }
 func (f failed) Err() error                           { return f.err }
 
-// burst is the number of samples added next to the first and the last one of a run. PromQL
-// extrapolates a series by about the mean time between two of its samples: with one sample
-// an hour, the increase of a run of ten minutes would be half as much again.
+// burst is the number of samples added next to the first and last one of a run. PromQL extrapolates
+// a series by about the mean sample interval. With one sample an hour, that would inflate the
+// increase of a ten-minute run by half.
 const burst, burstHistograms = 32, 8
 
-// bridge adds samples to a counter with one sample an hour, so that PromQL computes its
-// increase over a range: at the beginning and end of ranges, by linear interpolation
-// between two samples; and in bursts of the same value at the beginning and end of runs.
-// The total increase stays the same. A histogram is taken as constant between two samples.
+// bridge adds samples to a counter with one sample an hour, so that PromQL computes its increase
+// correctly. It adds interpolated samples at the start and end of ranges, and bursts of the same
+// value at the start and end of runs. The total increase is unchanged. A histogram is constant
+// between two samples.
 //
-// A series that begins before at may continue an earlier one; a series that ends within the
-// last hour of it may be continued.
+// A series that begins before at may continue an earlier one, and a series that ends within its
+// last hour may be continued.
 func bridge(in []sample, at span, e edges, out []sample) []sample {
 	follows := func(i int) bool { // in[i] continues in[i-1]
 		a, b := &in[i-1], &in[i]
@@ -109,12 +109,12 @@ func between(a, b *sample, t int64) sample {
 	return c
 }
 
-// edges are the times at which the ranges of a query begin and end: progressions, each of
-// a first time and a step, or of a single time where the step is 0.
+// edges are the start and end times of a query's ranges. Each edge is a progression of a first time
+// and a step, or a single time if the step is 0.
 type edges [][2]int64
 
-// edgesOf returns the edges for the hints of a query. A subquery uses multiples of its
-// step; the enclosing query is not in the hints.
+// edgesOf returns the edges for the hints of a query. For a subquery these are multiples of its
+// step, because the hints do not include the enclosing query.
 func edgesOf(h *storage.SelectHints) (e edges) {
 	if h.Step > 0 && h.Step < hour {
 		return edges{{hourOf(h.Start) + 1, hour}} // good enough for a range of a week

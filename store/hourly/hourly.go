@@ -142,8 +142,8 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Gaps returns the hours of a time range that were lost to damage of files and cannot be
-// made again: those before the first samples of the store.
+// Gaps returns the hours of a time range that were lost to file damage and cannot be computed
+// again, because they precede the first samples of the store.
 func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	s.mu.RLock()
 	gaps := s.state.Gaps

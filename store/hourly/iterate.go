@@ -66,8 +66,8 @@ func list(ls labels.Labels, all []sample) storage.Series {
 	return &storage.SeriesEntry{Lset: ls, SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator { return &listed{all: all} }}
 }
 
-// listed iterates over samples in memory. Each is independent: the reset hint of a
-// histogram refers to a sample that has been removed.
+// listed iterates over samples in memory. Histograms are independent of each other: their reset
+// hints would refer to samples that were removed.
 type listed struct {
 	all  []sample
 	i    int // index after the current sample

@@ -16,8 +16,8 @@ const (
 	last                // the last: a mean of dates or facts is meaningless
 )
 
-// kinds determines the kinds of metrics: from their descriptions, and from the suffixes of
-// their names where there is no description.
+// kinds determines the kind of each metric from its description, or from the suffix of its name if
+// it has none.
 type kinds struct {
 	described map[string]metadata.Metadata
 	known     map[string]kind

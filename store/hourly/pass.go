@@ -19,9 +19,8 @@ import (
 	"reckon/store"
 )
 
-// Pass makes the hours of all days that are over and not made yet, and of those that
-// received samples since; then it compacts blocks that have aged and removes expired
-// ones.
+// Pass computes the hours of all finished days that are missing, and of those that received samples
+// since. It then compacts aged blocks and removes expired ones.
 func (s *Store) Pass(ctx context.Context) error {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -165,8 +164,8 @@ func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err er
 	return done, s.write(ctx, at, old, anew)
 }
 
-// place finds the block that contains the first of some days, or the span of a new one:
-// of a day, or of several at once if they are long over.
+// place returns the block that contains the first of some days, or the span of a new block. A new
+// block holds one day, or several if they ended long ago.
 func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	first := span{days[0], days[0] + day}
 	stretch := span{dirty.Floor(first.from, s.short()), dirty.Floor(first.from, s.short()) + s.short()}
@@ -193,8 +192,8 @@ func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	return enclosing(first, last), nil
 }
 
-// write replaces old blocks by a new one with their contents, and with the hours of the
-// spans anew, made of the samples of the store.
+// write replaces old blocks by a new one with their contents and the hours of the spans in anew,
+// computed from the samples of the store.
 func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []span) (err error) {
 	var open []storage.Querier
 	defer func() {
@@ -303,8 +302,7 @@ type keptSeries struct{ storage.Series }
 
 func (k keptSet) At() storage.Series { return keptSeries{k.SeriesSet.At()} }
 
-// merged merges series of the same labels. For hours in both, freshly made ones take
-// precedence over kept ones.
+// merged merges series with the same labels. Newly computed hours take precedence over stored ones.
 func merged(all ...storage.Series) storage.Series {
 	if len(all) == 1 {
 		return all[0]

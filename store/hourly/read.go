@@ -41,8 +41,8 @@ func suits(h *storage.SelectHints) bool {
 	return false // peaks, counts and the like need all samples
 }
 
-// Lookback returns the lookback that a query with a start and step needs to find the last
-// sample of a series; 0 is the default.
+// Lookback returns the lookback that a query with the given start and step needs to find the last
+// sample of a series. 0 means the default.
 func (s *Store) Lookback(start time.Time, step time.Duration) time.Duration {
 	at := start.UnixMilli()
 	if (step.Milliseconds() >= longStep && at < s.ready()) || (len(s.blocks.all()) > 0 && at < s.gone()) {
@@ -114,8 +114,8 @@ func (q clippedChunks) Select(ctx context.Context, sorted bool, h *storage.Selec
 	return q.ChunkQuerier.Select(ctx, sorted, clip(h, span{math.MinInt64, q.until}), ms...)
 }
 
-// clip narrows hints to a span, both ends included: hints take precedence over the times
-// that a querier was opened with.
+// clip narrows hints to a span, both ends included, because hints take precedence over the times of
+// a querier.
 func clip(h *storage.SelectHints, at span) *storage.SelectHints {
 	if h == nil {
 		return nil
@@ -254,8 +254,8 @@ func (s *hourSet) Warnings() annotations.Annotations {
 	return w
 }
 
-// labelled returns the source of labels over the time of the querier. For a query without
-// a time it is the store of samples.
+// labelled returns the source of labels for the time of the querier. For a query without a time it
+// is the sample store.
 func (q *querier) labelled() (storage.LabelQuerier, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -35,12 +35,12 @@ type reducer struct {
 	mean  mean
 }
 
-// reduce reads samples in order and returns those to keep, which are valid until the next call.
+// reduce reads samples in order and returns those to keep. They are valid until the next call.
 //
-// For a counter these are the last one of each hour, both around each reset, and the first one
-// of each run, which begins after a staleness marker or an hour without samples. For other
-// figures it is one an hour, stamped with the last millisecond of the hour, or with the time of
-// the last sample if the series went stale before. Staleness markers are kept.
+// For a counter it keeps the last sample of each hour, both samples around each reset, and the
+// first sample of each run. A run begins after a staleness marker or an hour without samples. For
+// other figures it keeps one sample an hour, stamped with the last millisecond of the hour, or with
+// the time of the last sample if the series went stale earlier. Staleness markers are kept.
 func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample, error) {
 	*r = reducer{from: from, to: to, out: r.out[:0]}
 	for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {
@@ -152,8 +152,8 @@ func (r *reducer) finish(k kind) {
 	}
 }
 
-// mean is a mean over time: each sample holds until the next one, or until it goes stale.
-// NaN counts only if there are no other values.
+// mean is a mean over time. Each sample holds until the next one, or until the series goes stale.
+// NaN counts only if there is no other value.
 type mean struct {
 	n            int
 	t            int64 // of the last sample

@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// state is the progress of the store. Without it all days that the store has are made
+// state is the progress of the store. If it is lost, all days that the store has are computed
 // again, with the same result.
 type state struct {
 	// Through: all days before it were made, or are pending.
@@ -49,8 +49,8 @@ func loadState(dir string, log *slog.Logger) (s state, found bool) {
 	return s, true
 }
 
-// extentFile is beside the folder of the store, so that it is noticed if the whole of that is lost: the time that
-// its blocks cover.
+// extentFile returns the file with the time range of the blocks. It lies beside the folder of the
+// store, so that the loss of the whole folder is noticed.
 func extentFile(dir string) string { return filepath.Clean(dir) + ".json" }
 
 func loadExtent(dir string) (m blockMark) {

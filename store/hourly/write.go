@@ -33,8 +33,8 @@ func enclosing(a span, b ...span) (c span) {
 // source returns the series of a new block, sorted; with labelsOnly their samples are not needed.
 type source func(labelsOnly bool) (storage.SeriesSet, error)
 
-// writeBlock writes a block for a time range that replaces others. It appears under its
-// name when it is complete; a block without series is not written, and its id is zero.
+// writeBlock writes a block for a time range that replaces others. It renames the block into place
+// when it is complete. If there are no series, it writes nothing and returns a zero id.
 func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockDesc, from source) (id ulid.ULID, err error) {
 	id = ulid.MustNew(ulid.Now(), rand.Reader)
 	meta := tsdb.BlockMeta{ULID: id, Version: 1, MinTime: at.from, MaxTime: at.to}

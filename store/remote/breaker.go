@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// breaker is a circuit breaker for an unreachable server: after some failures in a row it
-// lets one request through at a time, at increasing intervals, and rejects the others.
+// breaker is a circuit breaker for an unreachable server. After some consecutive failures it allows
+// one request at a time, at increasing intervals, and rejects the others.
 type breaker struct {
 	mu     sync.Mutex
 	fails  int
@@ -96,17 +96,17 @@ func (b *breaker) down() *awayError {
 	return &awayError{b.why, b.since}
 }
 
-// patience is the time that the other side may be silent before its health is checked, and how
-// long the health check may take.
+// patience is how long the other side may be silent before a health check, and how long the check
+// may take.
 const patience = 5 * time.Second
 
 // errLifeless ends a request to a server that does not answer the health check either.
 var errLifeless = errors.New("no sign of life")
 
-// pulse distinguishes a server that works on a long query from one that hangs: the first
-// answers a health check meanwhile, and is waited for; the second is given up within twice
-// the patience instead of after the timeout, which is set for large answers. Any response
-// counts as alive, since a proxy may not have the health path.
+// pulse distinguishes a server that works on a long query from one that hangs. If the server
+// answers a health check, the query is waited for. Otherwise it is abandoned within twice the
+// patience instead of at the timeout, which allows for large answers. Any response counts, because
+// a proxy may lack the health path.
 type pulse struct {
 	mu     sync.Mutex
 	asking chan struct{} // closed when the health check under way is answered

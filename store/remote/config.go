@@ -47,7 +47,7 @@ type settings struct {
 var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms",
 	"protocol", "write", "read", "api"}
 
-// ParseURL checks an address of a store:
+// ParseURL validates the address of a store:
 //
 //	http://HOST:9090                               Prometheus and compatible servers
 //	victoriametrics+http://HOST:8428               VictoriaMetrics
@@ -55,11 +55,11 @@ var parameters = []string{"tenant", "token_file", "username", "password_file", "
 //	influxdb+http://HOST:8086/DATABASE             InfluxDB 1.x
 //	influxdb2+https://HOST:8086/ORG/BUCKET         InfluxDB 2.x
 //
-// Its query parameters are: token_file, or username and password_file; ca_file, cert_file and key_file;
+// Query parameters are token_file, or username and password_file; ca_file, cert_file and key_file;
 // tenant, sent as X-Scope-OrgID; timeout (30s); histograms=native if the server accepts native
-// histograms; protocol=2.0 for remote write 2.0, with descriptions and the start times of counters beside
-// each series; and other paths or addresses for write, read and api, with read=query for a server without
-// remote read.
+// histograms; protocol=2.0 for remote write 2.0, which sends descriptions and counter start times
+// with each series; and write, read and api for other paths or addresses, with read=query for a
+// server without remote read.
 func ParseURL(s string) error {
 	_, err := parse(s)
 	return err

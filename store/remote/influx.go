@@ -28,9 +28,9 @@ func finite(v float64) error {
 	return nil
 }
 
-// influx1 is InfluxDB 1.x by its endpoints for Prometheus
-// (https://docs.influxdata.com/influxdb/v1/supported_protocols/prometheus/). A metric is a
-// measurement, its labels are tags, and its value is the field "value".
+// influx1 accesses InfluxDB 1.x through its Prometheus endpoints
+// (https://docs.influxdata.com/influxdb/v1/supported_protocols/prometheus/). A metric becomes a
+// measurement with its labels as tags and its value as the field "value".
 type influx1 struct {
 	prometheus
 	ql influxQL
@@ -79,10 +79,10 @@ next:
 	return false
 }
 
-// influx2 is InfluxDB 2.x: samples are written as line protocol
-// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the form in
-// which InfluxDB 1.x stores those of Prometheus, and read by InfluxQL, for which the bucket
-// needs a mapping of its name (DBRP).
+// influx2 accesses InfluxDB 2.x. It writes samples as line protocol
+// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/) in the form that
+// InfluxDB 1.x uses for Prometheus, and reads them with InfluxQL, for which the bucket needs a DBRP
+// mapping.
 type influx2 struct{ influxQL }
 
 func (i *influx2) takes(v float64) error { return finite(v) }

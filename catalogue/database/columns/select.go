@@ -48,8 +48,8 @@ type Query struct {
 	Offset, Limit int // a limit of 0 means unlimited
 }
 
-// entry is a candidate row of the page. The smaller entry comes first, in descending order
-// too: then the bits of both numbers are inverted.
+// entry is a candidate row for the page. The smaller entry always comes first; descending order
+// inverts the bits of both numbers.
 type entry struct {
 	order uint64
 	at    uint32 // chunk and row
@@ -271,8 +271,8 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 	}
 }
 
-// lead8 orders ids: by their prefix, which is one of few, and then by the next seven bytes. No such prefix with a
-// slash is a prefix of another, so they order as the ids do.
+// lead8 returns a sort key of an id: its prefix, which is one of a few, and the next seven bytes.
+// No prefix with its slash is a prefix of another, so the keys sort like the ids.
 func (s *search) lead8(c *chunk, i int) uint64 {
 	id := c.id(i)
 	if s.lead == nil {
