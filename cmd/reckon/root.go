@@ -256,18 +256,22 @@ func usage(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// client connects to the server given by --server or RECKON_SERVER, otherwise to one on this machine: through a
-// Unix socket if one responds, where the kernel authenticates the user.
+// address returns the address of the server that commands ask: that of --server or RECKON_SERVER, otherwise of one on this machine.
+// A Unix socket that responds comes first, because there the kernel authenticates the user.
+func (g *globals) address() string {
+	if named := cmp.Or(g.server, g.getenv("RECKON_SERVER")); named != "" {
+		return named
+	}
+	return cmp.Or(answeringSocket(g.getenv), client.DefaultServer)
+}
+
+// client connects to the server at g.address().
 func (g *globals) client() (*client.Client, error) {
 	options, err := g.options()
 	if err != nil {
 		return nil, err
 	}
-	address := cmp.Or(g.server, g.getenv("RECKON_SERVER"))
-	if address == "" {
-		address = answeringSocket(g.getenv)
-	}
-	c, err := client.New(address, options...)
+	c, err := client.New(g.address(), options...)
 	if err != nil {
 		return nil, &usageError{err}
 	}

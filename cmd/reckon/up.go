@@ -223,17 +223,21 @@ func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Tim
 		}
 		fmt.Fprintln(g.stdout)
 	}
-	me := "reckon"
-	if strings.Contains(os.Args[0], "/") { // as it was called: it need not be in the path
-		me = os.Args[0]
-	}
-	if s.URL() != client.DefaultServer {
-		me += " --server " + s.URL()
-	}
 	fmt.Fprintf(g.stdout, "\nWhat now:\n"+
 		"  %[1]s top         live view\n"+
 		"  %[1]s jobs        everything that was measured\n"+
 		"  %[1]s job ID      one workload in full\n"+
 		"  %[2]s   the pages, in a browser\n"+
-		"Ctrl-C stops.\n", me, s.URL())
+		"Ctrl-C stops.\n", g.call(os.Args[0], s.URL(), s.APISocket()), s.URL())
+}
+
+// call returns the start of a command line that asks the server at url and socket, from a shell that ran program.
+func (g *globals) call(program, url, socket string) string {
+	if !strings.Contains(program, "/") { // as it was called: it need not be in the path
+		program = "reckon"
+	}
+	if at := g.address(); at != url && at != "unix:"+socket { // as where another server has the socket
+		program += " --server " + url
+	}
+	return program
 }
