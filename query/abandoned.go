@@ -13,27 +13,27 @@ import (
 	"reckon/internal/series"
 )
 
-// ErrAbandoned is wrapped by the error of a query that did not end when it was cancelled, and of queries that are refused while
-// [mostAbandoned] such queries run.
+// ErrAbandoned is wrapped by the error of a query that did not stop when cancelled, and of queries
+// refused while [mostAbandoned] such queries run.
 var ErrAbandoned = errors.New("a query does not end")
 
 const (
-	// patience is the time that a query may take to notice that its time is over or that nobody waits for it: the engine looks
-	// between steps and series.
+	// patience is the time that a query may take to notice its cancellation or timeout. The engine
+	// checks between steps and series.
 	patience = 5 * time.Second
 	// mostAbandoned is the number of queries that may compute on, a core each, before others are refused.
 	mostAbandoned = 2
 )
 
-// abandoned counts the queries of an engine that compute on though nobody waits for them. A goroutine cannot be ended from
-// outside, and it reads files that are mapped into memory: what it may read has to stay until it ends.
+// abandoned counts the queries that still compute although no caller waits. A goroutine cannot be
+// stopped, and it reads mapped files, which must stay mapped until it ends.
 type abandoned struct{ running atomic.Int64 }
 
 // Abandoned returns the number of queries that did not end when they were cancelled and still run.
 func (e *Engine) Abandoned() int { return int(e.abandoned.running.Load()) }
 
-// exec runs a query and waits for it, but for longer than its time and patience. A query that is left belongs to its goroutine,
-// which closes it when it ends.
+// exec runs a query and waits for it, up to its timeout plus patience. An abandoned query belongs
+// to its goroutine, which closes it at the end.
 func (q *meteredQuery) exec(ctx context.Context) *promql.Result {
 	e := q.meter.engine
 	if e.Abandoned() >= mostAbandoned {

@@ -55,8 +55,7 @@ type batchNode struct {
 	found bool // an agent reports the node as well
 }
 
-// inBatch maps each node to its name in the batch system; one of the two names may lack the
-// domain.
+// inBatch maps each node to its name in the batch system. One of the two names may lack the domain.
 func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeKey]nodeKey {
 	short := map[nodeKey]nodeKey{}
 	for k := range batch {
@@ -150,8 +149,8 @@ type NodeHeld struct {
 	Steps      []Held
 }
 
-// HeldByBatch returns, for each node of a batch system and each step from the given time on, the maximum
-// allocated to jobs. A step without a report is not open.
+// HeldByBatch returns the maximum allocated to jobs for each batch system node and each step after
+// from. A step without a report does not count as open.
 func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]NodeHeld, error) {
 	found := map[nodeKey]*NodeHeld{}
 	begin, length := from.UnixMilli(), step.Milliseconds()
@@ -216,8 +215,8 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 // Partition is the membership of a node in a partition of a batch system.
 type Partition struct{ Site, Node, Name string }
 
-// partitionLook is the age of the oldest reports of partitions that are read: batch systems report every
-// minute, but of past years only one sample per hour is stored.
+// partitionLook is the maximum age of partition reports. Batch systems report every minute, but old
+// data has only one sample an hour.
 const partitionLook = 2 * time.Hour
 
 // Partitions returns the members of all partitions at a time.

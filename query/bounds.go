@@ -13,21 +13,21 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// ErrTooLarge is wrapped by the error of a query that was refused before it ran because parsing or
-// evaluating it would cost too much.
+// ErrTooLarge is wrapped by the error of a query that was refused before it ran, because it would
+// be too expensive to parse or evaluate.
 var ErrTooLarge = errors.New("the query asks for too much at once")
 
-// Parsing time grows with the square of the depth of the expression, and a single expression can be as
-// deep as it has operators and brackets: 40,000 of them take minutes, 4,000 some milliseconds. The
-// largest query in any dashboard we know has fewer than 200.
+// Parsing time grows with the square of the depth of an expression, which is at most its number of
+// operators and brackets: 40,000 of them take minutes, 4,000 some milliseconds. The largest query
+// in a known dashboard has fewer than 200.
 const (
 	maxQueryBytes     = 256 << 10
 	maxQueryOperators = 4_000
-	// minSteps is always allowed to a subquery, whatever the bound on samples: it is the
-	// number of points that Prometheus's API allows for a range query.
+	// minSteps is the number of steps always allowed to a subquery, regardless of the sample limit.
+	// It is the number of points that Prometheus's API allows in a range query.
 	minSteps = 11_000
-	// stepSamples is the number of samples that one step of a subquery counts as. The engine holds several copies
-	// of each: max_over_time(vector(1)[90d:1s]) allocated 130 bytes per step, and as much garbage.
+	// stepSamples is the number of samples that one step of a subquery counts as, because the engine holds several
+	// copies. max_over_time(vector(1)[90d:1s]) allocated 130 bytes per step, and as much garbage.
 	stepSamples = 20
 )
 
@@ -57,8 +57,8 @@ func (p boundedParser) ParseMetricSelectors(inputs []string) ([][]*labels.Matche
 	return p.Parser.ParseMetricSelectors(inputs)
 }
 
-// parseable checks the length of a query and its number of operators and brackets, not counting those
-// in strings and comments.
+// parseable checks the length of a query and its number of operators and brackets outside of
+// strings and comments.
 func parseable(input string) error {
 	if len(input) > maxQueryBytes {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are taken", ErrTooLarge, len(input), maxQueryBytes)
@@ -93,8 +93,8 @@ func parseable(input string) error {
 	return nil
 }
 
-// NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory bound, before a sample is
-// read. Otherwise it returns the error of [promql.Engine]; a large query waits for other large ones. Close it after use.
+// NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory limit, before it reads a sample. Other
+// errors are those of [promql.Engine]. A large query waits for other large ones. Close it after use.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query,
 	error) {
 	m, err := e.measure(qs, 0, 0)
@@ -122,9 +122,8 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 	return &meteredQuery{Query: made, meter: m}, nil
 }
 
-// measure bounds the steps of the subqueries of a query. The engine allocates for
-// each step before it counts a sample, so its own bound comes too late: one step of 1 ms
-// over 90 days takes 62 GB.
+// measure limits the steps of a query's subqueries. The engine's own limit comes too late, because
+// it allocates each step before it counts a sample: 1 ms steps over 90 days take 62 GB.
 func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 	m := &meter{engine: e}
 	expr, err := e.parser.ParseExpr(qs)
@@ -153,8 +152,8 @@ func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 const (
 	// usualLabel is the assumed length of a label value, bytes.
 	usualLabel = 128
-	// maxLabelBytes bounds the labels that label_replace and label_join add to one series: nested calls can double the
-	// length each time, and the engine does not limit labels.
+	// maxLabelBytes limits the labels that label_replace and label_join add to a series. Nested
+	// calls can double the length each time, and the engine has no limit.
 	maxLabelBytes = 64 << 10
 )
 
@@ -201,9 +200,9 @@ func literal(args parser.Expressions, i int) string {
 	return s.Val
 }
 
-// subquerySteps adds up the steps of all subqueries of an expression that is evaluated over
-// span. The engine evaluates a subquery once, over the span of the surrounding expression
-// plus its own range (runSubquery in promql/engine.go).
+// subquerySteps returns the total steps of all subqueries of an expression evaluated over span. The
+// engine evaluates a subquery once, over the span of the enclosing expression plus its own range
+// (runSubquery in promql/engine.go).
 func subquerySteps(n parser.Node, span time.Duration) (steps float64) {
 	if s, ok := n.(*parser.SubqueryExpr); ok {
 		step := s.Step

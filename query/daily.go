@@ -51,8 +51,8 @@ const (
 // minutes are the mean cores in use of a replica in each minute of a selection in which they were measured.
 type minutes map[int32]float64
 
-// Daily returns the use of a service on each of the last days, by container. The agent records the cores of each second for all pods on a
-// node together, so the cores of containers of pods are from their counters.
+// Daily returns the use of a service on each of the last days by container. It derives the cores of a container from
+// its counters, because the agent records per-second cores only for all pods of a node together.
 func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) ([]Daily, error) {
 	from := s.To.Add(-time.Duration(days) * day)
 	by := map[string]*Daily{}

@@ -38,8 +38,8 @@ type limited struct {
 	waits  map[string]float64 // seconds, by device
 }
 
-// DiskLimit returns the limit that was reached for longest, nil if none was. What a workload moved is known for all disks
-// together: a limit counts only for the disk that the workload waited for most, where that is known.
+// DiskLimit returns the disk limit that was reached for longest, or nil. The traffic of a workload is known only for
+// all disks together. A limit therefore counts only for the disk that the workload waited for most, if that is known.
 func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) {
 	g := v.lastDay(&s)
 	if g == nil {

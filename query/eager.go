@@ -15,17 +15,17 @@ import (
 const (
 	// eagerRange is the longest range of an instant query for which the samples of a series are read together with its labels.
 	eagerRange = 15 * time.Minute
-	// eagerSamples is the number of samples that the selections of a query keep, 16 bytes each; further series are read when the engine
-	// gets to them.
+	// eagerSamples is the number of samples, 16 bytes each, that the selections of a query keep.
+	// Further series are read when the engine reaches them.
 	eagerSamples = smallQuery
 	// eagerBlock is the number of samples, and of series, that are allocated together.
 	eagerBlock = 1024
 )
 
-// eager returns a set that reads the samples of each series when it gets to the series. The engine first collects all
-// series of a selection and then reads their samples: of a hundred thousand series none is in a cache of the processor
-// any more by then, and each is looked up a second time. Only for instant queries over a short range: others read so many
-// samples that this does not matter, and would keep them all in memory.
+// eager returns a set that reads the samples of each series when it is iterated. The engine first
+// collects all series and then reads their samples. With a hundred thousand series none is still in
+// the processor's cache by then. It applies only to instant queries over a short range; others
+// would keep too many samples in memory.
 func eager(ctx context.Context, q storage.Querier, sorted bool, h *storage.SelectHints, ms []*labels.Matcher, m *meter) storage.SeriesSet {
 	if h == nil || h.Step > 0 || h.End-h.Start > eagerRange.Milliseconds() {
 		return q.Select(ctx, sorted, h, ms...)

@@ -38,8 +38,8 @@ type EngineOptions struct {
 	Registry prometheus.Registerer
 }
 
-// Engine is the PromQL engine of the program: the HTTP API and our own views share
-// it, so that the limit on concurrent queries covers both.
+// Engine is the PromQL engine of the program. The HTTP API and our own views share it, so that the
+// limit on concurrent queries covers both.
 type Engine struct {
 	engine  func() *promql.Engine // made for the first query: its own summaries take a quarter of a MB
 	parser  parser.Parser
@@ -70,13 +70,12 @@ func NewEngine(o EngineOptions) *Engine {
 		newBudget(o.Memory, o.MaxSamples), &abandoned{})
 }
 
-// parserOptions enables `increase(x[10m] anchored)`: the difference between the counter values at both
-// ends, each taken from the last sample before it. The increases of all workloads then add up to that
-// of the machine. Plain increase() extrapolates each series to the ends of the range.
+// parserOptions enables `increase(x[10m] anchored)`, the difference between the counter values at
+// both ends, each from the last sample before it. The increases of all workloads then sum to the
+// machine's, unlike with plain increase(), which extrapolates.
 var parserOptions = parser.Options{EnableExtendedRangeSelectors: true}
 
-// Within returns the same engine with other limits per query. Queries of both wait in one
-// queue.
+// Within returns the same engine with other limits per query. Queries of both share one queue.
 func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
 	o := e.options
 	o.MaxSamples, o.Timeout, o.Registry = samples, timeout, nil

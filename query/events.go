@@ -25,7 +25,7 @@ const maxEvents = 200
 // heldBack is the share of time that a workload must be throttled for an event.
 const heldBack = 0.01
 
-// Events returns OOM kills and CPU throttling of the workload, in order of time. A sample only shows
+// Events returns OOM kills and CPU throttling of the workload in order of time. A sample only shows
 // that something happened since the previous one, so each event has a start and an end.
 func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 	var out []wire.Event
@@ -51,8 +51,8 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 	return out, nil
 }
 
-// events returns the events of one counter, which was zero when the workload began. Throttling that
-// continues from sample to sample is merged into one event; kills are not.
+// events returns the events of one counter, which was zero when the workload began. It merges
+// throttling that continues from sample to sample, but not kills.
 func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 	var out []wire.Event
 	t0, v0 := begin, 0.0
@@ -88,8 +88,8 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 	return out
 }
 
-// EnergyMethod returns the method by which the energy of a workload was determined: measured, modelled, or both
-// for a mix; empty when no energy was counted.
+// EnergyMethod returns how the energy of a workload was determined: measured, modelled, or both for
+// a mix. It is empty if no energy was counted.
 func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	method := ""
 	var n series.Labels
@@ -111,8 +111,8 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	return method, err
 }
 
-// NodeCores returns the number of online processors of the named nodes of a site at a
-// time. A node without samples then is absent.
+// NodeCores returns the number of online processors of a site's nodes at a time. Nodes without
+// samples are omitted.
 func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error) {
 	out := map[string]float64{}
 	if len(nodes) == 0 {
@@ -139,7 +139,7 @@ type Renamed struct {
 	At       time.Time // the first sample under the new name
 }
 
-// Renames finds pairs of nodes of a workload that are one machine under two names: both report the
+// Renames returns pairs of a workload's nodes that are one machine under two names. Both report the
 // same boot time to the second, and one stopped reporting before the other began.
 func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Renamed, error) {
 	if len(nodes) < 2 {

@@ -20,14 +20,14 @@ type GPUEngines struct {
 const (
 	gpuBusyMetric   = "reckon_gpu_busy_seconds_total"
 	gpuEngineMetric = "reckon_gpu_engine_busy_seconds_total"
-	// alone is the minimum share of a device's busy time that a workload needs to count as its only
-	// user: samples of device and workload are seconds apart.
+	// alone is the share of a device's busy time from which a workload counts as its only user.
+	// Samples of device and workload are seconds apart.
 	alone = 0.9
 )
 
-// GPUEngines returns the activity of the GPU engines during the run of a workload. Engines are counted
-// per device, not per process, so the result is nil where another workload computed on one of the devices,
-// or where no device has engine counters. An engine that some of the devices do not count is left out.
+// GPUEngines returns the activity of the GPU engines during a workload's run. Engines are counted
+// per device, not per process. The result is nil if another workload used one of the devices, or if
+// no device counts engines. An engine that some devices do not count is omitted.
 func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
 	own := map[spaceKey]float64{} // busy seconds of each device for this workload
 	var n series.Labels
@@ -102,8 +102,8 @@ func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64
 	return &out
 }
 
-// increase returns the increase of a counter between its first and its last sample. After a reset
-// it continues from zero.
+// increase returns the increase of a counter from its first to its last sample. After a reset it
+// continues from zero.
 func increase(it chunkenc.Iterator) (sum float64) {
 	first, was := true, 0.0
 	eachValue(it, func(_ int64, x float64) {

@@ -51,8 +51,8 @@ type tenancy struct {
 
 type spaceKey struct{ site, node, device string }
 
-// GPUSpaces returns the GPUs that reported shortly before a time, with the workloads that
-// have them open and their peaks since from.
+// GPUSpaces returns the GPUs that reported shortly before at, with the workloads that have them
+// open and their peaks since from.
 func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, error) {
 	spaces := map[spaceKey]*GPUSpace{}
 	tenants := map[spaceKey]map[string]*tenancy{}
@@ -110,8 +110,8 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 	return out, nil
 }
 
-// holds reports whether the workload had the device open at the last export of the device: only then its memory is exported. Where the
-// memory of processes is not known, it is a tenant while it is exported itself.
+// holds reports whether the workload had the device open at the device's last export, because only then its memory is
+// exported. If memory per process is unknown, the export of the workload itself decides.
 func (t *tenancy) holds(last int64) bool {
 	const sameExport = 2000 // milliseconds
 	if t.held > 0 {
@@ -158,8 +158,8 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 	})
 }
 
-// peaks computes the peaks and the mean of a tenancy. The first and the last minute are incomplete and
-// count for the mean only.
+// peaks computes the peaks and the mean of a tenancy. The first and the last minute are incomplete
+// and count only for the mean.
 func (t *tenancy) peaks() wire.GPUTenant {
 	for _, b := range t.memory {
 		most(&t.MemoryPeak, b)

@@ -36,8 +36,8 @@ func newBudget(bytes int64, least int) budget {
 	return budget{n, semaphore.NewWeighted(n)}
 }
 
-// meteredQuery reserves all the samples it may hold once it turns out to be large, and holds them until
-// it is closed. Other large queries wait for the reservation; small ones do not.
+// meteredQuery reserves its maximum number of samples once it turns out to be large, until it is
+// closed. Other large queries wait for the reservation; small ones do not.
 type meteredQuery struct {
 	promql.Query
 	meter *meter
@@ -138,8 +138,8 @@ func (m *meter) release() {
 	m.taken = 0
 }
 
-// resultSteps returns the number of samples per series in the result; for a raw range selection, the
-// maximum there may be.
+// resultSteps returns the number of samples per series in the result. For a raw range selection it
+// is an upper bound.
 func resultSteps(expr parser.Expr, span, step time.Duration) float64 {
 	if raw, ok := expr.(*parser.MatrixSelector); ok {
 		return float64(raw.Range) / float64(leastScrape)
@@ -166,8 +166,8 @@ type meteredQuerier struct {
 	meter *meter
 }
 
-// Select implements storage.Querier. PromQL looks at the time of each sample, so that samples need not be cut off at the ends of the time
-// selected.
+// Select implements storage.Querier. It may return samples outside the selected time, because
+// PromQL checks the time of each sample.
 func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
 	if hints != nil {

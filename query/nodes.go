@@ -43,8 +43,8 @@ const (
 // unused are the times of processors that are not use: user time includes guest time. Each processor has times besides these.
 const unused = "idle|iowait|guest|guest_nice"
 
-// nodeSeries select the series read for every node. Of a workload's two times of processors one reports that it is there. Times of
-// processors are most of what a node has, so that no others are read than these.
+// nodeSeries selects the series read for every node. Processor times are most of a node's series, so only the needed
+// ones are read. Of the two processor times of a workload, one is enough to show that it exists.
 var nodeSeries = [][]*labels.Matcher{
 	{series.Equal("__name__", figure.NodeCPU), labels.MustNewMatcher(labels.MatchNotRegexp, "mode", unused)},
 	{series.OneOf("__name__", nodeMetrics), labels.MustNewMatcher(labels.MatchNotEqual, "mode", "system")},
@@ -181,8 +181,8 @@ type reading struct {
 	ended bool
 }
 
-// recent returns the last sample of a series, and its rate since the first sample after
-// the given time, or since the previous one.
+// recent returns the last sample of a series and its rate since the first sample after since, or
+// else since the previous sample.
 func recent(it chunkenc.Iterator, since int64) reading {
 	var r reading
 	var t0, prevT int64

@@ -13,18 +13,18 @@ import (
 const (
 	// cheapNodes is the longest time of reading all nodes for which each caller reads them.
 	cheapNodes = 100 * time.Millisecond
-	// A kept list is read anew after nodesShare times as long as reading it took if somebody asked for it, and after
-	// idleShare times as long if not, or cheapShare times if each caller reads one; within these bounds.
+	// Intervals at which a kept list is refreshed, in multiples of its reading time: nodesShare if it was requested,
+	// idleShare if not, and cheapShare if each caller reads its own list. Each is limited by a minimum and a maximum.
 	nodesShare, leastNodes, mostNodes = 10, 15 * time.Second, 2 * time.Minute
 	idleShare, leastIdle, mostIdle    = 50, time.Minute, 5 * time.Minute
 	cheapShare                        = 5000
-	// failedNodes is the age above which a list is not returned if the next one could not be read, and oldNodes that above
-	// which it never is.
+	// failedNodes is the age above which a list is withheld if the next one could not be read.
+	// oldNodes is the age above which it always is.
 	failedNodes, oldNodes = time.Minute, 15 * time.Minute
 )
 
-// keptNodes caches the last list of nodes. On a large site reading it takes seconds, so it is read in the background
-// ([Views.RefreshNodes]), and callers get the last one.
+// keptNodes caches the list of nodes. Reading it takes seconds on a large site, so
+// [Views.RefreshNodes] reads it in the background and callers get the last list.
 type keptNodes struct {
 	mu     sync.Mutex
 	list   []wire.Node
@@ -46,16 +46,16 @@ type nodesRead struct {
 	err   error
 }
 
-// Nodes returns the nodes that sent samples within the last day, as of now: nodes silent for longer
-// than [Options.Gone] are down, and their figures unknown. Nodes that only a batch system reports are
-// included. With [Options.KeepNodes], the list may be older; see [Views.NodesAsOf].
+// Nodes returns the nodes that sent samples within the last day, including nodes that only a batch
+// system reports. Nodes silent for longer than [Options.Gone] are down and have unknown figures.
+// With [Options.KeepNodes] the list may be older; see [Views.NodesAsOf].
 func (v *Views) Nodes(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	list, _, err := v.NodesAsOf(ctx, now)
 	return list, err
 }
 
-// NodesAsOf is like [Views.Nodes], and returns the time of the list. With [Options.KeepNodes], and where reading all nodes takes
-// long, that is the last list that [Views.RefreshNodes] has read, so that no caller waits; only the first callers after the start do.
+// NodesAsOf is like [Views.Nodes] and also returns the time of the list. With [Options.KeepNodes], if reading takes
+// long, it returns the last list of [Views.RefreshNodes]. Only the first callers after the start have to wait.
 func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time.Time, error) {
 	if v.kept == nil || v.kept.after(now) {
 		list, err := v.readNodes(ctx, now)
@@ -78,8 +78,8 @@ func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time
 	}
 }
 
-// RefreshNodes reads the list of nodes again and again until ctx ends, as [Options.KeepNodes] needs it. Where that takes long it is
-// done as background work, and takes a tenth of the time at most, a fiftieth while nobody asks.
+// RefreshNodes reads the list of nodes repeatedly until ctx ends, for [Options.KeepNodes]. A slow read runs as
+// background work and takes at most a tenth of the time, or a fiftieth without requests.
 func (v *Views) RefreshNodes(ctx context.Context, clock func() time.Time) {
 	if v.kept == nil {
 		return

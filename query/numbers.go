@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// numberMetric carries, in a label, the job number that a batch system gave to a task of an array or to a component of a
+	// numberMetric has a label with the job number of an array task or of a component of a
 	// heterogeneous job.
 	numberMetric = "reckon_slurm_number_info"
 	// numberDelay is the time after the end of a run in which its number may be reported.
 	numberDelay = 24 * time.Hour
 )
 
-// Select returns the selection of a run. It includes the ids built from its job number, under which nodes report tasks of an
-// array that ended before their environment could be read.
+// Select returns the selection of a run. It includes the ids derived from its job number, under
+// which nodes report array tasks that ended before their environment could be read.
 func (v *Views) Select(ctx context.Context, site, id string, from, to time.Time) (Selection, error) {
 	s := Selection{Site: site, ID: id, From: from, To: to}
 	if w := workload.ID(id); !w.Kind().Array() || !strings.ContainsAny(w.Name(), "_+") {

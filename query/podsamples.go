@@ -69,8 +69,8 @@ type podSeries struct {
 	value   []float64
 }
 
-// until returns the value at t. A counter has its last value before t, since an ended container is no longer exported, and 0
-// before its start.
+// until returns the value at t. A counter keeps its last value after the container ended, because
+// it is no longer exported, and is 0 before its start.
 func (s *podSeries) until(t int64) (float64, bool) {
 	i, exact := slices.BinarySearch(s.at, t)
 	switch {
@@ -84,9 +84,9 @@ func (s *podSeries) until(t int64) (float64, bool) {
 	return s.value[i-1], true
 }
 
-// PodSamples returns the use of the containers of a pod per export interval of their agent, from start to end.
-// Counters start with the container, so the first sample covers the time since the start; the last sample includes
-// the use up to the end. The result is empty when the pod was not measured.
+// PodSamples returns the use of a pod's containers per export interval of the agent, from start to
+// end. The first sample covers the time since the container started, and the last includes the use
+// up to the end. The result is empty if the pod was not measured.
 func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]wire.ProbeSample, error) {
 	parts, id, err := v.podParts(ctx, namespace, uid, from, to.Add(lateExport))
 	if err != nil || len(parts) == 0 {
@@ -124,8 +124,8 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 	return samplesOf(all, slices.Compact(times), from, to), nil
 }
 
-// samplesOf returns the differences between neighbouring times. Counters exported after the end count as of
-// the end.
+// samplesOf returns the differences between consecutive times. Counters exported after the end
+// count at the end.
 func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.ProbeSample) {
 	begin := from.UnixMilli()
 	for _, t := range times {

@@ -17,9 +17,9 @@ import (
 // namedCommands is the number of programs with a line of their own.
 const namedCommands = 20
 
-// CommandProfile returns the cores that each program used over time, all nodes and
-// parts together, in descending order of use; all but the largest few are
-// "other", as are programs that the agent did not name. Steps are as in [Views.Profile].
+// CommandProfile returns the cores used by each program over time, summed over nodes and parts, in
+// descending order of use. "other" combines all but the largest few and the programs that the agent
+// did not name. Steps are as in [Views.Profile].
 func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Duration) ([]wire.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
@@ -85,9 +85,9 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	return out, nil
 }
 
-// Combine adds up the lines of a profile, over everything ("total") or per
-// "node"; any other value of by returns them unchanged. A step is unknown where all its lines
-// are. All lines must have the same steps, as the lines of one profile have.
+// Combine sums the lines of a profile over everything ("total") or per node ("node"); for any other
+// value of by it returns them unchanged. A step is unknown only if it is unknown in all lines. All
+// lines must have the same steps.
 func Combine(lines []wire.Profile, by string) []wire.Profile {
 	if by != "total" && by != "node" {
 		return lines

@@ -12,10 +12,9 @@ import (
 // shortParts is the part into which agents fold steps with negligible use.
 const shortParts = "short"
 
-// Steps merges the accounting of the steps of a run with the measurements of its parts, which are named
-// after the steps. Measurements take precedence where all nodes of the step were measured. Accounted steps
-// keep their order; measured steps without accounting follow, such as those of a running job or of one
-// without accounting.
+// Steps merges the accounting records of a run's steps with the measurements of its parts, which
+// have the same names. Measurements take precedence if all nodes of the step were measured.
+// Accounted steps keep their order. Measured steps without accounting follow, as in a running job.
 func Steps(accounted []store.Step, parts []wire.Part) []wire.Step {
 	measured := map[string][]wire.Part{}
 	var order []string

@@ -15,8 +15,7 @@ import (
 	"reckon/workload"
 )
 
-// Strain holds indicators of a shortage of resources in a workload; nil where not
-// measured.
+// Strain holds indicators of resource shortage in a workload. Unmeasured ones are nil.
 type Strain struct {
 	// MemoryStalled and StorageStalled are how long some task waited for memory or storage,
 	// seconds: the maximum over its parts, which stall at the same time.
@@ -156,8 +155,8 @@ func most(p **float64, v float64) {
 // watchedFor is the maximum age of a node's last sample for the node to count as observed.
 const watchedFor = 5 * time.Minute
 
-// Resized reports whether the batch system changed the allocation of the workload while it ran: its current allocation
-// then does not hold for the whole run.
+// Resized reports whether the batch system changed the allocation of the workload during the run,
+// so that its current allocation does not apply to all of it.
 func (v *Views) Resized(ctx context.Context, s Selection) (changed bool, err error) {
 	err = v.each(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"},
 		func(_ labels.Labels, it chunkenc.Iterator) error {
@@ -193,8 +192,8 @@ type Neighbour struct {
 // farNeighbours limits how far before the end of the run its neighbours are searched.
 const farNeighbours = 24 * time.Hour
 
-// Neighbours returns the use of a workload's nodes by other workloads while it ran, including those of its
-// own owner, in descending order.
+// Neighbours returns the use of a workload's nodes by other workloads during its run, including
+// those of the same owner, in descending order.
 func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]Neighbour, error) {
 	from := s.From
 	if s.To.Sub(from) > farNeighbours {
@@ -241,9 +240,9 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	return out, nil
 }
 
-// Exactness returns the exactness of the figures of a kind of workload on some nodes, the worst value
-// within the time, by figure: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most. A figure
-// without a report is absent.
+// Exactness returns the worst exactness of each figure of a kind of workload on some nodes within
+// the time: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most. Figures without a report are
+// omitted.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {
 	if len(nodes) == 0 {
 		return nil, nil

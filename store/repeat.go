@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Repeat calls f after the time first and then every interval, counted from the start of a call, until the context ends. After a call it
-// rests for at least rest times the duration of that call. failed gets an error that differs from the one before.
+// Repeat calls f after first and then at every interval, measured from the start of a call, until ctx ends. It pauses after each call for
+// at least rest times its duration. failed is called with an error that differs from the previous one.
 func Repeat(ctx context.Context, first, every time.Duration, rest int, f func(context.Context) error, failed func(error)) error {
 	timer := time.NewTimer(first)
 	defer timer.Stop()

@@ -19,8 +19,8 @@ type Use struct {
 	Used
 }
 
-// NodeUse is the capacity of a node and its use in one span of time. Capacity counts only
-// while the node is up, so that a node that is down is not idle.
+// NodeUse is the capacity of a node and its use in one span of time. Capacity counts only while the
+// node is up, because a node that is down is not idle.
 type NodeUse struct {
 	At         time.Time
 	Site, Node string
@@ -33,8 +33,8 @@ type NodeUse struct {
 // Span is the length of a time span, in UTC. Weeks begin on Monday.
 type Span string
 
-// The spans. SpanWhole is the whole range; SpanHourOfWeek sums the same hours of all
-// weeks, with times in the week from Monday 1970-01-05 on.
+// Spans. SpanWhole is the whole range. SpanHourOfWeek sums the same hour of all weeks; its times
+// lie in the week from Monday 1970-01-05.
 const (
 	SpanHour       Span = "hour"
 	SpanDay        Span = "day"
@@ -44,7 +44,7 @@ const (
 	SpanHourOfWeek Span = "hour-of-week"
 )
 
-// RollupQuery selects and groups. From and To are rounded outwards to whole hours. Empty
+// RollupQuery selects and groups roll-ups. From and To are rounded outwards to whole hours. Empty
 // fields select everything.
 type RollupQuery struct {
 	From, To time.Time // To is exclusive; both are required
@@ -57,8 +57,8 @@ type RollupQuery struct {
 	Command                                           string // shell pattern
 }
 
-// Rollups stores the use, hour by hour. Like the catalogue it is derived from the series,
-// and is emptied with it. It is safe for concurrent use.
+// Rollups stores hourly use. Like the catalogue it is derived from the series and is emptied with
+// it. It is safe for concurrent use.
 type Rollups interface {
 	// ReplaceHours replaces all rows of the hours from from to to, which are whole hours;
 	// the new rows are within them. Rows of one hour and group are summed.

@@ -34,11 +34,10 @@ type Writer interface {
 	Append(ctx context.Context, external map[string]string, b *metric.Batch) error
 }
 
-// Series is the contract of a store of time series, local or remote. It is all that the
-// server needs to run on a store; [Reachable], [Local] and the interfaces that importers and
-// status pages declare are found by assertion and are optional. storetest.Series is its
-// suite. It is safe for concurrent use; every method but Close may fail with ErrClosed or
-// [ErrUnavailable].
+// Series is the contract of a local or remote time series store. It is all that the server needs
+// from a store. [Reachable], [Local] and the interfaces declared by importers and status pages are
+// optional and found by type assertion. storetest.Series tests it. It is safe for concurrent use.
+// Every method but Close may return ErrClosed or [ErrUnavailable].
 type Series interface {
 	Writer
 	storage.SampleAndChunkQueryable
@@ -74,8 +73,8 @@ type Local interface {
 	Backup(ctx context.Context, dir string) error
 }
 
-// Workload is the catalogue's row of one workload: a summary of its series, all nodes and
-// parts together.
+// Workload is the catalogue row of one workload, which summarizes its series over all nodes and
+// parts.
 type Workload = figure.Run
 
 // Share is the part of a user in a process group of several.
@@ -113,15 +112,14 @@ type RunQuery struct {
 	Held bool
 }
 
-// Run identifies one run of a workload: one start-to-end of its id. A zero Start means all
-// runs of the id.
+// Run identifies one start-to-end run of a workload id. A zero Start stands for all runs of the id.
 type Run struct {
 	Site, ID string
 	Start    time.Time
 }
 
-// Catalogue stores facts. It is derived from the series and can be dropped and rebuilt.
-// It is safe for concurrent use.
+// Catalogue stores facts about workloads. It is derived from the series, so it can be dropped and
+// rebuilt. It is safe for concurrent use.
 type Catalogue interface {
 	// Upsert writes rows, each replacing the stored row of the workload.
 	Upsert(ctx context.Context, rows []Workload) error
@@ -153,8 +151,8 @@ type Least struct {
 	CPUSeconds, MemoryPeakBytes float64
 }
 
-// Facts is the contract of a database of facts: everything that the server stores besides
-// the series. storetest.Facts is its suite. It is safe for concurrent use.
+// Facts is the contract of a fact database, which stores everything but the series. storetest.Facts
+// tests it. It is safe for concurrent use.
 type Facts interface {
 	Catalogue
 	Rollups

@@ -32,9 +32,9 @@ func (u used) plus(v used) used {
 	return u
 }
 
-// absences deducts the use of processes missing from this reading from the growth of the ancestor that waited for them: a wait adds all
-// of it at once. If an ancestor is back that was missing from earlier readings, it is the one that waited for processes that ended
-// meanwhile.
+// absences subtracts the use of processes missing from this reading from the growth of the ancestor
+// that reaped them, because a wait adds all of it at once. If an ancestor reappears after it was
+// missing, it is the one that reaped processes that ended meanwhile.
 func (a *advance) absences() {
 	ended := maps.Clone(a.gone)
 	for k, s := range a.j.Procs {
@@ -63,12 +63,12 @@ func (a *advance) absences() {
 // maxDepth limits how far up ancestors are searched.
 const maxDepth = 64
 
-// rounding is the tolerance between the growth of a parent and the use of the children it waited for: some releases of sonar write whole
-// seconds and whole KiB.
+// rounding is the tolerance between the growth of a parent and the use of its reaped children. Some
+// releases of sonar write whole seconds and whole KiB.
 var rounding = used{1, 1024, 1024}
 
-// deduct subtracts the use of an ended process from the growth of its nearest ancestor in this reading, if the growth is large enough. It
-// returns that ancestor and the amount; 0 if there is none.
+// deduct subtracts the use of an ended process from the growth of its nearest ancestor in this
+// reading, if the growth is large enough. It returns that ancestor, or 0, and the amount.
 func (a *advance) deduct(parent uint32, ended used) (by uint32, deducted used) {
 	for range maxDepth {
 		if parent == 0 {
@@ -96,8 +96,8 @@ func (a *advance) deduct(parent uint32, ended used) (by uint32, deducted used) {
 	return 0, used{}
 }
 
-// waitedElsewhere reports whether an ancestor of an ended process is back, nearer than the one from which its use was deducted, and was
-// missing when the process ended.
+// waitedElsewhere reports whether an ancestor that was missing when a process ended has reappeared,
+// and is nearer than the one that the use was deducted from.
 func (a *advance) waitedElsewhere(s *procState) bool {
 	if len(a.back) == 0 {
 		return false

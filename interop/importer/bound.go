@@ -47,8 +47,8 @@ func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *readi
 	})
 }
 
-// grown computes the growth of the processes of a job. A process that grew by more than the node can have provided to the job since it
-// started is refused, and treated as missing from the reading.
+// grown computes the growth of a job's processes. It refuses a process that grew by more than the
+// node can have provided to the job since the start, and treats it as missing.
 func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process, r *reading) (*advance, []*sonar.Process) {
 	for {
 		a := j.growth(t, procs)

@@ -103,8 +103,8 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	return j
 }
 
-// Ages are computed only for processes with at least this much CPU time, in seconds, and this mean number of cores: both are written with
-// few digits. No process is older than a machine's longest uptime.
+// Minimum CPU time in seconds and mean cores of a process for its age to be computed, because both
+// are written with few digits. ageMost is longer than any machine's uptime.
 const (
 	ageCPU  = 30
 	ageMean = 0.05

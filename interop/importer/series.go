@@ -96,9 +96,9 @@ func makeLabels(b *labels.ScratchBuilder, name string, lists ...[]string) labels
 	return b.Labels()
 }
 
-// beside is the number of milliseconds after its start at which the counters of a job begin if it is older than its first reading: readings
-// have whole
-// seconds, so no other sample has that time.
+// beside is the number of milliseconds after its start at which the counters of a job begin if the
+// job is older than its first reading. Readings are at whole seconds, so no other sample has that
+// time.
 const beside = 1
 
 // tell writes the figures of a job at a reading.
@@ -175,8 +175,8 @@ func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int
 	return (*list)[at]
 }
 
-// tellNode writes the node's figures in a reading. The idle time of its cores is known only if the reading includes the start of their
-// counters.
+// tellNode writes the node's figures of a reading. The idle time of its cores requires the boot
+// time, at which their counters began.
 func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System) {
 	if s == nil {
 		return
@@ -209,8 +209,8 @@ func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System)
 	}
 }
 
-// tellCard writes the figures of a GPU in a reading, under the names of the agent. A momentary busy share is not a time, so it has a
-// metric of its own.
+// tellCard writes the figures of a GPU under the agent's metric names. A momentary busy share is
+// not a time, so it has a separate metric.
 func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) {
 	device := c.UUID
 	if device == "" {
@@ -245,8 +245,8 @@ func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) 
 	}
 }
 
-// tellCluster writes a report of the nodes and partitions of a cluster, under the metric names that reckon uses when it polls Slurm
-// itself.
+// tellCluster writes a report about a cluster's nodes and partitions, with the metric names that
+// reckon uses when it polls Slurm itself.
 func (im *Importer) tellCluster(site string, t int64, text string) {
 	var c sonar.Cluster
 	if text == "" || json.Unmarshal([]byte(text), &c) != nil {

@@ -143,8 +143,8 @@ type making struct {
 	measured measuredTimes
 }
 
-// make returns the state at the end of the period. old is the state when its series were built before; sameStart is true if they started
-// with the same state.
+// make returns the state at the end of the period. old is the state when its series were last
+// built; sameStart reports whether that build had the same start.
 func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
 	readings := map[int64]*reading{}
 	if err := m.st.journal.load(m.log, m.pieces, old.records, readings); err != nil {

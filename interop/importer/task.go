@@ -43,8 +43,8 @@ func numberOf(j *sacct.Job) uint64 {
 	return n
 }
 
-// learn records the id that accounting reports for a number, and where to look for readings of it under another id, including mappings
-// recorded by a release that did not look for them.
+// learn records the id that accounting reports for a job number. It also records where readings
+// under another id may exist, including those of a release that did not look for them.
 func (st *siteState) learn(j *sacct.Job) {
 	n := numberOf(j)
 	if n == 0 {
@@ -145,8 +145,8 @@ func (st *siteState) rename() error {
 	return nil
 }
 
-// otherNames reports whether a job with one of the numbers that was first read in a period is stored under another id than its current
-// one.
+// otherNames reports whether a job with one of the numbers, first read in period p or later, is
+// stored under an outdated id.
 func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool) (bool, error) {
 	if len(packed) == 0 {
 		return false, nil

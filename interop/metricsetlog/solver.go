@@ -62,8 +62,8 @@ var (
 	})
 )
 
-// mpitrace parses the profile that libmpitrace writes for a rank (https://github.com/IBM/mpitrace): times of each routine, the sizes of
-// its messages, and for rank 0 a table of all tasks.
+// mpitrace parses the profile that libmpitrace writes for a rank (https://github.com/IBM/mpitrace):
+// the time of each routine, its message sizes, and for rank 0 a table of all tasks.
 func mpitrace(lines []string, f *figures) []string {
 	rank, sizes, routine := "rank", false, ""
 	for _, line := range lines {

@@ -13,8 +13,8 @@ func number(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// osu parses the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command, comments with the
-// names of the columns, and rows. The output of `time` may surround it.
+// osu parses the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command,
+// comments with column names, and rows. It tolerates the output of `time` around them.
 func osu(lines []string, f *figures) (bad []string) {
 	name, columns := "osu", []string(nil)
 	for _, line := range lines {

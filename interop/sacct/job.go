@@ -83,8 +83,8 @@ const Requeued = "requeued"
 // Over reports whether a run in this state has ended.
 func Over(state string) bool { return slurmtext.Over(state) || state == Requeued }
 
-// FromFields builds a job from fields by their sacct names. zone is the zone of times without one; nil is the machine's. Only the
-// id, the start and the end are needed: other fields that cannot be read are left out, and listed in Unread.
+// FromFields builds a job from sacct fields by name. zone applies to times without a zone; nil means the machine's.
+// Only the id, the start and the end are required. Other unreadable fields are skipped and listed in Unread.
 func FromFields(get func(name string) string, zone *time.Location) (Job, error) {
 	if zone == nil {
 		zone = time.Local
@@ -167,8 +167,8 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	return j, nil
 }
 
-// twiceAnHour decides which of two times is meant where the clock was set back, as at the end of summer time: those that are as far apart
-// as the job ran.
+// twiceAnHour resolves times that occur twice because the clock was set back, as at the end of
+// summer time. It chooses the pair that matches the elapsed time of the job.
 func (j *Job) twiceAnHour(elapsed *float64) {
 	if elapsed != nil && !j.Start.IsZero() && !j.End.IsZero() {
 		least, suspended := math.Inf(1), 0.0
@@ -256,8 +256,8 @@ func (j *Job) exit(s string) (err error) {
 	return err
 }
 
-// sizes reads the request and the allocation of the job. Lists of TRES take precedence over the other fields: they cover the whole job,
-// independent of units per node or core.
+// sizes reads the job's request and allocation. TRES lists take precedence, because they cover the
+// whole job independent of units per node or core.
 func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64, get func(string) string) {
 	req, alloc := slurmtext.ReadTRES(get("ReqTRES")), slurmtext.ReadTRES(get("AllocTRES"))
 	if req.Memory >= perCore32<<20 {
@@ -335,8 +335,8 @@ func (j *Job) possible(unread func(error)) {
 	}
 }
 
-// Slurm flags a memory size per core by a high bit in the number of MiB (MEM_PER_CPU in slurm.h): bit 31 up to release 17.02, bit 63
-// since. Some releases of sacct print it unchanged.
+// Slurm marks a memory size per core with a high bit in the number of MiB (MEM_PER_CPU in slurm.h):
+// bit 31 up to release 17.02, bit 63 since. Some releases of sacct print it unchanged.
 const (
 	perCore32 = 1 << 31
 	perCore64 = 1 << 63

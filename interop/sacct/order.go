@@ -14,8 +14,8 @@ type order struct {
 	zone   *time.Location // of its times; nil is the machine's
 }
 
-// orders returns the known orders: of sonar (its command "sonar slurm", and releases that wrote the fields of sacct), and of Open XDMoD,
-// which sets TZ=UTC (https://open.xdmod.org, resource manager notes for Slurm; releases before 10.0 had no qos).
+// orders returns the known field orders: those of sonar ("sonar slurm", and older releases with the fields of sacct)
+// and of Open XDMoD, which sets TZ=UTC (https://open.xdmod.org, resource manager notes for Slurm; no qos before 10.0).
 func orders() []order {
 	const xdmod = "JobID,JobIDRaw,Cluster,Partition,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,ExitCode,State," +
 		"NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName"
@@ -30,8 +30,8 @@ func orders() []order {
 
 var errUnknownOrder = errors.New("the field order is unknown")
 
-// orderOf returns the order of a line. Names may contain the separator, so a line may have more fields than the order; an order matches
-// if its times can be parsed.
+// orderOf returns the field order of a line. Names may contain the separator, so a line may have
+// more fields than the order. An order matches if its times can be parsed.
 func orderOf(cells []string) (order, error) {
 	var found *order
 	all := orders()

@@ -8,8 +8,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// AddStep adds a step of the job: the highest memory of any step is the job's, and so are bytes read and written if the job itself has
-// none.
+// AddStep adds a step to the job. The job's memory is the highest of its steps; bytes read and
+// written are summed.
 func (j *Job) AddStep(s *Job) {
 	j.Unread = append(j.Unread, s.Unread...)
 	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
@@ -43,8 +43,8 @@ func (j *Job) step() Step {
 	return s
 }
 
-// resized is the state of the part of a run before a change of its allocation. Accounting has the next part as a separate record, with
-// the time of the change as submit time; its start is the start of the job (observed with 22.05) or of the change.
+// resized is the state of the part of a run before its allocation changed. Accounting records the next part separately,
+// with the time of the change as submit time. Its start is that of the job (observed with 22.05) or of the change.
 const resized = "resizing"
 
 // Joiner calls Job for each run of a series of records, the parts of a run between changes of its allocation joined.
@@ -79,8 +79,8 @@ func (r *Joiner) End() error {
 	return nil
 }
 
-// resizedTo joins the record after a change of the allocation to those before, and reports whether it belongs to them: then next is the
-// whole job.
+// resizedTo joins the record after a change of allocation to the earlier ones and reports whether
+// it belongs to them. next is then the whole job.
 func (j *Job) resizedTo(next *Job) bool {
 	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
 		return false

@@ -30,16 +30,16 @@ func (j *Job) Complete() {
 	}
 }
 
-// Has reports whether the export of the job has CPU time and memory at all, even if they are 0: it shows that a later export of the same
-// job contains more.
+// Has reports whether the job's export has CPU time and memory at all, even if 0. It shows whether
+// a later export of the same job contains more.
 func (j *Job) Has() (cpu, memory bool) {
 	return j.CPUUser != nil || j.zeroCPU, j.PeakMemory != nil || j.zeroMemory
 }
 
 func zero(v *float64) bool { return v == nil || *v == 0 }
 
-// addUp sets the peak of the job to the peak of concurrent steps. Their peaks need not coincide: together they count for no more than the
-// allocation, unless one of them alone had more.
+// addUp sets the peak of the job to the peak of its concurrent steps. Their peaks need not
+// coincide, so the sum is limited to the allocation, unless a single step exceeded it.
 func (j *Job) addUp() {
 	peak := j.together()
 	if v := j.AllocMemory; v != nil {
@@ -67,8 +67,8 @@ func (j *Job) together() (most float64) {
 	return most
 }
 
-// at reports whether the step was running at a time. Times are whole seconds: a step that ends in the second in which another starts came
-// before it.
+// at reports whether the step was running at a time. Times are whole seconds, so a step that ends
+// in the second in which another starts precedes it.
 func (s *Step) at(t time.Time) bool {
 	return !s.Start.IsZero() && !t.Before(s.Start) && (s.End.IsZero() || t.Before(s.End) || s.Start.Equal(s.End) && t.Equal(s.Start))
 }

@@ -18,7 +18,7 @@ type rows struct {
 	byDesc map[*metric.Desc]*metric.Series
 }
 
-// stale is the staleness marker that ends a series in the Prometheus data model
+// stale is the staleness marker, which ends a series in the Prometheus data model
 // (https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness).
 var stale = math.Float64frombits(0x7ff0000000000002)
 

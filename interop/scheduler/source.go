@@ -7,8 +7,8 @@ import (
 	"reckon/workload"
 )
 
-// Source asks the controller of a batch system. Data read before an error is returned with it. A Source is used from one goroutine. A new
-// batch system is a folder that implements it, and a line in package all.
+// Source queries the controller of a batch system. It returns the data read before an error along with the error. It is
+// not safe for concurrent use. To add a batch system, implement it in a new folder and list it in package all.
 type Source interface {
 	// Jobs returns the jobs of the controller, including some that have ended.
 	Jobs(ctx context.Context) ([]Job, Read, error)

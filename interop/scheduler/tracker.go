@@ -15,21 +15,21 @@ import (
 const (
 	// resendInterval is the interval at which the samples of an unchanged job are sent again, so that its series do not go stale.
 	resendInterval = 2 * time.Minute
-	// maxSampleAge is the maximum age of the last sample of a run: a sample that is not older is read by the next round of the catalogue,
-	// without a backfill.
+	// maxSampleAge is the maximum age of a run's last sample. The next round of the catalogue reads
+	// younger samples without a backfill.
 	maxSampleAge = 90 * time.Second
 	// retention is the time that a job is kept after its end: longer than any query looks back, so that it is not mistaken for a new one.
 	retention = 3 * time.Hour
-	// minSampleSpacing is the minimum time between two samples of a run. Its last sample is followed by a staleness marker, and a sample
-	// before the start of a run is attributed to that run.
+	// minSampleSpacing is the minimum time between two samples of a run. The last sample is followed by a staleness
+	// marker, and a sample just before the start of a run is attributed to that run.
 	minSampleSpacing = time.Millisecond
 	// acctTimeout is the time that accounting is queried for a job that left the queue.
 	acctTimeout = 24 * time.Hour
 )
 
-// JobTracker keeps the runs of jobs and converts them to samples: immediately when a run changed, and at intervals while it lasts.
+// JobTracker keeps the runs of jobs and converts them to samples: immediately when a run changes, and at intervals while it lasts.
 //
-// The time of a sample is within its run: the store keeps one value per series and time, and two runs of one id would otherwise overwrite
+// The time of a sample is within its run. The store keeps one value per series and time, so two runs of one id could otherwise overwrite
 // each other.
 type JobTracker struct {
 	kind     workload.Kind
@@ -139,9 +139,9 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// continued returns the part of a run that a record continues after a change of its allocation. It gives the record the submit time and
-// the start of the run. Accounting has the time of the change as submit time, and the start of the run (observed with 22.05) or the time
-// of the change as start.
+// continued returns the part of a run that a record continues after a change of allocation, and
+// sets the record's submit and start time to the run's. Accounting has the time of the change as
+// submit time, and either that or the start of the run (observed with 22.05) as start.
 func (b *JobTracker) continued(j *Job) *Job {
 	for k := range b.parts[j.ID] {
 		p := &b.parts[j.ID][k]
@@ -175,8 +175,8 @@ func (b *JobTracker) resized(j *Job) {
 	j.Submit = j.Start // the run before the change was not observed
 }
 
-// keepPart keeps the record of a run up to a change of its allocation, with the steps of the earlier records: the record after the change
-// may come with a later query.
+// keepPart stores the record of a run before a change of allocation, with the steps of earlier
+// records. The record after the change may arrive with a later query.
 func (b *JobTracker) keepPart(j *Job) {
 	list := b.parts[j.ID]
 	switch p := b.continued(j); {
@@ -191,9 +191,9 @@ func (b *JobTracker) keepPart(j *Job) {
 	}
 }
 
-// join adds the allocation and the steps of the part of a run before a change of its allocation to the record of the next part. A step that
-// continued through the change is in both, or, like the batch script and extern (observed with 22.05), only in the first, as if the change
-// had ended it.
+// join adds the allocation and the steps before a change of allocation to the next record. A step
+// that continued through the change is in both records or, like the batch script and extern
+// (observed with 22.05), only in the first, as if it had ended.
 func (j *Job) join(next *Job) {
 	next.Earlier = append(slices.Clone(j.Earlier), j.Allocated)
 	steps, more := slices.Clone(j.Steps), 0
@@ -224,8 +224,8 @@ func written(name, was string) string {
 	return name
 }
 
-// merge takes over a record; its empty fields keep their earlier values. A job that ended does not start again: that would be another
-// run.
+// merge applies a record; its empty fields keep their earlier values. An ended job does not start
+// again, because that would be another run.
 func (l *run) merge(j *Job) {
 	was := l.job
 	if was.Ended && !j.Ended && was.State != started {
@@ -286,8 +286,8 @@ func (l *run) merge(j *Job) {
 	}
 }
 
-// Unaccounted returns the numbers of jobs that left the queue without an end, those queried longest ago first, and their earliest submit
-// time. It marks them as queried.
+// Unaccounted returns the numbers of jobs that left the queue without an end, least recently
+// queried first, and their earliest submit time. It marks them as queried.
 func (b *JobTracker) Unaccounted(now time.Time, most int) (numbers []uint64, since time.Time) {
 	var list []*run
 	for _, l := range b.runs {
@@ -318,8 +318,8 @@ func (b *JobTracker) Unresolved() (n int) {
 	return n
 }
 
-// RereadSince returns the time since which accounting is to be read again after a restart; zero if nothing is. A job that left the queue
-// without a known end is then not queried by number. The allocations of a run before the last one are sent with its end.
+// RereadSince returns the time from which accounting must be read again after a restart, or zero. Jobs that left the
+// queue without a known end then need no query by number. A run's earlier allocations are sent with its end.
 func (b *JobTracker) RereadSince() (t time.Time) {
 	for k, l := range b.runs {
 		since := l.left

@@ -115,7 +115,7 @@ func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, err
 	return b.Bytes(), map[string]string{"Content-Type": "text/plain; charset=utf-8"}, nil
 }
 
-// Line protocol has no line breaks in names and tags, and its backslash escapes only the
+// Names and tags of line protocol cannot contain line breaks. A backslash escapes only the
 // characters listed here.
 var (
 	measurement = strings.NewReplacer(",", `\,`, " ", `\ `, "\n", "\u2424", "\r", "\u240d")
@@ -130,8 +130,8 @@ func ending(s string) string {
 	return s
 }
 
-// influxQL queries by InfluxQL (https://docs.influxdata.com/influxdb/v1/query_language/),
-// which 1.x and 2.x serve at /query.
+// influxQL queries InfluxDB 1.x and 2.x at /query with InfluxQL
+// (https://docs.influxdata.com/influxdb/v1/query_language/).
 type influxQL struct {
 	conf *settings
 	web  *web

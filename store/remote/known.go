@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// known holds the time of the newest sample of each recently written series, by the hash
-// of its labels. It is a cache: a lost entry costs a zero that is written twice.
+// known caches the time of the newest sample of each recently written series, by the hash of its
+// labels. A lost entry only costs a second initial zero.
 type known struct {
 	mu    sync.Mutex
 	at    map[uint64]int64

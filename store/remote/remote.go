@@ -117,8 +117,8 @@ var (
 	_ store.Reachable = (*Store)(nil)
 )
 
-// Open creates a store. It needs no network: errors of the connection are returned by
-// [Store.Check], by Append and by queries.
+// Open creates a store without network access. Connection errors are returned by [Store.Check],
+// Append and queries.
 func Open(o Options) (*Store, error) {
 	conf, err := parse(o.URL)
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Down returns an error with the time and cause since which the other side refuses reads or
-// writes; nil if it accepts both, as far as is known. The error has a method Since.
+// Down returns an error with the time since which the server has refused reads or writes and the
+// cause. It is nil if the server is not known to refuse either. The error has a method Since.
 func (s *Store) Down() error {
 	read, write := s.web.reads.down(), s.web.writes.down()
 	switch {
@@ -214,8 +214,8 @@ func (s *Store) Down() error {
 	return read
 }
 
-// Waiting returns the number of requests in the queue, and how many requests the other
-// side has refused, or were dropped because the queue was full, since the start.
+// Waiting returns the number of queued requests, and the number lost since the start because the
+// server refused them or the queue was full.
 func (s *Store) Waiting() (waiting int, lost uint64) {
 	if s.out == nil {
 		return 0, 0
@@ -253,8 +253,8 @@ func (s *Store) Describe(name string, m metadata.Metadata) error {
 	return nil
 }
 
-// describedAs returns the description for the name of a series: the description of its metric, also for a
-// part of a classic histogram or summary, which has a suffix.
+// describedAs returns the description of a series' metric. For part of a classic histogram or
+// summary it ignores the suffix.
 func (s *Store) describedAs(name string) metadata.Metadata {
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()
@@ -375,8 +375,8 @@ type oldest struct {
 	asked time.Time
 }
 
-// Oldest returns a time before which there are no samples within the history, and false
-// if there are no samples.
+// Oldest returns a time before which there are no samples within the history. It returns false if
+// there are none at all.
 func (s *Store) Oldest() (time.Time, bool) {
 	s.oldest.mu.Lock()
 	defer s.oldest.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 	promremote "github.com/prometheus/prometheus/storage/remote"
 )
 
-// victoria is VictoriaMetrics, which has no remote read but exports raw samples as lines of
-// JSON (https://docs.victoriametrics.com/#how-to-export-data-in-json-line-format).
+// victoria accesses VictoriaMetrics. It has no remote read but exports raw samples as JSON lines
+// (https://docs.victoriametrics.com/#how-to-export-data-in-json-line-format).
 type victoria struct{ prometheus }
 
 func (v *victoria) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {

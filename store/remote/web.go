@@ -99,9 +99,9 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("answer %d: %s", e.status, e.text)
 }
 
-// do sends a request and returns a 2xx response; the caller closes the body. The timeout is
-// for the response to begin, and then for each piece of it; it ends sooner if the other side
-// fails a health check, see [pulse]. A temporary failure is store.ErrUnavailable.
+// do sends a request and returns a 2xx response. The caller must close the body. The timeout covers
+// the start of the response and each following read. It ends early if the server fails a health
+// check; see [pulse]. A temporary failure is store.ErrUnavailable.
 func (w *web) do(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
 	return w.through(ctx, &w.reads, method, address, header, body)
 }

@@ -85,8 +85,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.send(ctx)
 }
 
-// labelsOf builds the labels of a series. Its own labels win over external ones of the
-// same name, and bytes that are not UTF-8 are replaced.
+// labelsOf returns the labels of a series. They override external labels of the same name. Invalid
+// UTF-8 is replaced.
 func labelsOf(external map[string]string, s *metric.Series) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for k, v := range external {
@@ -185,8 +185,8 @@ func (w *write) classicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogra
 	classic(ls, h, func(ls labels.Labels, _ float64) { w.float(ls, t, math.Float64frombits(value.StaleNaN)) })
 }
 
-// send sends the collected samples. The error is a *store.RefusedError if all samples
-// that the other side accepts were stored.
+// send sends the collected samples. It returns a *store.RefusedError if the server refused some
+// samples and stored the others.
 func (w *write) send(ctx context.Context) error {
 	noted, err := w.s.noting(w.series)
 	if err != nil {
@@ -255,9 +255,9 @@ func count(list []prompb.TimeSeries) (n int) {
 	return n
 }
 
-// deliver sends a list and returns how many samples were stored. If a request is refused,
-// its halves are sent again, and so on, until the refused samples are found: some servers
-// reject a whole request for one sample.
+// deliver sends a list and returns the number of stored samples. Some servers reject a whole
+// request because of one sample. deliver therefore halves a refused request repeatedly until it
+// finds the refused samples.
 func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []prompb.MetricMetadata, budget *int,
 	refuse func(int, error)) (int, error) {
 	if len(list) == 0 {
@@ -333,8 +333,8 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	return in.Close()
 }
 
-// AppenderV2 collects samples of remote write, rules and the like; Commit sends them. Refused
-// samples are then in a *store.RefusedError.
+// AppenderV2 returns an appender for remote write, rules and the like. Commit sends the samples and
+// returns refused ones in a *store.RefusedError.
 func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &appender{ctx: ctx, s: s, w: s.newWrite()}
 }
@@ -391,8 +391,8 @@ func (a *appender) Commit() error {
 	return a.w.send(a.ctx)
 }
 
-// partZeros moves the initial zeros of new counters to a list of their own: the other
-// side may have them already, and refuse the request for it.
+// partZeros moves the initial zeros of new counters to a separate list, because the server may have
+// them already and would refuse the whole request.
 func (w *write) partZeros() {
 	b := labels.NewScratchBuilder(16)
 	for i := range w.series {

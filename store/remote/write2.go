@@ -14,8 +14,8 @@ import (
 )
 
 // write2 holds the additions of remote write 2.0
-// (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/) over 1.0: the description of
-// each series, and the start time of a counter.
+// (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/): a description per series and the
+// start times of counters.
 type write2 struct {
 	describe func(name string) metadata.Metadata
 	started  func(hash uint64) (int64, bool)
@@ -27,9 +27,9 @@ var headers2 = map[string]string{
 	"X-Prometheus-Remote-Write-Version": "2.0.0",
 }
 
-// unknown reports whether the response to a request of 2.0 comes from a server without support for
-// it: some return an error, others take it for an empty request of 1.0 and leave out the headers of
-// 2.0. From then on requests are of 1.0.
+// unknown reports whether the response to a 2.0 request shows that the server supports only 1.0.
+// Some servers return an error; others accept it as an empty 1.0 request without the 2.0 headers.
+// All later requests then use 1.0.
 func (w *write2) unknown(sent map[string]string, said http.Header, err error) bool {
 	if w == nil || sent["X-Prometheus-Remote-Write-Version"] != headers2["X-Prometheus-Remote-Write-Version"] {
 		return false

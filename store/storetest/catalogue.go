@@ -231,8 +231,8 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueShares: a process group of several users is one row, which is found by each of them: with all of it by no owner or by all,
-// else with the amounts of these and what is of the group as it is.
+// catalogueShares tests that a process group of several users is one row that each of them finds. Without a filter, or with all its
+// owners, the row is complete. Otherwise it has the amounts of the selected owners and the undivided figures of the group.
 func catalogueShares(t *testing.T, c store.Catalogue) {
 	shared, own := Row(1), Row(2)
 	shared.ID, shared.Kind, shared.Owner, shared.Command = "group/n1/1-1", "group", "root", "bash"
@@ -275,8 +275,8 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueFamily: an array or a heterogeneous job with its members, and no id that merely has
-// the same prefix.
+// catalogueFamily tests that an array or heterogeneous job is found with its members, but without
+// ids that merely share its prefix.
 func catalogueFamily(t *testing.T, c store.Catalogue) {
 	var rows []store.Workload
 	for i, id := range []string{"slurm/4", "slurm/4_0", "slurm/4_10", "slurm/4+1", "slurm/40", "slurm/40_1", "slurm/4.x", "slurm/4`",

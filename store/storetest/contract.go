@@ -15,7 +15,7 @@ import (
 	"reckon/store"
 )
 
-// described: Metadata returns the descriptions from Append and Describe, and the map
+// described tests that Metadata returns the descriptions from Append and Describe, and that the map
 // belongs to the caller.
 func described(t *testing.T, s store.Series) {
 	must(t, s.Ready())
@@ -38,8 +38,8 @@ func described(t *testing.T, s store.Series) {
 	}
 }
 
-// appender: samples of rules, scrapes and remote write are read back like samples of batches,
-// and a rollback stores none.
+// appender tests that samples of rules, scrapes and remote write are read back like samples of
+// batches, and that a rollback stores none.
 func appender(t *testing.T, s store.Series) {
 	now := Now()
 	l := labels.FromStrings("__name__", "suite_appended", "node", "n1", "site", "here")
@@ -128,8 +128,8 @@ func oldest(t *testing.T, s store.Series) {
 	}
 }
 
-// late: the hour of a sample more than two minutes behind the newest is dirty until it is
-// cleaned, and again when another one comes.
+// late tests that the hour of a sample more than two minutes behind the newest is dirty until
+// cleaned, and again after another late sample.
 func late(t *testing.T, s store.Series) {
 	now := time.Now().Truncate(time.Second)
 	put := func(behind time.Duration, v float64) {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// DamagesVariable is the environment variable with the random damages to try: how many (200), or
-// the seeds of the first and the last one (1000-1199), such as that which a failure has printed (57-57).
+// DamagesVariable is the environment variable that selects the random damages to try: their number (200), or the first
+// and last seed (1000-1199). A failure prints its seed, to be repeated as 57-57.
 const DamagesVariable = "RECKON_DAMAGES"
 
 // Damages returns the seeds of the random damages that a test tries: the seeds of the variable, or the first few.
@@ -78,9 +78,9 @@ func (d Damage) Harmless() string {
 
 func (d Damage) String() string { return fmt.Sprintf("seed %d: %s: %s", d.Seed, d.File, d.What) }
 
-// Hurt damages one file below dir, always the same way for a seed: it flips a bit,
-// truncates the file or removes it. Each kind of file is equally likely, however many files
-// of it there are. The modification time of the file is preserved.
+// Hurt damages one file below dir, in the same way for the same seed: it flips a bit, truncates the
+// file or removes it. Each kind of file is equally likely, regardless of the number of files. The
+// modification time is kept.
 func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))

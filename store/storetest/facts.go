@@ -10,8 +10,8 @@ import (
 	"reckon/store"
 )
 
-// Facts runs the suites of everything that a database of facts stores. open returns an
-// empty one, which the suite closes.
+// Facts runs all test suites for a fact database. open returns an empty database, which the suite
+// closes.
 func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 	t.Helper()
 	catalogue := func(tb testing.TB) store.Catalogue { return open(tb) }
@@ -42,8 +42,8 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 	}
 }
 
-// factsFindings: acknowledgements and mutes of findings survive dropping the catalogue,
-// which is derived from the series.
+// factsFindings tests that acknowledged and muted findings survive a drop of the catalogue, which
+// is derived from the series.
 func factsFindings(t *testing.T, c store.Facts) {
 	Findings(t, c)
 	must(t, c.Drop(t.Context()))

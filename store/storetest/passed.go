@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// factsPassed: process groups that ended soon are summed up by site, owner and nodes, those at the edge of the interval included;
-// Lasting has what is not in the sums, but for groups that run for a short time only.
+// factsPassed tests that short process groups are summed by site, owner and nodes, including those at the edges of the
+// interval. Lasting must return all workloads outside the sums, except short running groups.
 func factsPassed(t *testing.T, c store.Facts) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	var rows []store.Workload

@@ -19,8 +19,7 @@ type rolling interface {
 	store.Rollups
 }
 
-// Rollups runs the suite of [store.Rollups]. open returns an empty store, which the
-// suite closes.
+// Rollups runs the tests of [store.Rollups]. open returns an empty store, which the suite closes.
 func Rollups(t *testing.T, open func(testing.TB) store.Catalogue) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, rolling){
@@ -163,8 +162,8 @@ func rollupUnknown(t *testing.T, c rolling) {
 	}
 }
 
-// rollupExactness: a sum is as exact as the worst row that it is made of, in every span, and
-// groups do not affect each other.
+// rollupExactness tests that a sum is as exact as its worst row, in every span, and that groups do
+// not affect each other.
 func rollupExactness(t *testing.T, c rolling) {
 	row := func(hour int, owner string, d figure.Degrees) store.Use {
 		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner,

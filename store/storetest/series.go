@@ -38,8 +38,7 @@ type Point struct {
 	Stale      bool
 }
 
-// Read returns all samples of the series that match, by label set, staleness markers
-// included.
+// Read returns all samples of the matching series by label set, including staleness markers.
 func Read(tb testing.TB, q storage.Queryable, from, to time.Time, ms ...*labels.Matcher) map[string][]Point {
 	tb.Helper()
 	querier, err := q.Querier(from.UnixMilli(), to.UnixMilli())
@@ -97,8 +96,8 @@ var (
 	node1 = map[string]string{"site": "here", "node": "n1"}
 )
 
-// Limits are the limitations of a third-party store; each is the reason why a test is
-// skipped. Otherwise the suite expects the same as of any store.
+// Limits are the limitations of a third-party store. Each field that is set is the reason for
+// skipping tests. All other tests are the same for every store.
 type Limits struct {
 	// Staleness: the end of a series leaves no marker.
 	Staleness string
@@ -124,8 +123,8 @@ func limitsOf(s store.Series) Limits {
 	return Limits{}
 }
 
-// Series runs the suite. open returns an empty store, which the suite closes; its
-// out-of-order window is at least five minutes.
+// Series runs the tests of [store.Series]. open returns an empty store with an out-of-order window
+// of at least five minutes; the suite closes it.
 func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) {
 	t.Helper()
 	if len(limits) > 0 {
@@ -215,7 +214,7 @@ func roundTrip(t *testing.T, s store.Series) {
 	})
 }
 
-// wholeLabels: empty values are absent, a series' own label wins over an external one,
+// wholeLabels tests that empty values are absent, a series' own labels override external ones,
 // hostile values are read back unchanged, and invalid UTF-8 is replaced.
 func wholeLabels(t *testing.T, s store.Series) {
 	plain := limitsOf(s).Text != ""

@@ -17,8 +17,8 @@ import (
 	"reckon/store"
 )
 
-// Append stores a batch; see [store.Writer]. What was refused is in an [*AppendError]. A steady batch, with series that were seen before,
-// allocates nothing here but for its histograms.
+// Append stores a batch; see [store.Writer]. It returns refused samples in an [*AppendError]. A
+// steady batch of known series allocates nothing here, except for histograms.
 func (s *Store) Append(ctx context.Context, external map[string]string, b *metric.Batch) error {
 	if len(b.Samples) == 0 {
 		return nil
@@ -85,8 +85,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.refused
 }
 
-// admit reports whether a batch of time t can be taken at all, and opens the out-of-order window when the store holds samples from the
-// future.
+// admit returns an error if a batch of time t cannot be stored at all. It widens the out-of-order
+// window if the store holds samples from the future.
 func (s *Store) admit(t time.Time) error {
 	now := s.opts.Clock()
 	if s.opts.Ahead > 0 && t.Sub(now) > s.opts.Ahead {
@@ -163,8 +163,8 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 	return known
 }
 
-// begin writes the zero that a counter had when it was created, so that its first sample counts as increase. A series that the head knows
-// has had its zero: then only one that is newer than all its samples is taken, which is a counter begun anew.
+// begin writes the initial zero of a counter, so that its first sample counts as an increase. A series that the head knows already had
+// its zero. For such a series the zero is stored only if it is newer than all samples, which means that the counter was reset.
 func (w *writer) begin(r *ref, created int64) {
 	if created >= w.t || w.t-created > (blockRange/2).Milliseconds() || (w.headMax != math.MinInt64 && created < w.headMax-w.ooo) {
 		return

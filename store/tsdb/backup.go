@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Backup writes a copy of the store to dir, which is not there yet, by hard links where it can. It holds at least all that was
-// acknowledged before it began.
+// Backup writes a copy of the store to dir, which must not exist, with hard links if possible. The
+// copy holds at least all data acknowledged before the call.
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	db, err := s.use()
 	if err != nil {

@@ -18,25 +18,24 @@ import (
 	"reckon/store"
 )
 
-// Series that ended leave memory early, by blocks of their own. Such a block is small, and there may be many in the two hours that one
-// block of the head covers: they stay apart until that time is over. Only where they become very many a dozen is joined before. So each
-// sample is written once to a block while its time lasts, and twice beside hundreds of thousands of ended series; each is then written
-// again with its two hours.
+// Ended series leave memory early, in blocks of their own. Such a block is small, and there may be many in the two
+// hours that a head block covers. They stay separate until that time is over, unless they become so many that a dozen
+// is joined. Each sample is thus written to a block once within the two hours, or twice with hundreds of thousands of
+// ended series, and once more with its two hours.
 const (
 	// evictEvery is the shortest time between two such blocks, unless memory asks for one.
 	evictEvery = 15 * time.Minute
 	// fewEnded is the number of ended series below which no block is worth its files.
 	fewEnded = 4096
-	// manyEnded is the number from which on memory asks for a block at once, about 16 MB of them; where more series are alive it is a
-	// quarter of these.
+	// manyEnded is the number of ended series, about 16 MB, from which memory requests a block at
+	// once. If more series are alive, the limit is a quarter of these.
 	manyEnded = 8192
-	// apartEnded is the number of small blocks of the present time that stay apart, each one or two megabytes; of more, the oldest
-	// joinEnded are
-	// joined to one.
+	// apartEnded is the maximum number of small blocks of the current time, each one or two
+	// megabytes. Beyond it the oldest joinEnded are joined into one.
 	apartEnded = 48
 	joinEnded  = 12
-	// holdQueries is for how long a query waits for an eviction at most, and holdAgain after what time it is tried again where queries
-	// under way took longer, until holdTries are over.
+	// holdQueries is the longest time that a query waits for an eviction. If running queries take
+	// longer, the eviction is retried after holdAgain, up to holdTries times.
 	holdQueries = 2 * time.Second
 	holdAgain   = 5 * time.Second
 	holdTries   = 12
@@ -105,8 +104,8 @@ func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
 
-// hold keeps queries from beginning and waits until none is under way: one that begins while the database drops series from memory looks
-// for chunks that have gone. It holds until [Store.goOn]. Others wait for holdQueries at most, since a query under way may be a long one.
+// hold blocks new queries and waits until none is running. Otherwise a query that begins while the database drops series from memory
+// would look for chunks that are gone. Queries are blocked until [Store.goOn], or for at most holdQueries if a running query takes long.
 func (s *Store) hold() error {
 	if s.held {
 		return nil
@@ -165,9 +164,9 @@ func (s *Store) newest() int64 {
 	return math.MaxInt64
 }
 
-// Write writes a block of the head. One of ended series ends with the newest sample there is, and not with its two hours: who asks what
-// has been since then, as every step of the catalogue does, passes it by, and need not look through thousands of series that are over. A
-// series that goes on meanwhile stays in memory. After the last block the database drops the others from memory; see [Store.hold].
+// Write writes a block of the head. A block of ended series ends with its newest sample instead of its two hours. Queries for later
+// times, as in each round of the catalogue, can then skip it and its thousands of series. A series that continues meanwhile stays in
+// memory. After the last block the database drops the others from memory; see [Store.hold].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
 	if c.s.stuck() { // the database would wait for its readers for ever when the block is written
 		return nil, errStuck
@@ -204,8 +203,8 @@ func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 	return m.MaxTime > headFrom
 }
 
-// Plan returns the blocks to be joined next. What the database plans comes first; it looks at the blocks in the order in which they were
-// written, up to the first recent one, so that newer blocks wait for these, two or three hours.
+// Plan returns the blocks to join next. The database's own plan comes first. It considers blocks in the order of
+// writing up to the first recent one, so newer blocks wait for ended ones for two or three hours.
 func (c compactor) Plan(dir string) ([]string, error) {
 	if c.s.stuck() {
 		return nil, nil

@@ -32,8 +32,8 @@ import (
 	"reckon/store"
 )
 
-// HistoryRange is the time that one block of imported samples covers, from a multiple of it since the Unix epoch: a step of the ladder by
-// which the database joins blocks, so that it joins these too.
+// HistoryRange is the time range of a block of imported samples, aligned to the Unix epoch. It is a
+// step in the database's compaction ranges, so that the database joins these blocks as well.
 const HistoryRange = 9 * blockRange
 
 const historyRange = int64(HistoryRange / time.Millisecond)
@@ -41,8 +41,8 @@ const historyRange = int64(HistoryRange / time.Millisecond)
 // chunkSamples is the number of samples that a chunk holds, as in the database's own blocks.
 const chunkSamples = 120
 
-// History collects samples that are older than the store takes by Append, for [Store.ImportBlocks]. It holds them packed, about two bytes
-// a sample and 300 a series, and is used from one goroutine.
+// History collects samples that are too old for Append, for [Store.ImportBlocks]. It uses about two
+// bytes per sample and 300 per series. It is not safe for concurrent use.
 type History struct{ series []*HistorySeries }
 
 // HistorySeries is one series of a [History].
@@ -85,8 +85,8 @@ func (s *HistorySeries) Add(t int64, v float64) error {
 	return nil
 }
 
-// AddHistogram appends a distribution, which is passed over when it is not newer than the sample before it. A series holds either numbers
-// or distributions.
+// AddHistogram appends a histogram. It skips one that is not newer than the previous sample. A
+// series holds either numbers or histograms.
 func (s *HistorySeries) AddHistogram(t int64, h *metric.Histogram) error {
 	n := len(s.chunks)
 	if n > 0 && t <= s.chunks[n-1].MaxTime {
@@ -180,16 +180,16 @@ func (h *History) hours() *dirty.Late {
 	return &out
 }
 
-// StartBulk leaves blocks as they are until the store is opened again, and their pages out of the resident set: while many are imported,
-// those before would be joined again and again, and stay resident.
+// StartBulk disables compaction until the store is reopened, and keeps blocks out of the resident
+// set. Otherwise a long import would join its earlier blocks again and again.
 func (s *Store) StartBulk() {
 	s.bulk.Store(true)
 	s.db.DisableCompactions()
 }
 
-// ImportBlocks writes what a history holds to blocks of their own, which may overlap with what the store has: of samples of one series
-// and time one is read. Retention by age spares them, for somebody gave them on purpose; the bound on bytes does not. When it returns,
-// queries see them. An import that fails half way has written whole blocks; to import again changes nothing.
+// ImportBlocks writes a history to blocks of its own, which may overlap existing ones; duplicate samples are read once.
+// Retention by age spares imported blocks, because they were imported on purpose; the size limit does not. Queries see
+// the blocks when it returns. An import that fails leaves complete blocks and can be repeated.
 func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	if len(h.series) == 0 {
 		return nil
@@ -272,8 +272,8 @@ func nothingDeleted(dir string) error {
 
 const importedFile = "imported.json"
 
-// importedSet names the blocks that came by ImportBlocks, in the file imported.json. A block that was made of them is known by its
-// sources.
+// importedSet holds the ids of the blocks written by ImportBlocks, in the file imported.json.
+// Blocks compacted from them are recognised by their sources.
 type importedSet struct {
 	mu     sync.Mutex
 	loaded bool
@@ -325,8 +325,8 @@ func (i *importedSet) save(dir string) error {
 	return durable.WriteJSON(filepath.Join(dir, importedFile), list, 0o666)
 }
 
-// holds reports whether a block is made of imported ones, among others. While the list cannot be read nothing is old enough to be
-// deleted.
+// holds reports whether a block contains imported blocks. If the list is unreadable it returns true
+// for all, so that nothing is deleted by age.
 func (i *importedSet) holds(dir string, m promtsdb.BlockMeta) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

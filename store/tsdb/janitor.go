@@ -22,8 +22,8 @@ const (
 	idleTenant = 30 * time.Minute
 )
 
-// janitor runs until Close. Series that ended leave memory, see [Store.evictEnded]; blocks not checked at opening are checked one at a
-// time; see [Store.unmapEnded].
+// janitor runs until Close. It evicts ended series ([Store.evictEnded]), verifies blocks that were
+// not checked at opening, one at a time, and unmaps ended blocks ([Store.unmapEnded]).
 func (s *Store) janitor() {
 	defer s.done.Done()
 	tick, ended := time.NewTicker(janitorEvery), time.NewTicker(endedEvery)
@@ -114,9 +114,9 @@ func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
 	}
 }
 
-// blocksToDelete applies retention by age and by size, and deletes what a larger block has replaced. Age is measured against the newest
-// sample or the clock, whichever is older: neither a clock that jumped nor a sample from the future may throw history away. What was
-// imported is spared by age.
+// blocksToDelete applies retention by age and size, and selects blocks that a larger one replaced.
+// Age is relative to the newest sample or the clock, whichever is older, so that neither a clock
+// step nor a sample from the future deletes history. Imported blocks are spared by age.
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
 	s.born.see(blocks)
 	out := map[ulid.ULID]struct{}{}
@@ -165,8 +165,8 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	return out
 }
 
-// widen opens the out-of-order window by the time that the newest sample lies ahead, after a clock jumped forward and back: samples of
-// the right time are else refused until it has caught up. The window is as configured again after the next start.
+// widen extends the out-of-order window by the time that the newest sample is ahead, after the clock jumped forward and back. Otherwise
+// correct samples would be refused until the clock caught up. The next start restores the configured window.
 func (s *Store) widen(ahead time.Duration) {
 	// Round up, so that this happens once and not for every batch.
 	need := (s.opts.OutOfOrder + ahead).Round(time.Hour) + time.Hour

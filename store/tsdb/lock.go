@@ -13,9 +13,9 @@ import (
 	"reckon/store"
 )
 
-// dirLock is an flock(2) on the file "lock" of the directory, the same file that Prometheus locks; unlike its lock, it reports who holds
-// it.
-// The kernel frees it when the process ends, however it ends.
+// dirLock is an flock(2) on the file "lock" of the directory, which Prometheus locks as well.
+// Unlike Prometheus's lock, it reports the holder. The kernel releases it in any case when the
+// process ends.
 type dirLock struct {
 	f *os.File
 	// died means that the holder before did not release the lock.

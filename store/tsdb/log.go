@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// quieter is a log that shows some messages of the database at level debug only:
-//   - that blocks overlap, which is as it should be here (ended series, samples out of order, imports);
-//   - the steps in which it cuts a torn end off the log, which [Store.openDB] reports in one sentence;
-//   - that samples refer to lost series, where parts of the log were lost and their time was named;
-//   - that something was cancelled: its caller ended it, as a store that closes does with a compaction.
+// quieter lowers some log messages of the database to level debug:
+//   - overlapping blocks, which are normal here (ended series, out-of-order samples, imports);
+//   - the steps that cut a torn end off the log, which [Store.openDB] reports in one sentence;
+//   - samples of lost series, if parts of the log were lost and reported;
+//   - cancellations by the caller, such as a compaction when the store closes.
 type quieter struct {
 	slog.Handler
 	lost bool // parts of the log

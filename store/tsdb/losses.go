@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// losses finds of which time samples were lost in the logs: between the last sample that can be read before a damaged place and the first
-// one behind it, and samples of series with a lost definition.
+// losses determines the time ranges of samples lost in the logs: from the last readable sample before a damaged place
+// to the first one after it, and the samples of series with a lost definition.
 type losses struct {
 	dec    record.Decoder
 	known  map[chunks.HeadSeriesRef]bool
@@ -64,8 +64,8 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 	return l.list, nil
 }
 
-// widen extends the losses in the log of samples out of order to all times that such samples were of: what lies before and behind a
-// damaged place shows nothing of the times in it.
+// widen extends losses in the out-of-order log to all times of such samples, because neighbouring
+// samples do not limit the times in a damaged place.
 func (l *losses) widen(noted *notedLogs, newest int64) {
 	oldest := l.oldestOOO
 	if noted != nil && noted.OldestOOO != 0 {
@@ -78,9 +78,9 @@ func (l *losses) widen(noted *notedLogs, newest int64) {
 	}
 }
 
-// newestIn is the time of the newest sample that a log can have held: the newest in the store when it was closed, else when its last
-// segment
-// was written to, or now where that is missing.
+// newestIn returns the latest possible time of a sample in a log: the newest sample when the store
+// was closed, else the modification time of the last segment, or the current time if that is
+// missing.
 func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
 	if noted != nil && !noted.Open {
 		return noted.Newest

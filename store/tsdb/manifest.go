@@ -17,8 +17,8 @@ import (
 	"reckon/internal/durable"
 )
 
-// manifestFile names the blocks that there should be, so that one that is missing, or has a changed meta.json, is noticed. It is
-// written when the blocks change; where it cannot be read the blocks are believed as they are.
+// manifestFile lists the expected blocks, so that a missing block or a changed meta.json is noticed. It is written when
+// the blocks change. If it is unreadable, the existing blocks are trusted.
 const manifestFile = "blocks.json"
 
 type manifest struct {

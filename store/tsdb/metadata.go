@@ -15,8 +15,8 @@ import (
 	"reckon/metric"
 )
 
-// metadataTable keeps type, unit and help of every metric that was ever appended, in a small file that is written only when a new metric
-// appears.
+// metadataTable stores the type, unit and help of every metric ever appended, in a small file that
+// is written only for a new metric.
 type metadataTable struct {
 	mu     sync.RWMutex
 	path   string

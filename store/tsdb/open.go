@@ -14,12 +14,12 @@ import (
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 )
 
-// openDB opens the database. What cannot be repaired of its logs is set aside.
+// openDB opens the database. It moves parts of the logs aside that cannot be repaired.
 //
-// Two traps of the database make this more than one call. Samples out of order have a log of their own, and it is not read when the other
-// one had to be repaired: then the database is opened twice. And after a crash that log may refer to chunks that were never written; it
-// is believed that they are there once newer ones are, so that a second crash loses samples: after a crash these chunk files, which only
-// save time, are dropped, and the samples out of order go to a block at once.
+// It needs several calls because of two problems. The database does not read its out-of-order log after repairing the
+// other log, so it is opened twice. After a crash, the out-of-order log may refer to chunks that were never written.
+// The database trusts that they exist once newer ones do, so a second crash would lose samples. openDB therefore drops
+// those chunk files, which are only a cache, and writes the out-of-order samples to a block at once.
 func (s *Store) openDB(crashed bool) error {
 	begin := time.Now()
 	s.generation.Add(1)

@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// born remembers over which time each block lay when it was written, since opening: later it is a part of larger ones, which know its
-// name alone.
+// born remembers the time range of each block written since opening. A block later becomes part of
+// larger ones, which only record its id.
 type born struct {
 	mu    sync.Mutex
 	spans map[ulid.ULID][2]int64
@@ -94,8 +94,8 @@ func (s *Store) Sealed() (time.Time, bool) {
 	return time.UnixMilli(newest), newest != math.MinInt64
 }
 
-// Since returns the time from which on the store holds what it was given to keep, and false when it holds nothing. What was imported may
-// be older.
+// Since returns the earliest time of the data that the store received to keep, and false if it is
+// empty. Imported data may be older.
 func (s *Store) Since() (time.Time, bool) {
 	db, err := s.use()
 	if err != nil {

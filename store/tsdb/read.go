@@ -12,8 +12,8 @@ import (
 	"reckon/internal/series"
 )
 
-// The Store stands where Prometheus's HTTP API wants its storage, so that nobody needs to hold the database itself, which a repair
-// replaces.
+// The HTTP API of Prometheus uses the Store as its storage, because a repair replaces the database
+// inside it.
 var (
 	_ storage.SampleAndChunkQueryable = (*Store)(nil)
 	_ storage.ExemplarQueryable       = (*Store)(nil)
@@ -152,8 +152,8 @@ func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matc
 	return db.Delete(ctx, mint, maxt, intersectingFirst(ms)...)
 }
 
-// intersectingFirst puts the matchers in the order in which the database sorts them: it sorts one slice for all blocks at the same time,
-// and while it moves something a matcher may be missing, which deletes more than was asked for.
+// intersectingFirst sorts the matchers in the order that the database uses. The database sorts the same slice
+// concurrently for all blocks. A matcher may be missing while it is moved, so that too much would be deleted.
 func intersectingFirst(ms []*labels.Matcher) []*labels.Matcher {
 	set := map[string]bool{}
 	for _, m := range ms {

@@ -86,9 +86,9 @@ func (r *recent) had(id ulid.ULID, mark uint64) bool {
 	return ok && first <= mark
 }
 
-// Appended returns a time before which no sample was appended since the call that returned the mark, the same without the zeros with
-// which series begin, and a new mark; false where that is not known any more, as for the mark 0. Such a zero is as old as what is
-// counted, and changes nothing that was counted before. What was imported does not count: it is in [Store.Dirty].
+// Appended returns a time before which no sample was appended since mark was returned, the same time without initial
+// zeros of series, and a new mark. known is false if mark is too old or 0. An initial zero has the start time of its
+// counter and does not change earlier counts. Imported samples are excluded; see [Store.Dirty].
 func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, known bool) {
 	var there []ulid.ULID // before the mark is made: what is in them was appended before
 	if db, err := s.use(); err == nil {
@@ -102,9 +102,9 @@ func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, know
 	return time.UnixMilli(o.all), time.UnixMilli(o.counts), now, known
 }
 
-// Newer reads without the blocks that hold nothing for who had read everything up to a time when [Store.Appended] returned the mark.
-// Groups that come and go leave a block of ended series every half a minute, which each reader of the last half a minute would look
-// through from end to end.
+// Newer returns a view without the blocks that are irrelevant to a reader that had read everything
+// up to read when [Store.Appended] returned mark. With many short process groups there is a new
+// block of ended series every half minute, which every reader of recent data would scan.
 func (s *Store) Newer(mark uint64, read time.Time) storage.Queryable {
 	return newer{s, &readBefore{mark: mark, until: read.UnixMilli()}}
 }

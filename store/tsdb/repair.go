@@ -27,9 +27,9 @@ const corruptDir = "corrupt"
 // scanAtOpen is the number of bytes of blocks that are checked before the store opens; the janitor checks the rest.
 const scanAtOpen = 64 << 20
 
-// notedLogsFile reports what the logs are while the store is closed, and were at least while it is open: so a segment that is missing or
-// cut
-// off after a crash is noticed, too, but for what was written in the last minute.
+// notedLogsFile records the state of the logs while the store is closed, and a lower bound of it
+// while it is open. Missing or truncated segments are thus noticed even after a crash, except for
+// the last minute.
 const notedLogsFile = "logs.json"
 
 // checkFiles looks at blocks and logs before the database does. What cannot be read is moved aside, and its time is noted.
@@ -289,8 +289,8 @@ func (s *Store) readNote() *notedLogs {
 	return &noted
 }
 
-// noteLogs writes what the logs are when the store is closed, or what they are at least while it is open. The newest segments are on the
-// disk before that is noted, as the full ones are: after a power failure the note claims nothing that the disk never got.
+// noteLogs records the state of the logs, or a lower bound while the store is open. It syncs the newest segments first,
+// so that the note never claims data that a power failure prevented from reaching the disk.
 func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open, Series: s.size}
 	if oldestOOO != math.MaxInt64 {
@@ -324,8 +324,8 @@ func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	return nil
 }
 
-// segmentSizes returns the sizes of the segments of a log and its checkpoints, by their paths below the directory of the store, and which
-// of the log is the newest.
+// segmentSizes returns the sizes of a log's segments and checkpoints, by path below the store
+// directory, and the newest segment.
 func (s *Store) segmentSizes(log string) (sizes map[string]int64, newest string, err error) {
 	sizes = map[string]int64{}
 	err = filepath.WalkDir(filepath.Join(s.opts.Dir, log), func(path string, e fs.DirEntry, err error) error {
@@ -356,8 +356,8 @@ func (s *Store) noteOpen(db *promtsdb.DB) {
 	}
 }
 
-// unreadable distinguishes damage from trouble of the machine, such as a missing permission or a full disk, that goes away without losing
-// anything.
+// unreadable reports whether err is due to damage. Other errors, such as a missing permission or a
+// full disk, go away without a loss.
 func unreadable(err error) bool {
 	for _, e := range []error{fs.ErrPermission, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {

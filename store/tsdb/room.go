@@ -13,8 +13,8 @@ import (
 	"reckon/store"
 )
 
-// Reading the log again when the store is opened writes chunks, and the database ends the process where it cannot. So a little of the
-// disk is held back while there is room.
+// Opening the store replays the log and writes chunks. The database ends the process if that fails,
+// so some disk space is reserved while there is enough.
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 8 << 20
@@ -24,8 +24,8 @@ const (
 	leastSpace = 2 << 20
 )
 
-// makeRoom gives the database room to open on a disk that is full: the ballast, and the chunks of the head, which are made again from the
-// log and only save time. Samples are refused afterwards (Options.Reserve), and queries answered.
+// makeRoom frees space to open the database on a full disk. It removes the ballast and the head chunks, which are only
+// a cache of the log. Afterwards queries work and samples are refused (Options.Reserve).
 func (s *Store) makeRoom() error {
 	free, err := freeBytes(s.opts.Dir)
 	if err != nil || free >= lowSpace || s.opts.Reserve <= 0 {

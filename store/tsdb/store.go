@@ -232,8 +232,8 @@ func (s *Store) dbOptions() *promtsdb.Options {
 // closeWait is the time that Close waits for appends and queries under way: with the rest of a stop of the server it is less than 20 s.
 const closeWait = 8 * time.Second
 
-// Close waits for appends and queries under way, for 8 s at most, and closes the store. What is under way still reads what is mapped into
-// memory: then the logs are written out, and the database stays open until the process ends.
+// Close waits up to 8 s for running appends and queries and closes the store. If some still run, they read mapped
+// memory; Close then only writes the logs, and the database stays open until the process ends.
 func (s *Store) Close() error {
 	first, inside := s.gate.close(closeWait)
 	if !first {
@@ -271,8 +271,8 @@ func (s *Store) InUse() bool {
 	return s.gate.closed && s.gate.users > 0
 }
 
-// repair opens the database again after a failed write to its log, if the disk has room again. It waits for no query: while one runs the
-// store stays as it is.
+// repair reopens the database after a failed log write, once the disk has room. It does not wait
+// for queries; while one runs, the store is unchanged.
 func (s *Store) repair() error {
 	if free, err := freeBytes(s.opts.Dir); err == nil && free < 1<<20 {
 		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, format.Bytes(float64(free)),

@@ -14,8 +14,8 @@ import (
 	"reckon/metric"
 )
 
-// tenant is the cache of one set of external labels, which is one node: it knows the database's reference and the full label set of each
-// series, so that a steady batch builds no labels. It is a cache only; what it forgets is found again.
+// tenant caches one set of external labels, that is one node. It holds the database reference and the full label set of
+// each series, so that a steady batch builds no labels. Evicted entries are found again.
 type tenant struct {
 	mu       sync.Mutex
 	external map[string]string
@@ -76,8 +76,8 @@ func (s *Store) dropIdle(idle time.Duration) {
 	}
 }
 
-// add builds the label set of a series. Labels of the series win over external ones of the same name, and bytes that are not UTF-8 are
-// replaced.
+// add builds the label set of a series. Its labels override external ones of the same name, and
+// invalid UTF-8 is replaced.
 func (t *tenant) add(s *metric.Series) *ref {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for k, v := range t.external {

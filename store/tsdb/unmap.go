@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapEnded takes the pages of blocks of ended series, and of all in a bulk import, out of the resident set. They stay in the page cache
-// and are mapped again when a query reads them. Blocks of ended series are written every few minutes where much ends. The kernel maps
-// 64 KiB around each page that is touched, and so all of them became resident, a megabyte for each dozen thousand series.
+// unmapEnded removes the pages of blocks of ended series, and of all blocks during a bulk import, from the resident set. They stay in the
+// page cache and are mapped again on access. Such blocks appear every few minutes if many series end, and would become entirely resident,
+// because the kernel maps 64 KiB around each touched page. That is a megabyte per dozen thousand series.
 //
-// A reader holds each block open meanwhile. Where a file is mapped once, that mapping is the block's and stays; where it is mapped twice,
-// another may be unmapped at any moment and its addresses given to other memory, so it is left alone.
+// A reader keeps each block open meanwhile. A file that is mapped once is mapped by its block, so the mapping stays. If a file is mapped
+// twice, the other mapping may vanish at any moment and its addresses may be reused, so the file is skipped.
 func (s *Store) unmapEnded(db *promtsdb.DB) {
 	var held []io.Closer
 	defer func() {

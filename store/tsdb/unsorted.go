@@ -87,9 +87,9 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	return set
 }
 
-// mostHeld is the number of series of blocks that are held to be merged, about 400 bytes each, beside so many in memory; more are sorted,
-// which
-// reads them one by one. A store that is small but for series that ended stays small.
+// mostHeld returns the number of block series, about 400 bytes each, that may be held for merging.
+// It depends on the number of series in memory, so that a small store stays small. More series are
+// sorted instead, which reads them one by one.
 func mostHeld(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
 
 const (
@@ -97,8 +97,8 @@ const (
 	manyHeld = 250_000
 )
 
-// unsortedSet gives the series in memory, each with what blocks have of it, and then those that are in blocks only. It has read all
-// series of blocks, and none of their samples, when the first is asked for.
+// unsortedSet returns first the series in memory, each merged with its parts in blocks, and then those only in blocks.
+// When the first is requested, it has read all block series but none of their samples.
 type unsortedSet struct {
 	memory   storage.SeriesSet
 	blocks   map[uint64][][]storage.Series // by the hash of labels, the parts of each series

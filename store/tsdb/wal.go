@@ -68,8 +68,8 @@ func (c *notedLogs) files() map[string]int64 {
 	return c.Files
 }
 
-// since returns the files that were noted. What a checkpoint has replaced since the store was opened is not among them: first is the
-// number of the first segment behind it.
+// since returns the recorded files without those that a checkpoint replaced since the store was
+// opened. first is the number of the first segment after the checkpoint.
 func (c *notedLogs) since(first int) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
@@ -82,8 +82,8 @@ func (c *notedLogs) since(first int) map[string]int64 {
 	return left
 }
 
-// unlessReplaced returns the files that were noted. While the store is open, the database writes samples out of order to blocks and
-// removes the segments that held them: before it does, it begins another one.
+// unlessReplaced returns the recorded files, or nil if the database may have removed them. It writes out-of-order
+// samples to blocks and then removes their segments, but begins another segment first.
 func (c *notedLogs) unlessReplaced(dir, log string) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
@@ -113,8 +113,8 @@ func syncLogs(dir string) (err error) {
 	return err
 }
 
-// readLogs reads all logs and returns their segments in the order in which they are replayed, those that are missing among them, and
-// whether anything is wrong with one.
+// readLogs reads all logs. It returns their segments in the order of replay, including missing
+// ones, and whether any is damaged.
 func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err error) {
 	checkpoint, number, err := newestCheckpoint(dir, noted.files())
 	if err != nil {
@@ -146,8 +146,8 @@ func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err
 	return all, damaged, nil
 }
 
-// newestCheckpoint is the name and number of the checkpoint that is replayed before the log: it holds what was still needed of the
-// segments up to its number. Without one that is -1.
+// newestCheckpoint returns the name and number of the checkpoint that is replayed before the log. It contains the
+// required data of the segments up to its number. The number is -1 if there is none.
 func newestCheckpoint(dir string, sizes map[string]int64) (name string, number int, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "wal", "checkpoint.*"))
 	if err != nil {
@@ -169,8 +169,8 @@ func newestCheckpoint(dir string, sizes map[string]int64) (name string, number i
 	return name, number, nil
 }
 
-// segmentsOf lists the segments of a log that there are, and those that there should be: from a number on, or anywhere where that is
-// below 0, up to the last that there is or was.
+// segmentsOf returns the existing and the expected segments of a log, from first, or from any
+// number if first is negative, to the last one that exists or was recorded.
 func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logSegment, err error) {
 	have := map[int]bool{}
 	entries, err := os.ReadDir(filepath.Join(dir, log))
@@ -232,9 +232,9 @@ func (s *logSegment) check(dir string, noted *notedLogs) error {
 	return nil
 }
 
-// eachRecord calls good for each record of a segment and bad for each place that cannot be read, in order, and returns the size of the
-// file. Behind such a place it goes on with the first record that begins on a later page: records never reach from one segment into
-// another.
+// eachRecord calls good for each record of a segment and bad for each unreadable place, in order.
+// It returns the size of the file. After an unreadable place it continues with the first record
+// that begins on a later page. Records never extend into another segment.
 func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) error) (size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -271,8 +271,8 @@ func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) er
 	return size, nil
 }
 
-// recordsFrom calls good for each record from a page on, without the rest of a record at its begin. It returns how far it came, and why
-// it did not come further if something cannot be read.
+// recordsFrom calls good for each record from a page on, after the rest of an earlier record. It
+// returns the offset reached, and in why the reason if something is unreadable.
 func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error) (done int64, why, err error) {
 	// The reader begins with a page: in the place of the rest it finds a record of the same size.
 	stand := make([]byte, rest)
@@ -308,8 +308,8 @@ func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error
 	return done, why, nil
 }
 
-// A record is written in fragments; none reaches over the end of a page. Each has a header: a byte with its type, two with its
-// length, four with its checksum.
+// A record consists of fragments that do not cross the end of a page. The header of a fragment has
+// a byte for the type, two for the length and four for the checksum.
 const (
 	recordHeader = 7
 	recordType   = 7 // the bits of the first byte that hold the type
@@ -317,8 +317,8 @@ const (
 	recordFull, recordMiddle, recordLast = 1, 3, 4
 )
 
-// behindRest returns the first page from at on that does not lie within a record with a lost begin, and how many bytes at the begin of
-// that page still belong to it.
+// behindRest returns the first page from at on that is not within a record with a lost start. rest
+// is the number of bytes at the start of that page that still belong to the lost record.
 func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	for ; at < size; at += walPage {
 		var head [recordHeader]byte
@@ -342,8 +342,8 @@ func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	return at, 0, nil
 }
 
-// isEmpty reports whether nothing but zeros lies between two bytes of a file, and one that a flipped bit made: a record has a header of
-// seven.
+// isEmpty reports whether the range of a file has only zeros, except at most one byte, which a
+// flipped bit may have changed. A record header has seven bytes.
 func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 	raw := make([]byte, to-from)
 	if _, err := f.ReadAt(raw, from); err != nil {
@@ -352,8 +352,8 @@ func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 	return len(raw)-bytes.Count(raw, []byte{0}) <= 1, nil
 }
 
-// rewrite replaces a segment by one that holds what can be read of it, and moves the damaged one aside; where it is missing it becomes
-// empty.
+// rewrite replaces a segment by its readable records and moves the damaged file aside. A missing
+// segment becomes an empty one.
 func (s *logSegment) rewrite(dir string, aside func(name string) (kept string, err error)) (kept string, err error) {
 	path := filepath.Join(dir, s.file)
 	if s.bad[0].at < 0 {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// largeBuffer is the size in bytes from which a buffer is not reused for later requests, and unpacked data is allocated outside of the
-// heap: the garbage collector lets the heap grow in proportion to the live data that it finds.
+// largeBuffer is the size in bytes above which buffers are not reused and unpacked data is allocated off the heap,
+// because the garbage collector lets the heap grow in proportion to its live data.
 const largeBuffer = 1 << 20
 
 // middleBuffer is the size in bytes from which a request is larger than an ordinary sender's.
@@ -127,8 +127,8 @@ func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error)
 	return t, nil
 }
 
-// decode is called before a request is decoded further. A large one, which takes many times its size, waits until no other one is
-// decoded, and gives up its slot meanwhile.
+// decode must be called before a request is decoded further. A large request takes many times its
+// size in memory. It releases its slot and waits until no other large request is being decoded.
 func (t *turn) decode(ctx context.Context, large bool) (err error) {
 	if !large {
 		return nil
@@ -166,8 +166,8 @@ func (b *buffers) allocate(n int) {
 	b.plain = b.small[:n]
 }
 
-// enter takes one of the slots for a request of n bytes, or waits for one until ctx is done. Larger requests leave one or two of several
-// slots free, so that small ones do not wait for them.
+// enter acquires a slot for a request of n bytes, waiting until ctx is done. Larger requests leave
+// one or two of several slots free, so that small ones do not wait for them.
 func (h *handler) enter(ctx context.Context, n int) (leave func(), err error) {
 	of := h.slots[:]
 	if n <= largeBuffer {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// request2 is an io.prometheus.write.v2.Request decoded in place: nothing of the body is copied, and it is valid as long as the body is.
-// It can be reused.
+// request2 is an io.prometheus.write.v2.Request decoded in place. It refers to the body instead of
+// copying it, and is valid as long as the body is. It can be reused.
 type request2 struct {
 	body    []byte
 	symbols [][]byte

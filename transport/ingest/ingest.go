@@ -164,8 +164,8 @@ func (h *handler) unstored(r *http.Request, err error) {
 	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
 }
 
-// refused logs the error sent to a sender, once a minute as a warning: samples that are refused for good are lost, and the logs of
-// senders are rarely read.
+// refused logs the error returned to a sender, once a minute as a warning. Refused samples are
+// lost, and sender logs are rarely read.
 func (h *handler) refused(r *http.Request, s *statusError) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.refusedAt.Load()
 	if now-last >= 60 && h.refusedAt.CompareAndSwap(last, now) {

@@ -7,24 +7,24 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A message of two bytes on the wire becomes a hundred and more in memory, so limits on bytes alone would let a request of 1 MB take
-// gigabytes. Messages that are decoded as a whole are counted first, and those decoded piece by piece have a limit for each piece.
+// A message of two bytes on the wire takes more than a hundred in memory, so that byte limits alone would let a 1 MB request use
+// gigabytes. Messages decoded as a whole are counted first; those decoded piece by piece have a limit per piece.
 const (
-	// maxObjectBytes limits the memory of the messages of an OTLP request apart from their texts: a collector's batch of 8,192 points
-	// with ten attributes each takes 7 MB.
+	// maxObjectBytes limits the memory of the messages in an OTLP request without their texts. A
+	// collector's batch of 8,192 points with ten attributes each takes 7 MB.
 	maxObjectBytes = 32 << 20
-	// Above these a request counts as large: largeObjects is the memory of messages, largeSeries the bytes of a series, largeSymbols the
-	// number of symbols of remote write.
+	// Sizes above which a request counts as large: largeObjects for the memory of messages,
+	// largeSeries for the bytes of a series, largeSymbols for the number of remote write symbols.
 	largeObjects, largeSeries, largeSymbols = 4 << 20, 256 << 10, 50_000
-	// maxSymbols limits the symbols of a request of remote write 2.0, and maxSeries the series of any request: a valid one has at least
-	// 30 bytes.
+	// maxSymbols limits the symbols of a remote write 2.0 request. maxSeries limits the series of
+	// any request; a valid series has at least 30 bytes.
 	maxSymbols, maxSeries = 500_000, 2_000_000
 	// maxLabels, maxSamples and maxHistograms limit one series of remote write 1.0.
 	maxLabels, maxSamples, maxHistograms = 1_000, 1_000_000, 100_000
 	// maxHistogramBytes limits one histogram: its counts take up to eight times as much.
 	maxHistogramBytes = 1 << 20
-	// maxExemplars limits the exemplars of one series, and maxExemplarLabels the labels of each, which may have 128 characters in total;
-	// maxExemplarBytes limits one of remote write 2.0, where labels are numbers.
+	// maxExemplars limits the exemplars of one series. maxExemplarLabels limits the labels of an exemplar, which may have 128 characters
+	// in total. maxExemplarBytes limits an exemplar of remote write 2.0, in which labels are numbers.
 	maxExemplars, maxExemplarLabels, maxExemplarBytes = 10_000, 128, 16 << 10
 	// maxMetadata limits the descriptions of a request of remote write 1.0.
 	maxMetadata = 100_000
@@ -45,8 +45,8 @@ func tooManyObjects() error {
 	return fmt.Errorf("its objects take more than %d MB of memory; send fewer metrics at a time", maxObjectBytes>>20)
 }
 
-// checkRequest1 reports whether a prometheus.WriteRequest can be decoded series by series in bounded memory, and whether one of them is
-// large.
+// checkRequest1 checks that a prometheus.WriteRequest can be decoded series by series in bounded
+// memory. large reports whether one series is large.
 func checkRequest1(b []byte) (large bool, err error) {
 	described, series := 0, 0
 	err = eachField(b, func(num protowire.Number, f field) error {
@@ -107,8 +107,8 @@ func checkSeries1(b []byte) error {
 	})
 }
 
-// parts1 is a series of remote write 1.0 split into its parts: histograms and exemplars take many times their size when they are decoded,
-// so each is decoded separately.
+// parts1 is a series of remote write 1.0 split into parts. Histograms and exemplars are decoded
+// separately, because each takes many times its encoded size.
 type parts1 struct {
 	plain                 []byte // without them
 	histograms, exemplars [][]byte
@@ -178,8 +178,8 @@ type shape struct {
 	packed bool // a list of numbers, of one byte each or more, that take eight in memory
 }
 
-// otlpShape returns the shape of ExportMetricsServiceRequest (opentelemetry/proto/collector/metrics/v1 and the messages below it).
-// TestObjectSizes compares the sizes with the decoder.
+// otlpShape returns the shape of ExportMetricsServiceRequest (opentelemetry/proto/collector/metrics/v1 and nested
+// messages). TestObjectSizes compares its sizes with the decoder.
 func otlpShape() *shape {
 	type fields = map[protowire.Number]*shape
 	value := &shape{size: 48} // AnyValue: array_value, kvlist_value

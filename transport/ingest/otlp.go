@@ -29,12 +29,11 @@ import (
 	recseries "reckon/internal/series"
 )
 
-// otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp), protobuf or JSON, plain or compressed by
-// gzip, and translates them as Prometheus does.
+// otlp receives OpenTelemetry metrics (https://opentelemetry.io/docs/specs/otlp/#otlphttp) as
+// protobuf or JSON, plain or gzipped, and translates them in the same way as Prometheus.
 //
-// Sums and histograms of delta temporality are accumulated ([deltas]); sums and histograms of unspecified temporality are refused by name
-// in a partial
-// success, and the rest of the request is stored.
+// Delta sums and histograms are accumulated ([deltas]). Those of unspecified temporality are
+// refused by name in a partial success, and the rest of the request is stored.
 type otlp struct {
 	*handler
 	converters sync.Pool
@@ -43,8 +42,8 @@ type otlp struct {
 
 // OTLP returns the receiver of OpenTelemetry metrics, to be mounted at /api/v1/otlp/v1/metrics and /v1/metrics.
 //
-// The resource attributes site and node become labels of every series; node defaults to host.name. A token's scope is checked against
-// these two.
+// The resource attributes site and node become labels of every series; node defaults to host.name. A token's scope is
+// checked against both.
 func OTLP(o Options) http.Handler {
 	h := &otlp{handler: newHandler(o, "otlp"), deltas: deltas{total: map[sum]*deltaSeries{}, most: maxDeltas}}
 	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
@@ -300,8 +299,8 @@ var deltaReasons = map[deltaState]string{
 	deltaUnlike: "its buckets cannot be added to those before",
 }
 
-// translated adapts the writer to the translation: samples that will never be accepted are recorded and skipped, so that only failures
-// end a request.
+// translated adapts the writer to the translation. It records and skips samples that can never be
+// accepted, so that only failures end a request.
 type translated struct {
 	*writer
 	deltas *deltas // accumulates samples; nil if they are cumulative already

@@ -22,8 +22,8 @@ type Own struct {
 	known map[string]bool // what Runs reported in this request
 }
 
-// own labels a series of a sender with figures of its own. The error refuses the request, so that an agent keeps what it measured until
-// it has a token.
+// own adds labels to a series of a sender that may only send its own figures. An error refuses the
+// whole request, so that an agent keeps its measurements until it has a token.
 func (w *writer) own(ctx context.Context, ls labels.Labels) (labels.Labels, error) {
 	o := w.who.own
 	if o == nil {
@@ -77,8 +77,8 @@ func (w *writer) learn(name string, m metadata.Metadata) {
 	}
 }
 
-// cached is the record of a series by its labels as they were sent, nil for nothing. Other senders' series are not those of one with
-// figures of its own.
+// cached returns the cached series for the labels as sent, or nil. Senders of their own figures do
+// not use the cache, because it may hold the series of others.
 func (w *writer) cached(key sum) *cachedSeries {
 	if w.who.own != nil {
 		return nil
@@ -86,8 +86,8 @@ func (w *writer) cached(key sum) *cachedSeries {
 	return w.h.series.get(key, w.round, w.before)
 }
 
-// named checks the labels of a series with a number of samples, and makes them a user's own where the sender may send no others. The
-// error refuses the whole request.
+// named validates the labels of a series and, for a sender restricted to its own figures, sets the
+// owner. An error refuses the whole request.
 func (w *writer) named(ls labels.Labels, samples int) (_ labels.Labels, ok bool, err error) {
 	if !w.valid(ls, samples) {
 		return ls, false, nil
@@ -96,8 +96,8 @@ func (w *writer) named(ls labels.Labels, samples int) (_ labels.Labels, ok bool,
 	return ls, err == nil, err
 }
 
-// within refuses the whole request if a series belongs to a node outside the sender's scope: the sender then keeps it until the
-// configuration is corrected.
+// within refuses the whole request if a series belongs to a node outside the sender's scope. The
+// sender then keeps the request until the configuration is corrected.
 func (w *writer) within(ls labels.Labels) error {
 	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil

@@ -11,16 +11,16 @@ import (
 	"reckon/transport/limits"
 )
 
-// The cache finds a series by the hash of its labels as they were sent: on a hit no labels are built, checked, sorted or looked up, which
-// is most of the cost of a sample. A miss costs one such look-up more. A sender sends its series in the same order each time, so each
-// entry points to its successor, which avoids a look-up in a table too large for a processor's cache.
+// The cache finds a series by the hash of its labels as sent. On a hit no labels are built, checked, sorted or looked
+// up, which is most of the cost of a sample; a miss costs one more look-up. A sender repeats its series in the same
+// order, so each entry points to its successor. This avoids a look-up in a table that exceeds the processor's cache.
 const (
 	cacheShards = 64
-	// maxSeriesPerShard limits a shard: eight million series in total, each of about 140 bytes apart from the labels, which are shared
-	// with the store. There a series takes twenty times as much.
+	// maxSeriesPerShard limits the series per shard, which is eight million in total. Each takes about 140 bytes
+	// besides the labels, which are shared with the store; the store needs twenty times as much.
 	maxSeriesPerShard = 1 << 17
-	// cacheFor is the time after which a series without samples is evicted; it may take twice as long. One that its sender marks as ended
-	// is evicted at once: it kept its labels in memory long after the store had written them out.
+	// cacheFor is the time after which a series without samples is evicted; it may take twice as long. A series marked
+	// as ended is evicted at once, because it would keep its labels in memory long after the store wrote them out.
 	cacheFor = 15 * time.Minute
 )
 

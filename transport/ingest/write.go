@@ -30,9 +30,9 @@ import (
 )
 
 const (
-	// oldStart is the time after its start in which a counter of a new series is still given its initial zero: longer than a bound of
-	// new series can refuse it. freshStart is the same for a cached series: longer than any export interval, since it matters only to the
-	// first sample.
+	// oldStart is the time after its start in which the counter of a new series still gets its
+	// initial zero. It is longer than a series limit can delay it. freshStart is the same for a
+	// cached series: longer than any export interval, because only the first sample needs the zero.
 	oldStart   = 2 * time.Hour
 	freshStart = 10 * time.Minute
 	// sayAtMost is the number of refusals that a response names.
@@ -315,8 +315,8 @@ type freshSeries struct {
 	as  knownSeries
 }
 
-// admit reports whether a series with a number of samples and valid labels is accepted. The error refuses the whole request. cached
-// reports whether the series is in the series cache.
+// admit reports whether a series with valid labels is accepted. samples is the number of its
+// samples, and cached whether it is in the series cache. An error refuses the whole request.
 func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 	if err := w.within(k.ls); err != nil {
 		return false, err
@@ -436,8 +436,8 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	return w.judge(s, t, err)
 }
 
-// exemplar stores an exemplar of a series. Errors (a time before the last exemplar, labels of more than 128 characters, no sample, a
-// store without exemplars) do not refuse samples, as in other receivers.
+// exemplar stores an exemplar of a series. As in other receivers, its errors do not refuse samples: a time before the
+// last exemplar, labels over 128 characters, no sample, or a store without exemplars.
 func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
 	if w.exemplars == nil || e.Ts > w.latest {
 		return
@@ -471,13 +471,13 @@ func (w *writer) another(s *series, t int64) bool {
 	return true
 }
 
-// mostAhead is the largest distance into the future at which a request is refused temporarily: a larger one indicates a wrong unit rather
-// than a wrong clock.
+// mostAhead is the largest time in the future for which a request is refused temporarily. A larger
+// one indicates a wrong unit rather than a wrong clock.
 const mostAhead = 24 * time.Hour
 
-// fastClock refuses a request temporarily if all of its samples are in the future, as from a board without a battery-backed clock: the
-// sender keeps them until its clock is right or that time has come. If some samples of a request can be stored, the rest is refused for
-// good, so that one bad series does not block a sender that collects for many.
+// fastClock refuses a request temporarily if all of its samples are in the future, as from a board without a
+// battery-backed clock. The sender keeps them until the clock is right or the time has come. If some samples can be
+// stored, the others are refused permanently, so that one bad series cannot block a sender of many.
 func (w *writer) fastClock() error {
 	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > mostAhead {
 		return nil
@@ -512,8 +512,8 @@ func whyOf(err error) string {
 	return whyInvalid
 }
 
-// begin writes the initial zero of a counter, so that its first sample counts as an increase. To a known series it is written only if it
-// is newer than all its samples: then the counter was reset.
+// begin writes the initial zero of a counter, so that its first sample counts as an increase. A known series gets a
+// zero only if it is newer than all its samples, which means that the counter was reset.
 func (w *writer) begin(s *series, start, t int64) {
 	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
 		return

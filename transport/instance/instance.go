@@ -43,8 +43,8 @@ type Sender struct {
 	Sent       time.Time     // by the sender's clock
 }
 
-// Load returns the ID of the agent with its state in dir, and makes one at the first start. root is the root of the file system of the
-// machine, empty for /. An ID that cannot be kept is good for this process.
+// Load returns the ID of the agent with its state in dir, and creates it at the first start. root is the root of the
+// machine's file system, empty for /. An ID that cannot be saved is valid for this process only.
 func Load(root, dir string) (ID, error) {
 	if root == "" {
 		root = "/"

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// DefaultNodeSeries is the number of series that may begin on one node of one sender in half an hour to an hour. An agent has some
-// hundreds, and
-// 1,000 process groups an hour make 30,000; labels that change with every sample make more.
+// DefaultNodeSeries is the number of series that may begin on one node of a sender within 30 to 60
+// minutes. An agent has some hundreds, and 1,000 process groups an hour make 30,000. Labels that
+// change with every sample make more.
 const DefaultNodeSeries = 60_000
 
-// ownerSeries may begin of each owner on a node, and of the node itself, also where others' have used up the bound of the node:
-// it falls on who causes it. Owners come from the sender; all together have twice the bound.
+// ownerSeries may always begin for each owner on a node, and for the node itself, even after other owners have used up
+// the node's limit. Because owners are named by the sender, their total is limited to twice the node's limit.
 const ownerSeries = 5_000
 
 // Begun reports what new series are held against where the file of limits shows nothing.

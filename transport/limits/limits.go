@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Burst is over how long samples per second are counted: an agent that was cut off sends what it kept as fast as it may, and one
-	// export a minute is no burst.
+	// Burst is the period over which samples per second are averaged. A disconnected agent sends
+	// its queue as fast as it can, and one export a minute is not a burst.
 	Burst = 2 * time.Minute
 	// generation is the time that a series without samples is counted at least.
 	generation = 30 * time.Minute
@@ -81,8 +81,8 @@ type Request struct {
 	refused map[Refusal]int
 }
 
-// Begin starts a request of a sender. own are the bounds of its token; what they leave out is the bound of all senders. The error is a
-// [*Slow].
+// Begin starts a request of a sender. own are the limits of its token; the limits for all senders
+// replace missing ones. The error is a [*Slow].
 func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	c := l.Config()
 	b := c.Senders
@@ -101,8 +101,8 @@ func (r *Request) Config() *Config { return r.c }
 // Labels reports why labels may not be stored, or nil.
 func (r *Request) Labels(ls labels.Labels) error { return r.c.Labels.check(ls) }
 
-// Series reports why a series with labels that may be stored may not be; or nil. A [*Slow] is about the whole request, any other error
-// about this series. samples is the number of its samples.
+// Series returns nil if a series with valid labels and the given number of samples may be stored. A
+// [*Slow] refuses the whole request, any other error only this series.
 func (r *Request) Series(ls labels.Labels, samples int) error {
 	site, err := r.site(ls.Get("site"))
 	if err != nil {
@@ -200,8 +200,8 @@ type meter struct {
 	logged      time.Time
 }
 
-// admit lets a request in while there is room: how much it brings is known only when it is unpacked, and a request larger than the burst
-// has to pass some day.
+// admit admits a request while the rate limit has room left. The size of a request is known only
+// after unpacking, and a request larger than the burst must pass eventually.
 func (m *meter) admit(l *Limiter) error {
 	m.mu.Lock()
 	if m.bound.SamplesPerSecond <= 0 {

@@ -27,8 +27,8 @@ const (
 // ErrMemory matches, by errors.Is, a request that waited in vain for memory to be decoded in.
 var ErrMemory = errors.New("too much is being decoded at once")
 
-// Memory is a budget of bytes that all requests share while they are decoded. What is received and not decoded yet is counted apart, so
-// that slow senders take nothing from those that are decoded. It is safe for concurrent use.
+// Memory is a budget of bytes shared by all requests being decoded. Received but undecoded bodies are counted
+// separately, so that slow senders do not use up the budget. It is safe for concurrent use.
 type Memory struct {
 	total      int64
 	large, all *semaphore.Weighted
@@ -50,8 +50,8 @@ func NewMemory(total int64) *Memory {
 		objects: semaphore.NewWeighted(1)}
 }
 
-// Reserve takes n bytes of the budget, and waits until they are free. A request larger than three quarters of the budget takes these and
-// is alone among large ones. free gives them back and may be called twice. The error is [ErrMemory] after 20 s, or ctx's.
+// Reserve reserves n bytes of the budget and waits until they are free. A request for more than three quarters gets three quarters and
+// runs alone among large ones. free releases the bytes and may be called twice. The error is [ErrMemory] after 20 s, or ctx's.
 func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -77,8 +77,8 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) 
 	}), nil
 }
 
-// ReserveObjects waits until no other request decodes into objects that take much more than its bytes do: one does so at a time. It is
-// called after [Memory.Reserve]; who holds it waits for nothing else. The errors and free are as there.
+// ReserveObjects waits until no other request decodes into objects, which take much more memory than its bytes. Call it
+// after [Memory.Reserve] and wait for nothing else while holding it. The errors and free are the same.
 func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -93,17 +93,17 @@ func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 }
 
 const (
-	// smallHeap is the size in bytes up to which the heap is kept small while something large is done: in a larger one that makes no
-	// difference.
+	// smallHeap is the heap size in bytes below which garbage is limited during large operations.
+	// In a larger heap that makes no difference.
 	smallHeap = 1 << 30
 	// leastGarbage is the garbage that may gather meanwhile, in percent of the memory in use (GOGC).
 	leastGarbage = 20
 )
 
-// Large begins something that takes much memory, a request or a query; done, which is called once, ends it. Where the heap is small,
-// little garbage is let gather until then and all of it is collected in the end: else the garbage of several large things grows to several
-// times
-// what is in use.
+// Large starts an operation that takes much memory, such as a large request or query; done ends it
+// and must be called once. In a small heap it limits garbage until then and collects all at the
+// end. Otherwise the garbage of several large operations would grow to several times the live
+// memory.
 func (m *Memory) Large() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,13 +141,12 @@ func busy(ctx context.Context) error {
 	return ErrMemory
 }
 
-// Receive counts n bytes more (fewer where n is negative) of bodies that have come and are not dealt with, and returns how many there are
-// now.
+// Receive adds n bytes, which may be negative, to the received bodies that are not yet processed,
+// and returns their total.
 func (m *Memory) Receive(n int64) int64 { return m.received.Add(n) }
 
-// ProgramMemory is the number of bytes that this program may use: its soft limit (GOMEMLIMIT), or the machine's memory where it has none; 0
-// where
-// neither is known.
+// ProgramMemory returns the number of bytes that this program may use: its soft limit (GOMEMLIMIT),
+// or else the machine's memory. It is 0 if neither is known.
 func ProgramMemory() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit

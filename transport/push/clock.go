@@ -14,11 +14,11 @@ import (
 	"reckon/internal/durable"
 )
 
-// Clock is the clock of a machine, corrected by the clock of the receiver. Samples are stamped by the machine's own clock, and each request
-// carries the offset of that clock from the time since boot. The Date header of a response gives the correct offset, to within half the
-// time between request and response: of the last answers the fastest decides, and if none was fast the clock is unknown and nothing is
-// corrected. The difference is added to all times when the request is sent, the same for a whole boot. A machine without a battery-backed
-// clock thus needs none, and samples from before the first connection are corrected too.
+// Clock is a machine's clock corrected by the receiver's. Samples have timestamps of the machine's own clock, and each
+// request carries the offset of that clock from the time since boot. The Date header of a response gives the true
+// offset, to within half the round-trip time. The fastest of the last responses is used; if none was fast, nothing is
+// corrected. The correction is the same for a whole boot and is added to all times when a request is sent. A machine
+// thus needs no battery-backed clock, and samples from before the first connection are corrected as well.
 type Clock struct {
 	// Boot is the id of this boot of the machine, and Since the time since it began, which includes sleep.
 	Boot  string
@@ -37,8 +37,8 @@ const (
 	// fastAnswer is the time that the fastest of the last answers may have taken for a correction, and keptAnswers how many of them count.
 	fastAnswer  = 2 * time.Second
 	keptAnswers = 8
-	// firstAsks is the number of questions for the receiver's time before the first request of a boot: the first answer may wait for a
-	// connection, or for a server that starts.
+	// firstAsks is the number of time queries before the first request of a boot. The first
+	// response may be delayed by the connection or a starting server.
 	firstAsks = 3
 	// keptBoots is the number of boots remembered.
 	keptBoots = 16
@@ -106,8 +106,8 @@ func (k *corrector) ask() bool {
 	return true
 }
 
-// learn takes the Date of a response to a request that was sent and answered at the given times since boot, and the present time by the
-// machine's own clock.
+// learn records the Date of a response. from and to are the times since boot of the request and the
+// response, and now is the machine's own clock.
 func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

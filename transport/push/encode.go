@@ -10,8 +10,8 @@ import (
 	"reckon/metric"
 )
 
-// maxSeries is the maximum number of series in a request. A request of a busy node then has about 100 KB, well below the limit of any
-// receiver.
+// maxSeries is the maximum number of series in a request. A request of a busy node then has about
+// 100 KB, far below the limit of any receiver.
 const maxSeries = 2000
 
 // Encoder writes batches as remote write 2.0 requests. After warm-up it does not allocate.
@@ -32,8 +32,8 @@ type Encoder struct {
 	samples int // and samples
 }
 
-// recentSymbols is the number of label values that are found again by their place in memory: the values of a workload are shared by its
-// series, which follow each other.
+// recentSymbols is the number of label values found again by their address. The consecutive series
+// of a workload share these values.
 const recentSymbols = 256
 
 type recentSymbol struct {
@@ -74,8 +74,8 @@ func NewEncoder(labels map[string]string, f Filter) *Encoder {
 	return e
 }
 
-// Encode calls emit for each request of the batch, with the number of samples in it. The request is valid until emit returns. An error of
-// emit is returned.
+// Encode calls emit for each request of the batch with its number of samples. The request is valid
+// until emit returns. Encode returns the error of emit.
 func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int) error) error {
 	e.begin()
 	t := b.Time.UnixMilli()

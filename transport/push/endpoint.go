@@ -194,8 +194,8 @@ func secret(file string) (string, error) {
 	return s, nil
 }
 
-// notWritable refuses a file with a secret that others than its owner may replace: who writes it decides to whom this program sends. A
-// link, as in a Secret of Kubernetes, counts as the file that it leads to.
+// notWritable refuses a secret file that anyone but its owner may replace, because the writer
+// controls where this program sends. A link, as in a Kubernetes Secret, counts as its target.
 func notWritable(file string) error {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {

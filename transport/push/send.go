@@ -299,8 +299,8 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 
 const written = "X-Prometheus-Remote-Write-Samples-Written"
 
-// speaks1 reports whether the response to a request of 2.0 comes from a receiver with support for 1.0 only: it returns an error, it
-// ignored the kind of message (and found nothing in it), or it could not decode it. settled means that it has supported 2.0 before.
+// speaks1 reports whether the response to a 2.0 request shows that the receiver supports only 1.0: it returned an error, ignored the
+// message type (and found nothing), or could not decode the request. settled means that it supported 2.0 before.
 func (a *answer) speaks1(settled bool) bool {
 	none := a.header.Get(written) == ""
 	switch {
@@ -366,8 +366,8 @@ func (a *answer) retryAfter(now time.Time) time.Duration {
 	return 0
 }
 
-// noNative reports whether the response comes from a Prometheus without native histograms enabled, which it reports with the status of a
-// server error.
+// noNative reports whether the response is from a Prometheus that has native histograms disabled.
+// Such a server returns a server error.
 func (a *answer) noNative() bool {
 	return a.status/100 != 2 && strings.Contains(a.text, "native histograms are disabled")
 }

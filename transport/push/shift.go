@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// Private fields of a request, after the fields of the specification: the boot of the machine and the beginning of that boot in
-// milliseconds,
-// by the clock that stamped the request. A receiver skips unknown fields.
+// Private request fields after those of the specification: the boot id of the machine, and the
+// start of that boot in milliseconds by the clock of the timestamps. Receivers skip unknown fields.
 const (
 	reqBoot = 1900<<3 | 2
 	reqBase = 1901 << 3
@@ -42,8 +41,8 @@ type shifter struct {
 	sample  []byte
 }
 
-// shift returns the request with milliseconds added to the times of its samples, to the start times of its counters, and to figures that
-// are times. It is valid until the next call.
+// shift returns the request with ms milliseconds added to sample times, counter start times and
+// figures that are times. It is valid until the next call.
 func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
 	s.out = s.out[:0]
 	if err := readSymbols(&s.symbols, request); err != nil {

@@ -102,8 +102,8 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	return t, nil
 }
 
-// put queues a batch. Batches queued earlier are synced to disk first: a working endpoint needs no such sync, and for an unreachable one
-// a power cut loses at most one export.
+// put queues a batch. It first syncs earlier queued batches to disk. A working endpoint needs no
+// sync, and an unreachable one loses at most one export in a power cut.
 func (t *target) put(b *metric.Batch) error {
 	if t.queue.Stats().Records > 0 && b.Time.Sub(t.synced).Abs() >= t.syncEvery {
 		t.synced = b.Time

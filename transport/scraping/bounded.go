@@ -67,8 +67,8 @@ func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 	return 0, ls
 }
 
-// Append implements storage.AppenderV2. A series that is refused has no reference, and the scrape goes on; who scrapes too fast has the
-// whole scrape fail, which its up shows.
+// Append implements storage.AppenderV2. A refused series gets no reference and the scrape
+// continues. If the scrape rate is too high, the whole scrape fails, and its up metric is 0.
 func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	name := ls.Get(model.MetricNameLabel)

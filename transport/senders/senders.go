@@ -109,9 +109,9 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Admit notes a request of a sender at an address. The error is a [*TakenError] where the name belongs to another machine. What the
-// sender measured until the time after belongs to the machine that had the name then, or would be added to it; zero where there is no
-// such time.
+// Admit records a request of a sender at an address. It returns a [*TakenError] if the name belongs
+// to another machine. Measurements before after belong to the previous machine of that name or
+// would be counted twice; after is zero if there are none.
 func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, err error) {
 	now := r.o.Clock()
 	r.mu.Lock()
@@ -151,8 +151,8 @@ func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, er
 	return h.after, nil
 }
 
-// ranBeside reports whether an agent that was started at the time begun measured while the holder did: it then has a queue of that time.
-// An agent that was refused may have been started again since.
+// ranBeside reports whether an agent that started at begun was measuring while the holder did, so
+// that its queue covers that time. A refused agent may have restarted since.
 func (h *holder) ranBeside(id instance.ID, begun time.Time) bool {
 	return begun.Before(h.seen) || h.other != nil && h.other.ID.Agent == id.Agent && h.other.ID.Machine == id.Machine
 }

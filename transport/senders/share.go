@@ -15,8 +15,8 @@ type Claim struct {
 	Skew        time.Duration
 }
 
-// retell is the interval at which an active claim is renewed. With what an agent may pause between two requests (a minute) it is less
-// than [Pause].
+// retell is the interval at which an active claim is renewed. Together with the longest pause of an
+// agent between two requests (a minute) it must be less than [Pause].
 const retell = 20 * time.Second
 
 // Claims are the holders that sent here and were silent for a while.
@@ -35,8 +35,8 @@ func (r *Registry) Claims() []Claim {
 	return out
 }
 
-// Learn takes what all servers together hold for right. A machine that this one let in while another server had let in a different one by
-// the same name is refused from now on.
+// Learn applies the common decision of all servers. It refuses from now on a machine that this
+// server admitted while another one admitted a different machine of the same name.
 func (r *Registry) Learn(all []Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// state parses a state: one word with a suffix ("CANCELLED by 1001"), or a base state and flags; the base comes first in all
-// releases.
+// state parses a job state: one word with a suffix ("CANCELLED by 1001"), or a base state followed
+// by flags. The base comes first in all releases.
 func state(list words) string {
 	if len(list) == 0 {
 		return ""
@@ -40,8 +40,8 @@ func nameJob(j *scheduler.Job, array, task, hetero, offset number, rest string) 
 	}
 }
 
-// past is times for accounting, where a requeued run and a part of a run before a change of its allocation have ended. The record after a
-// change has the time of the change as submit time: see JobTracker.
+// past is like times, for accounting: a requeued run has ended, and so has the part of a run before its allocation
+// changed. The record after a change has the time of the change as submit time; see JobTracker.
 func past(j *scheduler.Job) {
 	state, start, end, a := j.State, j.Start, j.End, j.Allocated
 	times(j)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// list calls f for each element of the array with the given name at the top level of a document, and returns the errors reported in the
-// document. If the document is truncated, f has been called for the elements before that.
+// list calls f for each element of the named top-level array of a document and returns the errors
+// reported in the document. In a truncated document it calls f for the elements before the end.
 func list(r io.Reader, name string, f func(json.RawMessage)) error {
 	d := json.NewDecoder(r)
 	t, err := d.Token()

@@ -6,8 +6,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// clockTime parses a time of the commands: seconds since the Unix epoch, as selected by SLURM_TIME_FORMAT, or local time if a release
-// ignores that. An invalid time is the zero time.
+// clockTime parses a time of the commands: seconds since the Unix epoch, as set by SLURM_TIME_FORMAT, or local time
+// from releases that ignore it. It returns the zero time for an invalid time.
 func clockTime(s string) time.Time {
 	t, err := slurmtext.Time(s, time.Local)
 	if err != nil || t.IsZero() {
