@@ -138,8 +138,7 @@ type Listener interface {
 	Publish(client.Live)
 }
 
-// Agent measures one node. Run is called once; the other methods may be called from
-// any goroutine.
+// Agent measures one node. Run must be called once; the other methods are safe for concurrent use.
 type Agent struct {
 	config Config
 	log    *slog.Logger
@@ -205,9 +204,9 @@ const warmUp = 5
 // giveBack is after how many ticks a lean agent does it again.
 const giveBack = 300
 
-// Run reads until ctx ends, or until a recording that is not repeated has ended. Each
-// export goes to every sink; a sink that fails is logged and does not stop the
-// others. The last export, when ctx ends, is given a few seconds.
+// Run reads until ctx ends, or until the end of a recording that is not repeated. Each export goes
+// to every sink. If a sink fails, the error is logged and the other sinks continue. The last
+// export, after ctx ends, gets a few seconds.
 func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 	ticker := time.NewTicker(a.config.Tick)
 	defer ticker.Stop()
@@ -314,8 +313,8 @@ func (a *Agent) tick() error {
 	return nil
 }
 
-// passed is the time when the current pass began, by the clock on the wall: the time that its figures are of. On a machine that is
-// overloaded an export is made up to seconds later, and CPU time dated then would not fit the time that passed between two.
+// passed returns the wall time at which the current pass began, the timestamp of its figures. On an overloaded machine
+// the export may follow seconds later, and a later timestamp would not match the CPU time.
 func (a *Agent) passed() time.Time {
 	now := a.now()
 	var ts unix.Timespec

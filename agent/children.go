@@ -7,9 +7,9 @@ type processReader interface {
 	Process(pid int32) (sensor.Process, error)
 }
 
-// childTimes reads what the children of every process have used, where the source of
-// processes does not report: once, in the first tick, so that a later restart finds what
-// they did while nobody looked, and this one what they did before it.
+// childTimes reads the child times of every process once, in the first tick, if the source of
+// processes does not report them. A later restart then finds the children's use in between, and
+// this run excludes their earlier use.
 func (a *Agent) childTimes(pass *sensor.Pass) {
 	look, ok := a.look.(processReader)
 	if !ok || a.self.ticks > 0 {

@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldBack is the longest step back of the machine's clock over which exports go on as if
-// it had not been set. It is below what receivers take of senders with clocks ahead (ten minutes).
+// heldBack is the longest backward step of the machine's clock that exports ignore. It is below the
+// clock lead that receivers accept (ten minutes).
 const heldBack = 5 * time.Minute
 
-// clock is the time of day that exports are stamped with. It follows the machine's, but where that
-// is set back by up to heldBack it goes on evenly, ahead of it by that much: among older samples of
-// its series a newer one of a counter would be taken for a reset, and all that was counted so far would
-// be rated twice. Once the machine's clock has been set forward again it is followed again.
+// clock is the time of day for exports. It follows the machine's clock. If that is set back by up
+// to heldBack, it continues evenly, ahead by that amount. Otherwise newer counter samples would
+// sort among older ones, look like a reset, and be counted twice. It follows the machine again once
+// that clock is set forward.
 //
-// A longer step is followed, with a warning. It is not safe for concurrent use.
+// A longer step is followed with a warning. It is not safe for concurrent use.
 type clock struct {
 	wall  func() time.Time
 	boot  func() time.Duration // since boot, suspended or not

@@ -6,12 +6,12 @@ import (
 	"reckon/metric"
 )
 
-// compatJob is the label job of views in the store, so that whoever adds up over jobs does not
-// add ours to the series of a real exporter beside it.
+// compatJob is the label job of stored views. It keeps sums over jobs from mixing them with the
+// series of a real exporter.
 const compatJob = "reckon-compat"
 
-// storedViews gives the series of views the labels job and instance that a scrape would add,
-// for a store that nobody scrapes for.
+// storedViews adds the labels job and instance, which a scrape would add, to the series of views in
+// a store without scraping.
 type storedViews struct {
 	instance string
 	descs    map[*metric.Desc]*metric.Desc

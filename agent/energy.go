@@ -11,8 +11,7 @@ import (
 	"reckon/sensor"
 )
 
-// metering reads the meters of the node at each tick and lets the ledger split what
-// they count.
+// metering reads the meters of the node at each tick and has the ledger split their energy.
 type metering struct {
 	sources []*meterReader
 	list    []attribution.Source
@@ -66,8 +65,8 @@ func (a *Agent) openMeters() []Note {
 	return notes
 }
 
-// tickEnergy reads the meters and charges what they counted. m is nil when the totals
-// of the machine could not be read.
+// tickEnergy reads the meters and charges the energy since the last tick. m is nil if the totals of
+// the machine could not be read.
 func (a *Agent) tickEnergy(m *sensor.Machine) {
 	e := a.meter
 	if e == nil {
@@ -123,8 +122,8 @@ func (e *metering) utilisation(m *sensor.Machine) float64 {
 	return min(max(1-unused/span, 0), 1)
 }
 
-// exportEnergy appends what is known of the power of the node beside its meters, and
-// takes the samples of this export for the power model.
+// exportEnergy appends the modelled power of the node, and feeds the samples of this export to the
+// power model.
 func (a *Agent) exportEnergy(b *metric.Batch) {
 	if a.meter == nil || a.meter.model == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"reckon/web/client"
 )
 
-// exposure is a copy of an export, for scrapes. Their copies of samples point to its histograms: the histograms of one export
-// stay as they are during the next.
+// exposure is a copy of an export for scrapes. Copies of its samples refer to its histograms, so
+// the histograms of an export remain valid during the next one.
 type exposure struct {
 	samples    []metric.Sample
 	histograms [2][]metric.Histogram
@@ -152,8 +152,8 @@ func (a *Agent) add(name string, s sensor.Sensor, err error) {
 	a.sensors = append(a.sensors, u)
 }
 
-// Attach adds what is read at each export beside the sensors of this machine, before
-// Run. The agent closes it.
+// Attach adds a sensor to be read at each export, in addition to those of this machine. It must be
+// called before Run. The agent closes the sensor.
 func (a *Agent) Attach(s sensor.Sensor) { a.add(s.Name(), s, nil) }
 
 // report notes how a reading of a sensor went that is not in the list of plain ones.
@@ -170,8 +170,8 @@ func (a *Agent) report(name string, err error) {
 // tolerated is the number of readings in a row with an impossible value from which on the sensor is broken.
 const tolerated = 3
 
-// observe notes how a reading went. A failure is logged once, and so is its end. A single reading with a value that can not be
-// is counted and logged, and is no failure.
+// observe records the result of a reading. The start and the end of a failure are each logged once.
+// A single implausible value is counted and logged, but is not a failure.
 func (a *Agent) observe(u *unit, err error) {
 	err = scarce(err)
 	if n, alone := sensor.Implausible(err); n > 0 {
@@ -206,8 +206,8 @@ func (u *unit) change(up bool, reason string) {
 	}
 }
 
-// scarce replaces the error of a source for which no more files could be opened: what the source itself reports (a
-// newer kernel, more privileges) is no remedy then.
+// scarce replaces the error of a source that failed because no more files can be opened, since the
+// remedy of that source (a newer kernel, more privileges) would not help.
 func scarce(err error) error {
 	if !filelimit.Exceeded(err) {
 		return err

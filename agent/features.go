@@ -11,9 +11,9 @@ import (
 	"reckon/sensor/node"
 )
 
-// features reads what a power model rests on. Four figures are read at every tick: the
-// processors, disks and networks, and the GPUs; all others, whichever series of this
-// node they are, once for each export, and hold until the next.
+// features reads the inputs of a power model. Processor, disk, network and GPU activity are read at
+// every tick. All others, which may be any series of this node, are read at each export and hold
+// until the next.
 type features struct {
 	names  []string
 	values []float64
@@ -28,8 +28,8 @@ type features struct {
 	batch   metric.Batch
 }
 
-// openFeatures finds how to read every feature of m. A feature that no series could be
-// is an error that names it and what there is.
+// openFeatures prepares the reading of every feature of m. If no series can provide a feature, the
+// error names it and the available ones.
 func openFeatures(root string, m *powermodel.Model) (*features, error) {
 	f := &features{cpu: -1, gpu: -1}
 	disk, network := false, false

@@ -7,8 +7,7 @@ import (
 	"reckon/web/client"
 )
 
-// gpuing reads the GPUs of the node at each tick and lets the ledger split what they
-// did.
+// gpuing reads the GPUs of the node at each tick and has the ledger split their use.
 type gpuing struct {
 	sources []gpuReader
 	pass    sensor.GPUPass
@@ -47,8 +46,8 @@ func (g *gpuing) start(tick time.Duration) {
 	}
 }
 
-// tickGPU reads the GPUs and charges what they did. It comes before the energy of the
-// tick, which is split by it.
+// tickGPU reads the GPUs and charges their use. It runs before tickEnergy, which splits energy by
+// that use.
 func (a *Agent) tickGPU() {
 	g := &a.gpu
 	if len(g.sources) == 0 {
@@ -99,8 +98,8 @@ func (g *gpuing) live(l *client.Live) {
 	}
 }
 
-// computing is the number of devices that computed in this tick, as a mean over it, and false where
-// no device reports. A partition counts where its device does not report.
+// computing returns the mean number of devices that computed in this tick, or false if no device
+// reports. A partition counts if its device does not report.
 func (g *gpuing) computing() (float64, bool) {
 	sum, known := 0.0, false
 	for i := range g.pass.Devices {

@@ -13,8 +13,8 @@ import (
 // guest is a virtual machine of this host.
 type guest struct{ name, owner string }
 
-// writeGuests writes what each virtual machine was charged to where it can read it. The
-// folders of machines that have ended stay, with what they had.
+// writeGuests writes the energy charged to each virtual machine to a file that the guest can read.
+// Folders of ended machines keep their last content.
 func (a *Agent) writeGuests(b *metric.Batch) {
 	if a.config.Guests == "" {
 		return

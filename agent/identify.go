@@ -26,8 +26,8 @@ type membership struct {
 	seen  uint64
 }
 
-// leader describes a process group: its name is made of the leader's start,
-// which must stay the same after the leader has gone.
+// leader describes the leader of a process group. The group's id contains the leader's start, so it
+// must not change after the leader is gone.
 type leader struct {
 	start int64 // seconds since the Unix epoch
 	comm  string
@@ -76,15 +76,15 @@ func (a *Agent) login(pid int32) string {
 	return ""
 }
 
-// inJob reports whether a process may belong to a job that its environment names. It may to a job of its own user, to any as root, and
-// to the job that it was in.
+// inJob reports whether a process may belong to the job named in its environment. It may if the job
+// is its own user's or the job it was in before, and root may belong to any.
 func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (owner string, ok bool) {
 	owner = a.ledger.JobOwner(job)
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
 }
 
-// hint gathers what a process can be recognised by. gone means that it cannot be looked
-// at any more.
+// hint collects the data that identifies a process. gone reports that the process can no longer be
+// examined.
 func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
 	h = &workload.Hint{
 		Node: a.config.Node, PID: p.PID, PPID: p.PPID, PGID: p.PGID, SID: p.SID,
@@ -118,8 +118,8 @@ func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool
 	return h, gone
 }
 
-// environment returns what reads variables of a process. Those that show whether it is of a
-// batch system are read together, once.
+// environment returns a function that reads environment variables of a process. Those that identify
+// batch jobs are read together, once.
 func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	var probed map[string]string
 	return func(key string) (string, bool) {
@@ -140,9 +140,9 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	}
 }
 
-// orphan is the answer for a process that nobody saw alive, with a record that reports
-// neither its group nor its control groups (taskstats): it belongs where its parent
-// belongs, and if that is unknown, or the process group of another user, to the short work of its user.
+// orphan identifies a process that no reading saw and whose record has neither process group nor
+// control groups (taskstats). It belongs to the part of its parent. If that is unknown or another
+// user's process group, it belongs to the short work of its user.
 func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
 	if parent != nil && !isForeign(parent, h.User) {
 		return account.Identified{Identity: workload.Identity{
@@ -154,8 +154,8 @@ func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identifie
 	}}
 }
 
-// isForeign reports whether a part is of nobody in particular, or of plain processes of another user: what started a
-// process of this user there, or adopted it, shows nothing about it.
+// isForeign reports whether a part is a system part or consists of plain processes of another user.
+// Such a parent is no evidence of where a process of this user belongs.
 func isForeign(p *account.Part, user string) bool {
 	switch kind := p.Workload().Kind(); {
 	case kind.System():
@@ -166,12 +166,12 @@ func isForeign(p *account.Part, user string) bool {
 	return false
 }
 
-// cgroupsOf fills in the control groups of a process, from memory where its set of
-// groups was seen before. gone means that the process cannot be looked at any more.
+// cgroupsOf sets the control groups of a process, from the cache if its set of groups is known. gone reports that the
+// process can no longer be examined.
 //
-// The source that numbered the set has its paths. /proc, which is read later, may show others: those that the process
-// has moved to since, or, in hierarchies of version 1, the root for one that is exiting (proc_cgroup_show of
-// kernel/cgroup/cgroup.c), which takes long for one with much memory. They are of that process alone.
+// The source that numbered the set has its paths. /proc is read later and may show others: those that the process moved
+// to, or the root in version 1 hierarchies while it exits (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes
+// long with much memory. Those paths apply only to that process.
 func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
 	var n uint64
 	if p.Have&sensor.FieldCgroup != 0 {
@@ -212,9 +212,9 @@ func pathsOf(paths []sensor.CgroupPath) []workload.Path {
 	return out
 }
 
-// introduce has the resolvers see one living process of each set of groups that is new in this pass, before one that has ended
-// with a new set: some names, such as an array task's, are in the environment of processes, and of one
-// that has ended it cannot be read. It does so once in a pass.
+// introduce shows the resolvers one living process of each new set of groups, once per pass, before
+// ended processes. Some names, such as an array task's, are only in the environment, which cannot
+// be read after the end.
 func (a *Agent) introduce() {
 	if a.introduced == a.pass.Boot {
 		return
@@ -249,8 +249,8 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 	h.GroupStart, h.GroupComm = g.start, g.comm
 }
 
-// restoreLeaders takes the leaders of process groups from the restored accounts: those that are gone cannot be
-// looked up any more, and their groups keep their names. Of several groups with one number the youngest counts.
+// restoreLeaders restores the leaders of process groups from the saved accounts, because ended leaders cannot be looked
+// up and their groups keep their names. Of several groups with one number, the youngest counts.
 func (a *Agent) restoreLeaders() {
 	for id, facts := range a.ledger.Running() {
 		if pgid, start, ok := process.Leader(id); ok {
@@ -273,8 +273,8 @@ func (a *Agent) find(pid int32) *sensor.Process {
 	return nil
 }
 
-// eldest returns the living process of a process group that began first, nil if none lives. A group without its leader is named by it:
-// which of its processes is met first differs from one source to the next.
+// eldest returns the oldest living process of a process group, or nil. It names a group without a
+// leader, because the process that is found first differs between sources.
 func (a *Agent) eldest(pgid int32) (eldest *sensor.Process) {
 	for i := range a.pass.Live {
 		if q := &a.pass.Live[i]; q.PGID == pgid && (eldest == nil || q.Start < eldest.Start) {
@@ -284,8 +284,8 @@ func (a *Agent) eldest(pgid int32) (eldest *sensor.Process) {
 	return eldest
 }
 
-// sharedHandle is a control group that several processes were found in: it is opened
-// once and closed with the part.
+// sharedHandle is the control group of several processes. It is opened once and closed with the
+// part.
 type sharedHandle struct {
 	sensor.CgroupHandle
 	agent *Agent
@@ -306,9 +306,9 @@ func (s *sharedHandle) Close() error {
 	return s.CgroupHandle.Close()
 }
 
-// open returns a handle on a control group, in every hierarchy in which the process is in
-// it or below it. controllers limit the version 1 groups to the ones that have one of them; none
-// opens all.
+// open returns a handle on a control group in every hierarchy in which the process is in it or
+// below it. controllers restricts version 1 groups to those with one of the controllers; if it is
+// empty, all are opened.
 func (a *Agent) open(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
 	key := strings.Join(controllers, ",") + path
 	if s := a.handles[key]; s != nil {

@@ -118,8 +118,8 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 		"name it with the setting kubelet: https://NODE:10250", nil))
 }
 
-// takeUpReports gives the ledger what is reported of containers and pods that ended before the agent was started, so that it goes on
-// until the pod is deleted.
+// takeUpReports passes reports of containers and pods that ended before the agent started to the
+// ledger, which exports them until the pod is deleted.
 func (a *Agent) takeUpReports() {
 	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		if f.Ended && f.ID != "" || f.Phase == "Succeeded" || f.Phase == "Failed" {
@@ -138,8 +138,8 @@ func (a *Agent) exportWaiting(b *metric.Batch) {
 	a.waiting.Sweep()
 }
 
-// exportEnded appends what is reported of the other containers and pods without such a part: those that have ended and
-// are still there for the API server, and those that have nothing running yet.
+// exportEnded appends the reports of listed containers and pods without a part: those that ended
+// but still exist in the API server, and those not yet started.
 func (a *Agent) exportEnded(b *metric.Batch) {
 	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		switch {
@@ -172,12 +172,12 @@ func (a *Agent) rename(place, program string) workload.Identity {
 	return a.kubernetes.Rename(place, program)
 }
 
-// outage is for how long new pods are held back while the kubelet does not answer, as during its own restart. What they use
-// meanwhile is in their first export.
+// outage is how long new pods are held back while the kubelet does not respond, as during its
+// restart. Their first export includes their use meanwhile.
 const outage = 30 * time.Second
 
-// answerWait is for how long an export waits for the kubelet to name a pod that began in this tick. It answers within milliseconds; without
-// waiting the pod would be in the export after this one.
+// answerWait is how long an export waits for the kubelet to name a pod that started in this tick.
+// The kubelet usually takes milliseconds; without the wait the pod would appear one export later.
 const answerWait = 250 * time.Millisecond
 
 // awaitNames has an export carry the pods of its own tick under their names, if the kubelet may be asked and answers in time.

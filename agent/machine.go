@@ -12,8 +12,8 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// describe is what a model is compared with and what the built-in curves need. What
-// cannot be found out is left empty.
+// describe returns the machine description that models are matched with and built-in curves need.
+// Unknown fields are empty.
 func describe(root string) powermodel.Machine {
 	m := powermodel.Machine{Arch: runtime.GOARCH}
 	read := func(path ...string) string {
@@ -62,8 +62,8 @@ func describe(root string) powermodel.Machine {
 	return m
 }
 
-// hypervisors are the words of DMI (sys_vendor and product_name) by which a virtual
-// machine is known, as systemd-detect-virt has them.
+// hypervisors maps words in the DMI fields sys_vendor and product_name to hypervisors, like
+// systemd-detect-virt.
 var hypervisors = []struct{ word, name string }{
 	{"KVM", "KVM"}, {"QEMU", "QEMU"}, {"VMware", "VMware"}, {"VMW", "VMware"}, {"innotek", "VirtualBox"},
 	{"VirtualBox", "VirtualBox"}, {"Xen", "Xen"}, {"Bochs", "Bochs"}, {"Parallels", "Parallels"},
@@ -71,9 +71,9 @@ var hypervisors = []struct{ word, name string }{
 	{"OpenStack", "OpenStack"}, {"Apple Virtualization", "Apple Virtualization"}, {"Firecracker", "Firecracker"},
 }
 
-// virtual names the hypervisor of a virtual machine; it is empty on hardware. On amd64 the
-// processor's hypervisor bit decides: machines of clouds that are hardware carry the words
-// of their provider in DMI as well. Other architectures have only the words.
+// virtual returns the hypervisor of a virtual machine, empty on hardware. On amd64 the processor's
+// hypervisor bit decides, because the DMI of cloud hardware also names the provider. Other
+// architectures have only DMI.
 func virtual(bit bool, arch, xen, vendor, product string) string {
 	if !bit && (arch == "amd64" || arch == "386") {
 		return ""

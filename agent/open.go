@@ -38,8 +38,8 @@ type taskSource interface {
 	Exits() string
 }
 
-// How many files an agent holds: 158 with all its programs in the kernel, 66 with those that root has beside
-// --source procfs. With fewer than UsualFiles some sensors are not available, with fewer than LeastFiles most of them.
+// Numbers of files that an agent opens: 158 with all kernel programs, 66 for root with --source
+// procfs. Below UsualFiles some sensors are unavailable, below LeastFiles most of them.
 const (
 	LeastFiles = 96
 	UsualFiles = 160
@@ -51,8 +51,8 @@ type Note struct {
 	Err    error
 }
 
-// Open finds out what can be read on this machine. What cannot be read is noted,
-// not fatal; only a task table that cannot be read at all is an error.
+// Open determines what can be read on this machine. Unreadable sources are noted; it fails only if
+// the task table is unreadable.
 func Open(c Config) (*Agent, []Note, error) {
 	if err := c.defaults(); err != nil {
 		return nil, nil, err
@@ -186,9 +186,9 @@ func (a *Agent) openMachine() ([]Note, error) {
 	return notes, nil
 }
 
-// bootTime returns the second in which the machine booted (btime of /proc/stat, see
-// proc(5)). It is the same for every agent of this boot, so the names of process
-// groups survive a restart of the agent.
+// bootTime returns the boot time of the machine in seconds since the Unix epoch (btime of
+// /proc/stat, see proc(5)). It is constant for a boot, so the names of process groups survive a
+// restart of the agent.
 func bootTime(root string) int64 {
 	data, _ := os.ReadFile(filepath.Join(root, "proc/stat"))
 	for line := range strings.Lines(string(data)) {
@@ -244,8 +244,8 @@ func (a *Agent) restore() {
 	a.ledger.SetBooted(a.btime)
 }
 
-// save writes the accounts, so that a restart goes on from here. The file is replaced
-// in one step; a crash leaves the previous one.
+// save writes the accounts, so that a restarted agent continues from them. It replaces the file
+// atomically; a crash leaves the previous one.
 func (a *Agent) save() {
 	if a.config.State == "" || a.bootID == "" {
 		return

@@ -53,8 +53,7 @@ type owning struct {
 	kept    map[string]*rate // of process groups that sent figures, by user
 }
 
-// subject is the owner of figures: a part of a workload, an owner, or, when it is
-// empty, the machine.
+// subject is the subject of figures: a part of a workload, an owner, or the machine if it is empty.
 type subject struct {
 	id          workload.ID
 	part, owner string
@@ -125,8 +124,8 @@ func (a *Agent) openOwn(limit int) {
 	}
 }
 
-// exportOwn appends the figures of others. It comes after the export of the ledger, which
-// chooses the figures shown of a workload.
+// exportOwn appends the external figures. It runs after the ledger's export, which selects the
+// workloads that are shown.
 func (a *Agent) exportOwn(b *metric.Batch) {
 	o := &a.own
 	if len(o.readers) == 0 && len(o.pushed) == 0 && o.pushes == [2]uint64{} {
@@ -207,8 +206,8 @@ func (r *ownReader) read() bool {
 	}
 }
 
-// reading reports whether a sensor is busy with figures of others, longer than was waited
-// for. It is left alone then.
+// reading reports whether a sensor is still reading external figures after the wait ended. It must
+// not be used then.
 func (o *owning) reading(u *unit) bool {
 	for _, r := range o.readers {
 		if r.unit == u {
@@ -335,8 +334,7 @@ func (o *owning) mayName(name string, trusted bool) error {
 	return metric.OwnName(name, trusted)
 }
 
-// Inputs returns the state of every file and address with figures of its own, as of the
-// last export.
+// Inputs returns the state of every file and address with external figures, as of the last export.
 func (a *Agent) Inputs() []OwnInput {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

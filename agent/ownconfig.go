@@ -16,7 +16,7 @@ import (
 	"reckon/agent/external/textfile"
 )
 
-// ownConfig is the file of figures that others measure:
+// ownConfig is the configuration file for external figures:
 //
 //	textfile:
 //	  - dir: /var/lib/reckon/textfile
@@ -27,8 +27,8 @@ import (
 //	    file: /run/rig/state.json
 //	    json: chambers.0.pressure
 //
-// with the fields of textfile.Folder, scrape.Target and custom.Reading. One that is not
-// known is an error.
+// The fields are those of textfile.Folder, scrape.Target and custom.Reading. Unknown fields are
+// errors.
 type ownConfig struct {
 	// MaxSeries bounds what is added to one workload, 200 by default.
 	MaxSeries int               `yaml:"max_series_per_workload"`

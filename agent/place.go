@@ -5,8 +5,8 @@ import (
 	"reckon/sensor/topology"
 )
 
-// placing finds out where parts run, on nodes with several packages or kinds of
-// processors, so that the energy of each goes to those who ran on it.
+// placing determines where parts run on nodes with several packages or kinds of processors, so that
+// the energy of each package is charged to the parts that ran on it.
 type placing struct {
 	reader *topology.Reader // nil where there is nothing to distinguish
 	parts  map[*account.Part]*placed
@@ -23,8 +23,8 @@ type placed struct {
 	processes int
 }
 
-// wholeEvery is after how many ticks every process is looked at again; new ones are at
-// once.
+// wholeEvery is the number of ticks after which every process is examined again; new ones are
+// examined at once.
 const wholeEvery = 15
 
 // openPlaces finds out whether there is anything to distinguish.
@@ -37,8 +37,7 @@ func (a *Agent) openPlaces() {
 	a.closers = append(a.closers, r)
 }
 
-// tickPlaces looks at the processes that began since the last tick, and from time to
-// time at all of them.
+// tickPlaces examines the processes that began since the last tick, and periodically all of them.
 func (a *Agent) tickPlaces() {
 	p := &a.meter.place
 	if p.reader == nil {

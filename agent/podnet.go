@@ -86,8 +86,8 @@ func (n *podNet) each(series *metric.Cache, b *metric.Batch, f func(*netns.Count
 	series.Sweep()
 }
 
-// exportViews appends the views, and before them what is shown for their sake only. The views begin
-// at the sample that it returns.
+// exportViews appends the views, preceded by series that only views need. begin is the index of the
+// first view sample.
 func (a *Agent) exportViews(b *metric.Batch) (begin int) {
 	upTo := map[string]int{}
 	own := len(b.Samples)

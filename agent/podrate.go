@@ -15,8 +15,8 @@ import (
 const rateAnnotation = "reckon/rate"
 
 const (
-	// fastestRate is the shortest time between two exports of a pod, and maxFastPods how many pods of a node may have one:
-	// others must not pay for them.
+	// fastestRate is the shortest interval between two exports of a pod. maxFastPods is the maximum
+	// number of pods per node with an interval of their own, so that others do not pay for them.
 	fastestRate = time.Second
 	maxFastPods = 20
 )

@@ -38,9 +38,8 @@ type powerModel struct {
 	power   *metric.Series
 }
 
-// openPowerModel opens the model in file, or where that is empty the starting point
-// that is built in for machines of this kind. It returns nil without an error when file
-// is the word none.
+// openPowerModel opens the model in file. If file is empty, it returns the built-in default for
+// this kind of machine. If file is the word none, it returns nil without an error.
 func openPowerModel(root, file string) (*powerModel, error) {
 	if file == noModel {
 		return nil, nil

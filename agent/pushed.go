@@ -196,8 +196,8 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	b.Add(o.status.Get(ownPushes, "refused"), float64(o.pushes[1]))
 }
 
-// stands reports how a workload stands to which figures were sent. Who sent them may have come
-// and gone unseen, as a part of a workload that goes on or as short work.
+// stands returns how the workload of external figures is accounted. Unseen parts of running
+// workloads and unseen short work count as shown.
 func (a *Agent) stands(w subject) account.Standing {
 	if w.id.Kind().Folded() {
 		return account.Shown

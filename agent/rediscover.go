@@ -10,16 +10,16 @@ import (
 	"reckon/sensor/all"
 )
 
-// Sensors that were not here when the agent started are looked for again: drivers of GPUs
-// are installed by operators of their own, and modules are loaded late. The pause doubles
-// from the first to the longest.
+// Sensors that were missing when the agent started are tried again, because GPU drivers are
+// installed by operators and modules are loaded late. The pause doubles from firstLook to
+// longestLook.
 const (
 	firstLook   = 30 * time.Second
 	longestLook = 5 * time.Minute
 )
 
-// rediscover looks for what is missing until ctx ends or everything was found. Opening may
-// take long, so it is not done by the loop, which only takes over what was opened.
+// rediscover tries to open missing sensors until ctx ends or all are found. It runs outside the
+// main loop, which only adopts opened sensors, because opening may take long.
 func (a *Agent) rediscover(ctx context.Context, missing []all.Entry) {
 	pause := firstLook
 	timer := time.NewTimer(pause)
@@ -66,6 +66,6 @@ func (a *Agent) install(name string, s sensor.Sensor) {
 	}
 }
 
-// late lists what may appear while the agent runs: sensors that are not here, but not
-// those that are here and broken, or wrongly configured.
+// late reports whether a sensor may still appear while the agent runs. Broken and misconfigured
+// sensors do not.
 func late(e all.Entry, err error) bool { return errors.Is(err, sensor.ErrUnavailable) && e.Hotplug }

@@ -10,8 +10,8 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// openReplay puts a recording in the place of the machine. It is moved in time so
-// that it begins now, and begins again when it has ended.
+// openReplay replaces the machine by a recording. Times are shifted so that it begins now, and it
+// restarts at its end.
 func (a *Agent) openReplay() error {
 	player, err := replay.Open(a.config.Replay, replay.Options{Loop: true, Now: time.Now()})
 	if err != nil {
@@ -43,8 +43,8 @@ func (a *Agent) openReplay() error {
 	return nil
 }
 
-// Recorder returns a writer of recordings of this machine, and the heading. It uses
-// the agent's sources, so the agent must not run.
+// Recorder returns a recorder of this machine and the recording's header. It uses the agent's
+// sources, so the agent must not run.
 func (a *Agent) Recorder(files bool, scrub *recording.Scrubber, interval time.Duration) (*recording.Recorder, recording.Meta) {
 	r := &recording.Recorder{
 		Tasks: a.tasks, Machine: a.machine, Cgroups: a.cgroups, Look: a.look,

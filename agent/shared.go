@@ -10,14 +10,13 @@ import (
 	"reckon/sensor"
 )
 
-// sharedReader reads how much memory a process shares, which costs time in proportion to
-// its size.
+// sharedReader reads the shared memory of a process, which takes time in proportion to its size.
 type sharedReader interface {
 	SharedMemory(pid int32) (sensor.SharedMemory, error)
 }
 
-// sharing measures the shared pages of the few processes where that matters, within a
-// budget of processor time.
+// sharing measures the shared pages of the few processes for which they matter, within a CPU time
+// budget.
 type sharing struct {
 	list  []account.Sharer
 	purse time.Duration
@@ -26,9 +25,9 @@ type sharing struct {
 	clock func() time.Duration
 }
 
-// The budget: a thousandth of a processor, saved up to what a process of some 10 GiB takes,
-// and at most so much in one tick. A reading is begun when its cost, by experience 17 µs for
-// each MiB, is in the purse, or the purse is full. What is too dear is skipped, and half of the income is kept for it.
+// The budget is 1/sharingShare of a processor. It accumulates up to the cost of a process of about 10 GiB, with a limit
+// per tick. A reading starts if its estimated cost, 17 µs per MiB, is in the purse, or if the purse is full. Processes
+// that are too expensive are skipped, and half of the income is saved for them.
 const (
 	sharingShare   = 1000
 	sharingSavings = 200 * time.Millisecond

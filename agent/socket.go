@@ -58,8 +58,8 @@ type rate struct {
 // ErrSocketTaken matches, by errors.Is, another agent that listens at the path.
 var ErrSocketTaken = errors.New("another agent listens there")
 
-// Listen takes figures at a unix socket that everybody on this machine may send to. A
-// socket that an agent left behind is replaced.
+// Listen accepts figures at a unix socket that all users of this machine may send to. It replaces a
+// socket left behind by an earlier agent.
 func (a *Agent) Listen(path string) (*Socket, error) {
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		_ = c.Close()
@@ -104,8 +104,8 @@ func (s *Socket) Close() error {
 	return err
 }
 
-// limited bounds the connections that are open at one time, and the connections of one user, so
-// that nobody keeps the others out. One too many is closed at once.
+// limited limits the number of open connections, in total and per user, so that no user can lock
+// out others. It closes excess connections at once.
 type limited struct {
 	net.Listener
 	mu    sync.Mutex
@@ -113,8 +113,8 @@ type limited struct {
 	all   int
 }
 
-// sender is the other end. root of a container, whom the kernel names as it does ours, is elsewhere: it files under its
-// container.
+// sender is the other end of a connection. elsewhere marks root of a container, whose credentials
+// look like the host's root; its figures belong to the container.
 type sender struct {
 	unix.Ucred
 	elsewhere bool
@@ -298,8 +298,8 @@ func take[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond 
 	return true
 }
 
-// DefaultSocket is the place where an agent listens, and where senders look: one for the machine if
-// root runs it, else one of the user, empty where the system has no place for it.
+// DefaultSocket returns the default socket path for agents and senders: the machine's if root runs
+// the agent, else the user's. It is empty if the system has no place for it.
 func DefaultSocket(getenv func(string) string) string {
 	if os.Geteuid() == 0 {
 		return SystemSocket

@@ -9,22 +9,20 @@ import (
 	"reckon/metric"
 )
 
-// stepped is by how much the clock of the day must differ from the time since boot to count as
-// set anew.
+// stepped is the difference between wall clock and time since boot above which the clock counts as
+// set.
 const stepped = 10 * time.Second
 
-// SinceBoot is the time since the machine was started, which runs on while it sleeps
-// (CLOCK_BOOTTIME, clock_gettime(2)).
+// SinceBoot returns the time since boot, including sleep (CLOCK_BOOTTIME, clock_gettime(2)).
 func SinceBoot() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // every kernel since 2.6.39 has it
 	return time.Duration(ts.Nano())
 }
 
-// steady is the time by the clock as it was when this boot was first seen. Where the clock is set
-// while the machine runs, times go on as they began, so that all of a boot can be put right by one
-// number and nothing seems to have begun before or after itself. Steps below ten seconds are
-// followed.
+// steady returns the time by the clock as it was when this boot was first seen. If the clock is set
+// later, times continue unchanged, so that a single offset can correct a whole boot and intervals
+// stay positive. Steps below ten seconds are followed.
 func (a *Agent) steady() time.Time {
 	now, since := time.Now(), SinceBoot()
 	booted := time.Unix(a.btime, 0)
@@ -34,8 +32,8 @@ func (a *Agent) steady() time.Time {
 	return booted.Add(since)
 }
 
-// steadyBoot gives the time of boot as it was when this boot was first seen: the kernel counts it by the clock, and a clock that
-// is set would make another boot of it, by which a server distinguishes machines and their counters.
+// steadyBoot restores the boot time that was first seen in this boot. The kernel derives it from the wall clock, and a
+// changed boot time would look like another machine with new counters to a server.
 func (a *Agent) steadyBoot(samples []metric.Sample) {
 	if !a.config.Steady {
 		return

@@ -6,12 +6,12 @@ import (
 	"reckon/sensor/task"
 )
 
-// counting are the counts of programs in the kernel by process: traffic, waits, delays and calls.
+// counting reads the per-process counts of kernel programs: traffic, waits, delays and calls.
 //
-// A reading walks tables with room for all processes, however few have an entry: for five sources about a millisecond
-// on a small machine and three on one with 64 processors. So they are read every countEvery ticks, before each export
-// and each tick of a live view, and, since entries of processes that ended take up room, in the tick in which
-// countEnded of them have ended and the one after it.
+// A reading walks tables with room for all processes, even if few have an entry: for five sources about a millisecond
+// on a small machine and three with 64 processors. They are therefore read every countEvery ticks, before each export,
+// and at each tick of a live view. Because entries of ended processes take up room, they are also read in the tick in
+// which countEnded of them ended and in the next.
 type counting struct {
 	skipped uint64 // ticks since they were read
 	ended   int    // processes that ended in these ticks

@@ -46,8 +46,8 @@ type Access struct {
 	Limits string
 }
 
-// openAccess opens the file of users and tokens, and refuses an address that others reach
-// while nobody needs a password.
+// openAccess opens the file of users and tokens. It refuses an address that is reachable from
+// outside if no password is required.
 func (s *Server) openAccess(ctx context.Context) error {
 	c := s.config.Access
 	users, err := s.openUsers(ctx)

@@ -13,8 +13,8 @@ import (
 	"reckon/store/tsdb"
 )
 
-// noteLostAccounts warns that the accounts of the agent begin anew because their file was missing, if this
-// node was measured since it booted. (That of an earlier boot would not be taken up.)
+// noteLostAccounts warns that the agent's accounts start anew because their file is missing, if
+// this node was measured since it booted. An earlier boot's file would not be used.
 func (s *Server) noteLostAccounts(state string) {
 	local, ok := s.samples.(*tsdb.Store)
 	if !ok || s.config.Agent.Replay != "" {

@@ -94,8 +94,8 @@ func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
 	return out, nil
 }
 
-// severity is the severity of a finding in the words of alerts. No finding is critical: it
-// wastes, and breaks nothing at once.
+// severity returns the alert severity of a finding. It is never critical, because findings are
+// about waste and nothing breaks at once.
 func severity(of string) string {
 	if of == "low" {
 		return "info"

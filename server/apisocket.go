@@ -15,8 +15,8 @@ import (
 	"reckon/access/peer"
 )
 
-// openAPISocket makes the Unix socket on which the whole API answers, to each user of this machine as
-// the kernel names them. One that could not be made matters only where it was named.
+// openAPISocket opens the Unix socket that serves the whole API to each local user as identified by
+// the kernel. A failure is an error only if the socket was configured explicitly.
 func (s *Server) openAPISocket() error {
 	if s.config.APISocket == "" {
 		return nil
@@ -37,8 +37,8 @@ func (s *Server) openAPISocket() error {
 	return nil
 }
 
-// listenUnix makes a socket that everybody may connect to. What a server that was killed left is taken
-// away; the claim of one that answers is not.
+// listenUnix opens a socket that all users may connect to. It replaces the socket of a killed
+// server, but not of one that responds.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("the directory of the socket: %w", err)
@@ -90,8 +90,8 @@ func (s *Server) serveLocal(ctx context.Context) error {
 	return nil
 }
 
-// bySocket returns the sender of a request on the Unix socket; false for a request from the network. Without a name of the kernel the
-// sender is foreign.
+// bySocket returns the sender of a request on the Unix socket, or false for a request from the
+// network. A sender that the kernel does not name is foreign.
 func (p *peers) bySocket(r *http.Request) (peer.Peer, bool) {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || a.Network() != "unix" {
 		return peer.Peer{}, false

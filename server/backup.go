@@ -22,8 +22,8 @@ import (
 	"reckon/web/api"
 )
 
-// stateFiles are the files of a data directory beside series, catalogue and users that a
-// server goes on from.
+// stateFiles are the files of a data directory that a server continues from, besides series,
+// catalogue and users.
 var stateFiles = []string{"agent.state", "slurm.json", "alerts", "imports"}
 
 // copier copies what a server keeps.
@@ -68,8 +68,8 @@ func (s *Server) copier() *copier {
 
 const copyPrefix = "backup-"
 
-// Backup implements api.Backup. What can be built from the series is copied before them, so
-// that the copy of the series holds all that the others report.
+// Backup implements api.Backup. It copies data derived from the series before the series, so that
+// the copy of the series is at least as recent.
 func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
 	if !c.mu.TryLock() {
 		return answer.Busy("wait until it is done", errors.New("another backup is being made"))

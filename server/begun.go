@@ -31,8 +31,8 @@ type begunBounds struct {
 	Series int            `json:"series"` // of the server; 0 is what its memory holds
 }
 
-// boundBegun puts bounds of new series in force. A site that was there before them keeps twice
-// what it had: an upgrade refuses nothing that was taken.
+// boundBegun activates the limits on new series. Nodes that existed before keep twice their earlier
+// number, so that an upgrade refuses nothing that was accepted.
 func (s *Server) boundBegun() (err error) {
 	embedded, ok := s.samples.(*tsdb.Store)
 	if !ok {

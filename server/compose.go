@@ -30,8 +30,7 @@ import (
 	"reckon/web/ui"
 )
 
-// gone is for how long a workload or a node may be silent before it counts as ended
-// or down.
+// gone returns how long a workload or node may be silent before it counts as ended or down.
 func (c *Config) gone() time.Duration {
 	if c.Agent == nil && (c.Receive || c.Play != nil) {
 		return 5 * time.Minute // others may export once a minute, over a bad network; a made-up past is as coarse
@@ -70,8 +69,8 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 	return nil
 }
 
-// buildCatalogue brings the catalogue up to date after every export, and from time to
-// time where others send; see [pause] and [rest].
+// buildCatalogue updates the catalogue after every export, and periodically for data from other
+// senders; see [pause] and [rest].
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
 	if s.config.Receive || s.scraper != nil {
@@ -127,23 +126,23 @@ func (s *Server) counted(ctx context.Context) time.Time {
 	return at
 }
 
-// pause is the time that the builder of the catalogue rests after a round. A round costs what the series cost that run, however little
-// is new: a large site's come less often, so that they take one percent of a core, but once a minute at least.
+// pause returns the builder's pause after a round. The cost of a round depends on all live series, even if few are new. Rounds of a large
+// site are therefore less frequent, so that they take one percent of a core, but at least once a minute.
 func pause(every, round time.Duration) time.Duration {
 	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))
 }
 
-// rest is the time that the builder rests at least after a round that wrote some rows, although the agent of this node has exported since.
-// Each workload that runs is a row of each round. Where there are more than 200, beside groups that come and go by the dozen a second,
-// one of several exports has to do.
+// rest returns the builder's minimum pause after a round that wrote some rows, even if this node
+// exported meanwhile. Each live workload is a row of each round. With more than 200 of them, one
+// round covers several exports.
 func rest(rows int) time.Duration {
 	const row, longest = 75 * time.Millisecond, time.Minute
 	return min(time.Duration(rows)*row, longest)
 }
 
-// hurry is the part of a rest that is kept if a request waits: a twentieth of the time may go into rounds then, and one every 15 seconds
-// is enough for anybody.
+// hurry returns the part of a rest that remains if a request waits. Rounds may then take a
+// twentieth of the time, at most every 15 seconds.
 func hurry(least, round time.Duration) time.Duration {
 	return min(least, max(15*time.Second, 20*round))
 }
@@ -302,8 +301,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	return mux, nil
 }
 
-// backend is everything behind the guard of the API: lists from the catalogue, details
-// from the series.
+// backend serves the requests that passed the access checks of the API: lists from the catalogue,
+// details from the series.
 type backend struct {
 	*answer.Jobs
 	nodes *answer.Nodes

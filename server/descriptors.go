@@ -15,16 +15,16 @@ import (
 	"reckon/internal/durable/filelimit"
 )
 
-// How many descriptors a server holds: some 60 when it has started, connections, two or three
-// for each block, and the agent's in it.
+// Number of descriptors that a server opens: about 60 at start, plus connections, two or three per
+// block, and those of its agent.
 const (
 	leastFiles    = 64
 	usualFiles    = 256
 	filesPerBlock = 3
 )
 
-// checkFileLimit refuses to start where the files could not even be opened, and warns once where
-// they may not suffice.
+// checkFileLimit returns an error if the limit is too low to open the files at all, and logs a
+// warning if it may be too low later.
 func (s *Server) checkFileLimit() error {
 	blocks := 0
 	for _, dir := range []string{seriesDir, HourlyDir} {
@@ -49,8 +49,8 @@ func (s *Server) checkFileLimit() error {
 	return filelimit.Check(need, s.log)
 }
 
-// explain adds to an error of the start what is to be done: too few files may be opened, or the data directory
-// may not be written.
+// explain adds a remedy to a start error: for the limit of open files, or a data directory that is
+// not writable.
 func (c *Config) explain(err error) error {
 	var at *fs.PathError
 	within := errors.As(err, &at) && strings.HasPrefix(at.Path, filepath.Clean(c.Data)+string(filepath.Separator))

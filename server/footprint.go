@@ -14,8 +14,8 @@ import (
 	"reckon/answer"
 )
 
-// Footprint reports what a kilowatt-hour emits and costs here. It is safe for concurrent
-// use, and a nil one knows nothing.
+// Footprint returns the emissions and costs per kilowatt-hour. It is safe for concurrent use. A nil
+// Footprint returns nothing.
 type Footprint struct{ carbon, tariff *rate }
 
 // rate is a constant, or a file that is read again when it has changed.
@@ -29,8 +29,8 @@ type rate struct {
 	looked  time.Time
 }
 
-// OpenFootprint takes what the settings grid-intensity and tariff report: a number with a unit, or
-// a file of values over time. Empty is unknown.
+// OpenFootprint parses the settings grid-intensity and tariff: a number with a unit, or a file of
+// values over time. Empty means unknown.
 func OpenFootprint(grid, tariff string, log *slog.Logger) (*Footprint, error) {
 	f := new(Footprint)
 	var err error

@@ -60,8 +60,8 @@ func (s *Server) stuck() int {
 	return 0
 }
 
-// openEmbedded opens the store in the data directory and, unless that is not wanted, the
-// hours beside it. Of a bound on bytes the hours take a quarter at most.
+// openEmbedded opens the store in the data directory and, unless disabled, the hourly store beside
+// it. The hourly store gets at most a quarter of a size limit.
 func (s *Server) openEmbedded() error {
 	c := &s.config
 	var hours atomic.Pointer[hourly.Store]
@@ -97,8 +97,8 @@ func (s *Server) openEmbedded() error {
 	return nil
 }
 
-// keptHours opens the hours of a data directory with an opened store; nil where there are
-// none. Nothing is forgotten.
+// keptHours opens the hourly store of a data directory with an open sample store. It returns nil if
+// there is none. It deletes nothing.
 func keptHours(data string, samples *tsdb.Store, log *slog.Logger) (*hourly.Store, error) {
 	dir := filepath.Join(data, HourlyDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"reckon/access"
 )
 
-// Inside is an HTTP client that asks this server within the process, as admin, whatever
-// the network needs to be let in.
+// Inside returns an HTTP client that calls this server within the process as admin, without the
+// authentication that the network requires.
 func (s *Server) Inside() *http.Client { return &http.Client{Transport: inside{s}} }
 
 type inside struct{ s *Server }

@@ -74,8 +74,8 @@ func (s *Server) sizes() (body, unpacked int64) {
 	return c.Body(), c.Unpacked()
 }
 
-// bounded makes an engine for each role that has bounds, and makes them anew when the
-// bounds are others.
+// bounded returns an engine for each role with limits. Engines are recreated when the limits
+// change.
 func (s *Server) bounded() func(access.Role) *query.Engine {
 	type made struct {
 		of    *limits.Config
@@ -107,9 +107,9 @@ type limitsFile struct {
 	logged string // what was wrong
 }
 
-// look reads the limits again if their file changed, or if somebody asks for it. A change is
-// taken when it is seen twice, since a file that is being written is another one. A file
-// that became wrong is named in the log, once, and what was right stays.
+// look reads the limits again if their file changed or asked is set. A change applies only after it
+// was seen twice, because the file may be in the middle of a write. An invalid file is logged once,
+// and the previous limits stay.
 func (f *limitsFile) look(asked bool) {
 	file := f.s.config.Access.Limits
 	now, err := os.ReadFile(file)
@@ -186,8 +186,8 @@ func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
 	return s.hourly.Lookback
 }
 
-// options lets a query that reads hours look back for more than one, unless who asks reports
-// how far.
+// options extends the lookback of queries over hourly samples beyond an hour, unless the caller set
+// one.
 func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration) promql.QueryOpts {
 	if e.lookback == nil || (o != nil && o.LookbackDelta() > 0) {
 		return o

@@ -21,8 +21,8 @@ type MadeUp struct {
 	Seed    uint64    `json:"seed"`
 }
 
-// MarkMadeUp reports about a data directory, which it makes if need be, that what it holds was
-// not measured. The server then shows it to everybody who looks.
+// MarkMadeUp marks a data directory, which it creates if needed, as simulated data. The server then
+// shows this to every user.
 func MarkMadeUp(data string, m MadeUp) error {
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)

@@ -27,8 +27,8 @@ import (
 	"reckon/web/client"
 )
 
-// membership is the knowledge of one of several servers about the others. A server is opened to
-// lead or to follow, and opened again when that changes.
+// membership is the state of one of several servers. A server is opened as a leader or a follower,
+// and reopened when that changes.
 type membership struct {
 	lease  *cluster.Lease
 	epoch  int64    // of this leader; 0 follows
@@ -38,8 +38,8 @@ type membership struct {
 // errRole ends a server after a change of its role.
 var errRole = errors.New("another server leads now")
 
-// Serve opens a server, reports it by opened, and runs it until ctx ends. One of several
-// ([Config.Member]) is opened again when it is to lead, or to lead no longer.
+// Serve opens a server, passes it to opened, and runs it until ctx ends. One of several servers
+// ([Config.Member]) is reopened whenever it becomes or stops being the leader.
 func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 	if c.Member == "" {
 		s, err := Open(ctx, c)
@@ -168,8 +168,8 @@ func (s *Server) follow(ctx context.Context) error {
 	}, nil)
 }
 
-// own is the store as the leader writes into it what is not sent by others: samples of rules, of
-// targets and of the batch system. It takes nothing from a server that does not lead now.
+// own is the store for the leader's own writes: samples of rules, scrape targets and the batch
+// system. It rejects them while this server does not lead.
 type own struct {
 	storage.AppendableV2
 	leads func() error
@@ -219,9 +219,9 @@ func (a ownAppender) Commit() error {
 // usersElsewhere is the file of a data directory that reports where users and tokens are, if not there.
 const usersElsewhere = "users.elsewhere"
 
-// Users opens the users and tokens of a server, which may run meanwhile: those in its data
-// directory or, for one of several, those in the database at the address of its catalogue. The
-// directory of such a server knows the address.
+// Users opens the users and tokens of a server, which may be running. They are in its data
+// directory or, for one of several servers, in the catalogue database, whose address the directory
+// then contains.
 func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 	if catalogue == "" {
 		raw, err := os.ReadFile(filepath.Join(data, usersElsewhere))
@@ -242,8 +242,8 @@ func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 	return users, nil
 }
 
-// openUsers opens users and tokens. Those in the directory of a member are taken over once into
-// what all have in common.
+// openUsers opens users and tokens. Those in the directory of a member are moved to the shared
+// database once.
 func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 	if s.config.member == nil {
 		_ = os.Remove(filepath.Join(s.config.Data, usersElsewhere)) // it is one of several no longer
@@ -286,8 +286,8 @@ type sharedAlerts struct {
 // Leads implements alerting.Shared.
 func (a sharedAlerts) Leads() bool { return a.m.lease.Leads(a.m.epoch) }
 
-// takeAlerts brings what the leader before sent into the directory of alerts. The first leader
-// goes on from the directory.
+// takeAlerts fetches the previous leader's alert files to dir. The first leader uploads the files
+// in dir instead.
 func (m *membership) takeAlerts(ctx context.Context, dir string) error {
 	files := m.lease.Files(m.epoch)
 	empty, err := files.Empty(ctx)
@@ -313,8 +313,8 @@ func (m *membership) takeAlerts(ctx context.Context, dir string) error {
 // passedOn marks a request that one member passed on to another, so that it goes no further.
 const passedOn = "X-Reckon-Passed-On"
 
-// ledOnly reports whether only the leader answers: what rules, alerts and silences are, proofs,
-// and what is changed of findings.
+// ledOnly reports whether only the leader can serve a request: rules, alerts, silences, proofs, and
+// changes of findings.
 func ledOnly(r *http.Request) bool {
 	path := r.URL.Path
 	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts",

@@ -17,8 +17,8 @@ func newPeers() peers { return peers{unixusers.New("/")} }
 
 type peerKey struct{}
 
-// note asks the kernel when a connection is accepted: later its other end may be gone, and its
-// port somebody else's.
+// note identifies the process when a connection is accepted, because later the other end may be
+// gone and its port reused.
 func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

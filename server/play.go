@@ -9,9 +9,8 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Play measures in the place of this machine: a site that is made up. It calls put
-// for each export, also from several goroutines for different nodes, until ctx ends; node
-// is empty for what is not of a node.
+// Play simulates a site instead of measuring this machine. It calls put for each export until ctx
+// ends, also concurrently for different nodes. node is empty for data that belongs to no node.
 type Play func(ctx context.Context, put func(ctx context.Context, node string, b *metric.Batch) error) error
 
 // play lets the made-up site write into the store.

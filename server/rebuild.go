@@ -22,8 +22,8 @@ import (
 // Places report where a stopped server keeps what it keeps; see Config.
 type Places struct{ Data, Store, Catalogue string }
 
-// Rebuild empties a catalogue and builds it again from the series, and returns how many rows
-// it wrote; what is older than the series stays. No server may have the directory open.
+// Rebuild empties a catalogue, builds it from the series, and returns the number of rows. Data
+// older than the series is kept. No server may have the directory open.
 func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at time.Time, rows int)) (n int, err error) {
 	if err := CheckStores(at.Store, at.Catalogue); err != nil {
 		return 0, err

@@ -10,7 +10,7 @@ import (
 	"reckon/web/report"
 )
 
-// reportPath is the place where reports stand as HTML: of the site (period, until, public, title), and of one
+// reportPath is the path of HTML reports: of the site (period, until, public, title), and of one
 // owner (owner, since, until).
 const reportPath = "/report"
 

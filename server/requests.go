@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// requests counts what is asked and how long answers take. The zero value is ready; it is safe
-// for concurrent use.
+// requests counts requests and response times. Its zero value is ready for use. It is safe for
+// concurrent use.
 type requests struct {
 	running atomic.Int64
 

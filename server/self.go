@@ -103,8 +103,8 @@ type self struct {
 	at     time.Time
 }
 
-// gather fills what the agent of this process measured, if there is one, and what the server
-// reports about itself.
+// gather collects the measurements of the agent in this process, if there is one, and the server's
+// own metrics.
 func (s *Server) gather(b *metric.Batch) error {
 	var err error
 	if s.agent != nil {
@@ -243,8 +243,8 @@ func (s *Server) gatherSenders(add adder, now time.Time) {
 	add(selfSenders, float64(n))
 }
 
-// runSelf writes what the server reports about itself into its store, so that its own rules and
-// dashboards see it.
+// runSelf writes the server's own metrics to its store, so that its rules and dashboards can use
+// them.
 func (s *Server) runSelf(ctx context.Context) error {
 	host, _ := os.Hostname()
 	if m := s.config.member; m != nil { // several may run on one machine

@@ -10,8 +10,8 @@ import (
 // shareEvery is the interval at which the members of a cluster exchange their senders.
 const shareEvery = 5 * time.Second
 
-// shareSenders reports the other servers who sends here, and learns who sends there. While their
-// database is away each goes by what it knows.
+// shareSenders exchanges senders with the other servers. While their database is unavailable, each
+// server uses its own knowledge.
 func (s *Server) shareSenders(ctx context.Context) {
 	all, err := s.config.member.lease.Share(ctx, s.senders.Claims())
 	if err != nil {

@@ -320,12 +320,11 @@ func (s *Server) Agent() *agent.Agent { return s.agent }
 // Notes are the sensors that are not available.
 func (s *Server) Notes() []agent.Note { return s.notes }
 
-// First is closed when the catalogue holds the first workloads that are measured since the start; what an earlier run of the server left
-// does not count.
+// First returns a channel that is closed when the catalogue holds the first workloads measured
+// since the start. Workloads of an earlier run do not count.
 func (s *Server) First() <-chan struct{} { return s.first }
 
-// Run serves until ctx ends or something that everything hangs on fails, and then
-// closes the server.
+// Run serves until ctx ends or an essential part fails, and then closes the server.
 func (s *Server) Run(ctx context.Context) error {
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error {

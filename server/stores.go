@@ -86,8 +86,7 @@ func nativeNames() (names []string) {
 	return names
 }
 
-// openDatabase opens the database of the catalogue, in the data directory or where
-// --catalogue names it.
+// openDatabase opens the catalogue database in the data directory or at the address of --catalogue.
 func (s *Server) openDatabase(ctx context.Context) error {
 	if m := s.config.member; m != nil {
 		c, err := database.OpenMember(ctx, s.config.Catalogue, s.log, m.lease.Fence(m.epoch))
@@ -111,8 +110,8 @@ func (s *Server) openDatabase(ctx context.Context) error {
 	return c.Warm(ctx)
 }
 
-// openAlone opens a catalogue in PostgreSQL for a server or a command that writes it as the only
-// one. Where several servers have it in common one that is none of them would do their work twice.
+// openAlone opens a PostgreSQL catalogue for an exclusive writer. It fails if several servers share
+// the catalogue, because an outside writer would duplicate their work.
 func openAlone(ctx context.Context, address string, log *slog.Logger) (*database.Catalogue, error) {
 	c, err := database.OpenURL(ctx, address, log)
 	if err != nil {
@@ -138,8 +137,8 @@ func (s *Server) changed() {
 	}
 }
 
-// ask reports that somebody looks at what the catalogue holds, and at usage: as long as that is so it is not far behind, and whoever
-// asks again finds what is newer.
+// ask records that a user looks at the catalogue and, if usage is set, at usage. The catalogue is
+// then kept current, so that a repeated request finds newer data.
 func (s *Server) ask(usage bool) {
 	if usage && s.builder != nil {
 		s.builder.Want()
@@ -150,16 +149,16 @@ func (s *Server) ask(usage bool) {
 	}
 }
 
-// behind is why the catalogue is not brought up to date: its disk is full, its database
-// hangs. Whoever asks it is notified.
+// behind holds the reason why the catalogue is not updated, such as a full disk or a database that
+// hangs. Answers include it.
 type behind struct {
 	mu     sync.Mutex
 	err    error
 	logged time.Time
 }
 
-// note takes how an attempt ended, and reports whether that is worth saying: at first, and
-// then every ten minutes while it lasts, however the words change.
+// note records the result of an update and reports whether to log it: at first, and every ten
+// minutes while the failure lasts, even if the message changes.
 func (b *behind) note(err error, now time.Time) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

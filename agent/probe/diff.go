@@ -16,8 +16,8 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// totals are all counters of a pod. They count on when a process ends that its parent waits for, since
-// the kernel adds what it used to the parent; for bytes and faults of processes it does so too.
+// totals returns the counters of a whole pod. They include ended processes, because the kernel adds
+// the use of a reaped process to its parent, including bytes and page faults.
 func (t *table) totals() counters {
 	out := counters{}
 	for _, p := range t.processes {
@@ -33,12 +33,12 @@ func (t *table) totals() counters {
 	return out
 }
 
-// lost is by how much the sum of a pod may fall by rounding: the clock of a process counts nanoseconds,
-// what its parent is reported it counts ticks. More is a process that ended without anybody waiting.
+// lost is how much the sum of a pod may fall by rounding, because the clock of a process counts nanoseconds and child
+// times count ticks. A larger fall means that a process ended without being reaped.
 const lost = 50 * int64(time.Millisecond)
 
-// sample is the use between two readings, where high is the processor time that was counted up to
-// the first, and next up to the second.
+// sample returns the use between two readings. high is the processor time counted up to the first
+// reading, next up to the second.
 func sample(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
 	s = client.ProbeSample{From: before.at, To: after.at}
 	rows := map[key]counters{}

@@ -16,10 +16,9 @@ import (
 	"reckon/web/client"
 )
 
-// The network probe speaks over one TCP connection per question. The first line is JSON: what is asked.
-// "echo" sends each message of Size bytes back; "sink" takes bytes until the other side has sent all,
-// and answers their number in 8 bytes, big endian; "pair" measures from here to Host, and answers a
-// client.ProbePair as JSON.
+// question is the first line of a network probe connection, as JSON. "echo" returns each message of
+// Size bytes. "sink" reads until the other side has sent everything and answers the number of bytes
+// as 8 bytes, big endian. "pair" measures from here to Host and answers a client.ProbePair as JSON.
 type question struct {
 	Kind     string        `json:"kind"`
 	Size     int           `json:"size,omitempty"`

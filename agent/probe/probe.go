@@ -33,18 +33,18 @@ type Options struct {
 	boot time.Time
 }
 
-// Bounds of what is kept for a reader that does not come. Above the first, tables are left out of new
-// samples; a sample without tables takes less than 1 KB, and the second ends the measurement.
+// Limits on data kept for an absent reader. Above maxRows, new samples omit their tables and take
+// less than 1 KB each. At maxSamples the measurement ends.
 const (
 	maxRows    = 200_000
 	maxSamples = 100_000
 )
 
-// tail is how often what is left of an application is looked at between two readings: so much of its
-// last interval is lost at most when it ends.
+// tail is the interval at which an application is read between two readings. At most this much of
+// its last interval is lost when it ends.
 const tail = 100 * time.Millisecond
 
-// Probe measures and keeps the samples until somebody has read them. Its methods are safe for concurrent
+// Probe measures a pod and keeps the samples until they have been read. It is safe for concurrent
 // use.
 type Probe struct {
 	options Options
@@ -96,9 +96,9 @@ func matcher(commands []string) func(string, []byte) bool {
 	}
 }
 
-// Run waits for the application and measures until the wanted number of samples, the end of the
-// application or of ctx. The application has ended when no process but the probe and the one that holds
-// the namespace is left.
+// Run waits for the application and measures until the wanted number of samples, or until the
+// application or ctx ends. The application has ended when only the probe and the process that holds
+// the namespace are left.
 func (p *Probe) Run(ctx context.Context) error {
 	before, err := p.baseline(ctx)
 	if err != nil || before == nil {
@@ -134,8 +134,8 @@ func (p *Probe) Run(ctx context.Context) error {
 	return nil
 }
 
-// baseline waits for the application. It returns the last reading before it was there, so that nothing
-// it uses is missed; or the first, if it was there before the probe; or nil if ctx ends.
+// baseline waits for the application. It returns the last reading before the application appeared, so that no use is
+// missed. It returns the first reading if the application was there before the probe, or nil if ctx ends.
 func (p *Probe) baseline(ctx context.Context) (*table, error) {
 	var last *table
 	for {
@@ -158,8 +158,8 @@ func (p *Probe) baseline(ctx context.Context) (*table, error) {
 	}
 }
 
-// await waits for the next reading. It looks at the application now and then, so that little is lost
-// when it ends: the last look before its end is the reading then, or nil if there was none.
+// await waits for the next reading. It also reads the application in between, so that little is
+// lost when it ends. It then returns the last reading before the end, or nil if there was none.
 func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop string) {
 	pause := tail
 	for {
@@ -186,8 +186,8 @@ func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop st
 	}
 }
 
-// application reports whether a process of an application is there: any but the first of the namespace
-// when that is the container which only holds it.
+// application reports whether a process of the application exists. The first process of the
+// namespace does not count if it is the pause container.
 func (r *reader) application(t *table) bool {
 	for k, p := range t.processes {
 		if !p.zombie && !(k.pid == 1 && p.command == "pause") {
@@ -247,8 +247,8 @@ func (p *Probe) wake() {
 	p.changed = make(chan struct{})
 }
 
-// Page returns the samples after a number; those up to kept need not be kept here any longer. It waits
-// until there are some, the measurement has ended, or ctx has. At most limit samples are returned.
+// Page returns at most limit samples after the number after, and discards those up to kept. It
+// waits until there are some, or until the measurement or ctx ends.
 func (p *Probe) Page(ctx context.Context, after, kept int64, limit int) client.ProbePage {
 	for {
 		p.mu.Lock()

@@ -28,8 +28,8 @@ type key struct {
 	start uint64 // ticks after boot
 }
 
-// counters are the use of a process or thread, in nanoseconds, bytes and counts. A figure that could
-// not be read is -1.
+// counters holds the use of a process or thread in nanoseconds, bytes and counts. Unreadable
+// figures are -1.
 type counters struct {
 	user, system, cpu, guest, wait, ioWait int64
 	read, write, cancelled                 int64
@@ -302,8 +302,8 @@ func eachField(text []byte, f func(string, int64)) {
 	}
 }
 
-// containerOf finds the id of a container in /proc/PID/cgroup: 64 hexadecimal digits. It is there
-// whatever namespace of control groups the probe has.
+// containerOf returns the container id in /proc/PID/cgroup, 64 hexadecimal digits. It is present in
+// any cgroup namespace.
 func containerOf(text string) string {
 	const size = 64
 	run := 0

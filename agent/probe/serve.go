@@ -22,11 +22,11 @@ const (
 
 // Handler serves the samples of a probe:
 //
-//	GET /v1/samples?after=SEQ&kept=SEQ&wait=10s   a client.ProbePage; waits until there is something to say
+//	GET /v1/samples?after=SEQ&kept=SEQ&wait=10s   a client.ProbePage; waits for new samples
 //	GET /healthz
 //
-// kept means that the samples up to SEQ are kept elsewhere, and need not be kept here; without it all up to
-// after are. Whoever reaches the port can read them: they hold names of programs, and no arguments.
+// kept states that the samples up to SEQ are stored elsewhere and may be discarded; the default is
+// after. There is no access control. The samples contain names of programs but no arguments.
 func (p *Probe) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })

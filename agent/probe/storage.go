@@ -27,9 +27,9 @@ type StorageOptions struct {
 	Duration time.Duration
 }
 
-// Storage writes a file from beginning to end and syncs it, reads it again, and then reads and writes
-// blocks at random, each write synced. The page cache is left out where the file system can do O_DIRECT
-// (figure direct is 1 then); else the file is dropped from it before reading. The file is removed.
+// Storage writes a file sequentially, syncs it and reads it, and then reads and writes random
+// blocks, syncing each write. It bypasses the page cache if the file system supports O_DIRECT
+// (figure direct is 1), else it drops the file from the cache before reading. The file is removed.
 func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err error) {
 	const sector = 4096
 	if o.Block < 512 || o.Block > 1<<30 || o.Size < o.Block {

@@ -62,8 +62,8 @@ func hierarchies(mounts []cgpath.Mount, paths []sensor.CgroupPath) (out []hierar
 	return out
 }
 
-// group is the private control group of a run: a folder below our own cgroup in each
-// hierarchy where that changes nothing for the work. The zero value is no group.
+// group is the private control group of a run: a folder below our own cgroup in each hierarchy
+// where it does not affect the work. The zero value means no group.
 type group struct {
 	v2, cpuacct, memory string // folders, empty where there is none
 	fd                  int    // of v2
@@ -75,9 +75,9 @@ type group struct {
 	looked              bool
 }
 
-// openGroup makes the group. A hierarchy is used only if a new group in it neither takes
-// a share of processor or disk time of its own nor escapes a limit: cpuacct and memory of
-// version 1 when mounted alone, and version 2 unless its groups share out cpu, io or cpuset.
+// openGroup creates the group. It uses a hierarchy only if a new group there neither gets a
+// processor or disk share of its own nor escapes a limit: cpuacct and memory of version 1 if
+// mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
 func openGroup(own []hierarchy, name string) (*group, error) {
 	g := &group{fd: -1, back: map[string]string{}}
 	var errs []error
@@ -159,9 +159,9 @@ func (g *group) drop(slot *string) {
 	*slot = ""
 }
 
-// enter makes the next fork of this thread begin inside the group: version 2 by clone3
-// (CLONE_INTO_CGROUP), version 1 by moving the thread, and only the thread, for as long
-// as the fork takes. The function returned moves it back.
+// enter makes the next fork of this thread start inside the group. It uses clone3 for version 2
+// (CLONE_INTO_CGROUP), and moves only this thread for version 1. The returned function moves the
+// thread back.
 func (g *group) enter(sys *syscall.SysProcAttr) func() {
 	if g == nil {
 		return func() {}
@@ -188,8 +188,8 @@ func (g *group) enter(sys *syscall.SysProcAttr) func() {
 	}
 }
 
-// cpu returns the CPU time of the group in ns; ok is false when it has no counter. The
-// split is 0, 0 where the source has none that can be trusted.
+// cpu returns the CPU time of the group in ns; ok is false if it has no counter. user and system
+// are 0 if the source has no reliable split.
 func (g *group) cpu() (total, user, system uint64, ok bool) {
 	switch {
 	case g == nil:

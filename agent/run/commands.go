@@ -37,8 +37,8 @@ func (t *tree) tally(name sensor.Comm) *tally {
 	return c
 }
 
-// maxNames bounds the table: a program that gives each thread or process a name of its
-// own does not make the report, or us, grow without end.
+// maxNames limits the table, so that a program that gives each thread or process its own name does
+// not grow the report without end.
 const (
 	maxNames  = 1000
 	otherName = "other"
@@ -75,11 +75,11 @@ func (c *tally) add(p *proc) {
 	}
 }
 
-// breakdown turns the tallies into the list of the report, so that CPU time adds up to
-// total (ns) and processes to started. Where all processes that there were (whole) have a name, what is missing is the
-// beginning and the very end of each: it is shared out by number, and shared reports how much that
-// is, in seconds. Else it is the time of the children that nobody saw, under the name of who waited
-// for them (unseen), and of "other".
+// breakdown converts the tallies to the report's list, so that CPU time sums to total (ns) and
+// processes to started. If whole is set, all processes have names and only their first and last
+// moments are missing; these are divided by process count, and shared is their sum in seconds.
+// Otherwise the missing time belongs to unseen children, and is listed under the process that
+// reaped them (unseen) and as "other".
 func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uint64, whole bool) (list []Command, shared float64) {
 	list = make([]Command, 0, len(m)+1)
 	var cpu, n uint64
@@ -161,8 +161,8 @@ func (c *tally) command(name string) Command {
 	return out
 }
 
-// userTick is the clock tick of the times that /proc shows, ns: USER_HZ is 100 on every
-// architecture that Go runs on.
+// userTick is the clock tick of times in /proc in ns. USER_HZ is 100 on every architecture that Go
+// supports.
 const userTick = 10_000_000
 
 func (c *Command) grow(by float64) {

@@ -24,8 +24,8 @@ type GPU struct {
 // gpuEvery is the time between two readings of GPUs, seconds.
 const gpuEvery = 1.0
 
-// gpuMeter charges the GPUs of the machine to the tree, and to whoever else has them open. Opening them takes long: it is done beside
-// the command.
+// gpuMeter charges the use of the machine's GPUs to the tree and to other users of them. Opening
+// GPUs takes long, so it happens while the command runs.
 type gpuMeter struct {
 	opening <-chan []sensor.Sensor // nil once they are open, or where there are none
 	sensors []sensor.Sensor

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine reports what the command has to itself: processors by affinity and by the quotas
-// of our cgroups up to the root, memory by their limits, else the machine's.
+// machine returns the resources available to the command: processors by affinity and cgroup quotas
+// up to the root, and memory by cgroup limits or else the machine's.
 func machine(procRoot string, own []hierarchy) Machine {
 	m := Machine{MemoryBytes: memTotal(procRoot + "/meminfo")}
 	var set unix.CPUSet

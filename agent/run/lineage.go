@@ -2,8 +2,8 @@ package run
 
 import "slices"
 
-// search walks from us down the lists of children (CONFIG_PROC_CHILDREN), and buries
-// what is not found any more.
+// search walks down the lists of children (CONFIG_PROC_CHILDREN) from this process, and buries
+// processes that are no longer found.
 func (t *tree) search(now float64) {
 	t.turn++
 	t.children(t.self, true)
@@ -20,8 +20,8 @@ func (t *tree) search(now float64) {
 	}
 }
 
-// confirm buries what the table takes for alive and /proc does not have any more: an event
-// that reports an end may be lost, or late.
+// confirm buries processes in the table that are no longer in /proc, because the event for an end
+// may be lost or late.
 func (t *tree) confirm(now float64) {
 	for _, p := range t.order {
 		if p.pid != 0 && !p.dead && !t.readStat(p) {
@@ -86,8 +86,8 @@ func (t *tree) zombie(p *proc) bool {
 	return err == nil && s.State == 'Z' && (p.stat.Start == 0 || p.stat.Start == s.Start)
 }
 
-// bequeath finds out who will wait for a process that ends: its parent, we, or nobody.
-// The kernel adds CPU time to who waits, and drops it when the parent ignores SIGCHLD.
+// bequeath determines which process will reap an ending process: its parent, this process, or none.
+// The kernel adds the CPU time to the reaper, but drops it if the parent ignores SIGCHLD.
 func (t *tree) bequeath(p *proc) {
 	up := t.procs[p.ppid]
 	if up == nil {

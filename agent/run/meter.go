@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaped sums what wait4 returned. Each rusage holds the process and all the
-// descendants that were waited for, so the sum holds every process that ended.
+// reaped sums the results of wait4. Each rusage covers a process and all its reaped descendants, so
+// the sum covers every ended process.
 type reaped struct {
 	user, system           uint64 // ns
 	maxRSS                 uint64 // bytes
@@ -39,8 +39,8 @@ type totals struct {
 	calls             IO
 }
 
-// meter watches the tree. It is used from one goroutine, which also reaps, so that no
-// process is counted both as alive and as ended.
+// meter watches the process tree. It is used from the goroutine that also reaps, so that no process
+// counts both as alive and as ended.
 type meter struct {
 	begin time.Time
 	main  int // pid of the command
@@ -123,9 +123,9 @@ func (m *meter) look() {
 	m.cost = threadClock() - began
 }
 
-// countOnce corrects the sum of resident sizes for pages that several processes share:
-// forked workers hold the pages of their parent. How much that is, is measured anew when the
-// number of processes has changed and each second, as far as it costs little.
+// countOnce corrects the sum of resident sizes for shared pages, such as those that forked workers
+// share with their parent. It measures the shared amount again each second and after the number of
+// processes changed, if that is cheap.
 func (m *meter) countOnce(at float64, l *level, largest uint64) {
 	pause := max(1, 200*m.profile.shareCost)
 	if l.procs != m.sharedProcs {
@@ -143,8 +143,8 @@ func (m *meter) countOnce(at float64, l *level, largest uint64) {
 	l.bound = m.tree.alike && m.tree.share > alikeShare
 }
 
-// unmapped reports whether the machine holds more shared memory than at the start, and the tree maps less than that: files of tmpfs and
-// memfd_create(2) that no process maps are in no reading of a process, and may be the tree's.
+// unmapped reports whether shared memory of the machine grew by more than the tree maps. Unmapped
+// files of tmpfs and memfd_create(2) are in no process reading and may belong to the tree.
 func (m *meter) unmapped(l *level, held uint64) bool {
 	m.tree.machine.mapped = max(m.tree.machine.mapped, l.shared) // an end unmaps what it still holds
 	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
@@ -163,8 +163,8 @@ func (m *meter) heldShared() uint64 {
 // alikeShare is the proportion above which processes that look alike do not share single pages, as forked ones do.
 const alikeShare = 0.9
 
-// finish takes the memory up to the end as it was at the last look, and what the group
-// is charged now that its processes are gone: page cache, which no process holds.
+// finish extends the memory of the last reading to the end, and reads the charge of the group
+// without its processes, which is page cache.
 func (m *meter) finish(end float64) {
 	at := m.now()
 	m.follow(at)
@@ -188,9 +188,9 @@ func (m *meter) follow(at float64) {
 	}
 }
 
-// ready reports when a dead process can be folded: when its last perf records are in and
-// we have reaped it, if that is for us to do; later when an exit record, which knows
-// more, may still come.
+// ready returns a function that reports whether a dead process can be folded: its last perf records
+// were read, and it was reaped if that is up to us. It waits longer if a more detailed exit record
+// may still arrive.
 func (m *meter) ready(at float64) func(*proc) bool {
 	return func(p *proc) bool {
 		switch {
@@ -238,8 +238,8 @@ func (m *meter) study() {
 	m.costStudy = threadClock() - began
 }
 
-// sum brings the totals up to date. They never fall: a process that ended between two
-// reads is missing for a moment, until its parent or we have waited for it.
+// sum updates the totals. They never fall, although a process that ended between two reads is
+// missing until it is reaped.
 func (m *meter) sum() {
 	t := totals{user: m.reaped.user, system: m.reaped.system, read: m.reaped.read, write: m.reaped.write, calls: m.reaped.calls}
 	live := uint64(0)
@@ -268,8 +268,8 @@ func (m *meter) sum() {
 	m.last.calls.Write = max(m.last.calls.Write, t.calls.Write)
 }
 
-// whole reports whether a control group has counted everything: it may miss what moved
-// out of it, and then what we have waited for is more.
+// whole reports whether a control group counted everything. It misses processes that moved out of
+// it, in which case the reaped time is larger.
 func whole(group, waited uint64) bool { return group >= waited-waited/50 }
 
 // row closes a window of the profile.
@@ -277,8 +277,8 @@ func (m *meter) row(at float64) Row {
 	return m.profile.close(at, m.last, m.tree.observed.wait, m.level)
 }
 
-// reap waits for one child that has ended, with a zombie that still shows what rusage does
-// not: its name and the waiting of its first thread.
+// reap reaps one ended child. It first reads from the zombie what rusage lacks: the name and the
+// waiting time of the first thread.
 func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	at := m.now()
 	m.follow(at)
@@ -334,9 +334,9 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	return status, nil
 }
 
-// pause is the time to wait for the next look. Watching takes about 1 % of one core at
-// most. The first looks follow soon, for commands that are over in no time; then there
-// are 50 in a second, and as the run goes on 10, unless the tree is changing.
+// pause returns the time until the next reading. Watching takes at most about 1 % of a core. The
+// first readings follow quickly, for short commands. Then there are 50 a second, and later 10
+// unless the tree changes.
 func (m *meter) pause(at float64) time.Duration {
 	if m.looks < 6 {
 		return 500 * time.Microsecond << m.looks
@@ -348,8 +348,8 @@ func (m *meter) pause(at float64) time.Duration {
 	return min(max(100*m.cost, calm, 20*time.Millisecond), max(100*m.cost, 100*time.Millisecond), time.Second)
 }
 
-// largest is the resident size of the largest process: no estimate of what is shared
-// may fall below it.
+// largest returns the resident size of the largest process, which is a lower bound for any estimate
+// without shared pages.
 func (t *tree) largest() uint64 {
 	var l uint64
 	for _, p := range t.order {

@@ -17,11 +17,11 @@ import (
 	"reckon/sensor"
 )
 
-// perfWatch follows the tree through inherited perf events. One counter of task-clock
-// per processor is opened on the thread that forks; the child inherits it, and it starts
-// to count at the exec (enable_on_exec), so nothing of ours is in it. The side-band
-// records (perf_event_open(2): FORK, EXIT, COMM) report the life of each process, and
-// READ records, which inherit_stat makes the kernel write as each thread ends, its CPU time.
+// perfWatch follows the tree with inherited perf events. It opens a task-clock counter per
+// processor on the forking thread. The child inherits it and starts to count at the exec
+// (enable_on_exec), so our own time is excluded. Side-band records (FORK, EXIT, COMM; see
+// perf_event_open(2)) report the life of each process. READ records, which inherit_stat makes the
+// kernel write at the end of each thread, report its CPU time.
 type perfWatch struct {
 	fds     []int
 	rings   []perfRing
@@ -42,8 +42,8 @@ type record struct {
 	exec                 bool // the name belongs to a program just begun
 }
 
-// maxPerfCPUs bounds how many processors are watched this way: each thread of the tree
-// carries one event per processor, and writes one record for each when it ends.
+// maxPerfCPUs is the maximum number of processors watched in this way. Each thread of the tree has
+// one event per processor and writes one record for each at its end.
 const maxPerfCPUs = 64
 
 // openPerf opens the events on the calling thread, which must be locked.
@@ -116,8 +116,8 @@ func (w *perfWatch) Close() {
 	w.rings, w.fds = nil, nil
 }
 
-// wakeups shows when a ring is a quarter full, until stop is closed. A storm of forks
-// fills one faster than the ticks of the meter come.
+// wakeups signals when a ring is a quarter full, until stop is closed. Many forks can fill a ring
+// between two ticks of the meter.
 func (w *perfWatch) wakeups(stop <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{})
 	fds := make([]unix.PollFd, len(w.fds))
@@ -161,8 +161,8 @@ func waitFull(fds []unix.PollFd) bool {
 	return full
 }
 
-// drain applies to t what happened before this moment, in order of time over all
-// processors. What comes in while the rings are read waits for the next call.
+// drain applies the records so far to t, in order of time over all processors. Records that arrive
+// while the rings are read wait for the next call.
 func (w *perfWatch) drain(t *tree, now float64) {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
@@ -240,8 +240,8 @@ func (r *perfRing) take(dst []byte) []byte {
 	return dst
 }
 
-// parseRecords appends the records found in b; one that is malformed ends the reading.
-// Each ends with the sample id that Sample_type asks for: pid, tid, time.
+// parseRecords appends the records in b and stops at a malformed one. Each record ends with the
+// sample id fields in Sample_type: pid, tid, time.
 func parseRecords(b []byte, out []record) []record {
 	const header, trailer = 8, 16
 	e := binary.NativeEndian

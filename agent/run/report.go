@@ -16,8 +16,8 @@ type MemoryBounds struct {
 	MemoryUnseen bool `json:"memory_unseen,omitempty"`
 }
 
-// Report is the use of a command, from its start until its end. It is what
-// `reckon run --json` prints. Pointers are nil where nothing could measure the figure.
+// Report is the use of a command from start to end, as printed by `reckon run --json`. Pointers are
+// nil for figures that could not be measured.
 type Report struct {
 	Command     []string  `json:"command"`
 	Start       time.Time `json:"start"`
@@ -98,8 +98,8 @@ type IO struct {
 	Write uint64 `json:"write"`
 }
 
-// Switches counts context switches: voluntary ones waited for something, involuntary
-// ones lost the processor.
+// Switches counts context switches: voluntary ones, in which a thread waited, and involuntary ones,
+// in which it lost the processor.
 type Switches struct {
 	Voluntary   uint64 `json:"voluntary"`
 	Involuntary uint64 `json:"involuntary"`

@@ -29,9 +29,9 @@ type Options struct {
 	Row func(Row)
 }
 
-// Run starts the command, watches it and its descendants until it ends, and returns
-// what they used. The error is a [*StartError] when the command could not be started;
-// signals that reach us meanwhile are passed on to it.
+// Run starts the command, watches it and its descendants until it ends, and returns their use. It
+// returns a [*StartError] if the command could not be started. Signals received meanwhile are
+// forwarded to the command.
 func Run(o Options) (*Report, error) {
 	if len(o.Args) == 0 {
 		return nil, &StartError{2, errors.New("no command to run")}
@@ -129,8 +129,8 @@ type ended struct {
 	at  time.Time
 }
 
-// listen reports each child that has ended, one at a time: the next follows when the
-// last was reaped and acknowledged.
+// listen sends each ended child to out. It waits until a child is reaped and acknowledged before it
+// sends the next.
 func listen(out chan<- ended, ack <-chan struct{}) {
 	defer close(out)
 	for {
@@ -145,8 +145,7 @@ func listen(out chan<- ended, ack <-chan struct{}) {
 	}
 }
 
-// waitable returns a child that has ended, without reaping it; 0 if there is none and
-// flags has WNOHANG.
+// waitable returns an ended child without reaping it, or 0 if there is none and flags has WNOHANG.
 func waitable(flags int) (int, error) {
 	for {
 		var info unix.Siginfo

@@ -88,8 +88,8 @@ func (r *runner) survivors() []Survivor {
 	return out
 }
 
-// fillCPU settles the CPU time. A private group counts everything; rusage all but the
-// children of parents that ignore SIGCHLD, which the events still report.
+// fillCPU sets the CPU time. A private group counts everything. Rusage lacks the children of
+// parents that ignore SIGCHLD, which the events report.
 func (r *runner) fillCPU(rep *Report) {
 	m := r.meter
 	source := "wait4"
@@ -122,9 +122,9 @@ func (r *runner) fillCPU(rep *Report) {
 	rep.Sources["cpu"] = source
 }
 
-// fillMemory settles peak and mean. Each figure at hand is a lower bound of the peak:
-// the highest sample, the largest process, and the peak of the group less the page
-// cache and kernel memory it held beside; the group's peak bounds it from above.
+// fillMemory sets the peak and the mean. The highest sample, the largest process, and the group's
+// peak minus its page cache and kernel memory are lower bounds of the peak. The group's peak is an
+// upper bound.
 func (r *runner) fillMemory(rep *Report) {
 	m := r.meter
 	largest := max(m.largest, m.tree.largestEnded)
@@ -169,15 +169,14 @@ func (r *runner) fillMemory(rep *Report) {
 	}
 }
 
-// hasty reports whether a command may have been in loading at each sample, and no exit record has its memory. What wait4(2) returns holds
-// our own memory from before its exec.
+// hasty reports whether the command may have been loading at each sample and no exit record has its
+// memory. The memory from wait4(2) includes our own from before the exec.
 func (m *meter) hasty() bool {
 	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && !m.tree.loaded
 }
 
-// loadTime is the most CPU time that programs take to be loaded, in nanoseconds: on a busy processor wall time can be much longer. A
-// process
-// that sleeps and can be interrupted is loaded.
+// loadTime is the most CPU time in nanoseconds that loading a program takes; on a busy processor it
+// takes much longer in wall time. A process in interruptible sleep is loaded.
 const loadTime = 10e6
 
 func (r *runner) fillRest(rep *Report) {
@@ -206,9 +205,9 @@ func (r *runner) fillRest(rep *Report) {
 	}
 }
 
-// counted returns the source that counted the processes, and whether it saw all of them: the events, if
-// none was lost and no subtree was out of their sight, or exit records where there never were
-// events, as what they report beside events is used for processes that those have reported.
+// counted returns the source that counted the processes, and whether it saw all of them. Perf
+// events saw all if none was lost and no subtree was hidden. Exit records saw all if there were no
+// perf events, because otherwise they only add to processes that perf events reported.
 func (r *runner) counted() (source string, exact bool) {
 	perf, exits := r.meter.perf, r.meter.exits
 	complete := exits != nil && exits.whole && exits.lost == 0 && exits.err == nil

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarded are the signals that are passed on. Those of job control (TSTP, TTIN, TTOU,
-// CONT) are left alone: the terminal sends them to the command as well, and stops us with it.
+// forwarded lists the forwarded signals. Job control signals (TSTP, TTIN, TTOU, CONT) are excluded,
+// because the terminal also sends them to the command and stops us with it.
 var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPWR,
 }
 
-// catch begins to collect signals. One that we have to ignore (nohup, a shell's
-// background job) stays ignored, by us and by the command.
+// catch starts to collect signals. Signals that were ignored at the start (nohup, a shell's
+// background job) stay ignored, by us and by the command.
 func catch() (ch chan os.Signal, stop func()) {
 	ch = make(chan os.Signal, 32)
 	for _, s := range forwarded {
@@ -25,8 +25,8 @@ func catch() (ch chan os.Signal, stop func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// sentByTerminal reports whether the command has this signal already: keys such as
-// Ctrl-C signal every process of the foreground group, and the command is in ours.
+// sentByTerminal reports whether the command already received this signal. Keys such as Ctrl-C
+// signal the whole foreground group, which includes the command.
 func sentByTerminal(s os.Signal) bool {
 	if s != unix.SIGINT && s != unix.SIGQUIT {
 		return false

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartError means that the command could not be started. Code is the exit code a shell
-// gives for it: 127 not found, 126 found but not executable.
+// StartError reports that the command could not be started. Code is the exit code that a shell
+// uses: 127 if it was not found, 126 if it is not executable.
 type StartError struct {
 	Code int
 	Err  error
@@ -52,8 +52,8 @@ type forked struct {
 	settled chan struct{}
 }
 
-// start forks the command from a locked thread, with perf events inherited and inside
-// the private group, where there are such. It returns the process id.
+// start forks the command from a locked thread, with inherited perf events and in the private group
+// if available. It returns the process id.
 func start(o *Options, path string, g *group, perf func()) (forked, error) {
 	out := make(chan forked, 1)
 	settled := make(chan struct{})

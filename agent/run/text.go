@@ -144,8 +144,8 @@ func (r *Report) Plot(s term.Screen) string {
 		"\n"
 }
 
-// points puts the rows on an even grid of seconds, so that windows of different length
-// take the room of their length.
+// points puts the rows on an even grid of seconds, so that the width of a window is proportional to
+// its length.
 func (r *Report) points(value func(Row) float64) []term.Point {
 	if len(r.Rows) == 0 {
 		return nil
@@ -180,8 +180,7 @@ func cgroupPeak(r *Report) string {
 	return ", cgroup peak " + bytesOf(*r.MemoryCgroupPeakBytes)
 }
 
-// exact prints seconds with three digits behind the point up to a minute, as a person
-// who compares two runs wants them.
+// exact formats seconds with three decimals up to a minute, so that two runs can be compared.
 func exact(v float64) string {
 	if v < 60 {
 		return fmt.Sprintf("%.3f s", v)

@@ -141,8 +141,8 @@ func (t *tree) leaving() bool {
 	return false
 }
 
-// becomes credits what a process has used to its old name, when it begins another
-// program without a fork.
+// becomes credits the CPU time of a process to its old name when it executes another program
+// without a fork.
 func (t *tree) becomes(p *proc) {
 	if t.readClock(p); p.clock > p.credited+shortest {
 		t.tally(p.comm).cpu += p.clock - p.credited
@@ -150,8 +150,8 @@ func (t *tree) becomes(p *proc) {
 	}
 }
 
-// shortest is the CPU time below which the part before an exec is left with the rest, ns:
-// it is the fork's own.
+// shortest is the CPU time in ns below which the part before an exec is not separated, because it
+// is the cost of the fork.
 const shortest = 2_000_000
 
 // bury marks a process as dead; fold follows when its last figures are in.
@@ -236,8 +236,7 @@ const fewLooks = 3
 // missedLooks is after how many looks in vain a process has ended without an event of its end.
 const missedLooks = 3
 
-// look finds the live descendants, and reads what is cheap: resident memory, and the
-// name of what is new.
+// look finds the live descendants and reads their resident memory, and the names of new ones.
 func (t *tree) look(now float64) level {
 	if !t.byEvents {
 		t.search(now)
@@ -282,9 +281,9 @@ func (t *tree) look(now float64) level {
 	return l
 }
 
-// sharesSpace reports whether a process has the address space of another one, as clone(2) with CLONE_VM makes it, which has its memory
-// in this look: the parent, or while that has ended the first of the others. Parents come first. It has such a space from its beginning
-// on, until it runs a program.
+// sharesSpace reports whether a process shares the address space of another one that was already counted in this
+// reading: its parent, or the first of the others if the parent ended. Parents come first. Such processes come from
+// clone(2) with CLONE_VM and share the space until they run a program.
 func (t *tree) sharesSpace(p *proc) bool {
 	if up := t.procs[p.ppid]; p.space == 0 && up != nil && !up.dead {
 		alike := p.rss > 4<<20 && p.rss-p.rss/64 <= up.rss && up.rss-up.rss/64 <= p.rss
@@ -316,8 +315,8 @@ func (t *tree) sharesSpace(p *proc) bool {
 	return true
 }
 
-// borrowed reports whether a process just seen for the first time still shows the memory
-// of its parent: between fork, or vfork, and exec.
+// borrowed reports whether a new process still shows the memory of its parent, between fork or
+// vfork and exec.
 func (t *tree) borrowed(p *proc) bool {
 	up := t.procs[p.ppid]
 	return up != nil && p.comm == up.comm && p.rss > 4<<20 && p.rss > up.rss/2
@@ -380,9 +379,9 @@ func (t *tree) studyOne(p *proc) (ioRead bool) {
 	return ioRead
 }
 
-// readClock brings the CPU time of a live process up to date. The clock of one that is
-// just being made was seen to return the age of the machine: more than all processors
-// could have given since the start is not believed.
+// readClock updates the CPU time of a live process. The clock of a process under creation was seen
+// to return the machine's uptime, so values above the capacity of all processors since the start
+// are ignored.
 func (t *tree) readClock(p *proc) {
 	if c, ok := procfs.CPUClock(p.pid); ok && t.believable(c) {
 		p.clock = max(p.clock, c)
@@ -416,8 +415,8 @@ func (t *tree) threads(pid int32) []int32 {
 	return t.ids
 }
 
-// proportion measures how much of the resident memory is shared within the tree, so
-// that pages of forked workers are counted once (smaps_rollup, proportional set size).
+// proportion measures how much resident memory is shared within the tree (smaps_rollup,
+// proportional set size), so that pages of forked workers count once.
 func (t *tree) proportion() {
 	var pss, rss uint64
 	n := 0

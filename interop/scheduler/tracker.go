@@ -446,8 +446,8 @@ func (l *run) forgotten(now time.Time) bool {
 	return !l.left.IsZero() && now.Sub(l.left) > acctTimeout
 }
 
-// Resend makes the next Collect return all samples again, after a batch could not be stored. Samples that are already stored change
-// nothing.
+// Resend makes the next Collect return all samples again, after a batch could not be stored.
+// Samples that were stored before are unaffected.
 func (b *JobTracker) Resend() {
 	for _, l := range b.runs {
 		l.sent = ""

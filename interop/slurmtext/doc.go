@@ -75,10 +75,10 @@ func Exit(s string) (*int, error) {
 	return ExitCode(float64(c), float64(n)), nil
 }
 
-// Suspended returns for how long of its time a job was suspended, in seconds, from what Slurm reports at its end and the time from its
-// start to its end. The end of a job that was cancelled while it was suspended is when that suspension began: Slurm counts the suspension
-// all the same. Slurm takes what was within that time, and only that, off the time elapsed; where that is unknown, nil, a suspension as
-// long as the job, which it cannot be, was after the end.
+// Suspended returns how many seconds of its run a job was suspended. reported is Slurm's figure at
+// its end, span the time from start to end. If a job is cancelled while suspended, its end is the
+// start of that suspension, but Slurm still counts the suspension. elapsed excludes only suspension
+// within the run. If elapsed is nil, a suspension as long as the job must lie after its end.
 func Suspended(reported, span float64, elapsed *float64) float64 {
 	switch {
 	case elapsed != nil:
@@ -89,8 +89,8 @@ func Suspended(reported, span float64, elapsed *float64) float64 {
 	return reported
 }
 
-// ExitReduced reports whether sacct may have taken 128 off a code CODE:SIGNAL: it does so for codes from 128 on of processes that no
-// signal ended (src/sacct/print.c of Slurm 22.05), so that 127:0 is 127 or 255. The controller reports the code itself.
+// ExitReduced reports whether sacct may have subtracted 128 from a code CODE:SIGNAL. It does so for codes from 128 on without a signal
+// (src/sacct/print.c of Slurm 22.05), so 127:0 may mean 127 or 255. The controller reports codes unchanged.
 func ExitReduced(s string) bool {
 	code, signal, _ := strings.Cut(s, ":")
 	c, err := strconv.ParseUint(code, 10, 16)

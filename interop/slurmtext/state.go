@@ -2,8 +2,8 @@ package slurmtext
 
 import "strings"
 
-// State parses the state of a job: its word in lower case, and the rest ("by 1001" in CANCELLED by 1001). sacct truncates words at ten
-// characters with a plus sign: those are completed.
+// State parses a job state into its lower-case word and the rest ("by 1001" in CANCELLED by 1001).
+// It completes words that sacct truncated to ten characters with a plus sign.
 func State(s string) (state, rest string) {
 	state, rest, _ = strings.Cut(strings.TrimSpace(s), " ")
 	state = strings.ToLower(state)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxSteps is the maximum number of steps of a job that are kept individually; the others are only counted. Beyond it, the half with the
-// lower weights is dropped.
+// MaxSteps is the maximum number of a job's steps that are kept individually; others are only
+// counted. Beyond it, the half with the lower weights is dropped.
 const MaxSteps = 400
 
 // Weights of steps above any CPU time.
@@ -15,8 +15,8 @@ const (
 	weightScript = 1e15
 )
 
-// StepWeight determines which steps of a job are kept if there are more than [MaxSteps]: first those that Slurm creates for each job
-// (batch script and extern), then failed ones, then those with the most CPU time in seconds, or the longest if that is unknown.
+// StepWeight returns the weight that decides which steps to keep beyond [MaxSteps]: first those that Slurm creates for each job (batch
+// script and extern), then failed ones, then those with the most CPU time in seconds, or the longest if CPU time is unknown.
 func StepWeight(id, state string, exit *int, cpu *float64, start, end time.Time) float64 {
 	w := 0.0
 	switch {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The range of plausible times, in seconds since the Unix epoch: the years 1990 to 2200. Slurm writes no time as 0, as 2^32-2 or as
-// 2^64-2.
+// Plausible times in seconds since the Unix epoch: the years 1990 to 2200. Slurm writes a missing
+// time as 0, 2^32-2 or 2^64-2.
 const (
 	earliest = 631152000
 	latest   = 7258118400
@@ -23,8 +23,8 @@ func Unix(v float64) time.Time {
 	return time.UnixMilli(int64(v * 1000)).UTC()
 }
 
-// Time parses a time in the zone (nil: the machine's), or seconds since the Unix epoch as written with SLURM_TIME_FORMAT=%s. Words for no
-// time are the zero time.
+// Time parses a time in the zone (nil for the machine's), or seconds since the Unix epoch as
+// written with SLURM_TIME_FORMAT=%s. Words for a missing time give the zero time.
 func Time(s string, zone *time.Location) (time.Time, error) {
 	if Nothing(s) {
 		return time.Time{}, nil
@@ -49,8 +49,8 @@ func Time(s string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-21T10:00:00", Clip(s))
 }
 
-// Twins returns a time and, where a clock that was set back showed its reading twice, as at the end of summer time, the other time of
-// that reading.
+// Twins returns t and, if the clock was set back across it, as at the end of summer time, the other
+// time with the same reading.
 func Twins(t time.Time) []time.Time {
 	out := []time.Time{t}
 	if t.IsZero() {

@@ -26,8 +26,8 @@ const (
 // maxCores limits the number of processors of a node.
 const maxCores = 1 << 16
 
-// busy parses load=: the busy seconds of each processor since the node was booted. The first number is their minimum, and the others are
-// the differences to it.
+// busy parses load=, the busy seconds of each processor since boot. The first number is the
+// minimum, and the others are differences from it.
 func busy(b []byte) ([]float64, error) {
 	var all []uint64
 	var by uint64

@@ -21,8 +21,8 @@ const (
 	dialing = 5 * time.Second
 )
 
-// Publisher sends messages to the message queue of a node. It connects on first use, and reconnects when the connection is lost. It is
-// not safe for concurrent use.
+// Publisher sends messages to the message queue of a node. It connects on first use and reconnects
+// after a lost connection. It is not safe for concurrent use.
 type Publisher struct {
 	address      *url.URL
 	user         string
@@ -33,9 +33,9 @@ type Publisher struct {
 	channel *amqp.Channel
 }
 
-// NewPublisher returns a publisher to an address such as amqp://plugin@rabbitmq:5672?password_file=FILE. Without a user it is plugin with
-// the password plugin, as in Waggle. Further options: app_id=ID, the identity assigned by Waggle's scheduler (WAGGLE_APP_ID), and
-// scope=all, node or beehive: the recipients of the messages, all by default. It does not connect yet.
+// NewPublisher returns a publisher to an address such as amqp://plugin@rabbitmq:5672?password_file=FILE. The default
+// user is plugin with the password plugin, as in Waggle. Options are app_id=ID, the identity from Waggle's scheduler
+// (WAGGLE_APP_ID), and scope=all, node or beehive for the recipients, by default all. It does not connect yet.
 func NewPublisher(address string) (*Publisher, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
@@ -75,8 +75,8 @@ func hide(address string) string {
 	return address
 }
 
-// Publish sends messages to the queue and waits until each is confirmed. On an error it returns how many were confirmed; those must not
-// be sent again. A message that breaks a rule of Waggle is an error before anything is sent.
+// Publish sends messages to the queue and waits for the confirmation of each. If it fails, sent is the number of
+// confirmed messages, which must not be sent again. It sends nothing if a message violates a rule of Waggle.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, err error) {
 	bodies := make([][]byte, len(messages))
 	for i := range messages {

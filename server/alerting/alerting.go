@@ -40,8 +40,7 @@ import (
 	"reckon/store"
 )
 
-// Options are the parts of the service. Engine, Parser, Queryable and Appendable are
-// needed.
+// Options configures the service. Engine, Parser, Queryable and Appendable are required.
 type Options struct {
 	Engine     promql.QueryEngine
 	Parser     parser.Parser
@@ -198,8 +197,8 @@ func (s *Service) Close() {
 	}
 }
 
-// Reload reads rules and configuration anew. When something is wrong with them the
-// present ones stay.
+// Reload reads the rules and the configuration again. If they are invalid, the current ones stay in
+// use.
 func (s *Service) Reload() error {
 	errs := []error{s.loadRules()}
 	for _, k := range s.sinks {
@@ -241,8 +240,8 @@ func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 	s.put(out...)
 }
 
-// chartAt is the address of the chart of an expression around the time in which an alert
-// held: an hour before it began to an hour after it ended or, while it lasts, up to an hour.
+// chartAt returns the address of a chart of an expression around an alert: from an hour before its
+// start to an hour after its end, or up to an hour while it lasts.
 func chartAt(external, expr string, begin, end time.Time) string {
 	q := url.Values{"expr": {expr}}
 	if !begin.IsZero() {

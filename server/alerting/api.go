@@ -14,8 +14,8 @@ import (
 // maxBody bounds what a request may hold, in bytes.
 const maxBody = 8 << 20
 
-// newAPI makes version 2 of the API of Alertmanager, for amtool, Grafana and others
-// (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml), for the configuration in force.
+// newAPI returns version 2 of the Alertmanager API for the current configuration, for amtool,
+// Grafana and others (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
 func (e *embedded) newAPI() (http.Handler, error) {
 	api, err := amapi.New(amapi.Options{
 		Alerts: e.alerts, Silences: e.silences, GroupMutedFunc: e.groups.Muted, GroupFunc: e.grouped, Logger: e.log,
@@ -33,8 +33,8 @@ func (e *embedded) newAPI() (http.Handler, error) {
 	return api.Register(route.New(), Prefix), nil
 }
 
-// ServeHTTP serves that API, which takes megabytes and is made for the first request: its uptime begins there. A silence that
-// was set or ended is written to the disk before the request returns.
+// ServeHTTP serves the Alertmanager API. It is created at the first request, where its uptime begins, because it takes
+// megabytes. A new or ended silence is written to disk before the request returns.
 func (e *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
 	e.mu.Lock()

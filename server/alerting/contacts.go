@@ -24,8 +24,8 @@ import (
 	"reckon/figure/wire"
 )
 
-// Contact is a way to reach operators, set up by an administrator on the page Alerts. It is used without a configuration file and without
-// another Alertmanager. Its addresses and password stay in the file receivers.json of [Options.Dir], mode 0600.
+// Contact is a way to reach operators that an administrator set up on the page Alerts. It is used if there is neither a configuration
+// file nor another Alertmanager. Addresses and passwords are stored in receivers.json of [Options.Dir], mode 0600.
 type Contact struct {
 	wire.AlertReceiver
 	URL       string // of slack, teams and webhook

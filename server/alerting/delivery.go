@@ -27,9 +27,9 @@ import (
 // grace is the time that a stop waits for receivers to answer to what was sent to them.
 const grace = 10 * time.Second
 
-// drainStage is the last stage before receivers. Alertmanager's dispatcher does not wait for
-// notifications in flight when it stops; we do, or they would be delivered and not be logged,
-// and the next start would send them again or suppress their end.
+// drainStage is the last stage before receivers. Alertmanager's dispatcher stops without waiting
+// for notifications in flight. They would be delivered but not logged, and the next start would
+// send them again or suppress their end.
 type drainStage struct {
 	stage notify.Stage
 
@@ -51,8 +51,8 @@ func (f *drainStage) Exec(ctx context.Context, l *slog.Logger, list ...*alert.Al
 	return f.stage.Exec(ctx, l, list...)
 }
 
-// close admits no more notifications and waits for those in flight; false: some still hang after
-// the grace.
+// close rejects new notifications and waits for those in flight. It returns false if some still
+// hang after the grace period.
 func (f *drainStage) close() bool {
 	f.mu.Lock()
 	f.drained = true
@@ -72,7 +72,7 @@ func (f *drainStage) close() bool {
 	}
 }
 
-// outlive is a context that ends by its deadline, and a grace after the one given is
+// outlive returns a context that ends at the deadline of ctx, or a grace period after ctx is
 // cancelled.
 func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, has := ctx.Deadline()
@@ -107,9 +107,9 @@ func (n *deliveryLog) Log(r *nflogpb.Receiver, group string, firing, resolved []
 	return err
 }
 
-// Query implements notify.NotificationLog. Alertmanager forgets which ends it reported as soon
-// as it reports something else of the group, for it has no such alert any more; after a
-// restart we have it again.
+// Query implements notify.NotificationLog. Alertmanager forgets reported ends when it next reports
+// on the group, because it no longer has those alerts. After a restart we do, so Query adds their
+// ends.
 func (n *deliveryLog) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
 	list, err := n.NotificationLog.Query(params...)
 	if err != nil {
@@ -150,8 +150,8 @@ func (m *memory) completed(key string, firing, resolved []uint64) {
 	m.save()
 }
 
-// unanswered stands in the log for the alerts of a notification of which nobody knows
-// whether it came: those that fire are reported (again), and their end is reported too.
+// unanswered is the log entry of a notification whose delivery is unknown. It makes the firing
+// alerts be reported again, and also their end.
 const unanswered = 1
 
 // resume takes up what a kill interrupted.
@@ -195,8 +195,8 @@ func (m *memory) track(receiver string, list []notify.Integration) []notify.Inte
 	return out
 }
 
-// trackedReceiver is an integration that tracks its deliveries: a finding and an end are delivered once,
-// and results of tests are kept.
+// trackedReceiver is an integration that tracks its deliveries. It delivers a finding and its end
+// once, and keeps the results of tests.
 type trackedReceiver struct {
 	to       *notify.Integration
 	receiver string
@@ -238,8 +238,8 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 // sentAgain is the annotation of what may have been sent before.
 const sentAgain = "sent_again"
 
-// marked marks alerts that they may have been sent before: the server that sent them ended
-// before the receiver answered.
+// marked marks alerts as possibly sent before, because the server that sent them stopped before the
+// receiver answered.
 func (w *trackedReceiver) marked(group string, list []*alert.Alert) []*alert.Alert {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()

@@ -40,8 +40,8 @@ const keep = 400 * 24 * time.Hour
 // Prefix is the place where the API of the embedded Alertmanager is served.
 const Prefix = "/alertmanager"
 
-// embedded is an Alertmanager in this process: routes, grouping, inhibition, silences and
-// receivers are Alertmanager's own; what it must not forget is written when it changes.
+// embedded is an Alertmanager in this process. Routes, grouping, inhibition, silences and receivers
+// are Alertmanager's; state that must survive is written on every change.
 type embedded struct {
 	read     func() (*amconfig.Config, error)
 	dir      string
@@ -145,8 +145,8 @@ func (e *embedded) grouped(ctx context.Context, of func(*dispatch.Route) bool, w
 	return dispatcher.Groups(ctx, of, wanted)
 }
 
-// apply builds routes, receivers and what lies between from a configuration, and puts
-// them in the place of the present ones. What can fail comes first.
+// apply builds routes, receivers and stages from a configuration and then replaces the current
+// ones. All steps that can fail come first.
 func (e *embedded) apply(conf *amconfig.Config) error {
 	tmpl, err := template.FromGlobs(conf.Templates)
 	if err != nil {

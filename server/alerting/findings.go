@@ -86,8 +86,7 @@ type Delivery = wire.AlertDelivery
 // Last stands for the id of a test where the latest notification of each receiver since the start is asked for.
 const Last = "last"
 
-// Test sends an alert that ends by itself through the whole path; Arrived then reports how
-// far it came.
+// Test sends an alert that ends by itself through the whole pipeline. Arrived reports its progress.
 func (s *Service) Test(now time.Time, by string) (id string) {
 	id = ulid.Make().String()
 	host, _ := os.Hostname()
@@ -108,8 +107,8 @@ func (s *Service) Test(now time.Time, by string) (id string) {
 	return id
 }
 
-// Arrived reports where a test has come and where it is still awaited; false: there was no
-// such test.
+// Arrived returns where a test was delivered and where it is still pending. It returns false if
+// there is no such test.
 func (s *Service) Arrived(ctx context.Context, id string) ([]Delivery, bool) {
 	s.mu.Lock()
 	_, known := s.tests[id]

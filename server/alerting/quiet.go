@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// quiet drops what the libraries log about themselves, and reports once an hour that the store
-// is away or full instead of once a minute for every rule.
+// quiet drops routine log messages of the libraries. It reports an unavailable or full store once
+// an hour instead of once a minute per rule.
 func quiet(l *slog.Logger) *slog.Logger {
 	return slog.New(above{l.Handler(), new([len(troubles)]atomic.Int64)})
 }
@@ -23,8 +23,8 @@ type above struct {
 	logged *[len(troubles)]atomic.Int64 // when each trouble was logged, Unix seconds
 }
 
-// troubles of the store concern all rules at once. They are known by an error, or by how the message of a
-// library begins.
+// troubles are store problems that affect all rules at once. They are recognised by an error or by
+// the start of a library's message.
 var troubles = [3]struct {
 	err     error
 	message string
@@ -37,8 +37,8 @@ var troubles = [3]struct {
 			"time ran into that of before; alerts go on; logged once an hour"},
 }
 
-// troubleOf returns which of the troubles an error is, below 0 none. Errors of queries do not
-// all unwrap.
+// troubleOf returns the index of the trouble that an error belongs to, or a negative number. Not
+// all query errors can be unwrapped.
 func troubleOf(err error) int {
 	for i, t := range troubles {
 		if t.err == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// remote notifies Alertmanagers that run elsewhere, by version 2 of their API
+// remote notifies external Alertmanagers through version 2 of their API
 // (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
 type remote struct {
 	manager *notifier.Manager
@@ -74,8 +74,8 @@ func (r *remote) run(ctx context.Context) {
 	r.manager.Run(sets)
 }
 
-// put sends alerts, or keeps them until the notifier knows where to: it drops what comes
-// before.
+// put sends alerts. It keeps them until the notifier has its targets, because the notifier drops
+// earlier ones.
 func (r *remote) put(list ...*notifier.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 
 type labelPair = labels.Label
 
-// memory outlives a kill beside Alertmanager's own files: which alerts fire, what
-// was reported to whom, what is on its way, and how tests fared (which does not outlive it).
+// memory holds state that survives a kill in addition to Alertmanager's files: firing alerts,
+// deliveries, and notifications in flight. It also holds test results, which do not survive.
 type memory struct {
 	files
 	resend time.Duration
@@ -45,8 +45,8 @@ type saved struct {
 	InFlight  map[string]attempt              `json:"trying"`
 }
 
-// lastDelivery is the latest delivery of an alert to a receiver. That one fires is kept of findings
-// only: of others the log of Alertmanager has it.
+// lastDelivery is the latest delivery of an alert to a receiver. Firing alerts are recorded only
+// for findings; for others Alertmanager's log has them.
 type lastDelivery struct {
 	Starts time.Time `json:"starts"`
 	Ended  time.Time `json:"ended,omitzero"`
@@ -98,8 +98,8 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 	return m, nil
 }
 
-// load gives the alerts of before. None has ended because nobody was here to state that
-// it lasts: each gets the time until those who report it come back.
+// load returns the alerts of the previous run. None may end because of the downtime, so each is
+// extended until its source can report again.
 func (m *memory) load() []*alert.Alert {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,12 +127,12 @@ func (m *memory) fires(fp model.Fingerprint) bool {
 	return m.alerts[fp] != nil
 }
 
-// ended reports whether somebody stated that the alert is over, which is not the same as
-// that nobody reported for a while as lasting.
+// ended reports whether a source stated the end of the alert, as opposed to an alert that was not
+// reported for a while.
 func ended(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
 
-// put notes alerts before they are dispatched. One that ended stays until its end was
-// reported, or a day if it never is.
+// put records alerts before they are dispatched. Ended alerts are kept until their end is reported,
+// or for a day.
 func (m *memory) put(list []*alert.Alert) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,8 +154,7 @@ func (m *memory) put(list []*alert.Alert) {
 	}
 }
 
-// forget drops what no alert that is still known can ask for. It is called with the lock
-// held.
+// forget drops deliveries and ends that no known alert can refer to. The caller must hold the lock.
 func (m *memory) forget() {
 	for key, s := range m.delivered {
 		if last := time.Since(s.Ended); (!s.Ended.IsZero() && last > 25*time.Hour) || time.Since(s.Starts) > keep {

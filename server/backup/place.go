@@ -12,9 +12,9 @@ import (
 	"reckon/internal/durable"
 )
 
-// Restore makes the directory data of an archive: beside it first, and in its place when
-// every file is right. A directory that holds anything is refused, or with replace moved
-// aside, to the path that is returned.
+// Restore creates the data directory from an archive. It builds the directory beside its final
+// place and moves it there when every file is valid. It refuses a directory that is not empty, or
+// moves it aside if replace is set and returns the path.
 func Restore(in io.Reader, data string, replace bool, now time.Time) (m Manifest, aside string, err error) {
 	data = filepath.Clean(data)
 	entries, err := os.ReadDir(data)

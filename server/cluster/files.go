@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Files are the few small files that the leader goes on from, in the database: what alerts were
-// sent, silences. Only the leader of the epoch writes them.
+// Files holds the small files in the database that the next leader continues from: sent alerts and
+// silences. Only the leader of the epoch writes them.
 type Files struct {
 	l     *Lease
 	epoch int64

@@ -14,16 +14,16 @@ import (
 const (
 	// again is the interval at which an hour that gets late samples is noted anew.
 	again = 30 * time.Second
-	// settled is the time after it was noted in which an hour may be taken for made again: every write
-	// that began under the note has ended then (timeout of a store: 30 s).
+	// settled is the time after a note from which its hour may count as recomputed. By then every
+	// write that began under the note has ended (store timeout: 30 s).
 	settled = 2 * time.Minute
 	// noteTimeout bounds how long a writer waits for the database.
 	noteTimeout = 10 * time.Second
 )
 
-// Late is which hours got late samples, noted by all members and made again by the leader. It is
-// what [dirty.Hours] is to one server: an hour is noted before its samples are sent, and forgotten
-// when it was made again from series read later than every write under the note.
+// Late is the set of hours with late samples, which all members note and the leader recomputes. It
+// is the shared form of [dirty.Hours]: an hour is noted before its samples are sent, and removed
+// after it was recomputed from series read later than every write under the note.
 type Late struct {
 	db *sql.DB
 
@@ -39,8 +39,8 @@ type noted struct {
 // NewLate returns the hours that the members of a lease note.
 func NewLate(l *Lease) *Late { return &Late{db: l.o.DB, noted: map[dirty.Entry]noted{}} }
 
-// Begin notes the hours of late samples that are about to be sent; end is called when they were.
-// After an error nothing may be sent.
+// Begin notes the hours of late samples before they are sent; end must be called afterwards. If it
+// returns an error, nothing may be sent.
 func (h *Late) Begin(l *dirty.Late) (end func(), err error) {
 	if l.Empty() {
 		return func() {}, nil
@@ -99,8 +99,8 @@ func (h *Late) note(l *dirty.Late, age time.Duration) error {
 	return nil
 }
 
-// Snapshot returns the hours of all members. One that may still be written has a mark above that
-// of the snapshot: it is made again now and the next time, and not forgotten.
+// Snapshot returns the hours of all members. An hour that may still be written to has a mark above
+// the snapshot's, so that it is recomputed now and again next time.
 func (h *Late) Snapshot() (dirty.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()

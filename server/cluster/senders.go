@@ -8,9 +8,9 @@ import (
 	"reckon/transport/senders"
 )
 
-// Share reports the other members which machines sent here, and returns who holds which name by
-// what all of them report. The first holds it; another takes its place when the first was silent
-// for [senders.Silence], or for [senders.Pause] before the other began.
+// Share publishes the senders of this server to the other members and returns the holder of each
+// name according to all of them. The first sender holds a name. Another one replaces it if the
+// first was silent for [senders.Silence], or for [senders.Pause] before the other began.
 func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -270,8 +270,8 @@ func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only ma
 	return out, nil
 }
 
-// selectors asks for everything, or for each name of what is there: a store may put
-// histograms together only when they are asked for by name.
+// selectors returns matchers for everything, or one for each name in only, because a store may
+// combine histograms only if they are selected by name.
 func selectors(only map[uint64]*series) []*labels.Matcher {
 	if only == nil {
 		return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}
@@ -287,8 +287,8 @@ func selectors(only map[uint64]*series) []*labels.Matcher {
 	return out
 }
 
-// compare marks what is there, and returns how many samples are missing, and how many have
-// another value that were not known to; the first of these is described.
+// compare marks samples that arrived. It returns the number of missing samples and of newly found
+// differing ones, and describes the first difference.
 func compare(have, there map[uint64]*series) (missing, differ int64, first string) {
 	for hash, s := range have {
 		dust := s.dust()
@@ -319,13 +319,13 @@ func compare(have, there map[uint64]*series) (missing, differ int64, first strin
 const (
 	// digits are those that a store of decimal numbers keeps, relative to a value.
 	digits = 1e-11
-	// leastDust is the remainder of sums of numbers that are no power of two: less is no amount
-	// of anything that is measured.
+	// leastDust is the remainder of sums of numbers that are no power of two. No measured amount is
+	// smaller.
 	leastDust = 1e-12
 )
 
-// dust is the loss of a store of decimal numbers in a series: it keeps one exponent for many
-// samples, so that a small value beside large ones becomes 0.
+// dust returns the rounding loss of a store with decimal numbers. Such a store keeps one exponent
+// for many samples, so a small value beside large ones becomes 0.
 func (s *series) dust() float64 {
 	most := 0.0
 	for i := range s.samples {

@@ -9,8 +9,8 @@ import (
 	"reckon/web/client"
 )
 
-// Alerts sends test alerts. Alerts and rules themselves are
-// served at /api/v1/alerts and /api/v1/rules, as by Prometheus.
+// Alerts sends test alerts and manages receivers. Alerts and rules are served at /api/v1/alerts and
+// /api/v1/rules, as by Prometheus.
 type Alerts interface {
 	// Test sends a test alert; the error explains why no receiver can be reached.
 	Test(ctx context.Context, by string) (client.AlertTest, error)
@@ -110,8 +110,8 @@ func (s *server) answerTest(w http.ResponseWriter, ask func(Alerts) (client.Aler
 	return nil
 }
 
-// alertmanager mounts the API of an Alertmanager in this process, for silences and for
-// amtool: readable by viewers who see all, writable by admins.
+// alertmanager mounts the API of the Alertmanager in this process, for silences and amtool. Viewers
+// who see all may read it, admins may write.
 func (s *server) alertmanager(mux *http.ServeMux) {
 	if s.Alertmanager == nil {
 		return

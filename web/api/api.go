@@ -22,7 +22,7 @@ import (
 	"reckon/access"
 )
 
-// Backend answers questions about workloads and nodes, without what the viewer may not see
+// Backend answers queries about workloads and nodes, restricted to what the viewer may see
 // (access.Authorized).
 type Backend = access.Backend
 

@@ -25,8 +25,8 @@ func senders(h http.Handler) http.Handler {
 	})
 }
 
-// look records that a viewer who sees all looks at somebody's work. Own work, and
-// viewers without a name, are not recorded.
+// look records that a viewer with access to all looks at the work of another user. Own work and
+// unnamed viewers are not recorded.
 func (s *server) look(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if s.Audit == nil || !v.All() || v.Name == "" || (owner != "" && v.Name == owner) {
@@ -60,8 +60,8 @@ func (s *server) audited(h http.Handler) http.Handler {
 	})
 }
 
-// queryText returns the query of a request of the Prometheus API if it is or may be about workloads;
-// metrics of machines have no owner.
+// queryText returns the query of a Prometheus API request if it is or may be about workloads.
+// Metrics of machines have no owner.
 func queryText(r *http.Request) string {
 	if strings.HasSuffix(r.URL.Path, "/read") {
 		return "remote read"

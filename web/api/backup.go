@@ -8,8 +8,8 @@ import (
 	"reckon/access"
 )
 
-// Backup copies the server's data. begin is called once, when everything is ready to be
-// written; an error before that is returned as a response, a later one aborts the response.
+// Backup copies the server's data. It calls begin once, when everything is ready to be written. An
+// earlier error is returned as a response; a later one aborts the response.
 type Backup interface {
 	Backup(ctx context.Context, begin func() io.Writer) error
 }

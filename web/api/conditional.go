@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// conditional is a response that is sent only if it differs from the one that the client
-// has (RFC 9110, section 13): pages poll every few seconds.
+// conditional sends a response only if it differs from the client's copy (RFC 9110, section 13),
+// because pages poll every few seconds.
 type conditional struct {
 	http.ResponseWriter
 	have string // If-None-Match
@@ -17,8 +17,8 @@ type conditional struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (c *conditional) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// unchanged sets the ETag from the hash of the body. It reports whether the client has the body already, and then
-// writes the response. The tag is weak because the body may be compressed.
+// unchanged sets the ETag to a hash of the body. If the client already has this body, it writes the
+// response and returns true. The tag is weak because the body may be compressed.
 func (c *conditional) unchanged(body []byte) bool {
 	sum := sha256.Sum256(body)
 	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`

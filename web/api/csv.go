@@ -9,8 +9,8 @@ import (
 	"reckon/web/client"
 )
 
-// writeCSV sends rows as a table. The missing parts of a partial answer are listed in
-// the header field Reckon-Missing, since a CSV file has no place for them.
+// writeCSV sends rows as CSV. The header field Reckon-Missing lists the missing parts of a partial
+// answer, because CSV has no place for them.
 func writeCSV[T any](w http.ResponseWriter, name string, rows []T, missing []string) error {
 	var body bytes.Buffer
 	if err := client.WriteCSV(&body, rows); err != nil {

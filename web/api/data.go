@@ -15,9 +15,9 @@ import (
 	"reckon/web/client"
 )
 
-// Data returns series joined by time. It must show each viewer (package access) only
-// series that they may see. From, To and Step are always set, Select is not empty. An
-// error in a selector, or too large a query, is a [Refuse] with status 400.
+// Data returns series joined by time. Each viewer (package access) must see only permitted series.
+// From, To and Step are always set, and Select is not empty. An invalid selector or too large a
+// query returns a [Refuse] with status 400.
 type Data interface {
 	Data(ctx context.Context, q client.DataQuery) (client.DataTable, error)
 	// WriteData writes the table as a file, csv or parquet.
@@ -25,8 +25,8 @@ type Data interface {
 	Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error)
 }
 
-// Power relates power to work. From and To are always set; without a Node it is
-// the only one with a meter. The error is a [Refuse] if nothing can be fitted.
+// Power relates power to work. From and To are always set. Without a Node it uses the only node
+// with a meter. It returns a [Refuse] if nothing can be fitted.
 type Power interface {
 	PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error)
 }

@@ -8,8 +8,8 @@ import (
 
 //go:generate go run ./gen
 
-// descriptions returns one line for each wire type and each of its fields, by Go and JSON name: the comments of package
-// client, and the texts of figures from their table. A test fails on a field without a line.
+// descriptions returns a line for each wire type and field, by Go and JSON name. They are the comments of package
+// client, and for figures the texts of their table. A test fails on a field without a line.
 func descriptions() map[string]string {
 	all := clientTexts()
 	for scope, t := range map[figure.Scope]reflect.Type{

@@ -27,8 +27,8 @@ func fail(status int, hint, format string, args ...any) error {
 	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
-// statusOf turns any error into a response. Internal errors keep their
-// text, which contains no secrets: it comes from the store.
+// statusOf converts any error to a response. Internal errors keep their text, which comes from the
+// store and contains no secrets.
 func statusOf(err error) *statusError {
 	var s *statusError
 	if e, ok := refusal(err); ok {

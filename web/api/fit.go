@@ -9,8 +9,7 @@ import (
 	"reckon/web/client"
 )
 
-// Fit returns where a job would fit. Other jobs appear only in totals without
-// names.
+// Fit returns the places where a job would fit. Other jobs appear only in totals, without names.
 type Fit interface {
 	Fit(ctx context.Context, q client.FitQuery) (client.FitList, error)
 }

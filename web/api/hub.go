@@ -8,9 +8,8 @@ import (
 	"reckon/web/client"
 )
 
-// Hub distributes each tick of the agent to all subscribers. Publishing never blocks:
-// a slow reader misses ticks and gets the newest one. The zero value is
-// ready for use; all methods are safe for concurrent use.
+// Hub distributes each tick of the agent to all subscribers. Publishing never blocks: a slow reader
+// misses ticks and gets the newest. Its zero value is ready for use. It is safe for concurrent use.
 type Hub struct {
 	mu     sync.Mutex
 	last   *tick
@@ -35,8 +34,8 @@ func (t *tick) json() ([]byte, error) {
 	return t.body, t.err
 }
 
-// Publish sends l to all subscribers. The hub retains l: nothing it refers to may
-// be modified afterwards.
+// Publish sends l to all subscribers. The hub keeps l, so nothing it refers to may be modified
+// afterwards.
 func (h *Hub) Publish(l client.Live) {
 	t := &tick{live: l}
 	h.mu.Lock()
@@ -50,22 +49,21 @@ func (h *Hub) Publish(l client.Live) {
 	}
 }
 
-// Subscribers returns the number of readers, so that an agent can skip building
-// a tick that nobody reads.
+// Subscribers returns the number of subscribers, so that an agent can skip building ticks without
+// readers.
 func (h *Hub) Subscribers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.subs)
 }
 
-// Subscribe returns a channel of ticks that starts with the latest one, if there is
-// one, and is closed when ctx or the hub ends.
+// Subscribe returns a channel of ticks, starting with the latest if there is one. It is closed when
+// ctx or the hub ends.
 func (h *Hub) Subscribe(ctx context.Context) <-chan client.Live {
 	return subscribe(ctx, h, func(t *tick) client.Live { return t.live })
 }
 
-// Close ends all subscriptions. A server calls it on shutdown, since
-// open streams would otherwise delay it.
+// Close ends all subscriptions. A server calls it on shutdown, because open streams would delay it.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,8 +77,8 @@ func (h *Hub) Close() {
 	}
 }
 
-// subscribe keeps the newest tick in a channel of capacity one. All sends and the
-// close happen under the hub's lock.
+// subscribe keeps the newest tick in a channel of capacity one. All sends and the close happen with
+// the hub's lock held.
 func subscribe[T any](ctx context.Context, h *Hub, of func(*tick) T) <-chan T {
 	ch := make(chan T, 1)
 	s := func(t *tick) {

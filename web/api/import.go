@@ -15,8 +15,8 @@ import (
 	"reckon/web/client"
 )
 
-// Import imports data of other programs. next returns the inputs one after another,
-// each valid until the next call, and io.EOF after the last.
+// Import imports data of other programs. next returns the inputs in sequence, each valid until the
+// next call, and io.EOF at the end.
 type Import interface {
 	Import(ctx context.Context, o client.ImportOptions, next func() (name string, in io.Reader, err error)) (client.ImportResult, error)
 }

@@ -46,8 +46,8 @@ func (s *server) has() string {
 	return strings.Join(words, " ")
 }
 
-// landing serves the pages and their files; without pages, a small page at / that lists
-// the addresses. Neither contains data: their scripts call the API.
+// landing serves the pages and their files, or a small page at / with the addresses if there are no
+// pages. They contain no data; their scripts call the API.
 func (s *server) landing(mux *http.ServeMux) {
 	files, paths := fs.FS(static), []string{"/{$}"}
 	root := "static"

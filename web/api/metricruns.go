@@ -16,8 +16,8 @@ import (
 	"reckon/web/client"
 )
 
-// MetricRuns stores and returns runs of MetricSets. Access is checked here: a run belongs to its
-// namespace.
+// MetricRuns stores and returns runs of MetricSets. The handlers of this package check access: a run
+// belongs to its namespace.
 type MetricRuns interface {
 	Keep(ctx context.Context, namespace, name string, u client.MetricRunUpdate) (client.MetricRunKept, error)
 	List(ctx context.Context, f client.MetricRunFilter) (client.MetricRunList, error)

@@ -19,8 +19,7 @@ import (
 // compress compresses bodies of a kilobyte and more with gzip for clients that accept it.
 func compress(h http.Handler) http.Handler { return gzhttp.GzipHandler(h) }
 
-// outer wraps every request: security headers, one line of log, and
-// recovery from a panic.
+// outer wraps every request with security headers, a log line, and recovery from panics.
 func (s *server) outer(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
@@ -62,8 +61,8 @@ func (s *server) outer(h http.Handler) http.Handler {
 	})
 }
 
-// foreign lets a page of one of Origins read workloads where `may` holds: it sends a user's token in place of cookies, see
-// static/widget.js. The browser asks by OPTIONS before (Fetch Standard, section 3.2).
+// foreign lets a page from one of Origins read workloads if may holds. The page sends a user's token instead of
+// cookies; see static/widget.js. The browser first sends OPTIONS (Fetch Standard, section 3.2).
 func (s *server) foreign(h http.Header, r *http.Request, may bool) bool {
 	origin := r.Header.Get("Origin")
 	may = may && slices.Contains(s.Origins, origin) && strings.HasPrefix(r.URL.Path, "/api/reckon/v1/workloads")

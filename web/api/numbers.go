@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// Numbers finds jobs with a job number in the batch system that differs from the number in their
-// id: tasks of arrays and components of heterogeneous jobs.
+// Numbers finds jobs by a batch system number that differs from the number in their id: array tasks
+// and components of heterogeneous jobs.
 type Numbers interface {
 	Numbered(ctx context.Context, number string) (ids []string, err error)
 }

@@ -18,8 +18,8 @@ type schema map[string]any
 
 func enum(words ...string) schema { return schema{"type": "string", "enum": words} }
 
-// document builds the OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1)
-// from the routes and, by reflection, from the wire types.
+// document returns the OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1), built from the
+// routes and, by reflection, the wire types.
 func document(routes []route, version string, others ...other) []byte {
 	if version == "" {
 		version = "0"
@@ -165,7 +165,7 @@ func prometheusPath(name string) schema {
 	return schema{"get": op}
 }
 
-// schemaOf describes a Go type as encoding/json encodes it; named structs are added to
+// schemaOf returns the schema of a Go type as encoding/json encodes it. Named structs are added to
 // schemas and referenced.
 func schemaOf(t reflect.Type, schemas schema) schema {
 	switch {

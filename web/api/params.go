@@ -17,8 +17,8 @@ import (
 	"reckon/workload"
 )
 
-// param describes one parameter of a route: the parser rejects unlisted ones,
-// and the OpenAPI document lists what the parser accepts.
+// param describes one parameter of a route. The parser rejects unlisted parameters, and the OpenAPI
+// document lists the same ones.
 type param struct {
 	name   string
 	doc    string
@@ -33,8 +33,8 @@ const (
 	maxPoints    = 11_000 // as in Prometheus
 )
 
-// query holds the parameters of one request. The first error is kept, so that a
-// handler reads all parameters and checks for an error once.
+// query holds the parameters of one request. It keeps the first error, so that a handler can read
+// all parameters and check once.
 type query struct {
 	values url.Values
 	now    time.Time
@@ -93,8 +93,8 @@ func (q *query) bad(name, value, hint string) {
 	}
 }
 
-// get returns the value, and false if the parameter is absent. A present but empty
-// parameter is an error: it usually comes from an unset variable in a script.
+// get returns the value, or false if the parameter is absent. An empty parameter is an error,
+// because it usually comes from an unset variable in a script.
 func (q *query) get(name string) (string, bool) {
 	v, ok := q.values[name]
 	if !ok {
@@ -121,8 +121,8 @@ func (q *query) list(name string) []string {
 	return out
 }
 
-// kinds returns the values of the parameter kind. Whatever makes pods has a kind of its own, so that any word is one which is not a
-// known kind mistyped.
+// kinds returns the values of the parameter kind. Because anything that creates pods has its own
+// kind, it accepts any word that is not a misspelt known kind.
 func (q *query) kinds() []string {
 	list := q.list("kind")
 	for _, k := range list {

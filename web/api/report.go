@@ -119,8 +119,8 @@ func known(v *float64) float64 {
 	return *v
 }
 
-// anonymous replaces names by a number, the position in the report. This includes programs,
-// which may be named after people's projects.
+// anonymous replaces names by their position in the report. This includes programs, which may be
+// named after people's projects.
 func anonymous(r *client.Report) {
 	for _, list := range [][]client.Usage{r.Steps, r.Week, r.Owners, r.Accounts, r.Commands, r.Kinds, r.Nodes} {
 		for i := range list {

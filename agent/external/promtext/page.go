@@ -21,8 +21,8 @@ const (
 	maxHelp   = 500  // bytes of a description; longer ones are cut
 )
 
-// Reserved are the labels that identify the workload and the sender of a series. They are
-// never taken from a page: the agent sets them.
+// Reserved returns the labels that identify the workload and the sender of a series. The agent sets
+// them itself and ignores them on a page.
 func Reserved() []string { return []string{"workload", "kind", "part", "owner", "node", "site"} }
 
 // Rules configure the reading of a page.
@@ -76,8 +76,8 @@ func NewPage(r Rules) *Page {
 	return &Page{rules: r, known: map[string]*row{}, descs: map[string]*metric.Desc{}, told: map[string]told{}}
 }
 
-// Read takes all of a text or, with an error, nothing of it. The figures are valid until
-// the next Read; a series keeps its pointer as long as it is in every text.
+// Read parses a text completely or, with an error, not at all. The figures are valid until the next
+// Read. A series keeps its pointer while it is in every text.
 func (p *Page) Read(text []byte) ([]Figure, error) {
 	p.round++
 	p.figures = p.figures[:0]
@@ -234,9 +234,8 @@ func (p *Page) desc(name string, labels []string) *metric.Desc {
 	return d
 }
 
-// kindOf returns the kind and help of a metric from the page's metadata, or from the metadata of
-// the histogram or summary that it is a part of. Without metadata it is a counter if its
-// name ends like one.
+// kindOf returns the kind and help of a metric from the metadata of the page, or of the histogram
+// or summary it is part of. Without metadata, a name that ends like a counter's is a counter.
 func (p *Page) kindOf(name string) (metric.Kind, string) {
 	if t, ok := p.told[name]; ok && t.kind != "" && t.kind != "untyped" && t.kind != "unknown" {
 		if t.kind == "counter" {

@@ -170,8 +170,8 @@ func comment(text []byte) (Line, error) {
 	return l, nil
 }
 
-// seriesEnd returns the end of the name and its labels. It checks quotes and braces only;
-// see [Split].
+// seriesEnd returns the end of a name with its labels. It checks only quotes and braces; see
+// [Split].
 func seriesEnd(text []byte) (int, error) {
 	n := 0
 	for n < len(text) && nameByte(n, text[n], true) {
@@ -207,8 +207,8 @@ func seriesEnd(text []byte) (int, error) {
 // Label is a name and its value.
 type Label struct{ Name, Value string }
 
-// Split splits the text of a series: its name, and its labels in the given order. Empty
-// values are left out, since they are equivalent to no label.
+// Split splits the text of a series into its name and its labels in the given order. It omits empty
+// labels, because they are equivalent to missing ones.
 func Split(series []byte) (name string, labels []Label, err error) {
 	n := 0
 	for n < len(series) && nameByte(n, series[n], true) {
@@ -253,8 +253,8 @@ func Split(series []byte) (name string, labels []Label, err error) {
 	return name, labels, nil
 }
 
-// underscored returns a name in UTF-8 as Prometheus escapes it for those that know the older names only: other characters become an
-// underscore (the scheme "underscores" of its content negotiation).
+// underscored escapes a UTF-8 name for systems that support only the old names. Other characters
+// become an underscore, as in Prometheus's escaping scheme "underscores".
 func underscored(name string) string {
 	out := []byte(strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && nameByte(1, byte(r), true) {

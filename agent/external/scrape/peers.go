@@ -18,8 +18,8 @@ import (
 	"reckon/sensor"
 )
 
-// peers identifies the process of this machine at the other end of a connection. Its
-// methods except connected are used from one goroutine.
+// peers identifies the local process at the other end of a connection. All methods except connected
+// must be called from one goroutine.
 type peers struct {
 	root string
 
@@ -140,8 +140,8 @@ func listening(r io.Reader, at netip.AddrPort) (best socket, score int) {
 	return best, score
 }
 
-// endpoint reads an address as the kernel prints it: words of 32 bits in the order of the
-// processor's bytes, and the port.
+// endpoint parses an address as printed by the kernel: 32-bit words in native byte order, and the
+// port.
 func endpoint(s string) (netip.AddrPort, bool) {
 	host, port, ok := strings.Cut(s, ":")
 	n, err := strconv.ParseUint(port, 16, 16)

@@ -15,12 +15,12 @@ import (
 	"reckon/internal/kubelet"
 )
 
-// Pods configures the discovery of pods of this node that request scraping by an annotation.
-// The fields have the names of the configuration.
+// Pods configures the discovery of pods of this node that request scraping by an annotation. Fields
+// are named as in the configuration.
 //
-// Annotations are the ones of Prometheus's example configuration (prometheus.io/scrape: "true",
-// with /port, /path and /scheme) and the short form reckon/metrics: "8080" or "8080/path",
-// several separated by commas.
+// Annotations are those of Prometheus's example configuration (prometheus.io/scrape: "true", with
+// /port, /path and /scheme) and the short form reckon/metrics: "8080" or "8080/path", separated by
+// commas.
 type Pods struct {
 	// Kubelet is the address of the kubelet, https://127.0.0.1:10250 by default; its /pods is read.
 	Kubelet  string        `yaml:"kubelet"`
@@ -56,8 +56,8 @@ func newFinder(root string, p Pods, list *kubelet.Cache) (*finder, error) {
 	return &finder{Pods: p, root: root, list: list, name: list.URL()}, nil
 }
 
-// targets returns the pages that a pod requests to be scraped, by their displayed names;
-// bad is an error for requests that cannot be fulfilled.
+// targets returns the pages that a pod requests to be scraped, by display name. bad describes
+// requests that cannot be met.
 func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	if p.Phase != "Running" || p.IP == "" {
 		return nil, nil
@@ -129,8 +129,8 @@ func (s *Sensor) follow(ctx context.Context, f *finder) {
 	}
 }
 
-// take starts scraping new pods and drops deleted ones. While the kubelet does not
-// respond, the present pods are still scraped.
+// take starts to scrape new pods and drops deleted ones. While the kubelet does not respond, known
+// pods are still scraped.
 func (s *Sensor) take(ctx context.Context, f *finder, pods []*kubelet.Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,8 +108,8 @@ type target struct {
 	fetched bool
 }
 
-// New checks the targets and starts scraping them, and, if pods is not nil, the pods of the kubelet's list that
-// request it. Root is the place where the file systems of the host are mounted.
+// New validates the targets and starts to scrape them. If pods is not nil, it also scrapes pods
+// from the kubelet's list that request it. root is the mount point of the host's file systems.
 func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Sensor, error) {
 	if len(list) == 0 && pods == nil {
 		return nil, sensor.Unavailable("no targets with figures of their own are configured", "", nil)

@@ -236,8 +236,8 @@ func (s *Sensor) look(f *file, name string) error {
 	return nil
 }
 
-// open opens a file that is not a link, or a link that belongs to root or our user: a
-// link of another user could point to a file that only we may read.
+// open opens a file, or a link that belongs to root or our user. Another user's link could point to
+// a file that only we may read.
 func (s *Sensor) open(name string) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK // opening a named pipe does not block
 	h, err := os.OpenFile(name, flags|unix.O_NOFOLLOW, 0)

@@ -19,8 +19,7 @@ import (
 	"reckon/web/client"
 )
 
-// Backend answers from slices. It is safe for concurrent use if its fields are no
-// longer changed.
+// Backend answers from slices. It is safe for concurrent use while its fields do not change.
 type Backend struct {
 	Details []client.WorkloadDetail
 	Machine []client.Node
@@ -166,8 +165,8 @@ func (b *Backend) Workload(_ context.Context, w client.Workload, r client.Range)
 	return client.WorkloadDetail{}, answer.NotFound("", fmt.Errorf("no such workload: %s", w.ID))
 }
 
-// Scale returns for any workload a result as if its work had run with 1 to 16 cores, a tenth of
-// it not in parallel.
+// Scale returns the same result for any workload, as if it had run on 1 to 16 cores with a serial
+// part of one tenth.
 func (b *Backend) Scale(_ context.Context, w client.Workload) (client.Scale, error) {
 	law := &client.ScaleFit{Serial: 0.1, OneCore: 1000, Sizes: 3, Runs: 4, Error: f(0.02), SerialLow: f(0.09), SerialHigh: f(0.11),
 		SpeedupLimit: f(10)}

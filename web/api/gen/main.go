@@ -73,8 +73,8 @@ func described(folders ...string) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// comments returns the comment of every struct type that is encoded as JSON, by its name, and of each of its fields, by the
-// name of the type and the JSON name of the field.
+// comments returns the comments of all struct types that are encoded as JSON, by name, and of their
+// fields, by type and JSON name.
 func comments(folder string) (map[string]string, error) {
 	texts := map[string]string{}
 	return texts, types(folder, func(t *ast.TypeSpec, doc *ast.CommentGroup) { describe(texts, t, doc) })
