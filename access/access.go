@@ -120,8 +120,8 @@ func (v Viewer) MayWrite(site, node string) bool {
 	return v.Changes()
 }
 
-// Allow returns the check of which nodes the sender in ctx may send samples for; nil
-// allows all, so that their series need no check.
+// Allow returns the check of the nodes that the sender in ctx may send samples for. It is nil if
+// all are allowed, so that series need no check.
 func Allow(ctx context.Context) (func(site, node string) bool, error) {
 	v := From(ctx)
 	if v.Writes == nil && v.Changes() {
@@ -133,8 +133,8 @@ func Allow(ctx context.Context) (func(site, node string) bool, error) {
 // Sends reports whether the viewer may send any samples at all.
 func (v Viewer) Sends() bool { return v.Writes != nil || v.Changes() }
 
-// KeepsRuns reports whether the viewer may keep runs of MetricSets of a namespace: only in namespaces
-// that are its own, since it may delete them there.
+// KeepsRuns reports whether the viewer may store MetricSet runs of a namespace. Users may only in
+// their own namespaces, because they may also delete runs there.
 func (v Viewer) KeepsRuns(namespace string) bool {
 	return v.Changes() || v.Runs || v.Role == User && v.Sees(namespace)
 }
@@ -158,8 +158,8 @@ func (v Viewer) Own() []string {
 	return nil
 }
 
-// Sees reports whether work of the owner may be shown with its name. Work without an
-// owner is shown to viewers who see all.
+// Sees reports whether the viewer may see the owner's work by name. Work without an owner is
+// visible only to viewers who see all.
 func (v Viewer) Sees(owner string) bool {
 	return v.All() || (owner != "" && slices.Contains(v.Own(), owner))
 }
@@ -174,9 +174,9 @@ var machine = []string{
 var telling = []string{"workload", "user", "username", "pod", "container", "container_id", "namespace", "hpc_job", "job_id", "jobid", "pid",
 	"comm", "command", "groupname"}
 
-// SeesSeries reports whether a series may be shown: one with an owner by its owner; one
-// without only if it is about a machine, and no label identifies a workload. get returns
-// the value of a label, empty when it is not there.
+// SeesSeries reports whether the viewer may see a series. A series with an owner is visible like
+// the owner's work. A series without one must be about a machine and must not identify a workload.
+// get returns the value of a label, or "".
 func (v Viewer) SeesSeries(get func(label string) string) bool {
 	if v.All() {
 		return true

@@ -14,8 +14,8 @@ import (
 	"reckon/figure/wire"
 )
 
-// Backend lists and details data that may belong to an owner. Its methods may be called
-// from any number of goroutines; they stop when the context ends.
+// Backend lists and details data that may belong to an owner. It is safe for concurrent use, and
+// its methods stop when the context ends.
 type Backend interface {
 	// Workloads returns the workloads that the filter selects, with its Total. An empty
 	// result is not an error. Limit is always set.
@@ -26,9 +26,9 @@ type Backend interface {
 	Nodes(ctx context.Context) (wire.NodeList, error)
 }
 
-// Authorized filters the answers of a backend by what the viewer may see: work of other
-// owners is not found rather than forbidden, so that an answer does not reveal that it
-// exists. It is safe for concurrent use.
+// Authorized filters the answers of a backend by the rights of the viewer. Other owners' work is
+// not found rather than forbidden, so that an answer does not reveal its existence. It is safe for
+// concurrent use.
 type Authorized struct {
 	backend Backend
 	missing func(id string) error
@@ -77,8 +77,8 @@ func (a *Authorized) Workload(ctx context.Context, w wire.Workload, r wire.Range
 	return a.backend.Workload(ctx, w, r)
 }
 
-// Nodes implements [Backend]: machines have no owner. Administrators' notes about them
-// may name people.
+// Nodes implements [Backend]. Machines have no owner, but administrators' notes about them may name
+// people.
 func (a *Authorized) Nodes(ctx context.Context) (wire.NodeList, error) {
 	v := From(ctx)
 	if v.Role == Nobody {
@@ -136,8 +136,8 @@ func nameless(f wire.Filter) error {
 		fmt.Errorf("workloads are shown to the public without names, so %s is not allowed", word))
 }
 
-// redact removes the names from a workload. Its id becomes a pseudonym that stays the
-// same until the server restarts.
+// redact removes the names from a workload. Its id becomes a pseudonym that is stable until the
+// server restarts.
 func (a *Authorized) redact(w *wire.Workload) {
 	m := hmac.New(sha256.New, a.secret)
 	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())

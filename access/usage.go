@@ -14,8 +14,8 @@ type Usage interface {
 	Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, error)
 }
 
-// AuthorizedUsage answers each viewer with what they may see: a user sees their own name
-// and the others as one row, the public no names at all.
+// AuthorizedUsage filters usage by the rights of the viewer. Users see their own name and all
+// others as one row; the public sees no names.
 type AuthorizedUsage struct{ backend Usage }
 
 // AuthorizeUsage wraps a Usage.

@@ -6,7 +6,7 @@ import (
 )
 
 // packed lists the hourly figures that carry an exactness, in the order of their two bits in
-// [Degrees.Pack]. The packed number is stored in databases: append new figures, never remove or
+// [Degrees.Pack]. Databases store the packed number, so append new figures and never remove or
 // reorder one.
 var packed = []string{
 	"cpu_seconds", "memory_byte_seconds", "io_read_bytes", "io_write_bytes", "io_wait_seconds", "network_bytes", "gpu_seconds",
@@ -22,9 +22,9 @@ func PackedFigures() int { return len(packed) }
 // ExactnessKey returns the key under which reckon_figure_exactness reports the exactness of this figure.
 func (f *Figure) ExactnessKey() string { return cmp.Or(f.As, f.Key) }
 
-// Pack encodes the exactness of the figures of one hour as a number, 0 when all are exact. The greater
-// of two codes of a figure is the worse one. Of memory, for which there is no model, the code of Modelled is that of an upper
-// bound; of other figures that is stored as an estimate.
+// Pack encodes the exactness of one hour's figures as a number, 0 if all are exact. The larger of
+// two codes of a figure is the worse one. There is no model for memory, so its code for Modelled
+// means an upper bound. For other figures an upper bound is stored as an estimate.
 func (d Degrees) Pack() (n int64) {
 	for i, key := range packed {
 		e := d[key]

@@ -2,8 +2,8 @@ package figure
 
 import "fmt"
 
-// Exactness is the degree to which a figure can be trusted. The values are those of the
-// series reckon_figure_exactness.
+// Exactness is the reliability of a figure. Its values are those of the series
+// reckon_figure_exactness.
 type Exactness uint8
 
 // Degrees of exactness.
@@ -43,8 +43,8 @@ func (e *Exactness) UnmarshalText(text []byte) error {
 	return fmt.Errorf("exactness %q is none of %q", text, exactWords)
 }
 
-// Worse returns the exactness of a figure that depends on two others: the less exact of the two. An upper bound stays one, since it
-// exceeds the figure by more than others miss it.
+// Worse returns the exactness of a figure that depends on two others: the less exact one. With an upper bound the
+// result is an upper bound, because it exceeds the figure by more than others miss it.
 func (e Exactness) Worse(o Exactness) Exactness {
 	switch {
 	case e == o || o == Exact:

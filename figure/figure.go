@@ -45,7 +45,7 @@ const (
 	Highest
 	// Newest is the latest sample of a gauge.
 	Newest
-	// Current is the latest sample, if the series is still fresh: a part that ended long ago holds
+	// Current is the latest sample if the series is still fresh. A part that ended long ago holds
 	// nothing now.
 	Current
 	// Quantile is the quantile [Figure.Quantile] of a native histogram.
@@ -62,16 +62,15 @@ const (
 	// Latest is the number with the latest sample; the largest one if several share that time.
 	Latest
 	// UpperBound combines quantiles of nodes into a bound that their sum respects with the same
-	// probability, whatever their dependence: the sum of each node's quantile at 1-(1-q)/n.
+	// probability, whatever their dependence. It is the sum of each node's quantile at 1-(1-q)/n.
 	UpperBound
-	// Sequential combines parts: the maximum of parts that ran one after the other (for
-	// histograms their merge), and the sum of parts that ran at the same time. A series
-	// without a part covers all parts of its node.
+	// Sequential combines parts: the maximum of consecutive parts (for histograms their merge), and
+	// the sum of simultaneous ones. A series without a part covers all parts of its node.
 	Sequential
 )
 
-// How is the aggregation of the series of a figure: those of one part, the parts of a node, the nodes.
-// The zero combinations are sums.
+// How is the aggregation of a figure's series within a part, over the parts of a node, and over the
+// nodes. The zero combinations are sums.
 type How struct {
 	Value                Value
 	Series, Parts, Nodes Combine
@@ -85,7 +84,7 @@ func (h How) sums() bool {
 	return h.Series == Sum && h.Parts == Sum && h.Nodes == Sum && !h.Whole
 }
 
-// Sums reports whether the figure is the sum over all its series, however they are divided
+// Sums reports whether the figure is the sum over all its series, regardless of their division
 // among parts and nodes.
 func (f *Figure) Sums() bool { return f.How.sums() }
 
@@ -173,8 +172,8 @@ func (f *Figure) ColumnName() string {
 	return f.Key
 }
 
-// Of returns the figures of one scope in the order of the table, which is also the numbering of
-// At. The slice is shared and must not be modified.
+// Of returns the figures of one scope in the order of the table, which is also the order of At. The
+// slice is shared and must not be modified.
 func Of(s Scope) []Figure {
 	switch s {
 	case Runs:
@@ -221,8 +220,7 @@ func Columns(s Scope) []string {
 	return out
 }
 
-// Index returns the position of a key in its scope, which is the argument of At; -1 if it has
-// none.
+// Index returns the position of a key in its scope, as used by At, or -1 if there is none.
 func Index(s Scope, key string) int {
 	list := Of(s)
 	for i := range list {
@@ -239,8 +237,8 @@ type Numbered interface {
 	At(i int) **float64
 }
 
-// Add adds the figures of from to the figures of to. A figure unknown in both stays unknown, and a sum
-// is as exact as its least exact term. The two share no pointers afterwards.
+// Add adds the figures of from to to. A figure unknown in both stays unknown, and a sum is as exact
+// as its least exact term. Afterwards they share no pointers.
 func Add[T Numbered](to, from T) {
 	for i := range to.Len() {
 		add := *from.At(i)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Run is the record of one run of a workload, all nodes and parts together: its identity, its facts, the time in which it was
-// measured, and its figures with their exactness. Stores keep it, analyses take it, and the API is made of it.
+// Run is the record of one run of a workload over all nodes and parts: identity, facts, the time it was measured, and
+// figures with their exactness. Stores keep it, analyses read it, and the API is derived from it.
 type Run struct {
 	Site  string
 	ID    string // kind/name
@@ -52,15 +52,15 @@ type Run struct {
 	Row
 }
 
-// Share is the use of one user's processes in a process group of several: its totals by the keys of figures, and the
-// program that used most CPU time.
+// Share is one user's part of a process group with several users: totals by figure key, and the
+// program with the most CPU time.
 type Share struct {
 	Command string             `json:"command,omitempty"`
 	Amounts map[string]float64 `json:"amounts"`
 }
 
-// Of reduces a process group of several users to what some of them used of it: totals, and means in proportion. Peaks,
-// distributions and the present remain the group's. It changes no other run, and none in which they have no share.
+// Of reduces a process group of several users to the given owners: totals, and means in proportion. Peaks, distributions and current
+// values remain those of the group. Other runs are unchanged, and so is a run without a share of the owners.
 func (r *Run) Of(owners []string) {
 	shares := maps.Clone(r.Shares)
 	maps.DeleteFunc(shares, func(o string, _ Share) bool { return !slices.Contains(owners, o) })
@@ -108,8 +108,8 @@ func (r *Run) Waits() bool {
 	return false
 }
 
-// Began reports whether the run has begun: it neither waits, nor was it cancelled while it waited, nor is it what is left to report of
-// an array with tasks of their own.
+// Began reports whether the run has begun: it is neither waiting, nor cancelled while waiting, nor
+// the remaining record of an array with tasks of its own.
 func (r *Run) Began() bool {
 	never := r.State == "cancelled" && r.CPUSeconds == nil && r.Start.Equal(r.End)
 	return !never && !r.Waits() && r.State != "pending" && r.State != "started"
@@ -137,9 +137,9 @@ func (r *Row) Figure(key string) *float64 {
 	return nil
 }
 
-// NeededMost returns the highest memory that the run can have needed, in bytes: that which it needed where nothing else is known; nil if
-// that is not known either. Two figures that come from different nodes or times may contradict each other: it is never less than what
-// was needed.
+// NeededMost returns an upper bound of the memory that the run needed in bytes, or the needed
+// memory if there is no bound, or nil if neither is known. Figures from different nodes or times
+// may contradict each other, so it is never below the needed memory.
 func (r *Row) NeededMost() *float64 {
 	need, most := r.MemoryNeededPeakBytes, r.MemoryNeededMostBytes
 	if need == nil || most == nil || *most < *need {

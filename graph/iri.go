@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckIRI returns an error for an invalid absolute IRI (RFC 3987, as N-Triples restricts it): it needs a scheme, and
-// must not have a space, control character or any of <>"{}|^`\.
+// CheckIRI returns an error for an invalid absolute IRI (RFC 3987, as restricted by N-Triples). It
+// must have a scheme and no space, control character or any of <>"{}|^`\.
 func CheckIRI(s string) error {
 	if !utf8.ValidString(s) {
 		return fmt.Errorf("the IRI %.80q is not UTF-8", s)
@@ -34,8 +34,8 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// Check returns an error for an invalid quad: bad IRIs, terms in the wrong position, or a literal longer than
-// maxLiteral bytes; 0 is no limit.
+// Check returns an error for an invalid quad: a bad IRI, a term in the wrong position, or a literal
+// longer than maxLiteral bytes (0 for no limit).
 func (q Quad) Check(maxLiteral int) error {
 	if q.S.Kind != IRI && q.S.Kind != Blank {
 		return fmt.Errorf("the subject %.80s is neither an IRI nor a blank node", q.S)
@@ -75,8 +75,8 @@ func (t Term) check(maxLiteral int) error {
 	return nil
 }
 
-// EscapeIRI escapes text for use within an IRI: all but unreserved characters (RFC 3986) are percent-encoded, including
-// "/" and ":".
+// EscapeIRI escapes text for use within an IRI. It percent-encodes all but unreserved characters
+// (RFC 3986), including "/" and ":".
 func EscapeIRI(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

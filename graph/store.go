@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Store stores subgraphs: sets of statements that describe one thing, each under an id, with an origin, a time and a
-// version. An implementation is safe for concurrent use, and an acknowledged change is stored completely.
+// Store stores subgraphs. A subgraph is a set of statements about one thing, with an id, an origin, a time and a
+// version. It is safe for concurrent use, and acknowledged changes are stored completely.
 type Store interface {
 	// Get returns a subgraph with its statements in the default graph, or ErrNotFound.
 	Get(ctx context.Context, id string) (Info, []Quad, error)
@@ -101,8 +101,8 @@ func (e *VersionError) Error() string {
 // MaxID is the maximum length of an id, bytes.
 const MaxID = 1024
 
-// CheckID returns an error for an invalid id of a subgraph: it must be text without control characters, and no path
-// segment may be "." or "..".
+// CheckID returns an error for an invalid subgraph id. An id is text without control characters,
+// and no path segment may be "." or "..".
 func CheckID(id string) error {
 	if id == "" || len(id) > MaxID {
 		return fmt.Errorf("the id of a subgraph has 1 to %d bytes, not %d", MaxID, len(id))

@@ -93,8 +93,8 @@ func DateTime(t time.Time) Term { return Typed(t.UTC().Format("2006-01-02T15:04:
 // Double returns an xsd:double in its canonical lexical form: 2.5E0.
 func Double(v float64) Term { return Typed(DoubleForm(v), XSDDouble) }
 
-// Number returns an xsd:integer if v is an integer below 1e21, else an xsd:double of 16 digits, as JSON-LD 1.1 converts
-// numbers of JSON (https://www.w3.org/TR/json-ld11-api/#object-to-rdf-conversion).
+// Number returns an xsd:integer for an integer below 1e21, else an xsd:double with 16 digits, as JSON-LD 1.1 converts
+// JSON numbers (https://www.w3.org/TR/json-ld11-api/#object-to-rdf-conversion).
 func Number(v float64) Term {
 	if v == math.Trunc(v) && math.Abs(v) < 1e21 {
 		return Typed(strconv.FormatFloat(v, 'f', 0, 64), XSDInteger)

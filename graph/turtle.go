@@ -11,8 +11,8 @@ import (
 // Prefix is a short name of a namespace.
 type Prefix struct{ Name, IRI string }
 
-// WriteTurtle writes quads without their graphs as Turtle (https://www.w3.org/TR/turtle/), grouped by subject and
-// sorted, with the prefixes in use.
+// WriteTurtle writes quads without their graphs as Turtle (https://www.w3.org/TR/turtle/), grouped
+// by subject, sorted, and with the prefixes in use.
 func WriteTurtle(out io.Writer, quads []Quad, prefixes []Prefix) error {
 	w := bufio.NewWriter(out)
 	t := turtleWriter{prefixes: slices.Clone(prefixes)}

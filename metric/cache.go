@@ -2,10 +2,9 @@ package metric
 
 import "strings"
 
-// Cache creates one [Series] per description and set of label values and returns
-// the same pointer on later calls, for producers that discover label values anew on every
-// read (device names, mount points). [Cache.Sweep] drops series not requested since the previous
-// Sweep. It allocates only for new series.
+// Cache returns the same [Series] pointer for the same description and label values, for producers
+// that discover label values on every read (device names, mount points). [Cache.Sweep] drops series
+// not requested since the previous Sweep. It allocates only for new series.
 type Cache struct {
 	byDesc map[*Desc]map[string]*entry
 	round  uint64

@@ -2,8 +2,8 @@ package metric
 
 import "math"
 
-// HistogramSchema is the resolution of [Histogram]: bucket bounds are powers of
-// 2^(1/8), so a quantile is accurate to within 4.5 %.
+// HistogramSchema is the resolution of [Histogram]. Bucket bounds are powers of 2^(1/8), so a
+// quantile is accurate to within 4.5 %.
 const HistogramSchema = 3
 
 // histogramZero is the width of the zero bucket: observations up to it count as zero.
@@ -14,9 +14,9 @@ const octavesSchema = 0
 
 const maxBuckets = 320 // 40 octaves: 1/1024 to 2^30
 
-// Histogram is a Prometheus native histogram of non-negative observations with
-// exponential buckets (https://prometheus.io/docs/specs/native_histograms/): bucket
-// i counts observations in (2^((i-1)/8), 2^(i/8)]. The zero value is empty and ready.
+// Histogram is a Prometheus native histogram of non-negative observations with exponential buckets
+// (https://prometheus.io/docs/specs/native_histograms/). Bucket i counts observations in
+// (2^((i-1)/8), 2^(i/8)]. The zero value is empty and ready for use.
 type Histogram struct {
 	Count     uint64
 	ZeroCount uint64
@@ -50,8 +50,8 @@ func (h *Histogram) Schema() int32 {
 // perOctave returns the number of buckets between powers of two.
 func (h *Histogram) perOctave() float64 { return float64(int(1) << h.Schema()) }
 
-// AddOctaves adds the counts of a histogram of octaves: counts[0] counts observations up to 2^first, which is the width of the
-// zero bucket, and counts[i] those in (2^(first+i-1), 2^(first+i)]; sum is their sum.
+// AddOctaves adds the counts of an octave histogram with the given sum. counts[0] counts observations up to 2^first,
+// the width of the zero bucket, and counts[i] those in (2^(first+i-1), 2^(first+i)].
 func (h *Histogram) AddOctaves(first int32, counts []uint64, sum float64) {
 	h.Octaves, h.Zero = true, math.Exp2(float64(first))
 	h.Sum += sum
@@ -68,8 +68,8 @@ func (h *Histogram) AddOctaves(first int32, counts []uint64, sum float64) {
 // Reset empties h and keeps its memory.
 func (h *Histogram) Reset() { *h = Histogram{Buckets: h.Buckets[:0]} }
 
-// Observe counts v. Negative values and NaN count as zero, so that a clock that
-// was set back cannot corrupt the sum.
+// Observe counts v. Negative values and NaN count as zero, so that a clock set back cannot corrupt
+// the sum.
 func (h *Histogram) Observe(v float64) {
 	h.Count++
 	if !(v > h.ZeroThreshold()) {
@@ -110,8 +110,8 @@ func (h *Histogram) bucket(i int32) *uint64 {
 	return &h.Buckets[i-h.Offset]
 }
 
-// BucketIndex returns the index of the bucket that contains v, for v above the zero
-// threshold; values beyond the last bucket are counted in it.
+// BucketIndex returns the index of the bucket that contains v, which must be above the zero
+// threshold. Values beyond the last bucket are counted in it.
 func BucketIndex(v float64) int32 {
 	if math.IsInf(v, 1) {
 		return maxBuckets - 80
@@ -124,8 +124,8 @@ func BucketIndex(v float64) int32 {
 // Bound returns the inclusive upper bound of bucket i.
 func Bound(i int32) float64 { return math.Exp2(float64(i) / 8) }
 
-// Quantile returns the value below which the share q (0 to 1) of the observations
-// is, interpolated geometrically inside its bucket, and NaN for an empty histogram.
+// Quantile returns the q-quantile (0 to 1) of the observations, interpolated geometrically within
+// its bucket, or NaN for an empty histogram.
 func (h *Histogram) Quantile(q float64) float64 {
 	if h.Count == 0 || math.IsNaN(q) {
 		return math.NaN()

@@ -46,8 +46,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Unit is an SI base unit in the plural, as in the Prometheus conventions.
-// The empty unit is a plain number or, for names ending in _info, a fact.
+// Unit is an SI base unit in the plural, as in the Prometheus conventions. The empty unit means a
+// plain number or, for names ending in _info, a fact.
 type Unit string
 
 // Units in use. A sensor that needs another one adds it here.
@@ -66,8 +66,8 @@ const (
 	Cores       Unit = "cores"
 )
 
-// Desc describes a family of series. It is created once, as a package-level
-// variable of its producer, and never changes.
+// Desc describes a family of series. It is created once, as a package-level variable of its
+// producer, and must not be modified.
 type Desc struct {
 	// Name is the full metric name, with unit and, for counters, _total.
 	Name string
@@ -84,9 +84,9 @@ func NewDesc(name string, kind Kind, unit Unit, labels []string, help string) *D
 	return &Desc{Name: name, Help: help, Kind: kind, Unit: unit, Labels: labels}
 }
 
-// Series is one time series: a description and its label values. Producers create
-// it once and keep the pointer for the lifetime of the series: consumers may key
-// caches by it. Neither field changes after creation.
+// Series is one time series: a description and its label values. Producers create it once and keep
+// the pointer for its lifetime, so that consumers may key caches by it. Its fields must not change
+// after creation.
 type Series struct {
 	Desc *Desc
 	// Values are the label values, one per label in Desc.Labels. An empty value is
@@ -97,8 +97,8 @@ type Series struct {
 	Created int64
 }
 
-// NewSeries returns a series of d. It panics if the number of values differs from the
-// number of labels, which is a bug of the program, not of its input.
+// NewSeries returns a series of d. It panics if the number of values differs from the number of
+// labels, because that is a programming error.
 func NewSeries(d *Desc, values ...string) *Series {
 	if len(values) != len(d.Labels) {
 		panic(fmt.Sprintf("metric %s has %d labels, got %d values", d.Name, len(d.Labels), len(values)))
@@ -118,8 +118,8 @@ type Sample struct {
 	Last bool
 }
 
-// Batch is a set of samples taken at one time. Its memory is reused: a consumer
-// that keeps samples beyond the call must copy them.
+// Batch is a set of samples taken at one time. Its memory is reused, so consumers must copy samples
+// that they keep beyond the call.
 type Batch struct {
 	Time    time.Time
 	Samples []Sample
@@ -132,8 +132,8 @@ func (b *Batch) Reset(t time.Time) {
 	b.Samples = b.Samples[:0]
 }
 
-// OwnHistograms has the samples point to copies of their histograms, which stay as they are when the producers go on. The
-// copies are kept in the memory of own, which are the copies of an earlier batch, and returned.
+// OwnHistograms replaces the histograms of the samples by copies, which remain valid when the
+// producers continue. It stores the copies in own, the result of an earlier call, and returns them.
 func (b *Batch) OwnHistograms(own []Histogram) []Histogram {
 	n := 0
 	for i := range b.Samples {
@@ -177,8 +177,8 @@ func (b *Batch) Add(s *Series, value float64) {
 // staleNaN is Prometheus's staleness marker (model/value of prometheus).
 const staleNaN = 0x7ff0000000000002
 
-// End records that s ended before this batch, without another value: a store writes a
-// staleness marker, and an exposition omits the sample.
+// End records that s ended before this batch, without another value. A store writes a staleness
+// marker; an exposition omits the sample.
 func (b *Batch) End(s *Series) {
 	b.Samples = append(b.Samples, Sample{Series: s, Value: math.Float64frombits(staleNaN), Last: true})
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OwnName explains why figures of a user's own may not be called so; nil if they may. Names of what reckon measures, of machines and of
-// rules are not a user's. root's figures, trusted, may be about the machine.
+// OwnName returns an error if name is not allowed for external figures. Names of reckon's own metrics, of machine
+// metrics and of rules are reserved. Trusted figures, from root, may be about the machine.
 func OwnName(name string, trusted bool) error {
 	switch {
 	case strings.HasPrefix(name, "reckon_"):

@@ -2,8 +2,8 @@ package workload
 
 import "strings"
 
-// ContainerFacts are the report of the supervisor of a part, by its own clock: the kubelet of a container. Unknown is
-// empty, or 0 for amounts, and then there is none.
+// ContainerFacts holds the facts that the supervisor, such as the kubelet, reports about a part, by
+// its own clock. Unknown facts are empty, or 0 for amounts.
 type ContainerFacts struct {
 	Namespace, Pod, UID, QoS string
 	Name, Image, ID          string
@@ -32,8 +32,8 @@ type ContainerFacts struct {
 	Completes bool
 }
 
-// PodFacts are facts of the whole pod of a container: the owner that controls it, its phase, its address and its node's, and the class of
-// its priority.
+// PodFacts holds facts about the whole pod of a container: its controller, phase, addresses and
+// priority class.
 type PodFacts struct {
 	OwnerKind, OwnerName, Phase, IP, HostIP, Priority string
 	// PodReady is the status of its condition Ready: True, False or Unknown; empty while none is reported.
@@ -42,15 +42,15 @@ type PodFacts struct {
 	Created     int64 // seconds since the Unix epoch
 }
 
-// Device is a device that a container was given: under the name of the resource that it requested, such as nvidia.com/gpu, and
-// by the name of the device, such as its UUID.
+// Device is a device assigned to a container. Resource is the name of the requested resource, such
+// as nvidia.com/gpu, and ID the name of the device, such as its UUID.
 type Device struct{ Resource, ID string }
 
 // Amounts are a request, or a limit.
 type Amounts struct{ Cores, MemoryBytes, GPUs float64 }
 
-// PartOfPod is the part that stands for the whole pod with part as a container: the name of the pod, and of a
-// bare pod, which is a workload of its own, the empty name.
+// PartOfPod returns the part that represents the whole pod of the container part: the name of the
+// pod, or the empty name for a bare pod, which is a workload of its own.
 func PartOfPod(id ID, part string) string {
 	if id.Kind().BarePod() {
 		return ""
@@ -59,8 +59,8 @@ func PartOfPod(id ID, part string) string {
 	return pod
 }
 
-// InPod returns the names of the pod and of the container that a part of a workload belongs to: POD/CONTAINER, or, of a bare pod,
-// the name at the end of its id and CONTAINER. Empty names are unknown.
+// InPod returns the pod and container names of a part: POD/CONTAINER, or for a bare pod the name at
+// the end of its id and CONTAINER. Empty names are unknown.
 func InPod(id ID, part string) (pod, container string) {
 	if id.Kind().BarePod() {
 		return string(id[strings.LastIndexByte(string(id), '/')+1:]), part
@@ -69,9 +69,9 @@ func InPod(id ID, part string) (pod, container string) {
 	return pod, container
 }
 
-// RuntimeStage reports whether a program is one by which a container runtime starts the program of a container, so that it reports
-// nothing of the container: runc, crun, the monitor of CRI-O, and the stages of runc (libcontainer/nsenter/nsexec.c). runc executes
-// itself by the number of a descriptor, and is in the container's control groups while that number is its name.
+// RuntimeStage reports whether a program belongs to a container runtime and is not the container's
+// own: runc, crun, CRI-O's monitor, and the stages of runc (libcontainer/nsenter/nsexec.c). runc
+// executes itself by a descriptor number, and is in the container's control groups under that name.
 func RuntimeStage(program string) bool {
 	switch program {
 	case "":

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Kind is the first word of a workload's id. Code outside this folder asks a kind what it is, and does not compare its name,
-// so that a new kind is a constant and a row of the table below, a resolver in a folder of its own and a line in workload/all.
+// Kind is the first word of a workload's id. Code outside this folder must query its traits instead of comparing names.
+// To add a kind, add a constant, a row in the table below, a resolver in its own folder, and a line in workload/all.
 type Kind string
 
-// The kinds of workload. A pod with a controller has the kind of that controller, in lower case: besides those here there are
-// statefulset, daemonset, cronjob and whatever else makes pods.
+// Kinds of workloads. A pod with a controller has the controller's kind in lower case, which may
+// also be statefulset, daemonset, cronjob or any other.
 const (
 	Slurm      Kind = "slurm"      // slurm/4711, slurm/4711_3
 	PBS        Kind = "pbs"        // pbs/4711, pbs/4711[3]
@@ -43,8 +43,8 @@ const (
 	byGroup                     // a process belongs to it by its process or control group alone
 )
 
-// kinds is the table of kinds, in the order of lists and messages. The title replaces the name of a workload that has none
-// worth showing. The probes are the variables of a process's environment by which a kind without control groups is recognised.
+// kinds is the table of kinds, in the order of lists and messages. title replaces a name that is not worth showing.
+// probes are the environment variables that identify a kind without control groups.
 var kinds = []struct {
 	kind   Kind
 	traits trait
@@ -68,8 +68,8 @@ var kinds = []struct {
 	{Other, byGroup, "the system", nil},
 }
 
-// controllers are the Kubernetes controllers with properties beyond any controller's: the name in the API, and the kind
-// of object that it makes pods through, if any.
+// controllers are the Kubernetes controllers with special properties: object is the name in the
+// API, and through the kind of object that creates the pods, if any.
 var controllers = []struct {
 	kind            Kind
 	traits          trait
@@ -118,8 +118,8 @@ func Words(list []Kind) []string {
 // Services returns the kinds of work that runs until it is stopped.
 func Services() []Kind { return Of(Kind.Service) }
 
-// Probes are the variables by which batch systems that make no control groups are
-// recognised. They are asked of every process, so Hint.Env reads them in one go.
+// Probes returns the environment variables that identify batch systems without control groups. They
+// are read from every process, so Hint.Env reads them together.
 func Probes() []string {
 	var out []string
 	for i := range kinds {
@@ -150,8 +150,8 @@ func (k Kind) Batch() bool { return k.has(batch) }
 // Scheduled reports whether a batch system's controller reports its states, allocations, steps and ends.
 func (k Kind) Scheduled() bool { return k.has(scheduled) }
 
-// Array reports whether an id may name a task of an array (4_1) or a component of a heterogeneous job (4+1), each with a
-// job number of its own.
+// Array reports whether an id may be an array task (4_1) or a component of a heterogeneous job
+// (4+1), each with its own job number.
 func (k Kind) Array() bool { return k.has(array) }
 
 // Person reports whether a person starts such work, rather than an administrator a service.
@@ -206,8 +206,8 @@ func (k Kind) Title() string {
 	return ""
 }
 
-// Controller returns the name of a Kubernetes controller in the API and the kind of object that it makes pods through; both are
-// empty for other kinds and for controllers without known properties, through also for those that make pods themselves.
+// Controller returns the API name of a Kubernetes controller and the kind of object that creates its pods. Both are
+// empty for other kinds and unknown controllers; through is empty for controllers that create pods themselves.
 func (k Kind) Controller() (object, through string) {
 	for i := range controllers {
 		if controllers[i].kind == k {
@@ -223,8 +223,8 @@ func JobID(number string) ID { return MakeID(Slurm, number) }
 // JobNumber returns the number of a batch job in text, which may be an id of [JobID].
 func JobNumber(text string) string { return strings.TrimPrefix(text, string(Slurm)+"/") }
 
-// BatchNumber returns the leading number in the id of a batch job, without task of an array or component: 4711 of slurm/4711_3,
-// pbs/4711[3] and sge/4711.3. It is empty for other kinds of work.
+// BatchNumber returns the leading number in the id of a batch job, without array task or component:
+// 4711 for slurm/4711_3, pbs/4711[3] and sge/4711.3. It is empty for other kinds.
 func (id ID) BatchNumber() string {
 	if !id.Kind().Batch() {
 		return ""

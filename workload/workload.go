@@ -126,8 +126,8 @@ type Hint struct {
 // Path is one line of /proc/PID/cgroup. Controllers is empty for the unified hierarchy.
 type Path struct{ Controllers, Path string }
 
-// Claim completes the identity of a process that reports by its environment which job it belongs to. A user sets any variable: false where
-// the job is another user's.
+// Claim completes the identity of a process that names its job in its environment. Because users
+// can set any variable, it returns false if the job belongs to another user.
 func (h *Hint) Claim(id Identity) (Identity, bool) {
 	if h.InJob == nil {
 		return id, true
@@ -181,7 +181,7 @@ type Resolver interface {
 // Chain asks resolvers in order; the first that recognises a process decides.
 type Chain []Resolver
 
-// Resolve returns the first answer. When nobody claims the process it belongs to
+// Resolve returns the first answer of the chain. A process that no resolver claims belongs to
 // other/NODE.
 func (c Chain) Resolve(h *Hint) Identity {
 	for _, r := range c {

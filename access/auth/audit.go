@@ -63,8 +63,8 @@ func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.T
 	return out, rows.Err()
 }
 
-// refusedLogin records a refused sign-in: once for each address in a window, with the number
-// of attempts since the previous entry, so that password guessing does not fill the log.
+// refusedLogin records a refused sign-in. It writes one entry per address and window, with the
+// number of attempts since the previous entry, so that password guessing does not fill the log.
 func (a *Authenticator) refusedLogin(r *http.Request, name string) {
 	from := sender(a.source(r))
 	tries, write := a.refusals.count(from, a.Users.clock())
@@ -94,8 +94,8 @@ type refusals struct {
 // mostRefusals is the maximum number of addresses that are counted separately in a window.
 const mostRefusals = 200
 
-// count adds a refusal, and reports how many there were since the last entry and whether one
-// is to be written now. Beyond mostRefusals addresses all others count as one.
+// count adds a refusal. It returns the number since the last entry and whether to write one now.
+// Beyond mostRefusals addresses, all others share one entry.
 func (x *refusals) count(from string, now time.Time) (tries int, write bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -131,9 +131,8 @@ const repeated = 10 * time.Minute
 // maxNoted is the maximum number of accesses remembered as recorded.
 const maxNoted = 10_000
 
-// AuditLook records that the viewer of a request looked at the work of an owner, unless
-// the same access was recorded in the last ten minutes. Errors go to the log: they refuse
-// no request.
+// AuditLook records that a viewer looked at the work of an owner, unless the same access was
+// recorded within ten minutes. Errors are logged and refuse no request.
 func (a *Authenticator) AuditLook(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if !a.firstLook(v.Name+"\x00"+action+"\x00"+object, a.Users.clock()) {

@@ -52,8 +52,8 @@ type Authenticator struct {
 
 const cookieName = "reckon_session"
 
-// Viewer identifies the sender of a request. A request from within the process carries
-// its viewer; a request from the network never does. The error is an [access.Refusal].
+// Viewer identifies the sender of a request. Only requests from within the process carry their
+// viewer. The error is an [access.Refusal].
 func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	if v := access.From(r.Context()); v.Role > access.Nobody {
 		return v, nil
@@ -94,8 +94,8 @@ func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
 	return a.Socket(r)
 }
 
-// onSocket returns the viewer of a request through the Unix socket: root and the user that this server
-// runs as are admin, registered users have their role, and all others see their own work.
+// onSocket returns the viewer of a request through the Unix socket. root and the server's own user
+// are admin, registered users have their role, and all others see only their own work.
 func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewer, error) {
 	switch {
 	case p.Foreign:
@@ -120,11 +120,11 @@ func unixUser(p peer.Peer) access.Viewer {
 	return access.Viewer{Role: access.User, Name: p.Name, Figures: true, Bound: access.Bound{Series: access.OwnSeries}}
 }
 
-// local returns the viewer of a request from this machine without credentials, by the Unix user of the connection:
-// root and the user that this server runs as are admin, others see their own work and send figures of their own, and an
-// unidentified sender sees what has no names and sends nothing: one in another network namespace, or behind a proxy, of
-// whose connection the kernel names the proxy's user. A proxy may write no header, so that where one is named nobody
-// becomes admin by a connection.
+// local returns the viewer of a local request without credentials, by the Unix user of the
+// connection. root and the server's own user are admin; other users see their own work and may send
+// their own figures. An unidentified sender, in another network namespace or behind a proxy, sees
+// only data without names and may send nothing. The kernel names the proxy's own user and a proxy
+// may set no header, so no connection makes an admin if a proxy is configured.
 func (a *Authenticator) local(r *http.Request) access.Viewer {
 	p, ok := a.Peer(r)
 	switch {
@@ -146,9 +146,9 @@ func forwarded(r *http.Request) bool {
 	return false
 }
 
-// credentials identifies the sender of a request by a bearer token, by name and password,
-// or by the cookie of a session, in this order. Invalid credentials are an error, never a
-// viewer with fewer rights.
+// credentials identifies the sender of a request by a bearer token, by name and password, or by a
+// session cookie, in this order. Invalid credentials are an error, never a viewer with fewer
+// rights.
 func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 	ctx := r.Context()
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -200,8 +200,8 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{}, nil
 }
 
-// open reports whether senders without credentials are admin. Users may be added while the
-// server runs.
+// open reports whether senders without credentials are admin. That may change while the server
+// runs, because users may be added.
 func (a *Authenticator) open(ctx context.Context) (bool, error) {
 	if a.Insecure {
 		return true, nil

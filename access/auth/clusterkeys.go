@@ -19,22 +19,22 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// ErrKeys reports that a token cannot be checked now, because the API server returned no
-// keys. The token may be valid: the sender should retry later.
+// ErrKeys reports that a token cannot be checked now, because the API server returned no keys. The
+// token may be valid, so the sender should retry.
 var ErrKeys = errors.New("the API server of the cluster returned no keys to check tokens with")
 
 const (
-	// keysLast is the time that keys are trusted: a key that a cluster withdrew is refused
-	// after this.
+	// keysLast is how long keys are trusted. A key that the cluster withdrew is refused after this
+	// time.
 	keysLast = 10 * time.Minute
 	// keysPause is the minimum time between two requests: tokens with invented key ids do not cause a request each.
 	keysPause = 5 * time.Second
 )
 
-// clusterKeys holds the issuer of a cluster and its signing keys
+// clusterKeys caches the issuer and signing keys of a cluster
 // (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery).
-// Both are fetched from the API server itself: the address in the discovery document may be reachable only from outside
-// the cluster.
+// It fetches both from the API server, because the address in the discovery document may be
+// reachable only from outside the cluster.
 type clusterKeys struct {
 	server, tokenFile string
 	client            *http.Client
@@ -86,9 +86,9 @@ func (k *clusterKeys) named(ctx context.Context, id string) ([]jose.JSONWebKey, 
 	return found, err
 }
 
-// refresh fetches the keys if they are old, or if wanted is set, at most once in keysPause. Old
-// keys stay in use while the API server is unreachable. The lock is held during the request:
-// concurrent callers wait for the same response.
+// refresh fetches the keys if they are old or wanted is set, at most once in keysPause. Old keys
+// stay in use while the API server is unreachable. It holds the lock during the request, so that
+// concurrent callers share the response.
 func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
 	now := k.clock()
 	have := !k.read.IsZero()
@@ -134,8 +134,8 @@ func (k *clusterKeys) ask(ctx context.Context) (issuer string, set jose.JSONWebK
 	return found.Issuer, set, nil
 }
 
-// get requests a path from the API server with the token of this pod, which is read again each time: Kubernetes
-// replaces it.
+// get requests a path from the API server with the token of this pod. It rereads the token each
+// time, because Kubernetes replaces it.
 func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.server+path, nil)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"reckon/internal/durable"
 )
 
-// Snapshot writes a consistent copy of the file of users, tokens and the audit log into a new
-// file, while it is in use. For users in PostgreSQL it writes nothing: the database has its own
-// backups.
+// Snapshot writes a consistent copy of users, tokens and the audit log to a new file while they are
+// in use. For PostgreSQL it writes nothing, because the database has its own backups.
 func (us *Users) Snapshot(ctx context.Context, file string) error {
 	if us.file == "" {
 		return nil

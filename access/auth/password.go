@@ -30,8 +30,8 @@ type cost struct {
 // passes, one thread.
 var owasp = cost{time: 2, memory: 19 * 1024, threads: 1}
 
-// The limits of a password's length: a short one can be guessed, a long one can be used
-// to keep the server busy.
+// Limits of a password's length. Short passwords can be guessed, and long ones could keep the
+// server busy.
 const (
 	shortest = 10
 	longest  = 512
@@ -140,18 +140,17 @@ type checked struct {
 	until  time.Time
 }
 
-// remembered is the time that a verified password is accepted without checking it again: a client
-// that sends it with every request would keep the server busy. Changes by another server are
-// not signalled: with a shared database the time is shorter.
+// remembered is how long a verified password is accepted without another check, so that clients
+// that send it with every request do not keep the server busy. rememberedShared applies to a shared
+// database, because other servers do not announce changes.
 const (
 	remembered       = time.Minute
 	rememberedShared = 5 * time.Second
 )
 
-// CheckPassword returns the viewer with a name and a password. from is the address of the
-// sender: after some failed attempts for a name from an address further ones have to wait
-// (ErrSlow), whether the password is right or not. The same name and password from the same
-// address are checked once for all concurrent requests.
+// CheckPassword returns the viewer with a name and password. from is the sender's address. After
+// some failed attempts for a name from an address, further ones must wait (ErrSlow) even if the
+// password is right. Concurrent requests with the same name, password and address share one check.
 func (us *Users) CheckPassword(ctx context.Context, name, password, from string) (access.Viewer, error) {
 	key := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s", len(name), name, password)))
 	now := us.clock()
@@ -223,8 +222,8 @@ func (us *Users) forget() {
 	clear(us.known)
 }
 
-// hash returns the stored form of a password, in the format of the reference
-// implementation: $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH.
+// hash returns the stored form of a password in the format of the reference implementation:
+// $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH.
 func (us *Users) hash(ctx context.Context, password string) (string, error) {
 	if len(password) < shortest || len(password) > longest {
 		return "", fmt.Errorf("the password has %d bytes; give %d to %d", len(password), shortest, longest)

@@ -18,10 +18,9 @@ import (
 	"reckon/access"
 )
 
-// ClusterConfig lists the service accounts of a Kubernetes cluster that may sign in by their
-// projected tokens
-// (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken). Accounts
-// are written NAMESPACE/NAME.
+// ClusterConfig lists the service accounts of a Kubernetes cluster that may sign in with projected
+// tokens (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken).
+// Accounts are written NAMESPACE/NAME.
 type ClusterConfig struct {
 	// APIServer is the address of the API server that issues the tokens; empty means the address of the
 	// cluster in which the server runs.
@@ -59,9 +58,9 @@ type Cluster struct {
 	clock func() time.Time
 }
 
-// NewCluster reads the configuration. The API server is not contacted before the first token
-// arrives, so that it may be unreachable now. host and port are KUBERNETES_SERVICE_HOST and
-// _PORT, which every pod has.
+// NewCluster reads the configuration. It contacts the API server only when the first token arrives,
+// so the server may be unreachable now. host and port are KUBERNETES_SERVICE_HOST and _PORT, which
+// every pod has.
 func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log *slog.Logger) (*Cluster, error) {
 	if c.APIServer == "" && host != "" {
 		c.APIServer = "https://" + joinHostPort(host, cmp.Or(port, "443"))
@@ -121,9 +120,9 @@ func isJWT(text string) bool {
 	return !strings.HasPrefix(text, prefix) && strings.Count(text, ".") == 2
 }
 
-// CheckToken returns the viewer with a token: it checks its signature, issuer, audience and
-// time, and looks up the rights of its account. The error is ErrToken for an invalid token,
-// and ErrKeys if it cannot be checked now.
+// CheckToken returns the viewer with a token. It verifies the signature, issuer, audience and time,
+// and looks up the rights of the account. It returns ErrToken for an invalid token, and ErrKeys if
+// the token cannot be checked now.
 func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
 	if len(text) > 16<<10 {
 		return access.Viewer{}, ErrToken

@@ -14,8 +14,8 @@ func sharedSchema() string {
 		"key BIGSERIAL PRIMARY KEY").Replace(schema)
 }
 
-// OpenShared opens users and tokens in a PostgreSQL database that several servers share. Close
-// closes the database too.
+// OpenShared opens users and tokens in a PostgreSQL database that several servers share. Close also
+// closes the database.
 func OpenShared(ctx context.Context, db *sql.DB, o Options) (*Users, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -39,8 +39,8 @@ var tables = map[string]string{
 	"audit":  "at_ms, viewer, role, action, object, owner, source",
 }
 
-// Adopt copies users, tokens and the audit log from another store, once: where there are users
-// or tokens already it does nothing and returns false. Sessions are not copied.
+// Adopt copies users, tokens and the audit log from another store. If there are users or tokens
+// already, it does nothing and returns false. Sessions are not copied.
 func (us *Users) Adopt(ctx context.Context, from *Users) (bool, error) {
 	tx, err := us.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (us *Users) adopt(ctx context.Context, tx *sql.Tx, from *sql.DB, table, col
 	return rows.Err()
 }
 
-// text returns the storable form of external text: PostgreSQL accepts neither a zero byte nor
+// text returns the storable form of external text. PostgreSQL accepts neither zero bytes nor
 // invalid UTF-8.
 func (us *Users) text(s string) string {
 	if us.file != "" {

@@ -20,8 +20,8 @@ var loginPage string
 
 var loginTemplate = template.Must(template.New("login").Parse(loginPage))
 
-// Handler serves the paths below /auth/: the sign-in page (login), sign-out (logout), the
-// current viewer (me), and the OpenID Connect flow.
+// Handler serves the paths below /auth/: sign-in (login), sign-out (logout), the current viewer
+// (me), and the OpenID Connect flow.
 func (a *Authenticator) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /auth/login", func(w http.ResponseWriter, r *http.Request) { a.page(w, r, http.StatusOK, "") })

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// source is the address of the sender, without its port: of the addresses that trusted
-// proxies pass on, the last one that is not such a proxy's own.
+// source returns the address of the sender without its port. Of the addresses passed on by trusted
+// proxies, it is the last one that is not a trusted proxy.
 func (a *Authenticator) source(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 )
 
 // throttle slows down password guessing. An attempt is counted before it is checked, so that
-// concurrent attempts gain nothing over sequential ones. Counted are
+// concurrent attempts gain nothing over sequential ones. It counts by
 //
-//   - the name together with the address: after free failures each further one doubles the
+//   - name and address together: after free failures each further one doubles the
 //     wait, up to longestWait;
-//   - the name alone, and the address alone: after freeShared failures each waits for
-//     sharedWait. A name that has signed in from an address is not delayed there by failures of
-//     others, and no wait of this kind is longer than sharedWait: no user can be locked out
-//     by another.
+//   - name alone, and address alone: after freeShared failures each waits for
+//     sharedWait. A name that has signed in from an address is not delayed there by failures
+//     elsewhere, and no such wait is longer than sharedWait, so that no user can be locked
+//     out by another.
 //
 // Counters that have been idle for an hour are deleted.
 type throttle struct {
@@ -75,8 +75,8 @@ func sender(from string) string {
 	return p.String()
 }
 
-// reserve counts an attempt before it is made, as if it had failed. If it has to wait it is
-// not counted, and the returned wait is longer than 0.
+// reserve counts an attempt in advance, as if it had failed. If the attempt has to wait, it is not
+// counted and the returned wait is positive.
 func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
 	both, byName, byFrom := keysOf(name, from)
 	t.mu.Lock()

@@ -102,8 +102,8 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 	return prefix + id + "." + secret, err
 }
 
-// newToken creates the id and the secret of a token. An id that began with a hyphen would
-// look like a flag on a command line.
+// newToken returns the id and the secret of a new token. The id never begins with a hyphen, because
+// it would look like a flag on a command line.
 func newToken() (id, secret string) {
 	raw := make([]byte, 6+30)
 	for {

@@ -145,9 +145,9 @@ func Open(dir string, o Options) (*Users, error) {
 // firstPerson is the lowest id of a person's account (login.defs, UID_MIN).
 const firstPerson = 1000
 
-// handOver gives what root made in the directory of a server to the owner of the directory: `reckon user add` as root would otherwise leave
-// files that the server may not open. A person's directory, and one that is reached through a link, stay as they are: root would give away
-// what that person chose.
+// handOver gives files that root created in a server's directory to the owner of the directory.
+// Otherwise `reckon user add` as root would leave files that the server cannot open. It skips
+// directories of persons and those reached through a link, because that person chose their content.
 func handOver(file string) {
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil || os.Geteuid() != 0 {
@@ -166,9 +166,9 @@ func handOver(file string) {
 	}
 }
 
-// settle moves what was changed from the log of the database into its file and notes what that is. SQLite
-// leaves out what it cannot read of its log without a word: after a kill a user would be gone, or a revoked token
-// valid again. Sessions that begin, uses of tokens and the audit log stay in the log until it is long: see write.
+// settle moves changes from the database log into its file and records the checksum. SQLite silently skips unreadable
+// parts of its log, so after a kill a user could be missing, or a revoked token valid again. New sessions, uses of
+// tokens and the audit log stay in the log until it is long; see write.
 func (us *Users) settle(ctx context.Context) {
 	if us.file == "" {
 		return
@@ -181,8 +181,8 @@ func (us *Users) settle(ctx context.Context) {
 	})
 }
 
-// settleAt is the size of the log of the database, bytes, from which on it is moved into the file. SQLite would do so
-// at this size too, but then nobody notes what the file is.
+// settleAt is the size of the database log in bytes from which it is moved into the file. SQLite
+// would do so at this size as well, but without the record of the file.
 const settleAt = 4 << 20
 
 // write executes what need not be in the file at once.
@@ -218,8 +218,8 @@ func intact(db *sql.DB) error {
 	return err
 }
 
-// damagedFile adds the remedy to the error of an unreadable file. The file is not replaced by
-// an empty one: without users everyone who reaches the server could change things.
+// damagedFile adds the remedy to the error of an unreadable file. The file is not replaced by an
+// empty one, because without users anyone who reaches the server could make changes.
 func damagedFile(file string, err error) error {
 	var changed *durable.ChangedError
 	var e *sqlite.Error
@@ -270,7 +270,7 @@ func (us *Users) Empty(ctx context.Context) (bool, error) {
 	return n == 0, err
 }
 
-// HasAdmin reports whether there is an admin: without one a server that others reach
+// HasAdmin reports whether there is an admin. Without one, a server that is reachable from outside
 // could not be managed.
 func (us *Users) HasAdmin(ctx context.Context) (bool, error) {
 	var n int

@@ -16,8 +16,7 @@ const (
 	answerLen        = 72 // struct inet_diag_msg
 )
 
-// ofTCP returns the owner of the socket of this network namespace that connects one
-// address to another.
+// ofTCP returns the owner of the socket in this network namespace that connects from to to.
 func ofTCP(from, to netip.AddrPort) (uint32, error) {
 	answer, err := ask(request(from, to))
 	if err != nil {
@@ -99,8 +98,8 @@ func writeID(p []byte, from, to netip.AddrPort) {
 	}
 }
 
-// parse reads the owner out of a response. A socket that its program has closed has no
-// inode any more, and the kernel reports user 0 for it: it counts as unknown.
+// parse returns the owner from a response. A socket that its program has closed has no inode, and
+// the kernel reports user 0 for it, so it counts as unknown.
 func parse(b []byte, from, to netip.AddrPort) (uint32, error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return 0, ErrUnknown

@@ -40,9 +40,9 @@ type mean struct {
 	value, variance, df, effective float64
 }
 
-// Series compares the values of two runs. Each run has one series per pod, in order of time; the mean of a
-// run is the interval of its pods' means. figures is the number of simultaneous comparisons, with a joint confidence level that
-// is 1 - alpha.
+// Series compares the values of two runs. Each run has one series per pod, in order of time; the
+// mean of a run is the interval of its pods' means. figures is the number of simultaneous
+// comparisons, with a joint confidence level of 1 - alpha.
 func Series(a, b [][]float64, alpha float64, figures int) Result {
 	x, y := pods(a), pods(b)
 	return welch(x, y, Welch, alpha, figures,

@@ -3,7 +3,7 @@ package compare
 import "math"
 
 // studentTail returns the probability that |T| >= t for Student's distribution with df degrees of
-// freedom, by the incomplete beta function (Abramowitz and Stegun 26.5.27 and 26.7.1).
+// freedom. It uses the incomplete beta function (Abramowitz and Stegun 26.5.27 and 26.7.1).
 func studentTail(t, df float64) float64 {
 	switch {
 	case math.IsNaN(t) || math.IsNaN(df) || df <= 0:
@@ -34,8 +34,8 @@ func studentQuantile(p, df float64) float64 {
 	return (low + high) / 2
 }
 
-// incompleteBeta returns the regularised incomplete beta function I_x(a, b), by its continued fraction (Abramowitz
-// and Stegun 26.5.8) with Lentz's method.
+// incompleteBeta returns the regularised incomplete beta function I_x(a, b). It evaluates the
+// continued fraction (Abramowitz and Stegun 26.5.8) with Lentz's method.
 func incompleteBeta(a, b, x float64) float64 {
 	switch {
 	case x <= 0:

@@ -81,8 +81,8 @@ func (j *judge) tasks() {
 // others returns the mean CPU time of the tasks other than the busiest, seconds.
 func (t *TaskUse) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
-// spread returns the nodes with the least and the most of a figure, and the mean; false if
-// it was not measured on one of them, which does not mean that node was idle.
+// spread returns the nodes with the least and the most of a figure, and the mean. It returns false
+// if one node has no measurement, which does not mean that the node was idle.
 func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, ok bool) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range j.u.PerNode {

@@ -75,8 +75,8 @@ func Rested(u Usage) bool {
 	return most
 }
 
-// rested returns the idle seconds at the end of a run, and whether they are at least half of its time. CPU time has to be measured in full
-// for that, and GPUs where it has some.
+// rested returns the idle seconds at the end of a run, and whether they are at least half of its
+// time. That requires complete measurements of CPU time, and of GPUs if the run has some.
 func (j *judge) rested() (seconds float64, most bool) {
 	u := &j.u
 	v, ok := figure.Known(u.RestSeconds)
@@ -98,7 +98,7 @@ func (j *judge) rest() {
 	j.say("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
 }
 
-// idle reports a workload that hardly ran at all: fewer cores would not have helped it, and its other
+// idle reports a workload that hardly ran. Fewer cores would not have helped it, and its other
 // figures mean little.
 func (j *judge) idle() bool {
 	if !j.idles() {

@@ -41,8 +41,8 @@ func (j *judge) by() string {
 	return " by " + j.u.EndedByUser
 }
 
-// ending reports an unsuccessful end. The state comes first: an exit code that the state
-// explains adds nothing, and a deliberate end is not a failure.
+// ending reports an unsuccessful end. The state takes precedence: an exit code explained by the
+// state adds nothing, and a deliberate end is no failure.
 func (j *judge) ending() {
 	u := &j.u
 	wall := phrase.Words{"wall": lasted(u.WallSeconds), "by": j.by()}
@@ -136,8 +136,8 @@ func (j *judge) restarts() {
 // crashLoop is the kubelet's reason for a container that waits because it ended again and again.
 const crashLoop = "CrashLoopBackOff"
 
-// imageReasons are the kubelet's reasons why a container cannot be started (pkg/kubelet/images and container of Kubernetes), and
-// what to look at.
+// imageReasons maps the kubelet's reasons for a container that cannot be started to advice
+// (pkg/kubelet/images and container of Kubernetes).
 var imageReasons = map[string]string{
 	"ImagePullBackOff":           "is the name of the image right, and may the node read the registry?",
 	"ErrImagePull":               "is the name of the image right, and may the node read the registry?",
@@ -148,8 +148,8 @@ var imageReasons = map[string]string{
 	"RunContainerError":          "the events of the pod have the error of the container runtime",
 }
 
-// NotStarted returns the obstacle to the start of a container, from the kubelet's reason for waiting; false for one that is being
-// started, or ended fewer times than shows that it always does.
+// NotStarted returns the obstacle to the start of a container, from the kubelet's waiting reason. It returns false for
+// a container that is starting, or that failed too few times to show that it always does.
 func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	switch do := imageReasons[reason]; {
 	case strings.HasPrefix(reason, "Unschedulable"):
@@ -163,8 +163,8 @@ func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	return nil, false
 }
 
-// outOfMemory reports that the kernel killed processes, or a step, for lack of memory. A step
-// started within the job is named; the batch script is not.
+// outOfMemory reports processes or a step that the kernel killed for lack of memory. It names a
+// step started within the job, but not the batch script.
 func (j *judge) outOfMemory() bool {
 	for i := range j.u.JobSteps {
 		if s := &j.u.JobSteps[i]; s.outOfMemory() && s.named() {
@@ -185,9 +185,9 @@ func (j *judge) outOfMemory() bool {
 
 func (s *Step) outOfMemory() bool { return s.State == "out_of_memory" }
 
-// failed reports whether a step failed. Slurm reports every step ended by a signal as cancelled (observed with 22.05). Such a step
-// failed if the signal indicates a crash, or if the batch script exited with the signal's number, as srun does; otherwise
-// it was stopped by somebody, or was still running when the script ended.
+// failed reports whether a step failed. Slurm reports every step ended by a signal as cancelled (observed with 22.05).
+// Such a step failed if the signal indicates a crash, or if the batch script exited with the signal's number, like
+// srun. Otherwise it was stopped deliberately, or still running when the script ended.
 func (s *Step) failed(script *int) bool {
 	switch s.State {
 	case "failed", "node_fail":
@@ -219,8 +219,8 @@ func (s *Step) text() string {
 	return name
 }
 
-// failedStep names the first failed step other than the script: a script often
-// fails because one of its steps did.
+// failedStep reports the first failed step other than the script, because a script often fails as a
+// result of a step.
 func (j *judge) failedStep(severity Severity, key string) bool {
 	var worst *Step
 	for i := range j.u.JobSteps {
@@ -282,8 +282,8 @@ func (j *judge) failed() {
 	j.code(*j.u.ExitCode, Critical, "failed")
 }
 
-// exit reports the end of work without a batch system. A signal that requests termination
-// was deliberate.
+// exit reports the end of work without a batch system. A signal that requests termination counts as
+// deliberate.
 func (j *judge) exit() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
 		return

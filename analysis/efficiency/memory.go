@@ -8,13 +8,13 @@ import (
 	"reckon/internal/phrase"
 )
 
-// refaulted is the minimum ratio of refaulted to needed memory at which memory was too
-// small: refaults of the whole of it.
+// refaulted is the minimum ratio of refaulted to needed memory at which memory was too small: the
+// whole of it was reread.
 const refaulted = 1.0
 
-// memory judges the needed memory. Reclaimable memory does not count as needed: page cache fills
-// whatever memory a workload is given. Memory is too small if the needed memory comes close to the
-// limit, or if the workload stalls for memory or rereads the same pages.
+// memory judges the needed memory. Reclaimable memory is not needed, because the page cache fills
+// any memory. Memory is too small if the need is close to the limit, or if the workload stalls for
+// memory or rereads the same pages.
 func (j *judge) memory() {
 	u := &j.u
 	if swap, ok := figure.Known(u.SwapBytes); ok && swap >= 64<<20 {
@@ -87,8 +87,7 @@ func andCache(cached, peak float64, full bool) phrase.Text {
 }
 
 // pressure returns the signs that memory was too small for the page cache: the share of time
-// stalled for memory, or the bytes reread; 0 if too small to
-// matter, or not measured.
+// stalled for memory, or the bytes reread. They are 0 if negligible or not measured.
 func (u *Usage) pressure() (stalled, refault float64) {
 	if s, _ := figure.Known(u.MemoryStalledSeconds); u.WallSeconds >= settled && s >= waiting*u.WallSeconds {
 		stalled = s / u.WallSeconds
@@ -106,8 +105,8 @@ func Filled(given, peak *float64) bool {
 	return ok && peaked && g > 0 && p >= near*g
 }
 
-// Squeezed reports whether memory was full and the workload was stalled for it, or reread
-// reclaimed pages: even if it needed little of its memory, less would make it slower.
+// Squeezed reports whether memory was full and the workload stalled for it or reread reclaimed
+// pages. Less memory would slow such a workload even if it needed little of it.
 func Squeezed(u Usage) bool {
 	if !Filled(u.Memory, u.MemoryPeakBytes) {
 		return false
@@ -116,8 +115,8 @@ func Squeezed(u Usage) bool {
 	return stalled > 0 || refault > 0
 }
 
-// memoryPeak judges a peak that includes an unknown amount of page cache. The need is at most the
-// peak, so a low peak proves a low need, but a high peak proves nothing.
+// memoryPeak judges a peak with an unknown amount of page cache. The need is at most the peak, so a
+// low peak proves a low need, but a high peak proves nothing.
 func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 	if !ok || j.u.MemorySampled && j.u.WallSeconds < settled {
 		return

@@ -57,8 +57,8 @@ func (j *judge) congested() bool {
 	return c != nil && j.slowed(c.Seconds, c.Observed, c.Cores)
 }
 
-// slowed reports whether something that limited it for some of the seconds looked at did so for long, and while most of the cores that it
-// could use slept.
+// slowed reports whether a limit applied for a large part of the observed seconds while most usable
+// cores were idle.
 func (j *judge) slowed(seconds, observed, cores float64) bool {
 	if seconds < worth || seconds < waiting*observed || j.u.Exactness["cpu_seconds"] != figure.Exact {
 		return false

@@ -21,8 +21,8 @@ func (j *judge) waits() {
 	}
 }
 
-// waitedFor returns what occupied the cores: a workload with no more threads than cores, or with idle
-// cores, waited for other workloads; one that used all its cores waited for its own threads.
+// waitedFor returns the reason for waiting threads. A workload with idle cores, or no more threads
+// than cores, waited for other workloads. One that used all its cores waited for its own threads.
 func (j *judge) waitedFor(cpu float64) string {
 	who := figure.WaitedFor(j.u.Cores, j.u.MostThreads, j.u.CoresWantedP95, cpu, j.u.WallSeconds)
 	given, ok := figure.Known(j.u.Cores)
@@ -59,8 +59,7 @@ func (j *judge) neighbours() phrase.Text {
 	return phrase.Join(texts.Sentence("wait.who", phrase.Words{"names": names}))
 }
 
-// storageShare returns the share of its time spent waiting for storage, as far as
-// measured.
+// storageShare returns the measured share of time spent waiting for storage.
 func (j *judge) storageShare() float64 {
 	if stalled, ok := figure.Known(j.u.StorageStalledSeconds); ok && j.u.WallSeconds > 0 {
 		return min(stalled/j.u.WallSeconds, 1)
@@ -71,8 +70,8 @@ func (j *judge) storageShare() float64 {
 	return 0
 }
 
-// storage reports waiting for storage; if that was not measured, it is inferred from the
-// idle time of a single thread that reads and writes.
+// storage reports waiting for storage. If that was not measured, it is inferred from the idle time
+// of a single thread that reads and writes.
 func (j *judge) storage() {
 	u := &j.u
 	if u.StorageStalledSeconds == nil && u.IOWaitSeconds != nil {
@@ -100,8 +99,8 @@ func (j *judge) storage() {
 	}
 }
 
-// storageWait reports the time that its threads waited for storage, as a share of the time in which they had
-// something to do.
+// storageWait reports the time that threads waited for storage, as a share of the time in which
+// they had work.
 func (j *judge) storageWait() {
 	waited, ok := figure.Known(j.u.IOWaitSeconds)
 	cpu, hasCPU := figure.Known(j.u.CPUSeconds)

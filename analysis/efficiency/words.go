@@ -51,8 +51,8 @@ func its(n float64, noun string) phrase.Text {
 	return counted(n, noun, noun+"s")
 }
 
-// cores formats an amount of cores with the precision of an allocation: tenths, or hundredths below
-// one core. A small positive amount is not shown as 0.
+// cores formats a number of cores with the precision of an allocation: tenths, or hundredths below
+// one core. A small positive number is never shown as 0.
 func cores(v float64) phrase.Text {
 	decimals := 1
 	switch {

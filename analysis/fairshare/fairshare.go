@@ -54,11 +54,11 @@ type Trace struct {
 	Scheduled bool
 }
 
-// Owner holds the use of one owner, all jobs together, what this owner wants (the use plus
-// what was waited for: for CPU, the cores that runnable threads did not get),
-// whether a request of this owner waits for the node, and what a batch system allocated to
-// the owner on it. Where Inexact is true, Use is a lower bound, an estimate or modelled: the owner
-// has no score there, but counts among those who want the resource. All but Use may be nil.
+// Owner holds the use of one owner over all jobs. Want is the use plus the unmet demand, for CPU
+// the cores that runnable threads did not get. Waits marks steps with a request waiting for the
+// node. Allocated is the batch system's allocation. Where Inexact is true, Use is a lower bound, an
+// estimate or modelled; the owner then has no score but still counts as wanting the resource. All
+// fields but Use may be nil.
 type Owner struct {
 	Name      string
 	Use       []float64
@@ -97,8 +97,7 @@ type Step struct {
 	Seconds float64
 }
 
-// Steps returns the steps that contribute to the score of one owner; their sum
-// is the score.
+// Steps returns the steps that contribute to the score of an owner; the score is their sum.
 func Steps(t Trace, l Limits, owner string) (out []Step) {
 	walk(t, l, func(k int, s Step) {
 		if t.Owners[k].Name == owner {
@@ -147,8 +146,8 @@ func Scores(t Trace, l Limits) []Score {
 	return out
 }
 
-// walk calls take for each step in which an owner had more than a fair share of a contended
-// resource, in order of time.
+// walk calls take in order of time for each step in which an owner had more than a fair share of a
+// contended resource.
 func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	if !(t.Capacity > 0) || !(t.Step > 0) {
 		return
@@ -222,7 +221,7 @@ func (o *Owner) needs(i int) (most float64) {
 	return most
 }
 
-// allocated returns the maximum allocation of the owner at a step or its neighbours: use is
+// allocated returns the maximum allocation of the owner at a step and its neighbours. Use is
 // sampled, so the use of a job that starts or ends within a step extends into the next.
 func (o *Owner) allocated(i int) (most float64) {
 	for k := max(i-1, 0); k <= i+1; k++ {
@@ -233,8 +232,8 @@ func (o *Owner) allocated(i int) (most float64) {
 	return most
 }
 
-// level returns the largest share that everybody can have if those who want less get what they
-// want; infinite if there is enough for all. It sorts the wishes.
+// level returns the largest share that everyone can have if those who want less get what they want.
+// It is infinite if there is enough for all. It sorts wishes.
 func level(capacity float64, wishes []float64) float64 {
 	slices.Sort(wishes)
 	for i, w := range wishes {

@@ -38,8 +38,8 @@ func Constant(value float64, unit string) *Rate {
 	return &Rate{Unit: unit, steps: []step{{value: value}}}
 }
 
-// ParseConstant parses a number with an optional unit, such as "385", "385 g/kWh",
-// "0.28 EUR" or "0.28 EUR/kWh". unit is the default unit.
+// ParseConstant parses a number with an optional unit, such as "385", "385 g/kWh", "0.28 EUR" or
+// "0.28 EUR/kWh". unit is the default.
 func ParseConstant(text, unit string) (*Rate, error) {
 	s := strings.TrimSpace(text)
 	end := strings.LastIndexAny(s, "0123456789.") + 1
@@ -65,11 +65,11 @@ func unitOf(s string) string {
 // maxRows limits a file: ten years of quarter-hours.
 const maxRows = 400_000
 
-// ReadSteps reads a CSV file. The first column is when a value takes effect (RFC 3339,
-// "2026-11-21 14:00" or a date, in UTC, or Unix seconds). The value is in the
-// first other column with a heading that contains "kwh", "intensity", "price" or "value",
-// otherwise in the second column. Each value holds until the next row. unit is the default if the
-// heading names none, as in "EUR_per_kWh" or "price (EUR/kWh)".
+// ReadSteps reads a CSV file. The first column is the time from which a value applies (RFC 3339,
+// "2026-11-21 14:00" or a date, in UTC, or Unix seconds). The value is in the first other column
+// with a heading that contains "kwh", "intensity", "price" or "value", else in the second column.
+// It applies until the next row. unit is the default if the heading has none, unlike "EUR_per_kWh"
+// or "price (EUR/kWh)".
 func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 	in := csv.NewReader(r)
 	in.FieldsPerRecord = -1
@@ -194,8 +194,8 @@ func (r *Rate) At(t time.Time) (float64, bool) {
 	return r.steps[i].value, true
 }
 
-// Mean returns the mean of the rate over an interval, and false if the
-// interval starts before the first value.
+// Mean returns the mean of the rate over an interval, or false if the interval starts before the
+// first value.
 func (r *Rate) Mean(from, to time.Time) (float64, bool) {
 	v, ok := r.At(from)
 	if !ok || !to.After(from) || len(r.steps) == 1 {

@@ -54,10 +54,10 @@ const all = -1
 // sharpness is the rate at which the weight of a method falls with its error: at twice the error of the best method it is an eighth.
 const sharpness = 3
 
-// weigh gives each method a weight by the mean of the logarithms of its errors at the origins, so that a single unusual day, which every
-// method misses, does not decide. With an origin to leave out, it uses those that share no step with it, and equal weights if there are
-// none.
-// It returns nil if no method was tried.
+// weigh returns a weight for each method from the mean logarithm of its errors at the origins, so
+// that a single unusual day, which every method misses, does not decide. If without is an origin,
+// it uses only origins that share no step with it, and equal weights if there are none. It returns
+// nil if no method was tried.
 func (t *trial) weigh(h *history, without int) []float64 {
 	score, least, n := make([]float64, len(t.methods)), math.Inf(1), 0.0
 	for i := range t.origins {
@@ -151,8 +151,8 @@ func (t *trial) error(h *history, of func(int) []float64) float64 {
 	return sum / n
 }
 
-// combine fills in the weighted combination of the methods. Its errors are the errors of weights that exclude the origin:
-// weights fitted to the origin itself would make them too small.
+// combine sets the weighted combination of the methods. Errors use weights that exclude the origin,
+// because weights fitted to the origin itself would make them too small.
 func (t *trial) combine(h *history, horizon int, r *Result) {
 	r.Origins = len(t.origins)
 	naive := len(t.methods) - 1
@@ -188,8 +188,8 @@ func (t *trial) best(weights []float64) []int {
 // light is the weight below which a method is not run for the answer.
 const light = 0.01
 
-// trimmed is the share of the weight that is cut off at each side of the forecasts of a step. The result is close to their median, which
-// a single stray method does not move, but smoother.
+// trimmed is the share of the weight cut off at each side of the forecasts of a step. The result is
+// close to their median, which a single outlier does not move, but smoother.
 const trimmed = 0.4
 
 // together returns the weighted trimmed mean of the methods at each step.

@@ -8,8 +8,8 @@ import (
 // coverage is the share of future values that a band should contain.
 const coverage = 0.95
 
-// residuals are past errors, truth - forecast, each with its step in the series; in logarithms if the seasonal swing
-// is proportional to the level.
+// residuals are past errors, truth minus forecast, with the step of each in the series. They are
+// logarithmic if the seasonal swing is proportional to the level.
 type residuals struct {
 	e     []float64
 	at    []int
@@ -79,8 +79,8 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	}
 }
 
-// center fills in the mean: the point forecast is near the median, which for use that comes in bursts is far from the mean. The
-// difference is the mean of the past errors.
+// center sets the mean. The point forecast is near the median, which differs much from the mean if
+// use is bursty; the mean past error is the difference.
 func (rs *residuals) center(h *history, scale []float64, r *Result) {
 	off := 0.0
 	for i, e := range rs.e {
@@ -102,8 +102,8 @@ func (rs *residuals) center(h *history, scale []float64, r *Result) {
 // least is the minimum forecast that is compared, for a series above 0.
 func (h *history) least() float64 { return slices.Min(h.y) / 2 }
 
-// drift widens the band, because the future differs from the past a little more than past days differ from each other, and by as much
-// as more of the errors lie on one side, as they do where the series goes on rising or falling.
+// drift widens the band, because the future differs from the past slightly more than past days from each other. sided
+// widens it further if most errors lie on one side, as in a series that keeps rising or falling.
 const drift, sided = 1.13, 0.3
 
 // bias returns the one-sidedness of the errors: 0 where they cancel out, 1 where all are of one sign.
@@ -118,8 +118,8 @@ func (rs *residuals) bias() float64 {
 // proxyDays is the number of days before the last origins from which the proxy's errors are taken.
 const proxyDays = 21
 
-// residuals returns the errors at the last origins, which alone are too few for the tails, and the errors of a proxy, the median profile,
-// on the days before, scaled by how much better the forecast was than the proxy at the last origins.
+// residuals returns the errors at the last origins. These are too few for the tails, so it adds the errors of a simple
+// proxy forecast on the days before, scaled by how much better the forecast was than the proxy.
 func (t *trial) residuals(h *history, r *Result) *residuals {
 	rs := &residuals{}
 	if r.Origins == 0 {
@@ -150,8 +150,8 @@ const clearly = 0.7
 // leastScale is the smallest share of the proxy's errors that the forecast's are taken for.
 const leastScale = 0.1
 
-// proxy returns the simple forecast that was off least at the last origins, and by how much: the profile of the last days or the profile of
-// the last weeks. It returns nil where it was never off.
+// proxy returns the simple forecast with the smallest error at the last origins, and that error:
+// the profile of the last days or of the last weeks. It returns nil if there was no error.
 func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off float64) {
 	for _, f := range []func(h *history, n int) []float64{
 		medianProfile, func(h *history, n int) []float64 { return medians(h.y, h.week, 3, n) },
@@ -177,8 +177,8 @@ func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off f
 // shrink is the number of mean-sized errors that the scale of each time of day starts with.
 const shrink = 6
 
-// scales returns the size of errors at each step of the day, smoothed with its neighbours and shrunk to the overall mean; the same for all
-// steps if there is less than a week.
+// scales returns the size of errors at each step of the day, smoothed with its neighbours and
+// shrunk to the overall mean. With less than a week of errors it is the same for all steps.
 func (rs *residuals) scales(day int) []float64 {
 	all := 0.0
 	for _, e := range rs.e {

@@ -95,9 +95,8 @@ func recentProfile(h *history, n int) []float64 {
 	return p[:n]
 }
 
-// medianProfile is the level of the last day plus, for each time of day, the deviation of the last seven days from their level; both by
-// medians,
-// which minimise the absolute error.
+// medianProfile forecasts the level of the last day plus, for each time of day, the deviation of
+// the last seven days from their level. Both use medians, which minimise the absolute error.
 func medianProfile(h *history, n int) []float64 {
 	m := h.day
 	if m == 0 {
@@ -166,8 +165,8 @@ func stlETS(h *history, n int) []float64 {
 	return h.back(out)
 }
 
-// theta is the mean of a straight line and of simple smoothing of the series with twice its curvature, on the
-// seasonally adjusted series: in effect smoothing with a drift of half the slope.
+// theta forecasts the mean of a straight line and of simple smoothing of the seasonally adjusted
+// series with twice its curvature. In effect this is smoothing with a drift of half the slope.
 func theta(h *history, n int) []float64 {
 	d := h.decompose()
 	alpha, level := simple(d.adjusted, limit(d.adjusted))

@@ -19,8 +19,8 @@ type Next struct {
 // nextRuns is the maximum number of runs that a forecast is based on: work changes.
 const nextRuns = 20
 
-// NextRun forecasts the figure of the next run from the figures of past runs, the latest first. Values that are not finite
-// or below 0 were not measured and do not count. It returns false without any.
+// NextRun forecasts a figure of the next run from those of past runs. Values that are not finite or
+// negative count as unmeasured. It returns false if there are no others.
 func NextRun(latestFirst []float64) (Next, bool) {
 	var runs []float64
 	for _, v := range latestFirst {

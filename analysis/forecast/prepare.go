@@ -34,8 +34,8 @@ func prepare(in Input) prepared {
 	return p.clean(len(in.Values) > 0)
 }
 
-// align averages samples that share a wall-clock slot: when a clock is set back, an hour occurs twice; when it
-// is set forward, an hour is missing.
+// align averages samples of the same wall-clock slot. An hour occurs twice when the clock is set
+// back, and is missing when it is set forward.
 func (p *prepared) align(in Input, begin int) {
 	if begin >= len(in.Values) {
 		return
@@ -177,8 +177,8 @@ func (p *prepared) afterHole() {
 	}
 }
 
-// spikeFactor is the minimum ratio of a spike's distance from the median to the 99th percentile's distance.
-// Spikes show nothing about the future; they must also be rare, one value in 200.
+// spikeFactor is the minimum ratio of a spike's distance from the median to the 99th percentile's.
+// Spikes must also be rare, one value in 200. They say nothing about the future.
 const spikeFactor = 20
 
 // spikes removes values far beyond all others.

@@ -92,8 +92,8 @@ func (h *history) back(z []float64) []float64 {
 	return z
 }
 
-// seasons detects periods by autocorrelation: the day, another period below half of the history, and the week in
-// the remainder.
+// seasons detects periods by autocorrelation: the day, another period shorter than half of the
+// history, and the week in the remainder.
 func seasons(y []float64, day, week int) []int {
 	var out []int
 	rest := detrend(y)
@@ -226,8 +226,8 @@ func fft(x []complex128) {
 	}
 }
 
-// multiplicative reports whether the daily swing grows with the level: the slope of log swing on log level is above
-// one half. Idle times and bursts, far from the median, make logarithms worse than none.
+// multiplicative reports whether the daily swing grows with the level: the slope of log swing on log level exceeds one
+// half. It returns false with idle times and bursts far from the median, for which logarithms make forecasts worse.
 func multiplicative(y []float64, m int) bool {
 	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {
 		return false
@@ -260,8 +260,8 @@ func multiplicative(y []float64, m int) bool {
 // shiftedDays is for how many days at most a new level is a shift.
 const shiftedDays = 7
 
-// levelShift reports whether the level changed two to seven days ago: the medians of these days lie outside the medians of the two weeks
-// before. Outside is by more than their whole range.
+// levelShift reports whether the level changed two to seven days ago. The medians of the days since
+// must lie outside the medians of the two weeks before, by more than their whole range.
 func levelShift(p prepared) bool {
 	if p.day == 0 {
 		return false

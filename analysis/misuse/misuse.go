@@ -135,8 +135,8 @@ type Passed struct {
 	First, Last time.Time // the first start and the last end
 }
 
-// Judge applies the rules about single workloads, then those about all workloads
-// of an owner, in which those that passed count. policy returns the policy for work in a partition, empty for none, on some nodes.
+// Judge applies the rules about single workloads, then those about all workloads of an owner,
+// including passed. policy returns the policy for work on nodes of a partition, which may be empty.
 func Judge(list []Workload, passed []Passed, policy func(partition string, nodes []string) *Policy) []Finding {
 	var out []Finding
 	small := map[[2]string]*heap{}

@@ -92,8 +92,8 @@ type IdleAllocationRule struct {
 	ZombiesFor Duration `yaml:"zombies_for" of:"node"`
 }
 
-// Briefest returns the run time below which an ended workload without an allocation breaks no rule by itself, and counts as a short one; at
-// most a minute.
+// Briefest returns the run time below which an ended workload without an allocation breaks no rule
+// by itself and counts as short. It is at most a minute.
 func (p *Policy) Briefest() time.Duration {
 	least := p.shortest(Duration(time.Minute), func(n Needs) bool { return !n.Running })
 	if p.ManySmallJobs.On {
@@ -102,8 +102,8 @@ func (p *Policy) Briefest() time.Duration {
 	return time.Duration(least)
 }
 
-// Alone returns the run time below which no rule finds anything of a workload without an allocation by itself, at most an hour.
-// It may be above [Policy.Briefest]: a workload that ran for longer than the short ones of ManySmallJobs is none of these.
+// Alone returns the run time below which a workload without an allocation breaks no rule by itself, at most an hour. It
+// may exceed [Policy.Briefest], because longer workloads are not short ones for ManySmallJobs.
 func (p *Policy) Alone() time.Duration {
 	return time.Duration(p.shortest(Duration(time.Hour), func(Needs) bool { return true }))
 }

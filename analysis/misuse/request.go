@@ -7,8 +7,8 @@ import (
 	"reckon/workload"
 )
 
-// waste returns the share of an allocation that was used, and the unused amount multiplied
-// by time; NaN if unknown or not judged.
+// waste returns the used share of an allocation, and the unused amount multiplied by time. The
+// share is NaN if unknown or not judged.
 func waste(given, used *float64, least, wall float64, inexact bool) (share, amount float64) {
 	if inexact || !known(given) || !known(used) || *given < least || *given <= 0 {
 		return math.NaN(), 0

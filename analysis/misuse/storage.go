@@ -12,8 +12,8 @@ func (c *StoragePatternRule) lines() (least map[string]float64, folded bool) {
 	return map[string]float64{"mount_metadata_operations": 30_000}, true
 }
 
-// judge finds access patterns that cost the storage, and others, more than the data would: metadata in a loop, rereading
-// the same data, one node that writes for all.
+// judge finds access patterns that burden the storage more than the data requires: metadata
+// operations in a loop, rereading the same data, and one node that writes for all.
 func (c *StoragePatternRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	if exempt(c.Exempt, w.Owner) {
 		return nil
@@ -21,8 +21,8 @@ func (c *StoragePatternRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	return append(append(w.metadataStorm(c), w.readsAgain(c)...), w.oneWriter(c)...)
 }
 
-// metadataStorm finds opens, lookups and listings at a sustained rate. If only the total is known, the rate is over
-// the whole run. Access to many small files looks the same.
+// metadataStorm finds opens, lookups and listings at a sustained rate. If only the total is known,
+// the rate is over the whole run. Access to many small files looks the same.
 func (w *Workload) metadataStorm(c *StoragePatternRule) []Finding {
 	return steady{rule: StoragePattern, part: "metadata", key: "storage-pattern.metadata", what: "metadata requests in that time",
 		figure: "mount_metadata_operations", rate: c.MetadataRate, high: c.MetadataHighRate, minimum: c.Minimum}.findings(w)

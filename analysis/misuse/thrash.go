@@ -21,8 +21,8 @@ type stretch struct {
 	seconds, mean float64
 }
 
-// above returns the first and last of all steps that are part of a window of that length, known throughout,
-// with a mean at the limit or above.
+// above returns the first and last step of all windows of that length, known throughout, with a
+// mean of at least limit.
 func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool) {
 	if l == nil || l.Step <= 0 {
 		return s, false
@@ -76,8 +76,8 @@ func (t *MemoryThrashingRule) lines() (least map[string]float64, folded bool) {
 	return map[string]float64{"major_faults": 3000, "cpu_throttled_seconds": 30, "swap_peak_bytes": leastSwap}, false
 }
 
-// judge finds work that swaps, rereads its own pages from disk, or is throttled by its quota, for
-// at least the rule's duration without a break. If only totals are known, they are means over the whole run.
+// judge finds work that swaps, rereads its own pages from disk, or is throttled by its quota, without a break for at
+// least the rule's duration. If only totals are known, they are averaged over the whole run.
 func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
 	whole := stretch{first: w.Start, last: w.Last, seconds: wall}
@@ -110,8 +110,8 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	return out
 }
 
-// leastSwap is the minimum swap for a finding, bytes; pages of sleeping programs are swapped out
-// for good.
+// leastSwap is the minimum swap for a finding in bytes. The pages of sleeping programs are swapped
+// out permanently.
 const leastSwap = 64 << 20
 
 func (w *Workload) swapped() float64 {

@@ -30,8 +30,8 @@ const (
 	resources
 )
 
-// Holding is what the runs of one name of an owner in one partition held in a period, and what of it they did not use: core, GPU and
-// byte seconds. Runs without an exactly known use are not in it.
+// Holding is the allocated and the unused core, GPU and byte seconds of an owner's runs of one name
+// in one partition during a period. Runs without an exactly known use are excluded.
 type Holding struct {
 	Site, Owner, Name, Partition string
 	Runs, Running                int
@@ -116,9 +116,9 @@ func sumsOf(p *Period, policy func(partition string) *Policy) map[unused]*Holdin
 	return sums
 }
 
-// OverTime finds owners who did not use what they held, over the first period or over a longer one where the first shows
-// the same pace. Of owners who use enough of all that they hold, it finds the names of runs that do not. Owners with running work
-// come first, and the largest waste.
+// OverTime finds owners who did not use their allocations, over the first period or over a longer
+// one if the first has the same pace. For owners who use enough in total, it finds the names of
+// runs that do not. Owners with running work come first, then by waste.
 func OverTime(periods []Period, policy func(partition string) *Policy) []Finding {
 	sums := make([]map[unused]*Holding, len(periods))
 	for i := range periods {

@@ -6,8 +6,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Zombies is the number of processes of an owner on a node that had ended but were not yet reaped,
-// over time; times are milliseconds since the Unix epoch.
+// Zombies is the number of ended but unreaped processes of an owner on a node over time. Times are
+// milliseconds since the Unix epoch.
 type Zombies struct {
 	Site, Node, Owner string
 
@@ -19,9 +19,9 @@ type Zombies struct {
 // freshness is the maximum age of the last sample for zombies to count as still there.
 const freshness = 10 * time.Minute
 
-// DeadProcesses applies the rule idle-allocation to zombies. They use only an entry of the
-// process table, which has a limited size; the program that started
-// them has a bug. Only the last stretch without a break counts.
+// DeadProcesses applies the rule idle-allocation to zombies. A zombie only uses an entry of the
+// process table, but that is limited in size, and the program that started it has a bug. Only the
+// last uninterrupted stretch counts.
 func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 	d := &p.IdleAllocation
 	n := len(z.Times)

@@ -14,8 +14,8 @@ var textFile string
 
 var texts = phrase.MustParse(textFile)
 
-// Said are the words about a work: the reason to move or stay, what is not known of a move, and a paragraph for the owner, who need not
-// know reckon. It names nobody else.
+// Said holds the texts about a workload: the reason to move or stay, the unknowns of a move, and a
+// paragraph for the owner, who need not know reckon. It names no other owner.
 type Said struct {
 	Why     string
 	Unknown []string

@@ -8,17 +8,16 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// drives are the features of an additive model, if the data set has them. Each represents a part of the machine that
-// draws power when it works. They may extrapolate: a busier core draws more. Other columns go along with work and draw
-// little power themselves: interrupts, context switches, memory in use, traffic of disks and networks. A model that
-// relies on them fails on the next workload. They are left to the trees.
+// drives are the features of an additive model, if the data set has them. Each represents a part of
+// the machine that draws power when it works, so they may extrapolate. Other columns accompany work
+// but draw little power themselves: interrupts, context switches, memory in use, disk and network
+// traffic. A model based on them fails on the next workload, so they are left to the trees.
 var drives = []string{"cpu_utilization", "cpu_cycles", "cpu_instructions", "llc_misses",
 	"gpu_utilization", "gpu_cycles", "memory_controller_load", "memory_bytes"}
 
-// shapes returns the terms offered for feature f: a straight line and a root.
-// Together they approximate every saturating curve that servers show (the second
-// thread of a core, a saturated memory bus) and stay monotone with non-negative
-// coefficients.
+// shapes returns the terms for feature f: a straight line and a root. Together they approximate
+// every saturating curve that servers show (the second thread of a core, a saturated memory bus)
+// and stay monotone with non-negative coefficients.
 func shapes(t *table, f int) []powermodel.Term {
 	s := scaleOf(t, f)
 	return []powermodel.Term{
@@ -27,8 +26,8 @@ func shapes(t *table, f int) []powermodel.Term {
 	}
 }
 
-// fitAdditive is non-negative least squares over the features that drive power. A data set that has only names of
-// its own gives all non-negative ones but traffic of disks and networks.
+// fitAdditive fits non-negative least squares over the features that drive power. If no feature has
+// a known name, it uses all non-negative ones except disk and network traffic.
 func fitAdditive(t *table, _ *Options) (powermodel.Part, error) {
 	var terms, others []powermodel.Term
 	for f := range t.base {
@@ -51,8 +50,8 @@ func fitAdditive(t *table, _ *Options) (powermodel.Part, error) {
 	return robust(t, terms, t.weights(true)), nil
 }
 
-// robust fits terms by iterated weights that approach least absolute residuals, so
-// that a few outlying rows count less.
+// robust fits terms with iterated weights that approach least absolute residuals, so that outlying
+// rows count less.
 func robust(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	p := fitTerms(t, terms, w)
 	again := slices.Clone(w)

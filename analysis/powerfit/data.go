@@ -9,8 +9,8 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// table is a clean data set: rows in time order within each group, no gaps.
-// Columns and rows are shared between subsets and never written.
+// table is a clean data set: rows in time order within each group, without gaps. Columns and rows
+// are shared between subsets and must not be modified.
 type table struct {
 	feats   []powermodel.Feature
 	x       [][]float64 // x[feature][row]
@@ -58,8 +58,8 @@ func (t *table) rows(keep func(i int) bool) *table {
 	return &s
 }
 
-// without returns the training part when group g is left out. With blocks of time,
-// rows with lags that reach into the block are left out too.
+// without returns the training part without group g. With time blocks it also drops rows with lags
+// that reach into the block.
 func (t *table) without(g int) *table {
 	reach := 0
 	if t.protocol == ByBlock {
@@ -77,8 +77,8 @@ func (t *table) without(g int) *table {
 	})
 }
 
-// weights give every group the same weight. With relative, errors are relative to
-// the measured power, so that the sum of squares corresponds to the MAPE.
+// weights returns row weights that give every group the same total. With relative, errors are
+// relative to the measured power, so that the sum of squares corresponds to the MAPE.
 func (t *table) weights(relative bool) []float64 {
 	count := make([]float64, len(t.names))
 	groups := 0.0
@@ -111,8 +111,8 @@ const minRows = 3
 // fewRows is the maximum number of rows without workloads that count as calibration points.
 const fewRows = 40
 
-// prepare checks, cleans and orders d, divides it into folds and adds lags. The
-// warnings report what was left out and why.
+// prepare validates, cleans and orders d, divides it into folds and adds lags. The warnings name
+// the dropped data and the reason.
 func prepare(d Data, o *Options) (*table, []string, error) {
 	n := len(d.Watts)
 	if err := shape(d); err != nil {
@@ -270,9 +270,9 @@ func cleanRows(d Data) (rows []int, warn []string) {
 	return kept, warn
 }
 
-// Outliers are at most a fiftieth of the rows, with power above the power of
-// all others by this factor. Machines draw more under load, but not in so few rows and so much:
-// 65535 W is what a management controller reports for "unknown".
+// Outliers are at most one in outlierShare rows, with power above all others by outlierFactor. Load
+// raises power in more rows and by less. An example is 65535 W, which a management controller
+// reports for "unknown".
 const (
 	outlierFactor = 5
 	outlierShare  = 50

@@ -19,8 +19,8 @@ func (t *table) findPrimary(name string) int {
 	return at
 }
 
-// addLags appends earlier samples of every feature. If there is no earlier
-// sample (the start of a run, a gap), the oldest known one is used.
+// addLags appends earlier samples of every feature. At the start of a run or after a gap it uses
+// the oldest known sample.
 func (t *table) addLags(runs []string, when []float64, o *Options) {
 	lags := o.Lags
 	if lags == 0 {

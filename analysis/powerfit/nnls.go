@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// gram holds the normal equations of a weighted least-squares problem: A = X'WX,
-// b = X'Wy, c = y'Wy.
+// gram holds the normal equations of a weighted least-squares problem: A = X'WX, b = X'Wy, c =
+// y'Wy.
 type gram struct {
 	n int
 	a []float64
@@ -43,8 +43,8 @@ func (g *gram) mirror() {
 
 var errSingular = errors.New("equations have no unique solution")
 
-// solve returns the solution restricted to the columns in set, by Cholesky with a
-// relative ridge that keeps nearly equal columns apart.
+// solve returns the solution for the columns in set, by Cholesky decomposition with a relative
+// ridge that separates nearly equal columns.
 func (g *gram) solve(set []int, ridge float64) ([]float64, error) {
 	k := len(set)
 	l := make([]float64, k*k)
@@ -120,8 +120,8 @@ func (g *gram) nnls() []float64 {
 	return v
 }
 
-// inner moves v to the best point on the active columns, dropping those that
-// would become negative on the way.
+// inner moves v to the best point on the active columns, and drops columns that would become
+// negative on the way.
 func (g *gram) inner(v []float64, in []bool) bool {
 	for {
 		var set []int

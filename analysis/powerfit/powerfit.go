@@ -109,8 +109,7 @@ type Result struct {
 // fewestParts is the minimum number of workloads, blocks or levels for which an error is reported.
 const fewestParts = 5
 
-// State records the error of selection and fit together in the model of r, if enough
-// parts were left out.
+// State records the joint error of selection and fit in the model of r, if there are enough folds.
 func (n *Nested) State(r *Result) {
 	if len(n.Folds) >= fewestParts {
 		r.Model.Training.Score, r.Model.Training.Baseline = n.Score, n.Baseline
@@ -118,8 +117,7 @@ func (n *Nested) State(r *Result) {
 	}
 }
 
-// Fit cleans d, validates every family on it and returns the best one fitted
-// to all of it.
+// Fit cleans d, validates every model family on it, and returns the best one fitted to all of d.
 func Fit(d Data, o Options) (*Result, error) {
 	t, warn, err := prepare(d, &o)
 	if err != nil {
@@ -194,8 +192,8 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 	return m
 }
 
-// band returns the 5th and 95th percentile of measured over modelled power on rows
-// that the model had not seen, widened a little because of the small sample; no band for fewer than five rows.
+// band returns the 5th and 95th percentile of measured over modelled power on unseen rows, widened
+// slightly for the sample size. With fewer than five rows it is empty.
 func band(y, pred, w []float64) powermodel.Band {
 	var ratio, weight []float64
 	for i, p := range pred {

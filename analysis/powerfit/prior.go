@@ -11,10 +11,10 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// Prior is the distribution of curves over many servers, as a prior for the curve of one: the mean
-// and the covariance of the logarithm of power, less its mean over the knots, at
-// fixed utilisations. Given a few measured points, the rest of the curve is the
-// conditional mean of a normal distribution (kriging with an unknown level).
+// Prior is the distribution of power curves over many servers, used as a prior for a single curve.
+// It has the mean and the covariance of log power minus its mean over the knots, at fixed
+// utilisations. Given a few measured points, the rest of the curve is the conditional mean of a
+// normal distribution (kriging with an unknown level).
 type Prior struct {
 	// Source describes what the prior was learnt from.
 	Source string `json:"source"`
@@ -29,7 +29,7 @@ type Prior struct {
 //go:embed prior.json
 var priorJSON []byte
 
-// DefaultPrior returns the prior derived from published SPECpower_ssj2008 results:
+// DefaultPrior returns the prior derived from published SPECpower_ssj2008 results. It contains
 // statistics over all systems, not results of single ones.
 func DefaultPrior() (*Prior, error) {
 	p := new(Prior)
@@ -119,12 +119,12 @@ func (p *Prior) at(u float64) float64 {
 	return l*p.Mean[i] + r*p.Mean[i+1]
 }
 
-// levelVariance is the variance of the level of a curve; it makes the level practically
-// unknown: a factor of e to the fifth either way.
+// levelVariance is the variance of the level of a curve. It makes the level practically unknown: a
+// factor of e to the fifth either way.
 const levelVariance = 25
 
-// Complete returns the power at the knots given measured points with variances of
-// their logarithms. The curve falls only if the points do.
+// Complete returns the power at the knots for measured points with variances of their logarithms.
+// The curve falls only if the points do.
 func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	n := len(load)
 	if n == 0 {
@@ -212,8 +212,8 @@ const pointNoise = 0.003
 // errNotRatio is why the curve family is skipped.
 var errNotRatio = errors.New("the utilisation feature is not a ratio from 0 to 1")
 
-// fitCurve completes the curve of one utilisation feature under the prior. Many rows
-// are first aggregated into bins of utilisation.
+// fitCurve completes the curve of one utilisation feature under the prior. If there are many rows,
+// it first aggregates them into bins of utilisation.
 func fitCurve(t *table, o *Options) (powermodel.Part, error) {
 	if t.base == 0 {
 		return powermodel.Part{}, errNoFeature
@@ -231,9 +231,9 @@ func fitCurve(t *table, o *Options) (powermodel.Part, error) {
 		Curve: powermodel.NewCurve(t.primary, slices.Clone(o.Prior.Knots), v)}, nil
 }
 
-// calibration returns the points that a curve is fitted to: the rows themselves if
-// they are few, otherwise the mean of each of 40 bins of utilisation, in which the
-// groups count equally and the spread between rows determines the variance.
+// calibration returns the points for fitting a curve: the rows themselves if they are few, else the
+// means of 40 bins of utilisation. In a bin all groups count equally, and the spread between rows
+// gives the variance.
 func calibration(t *table) (load, watts, variance []float64) {
 	u := t.x[t.primary]
 	if len(u) <= fewRows {

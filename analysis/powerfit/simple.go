@@ -20,8 +20,8 @@ func meanPart(t *table) powermodel.Part {
 
 func fitMean(t *table, _ *Options) (powermodel.Part, error) { return meanPart(t), nil }
 
-// fitTerms fits a base and the watts of terms, all non-negative, with relative
-// errors and equal weight for every group.
+// fitTerms fits a base and the watts of terms, all non-negative, with relative errors and the same
+// weight for every group.
 func fitTerms(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	g := newGram(len(terms) + 1)
 	x := make([]float64, len(terms)+1)
@@ -47,8 +47,8 @@ func linear(t *table, f int) powermodel.Term {
 	return powermodel.Term{Feature: f, Shape: powermodel.ShapeLinear, Scale: scaleOf(t, f)}
 }
 
-// fitRoot is P = base + a*utilisation + b*sqrt(utilisation), by utilisation alone: most
-// servers rise steeply at first, as caches, memory and the uncore wake up.
+// fitRoot fits P = base + a*utilisation + b*sqrt(utilisation). Most servers rise steeply at first,
+// as caches, memory and the uncore wake up.
 func fitRoot(t *table, _ *Options) (powermodel.Part, error) {
 	if t.base == 0 {
 		return powermodel.Part{}, errNoFeature

@@ -9,9 +9,8 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// Gradient-boosted regression trees on binned features (Friedman 2001; histograms
-// as in LightGBM, Ke et al. 2017). The decision record on power trees explains why they
-// are implemented here.
+// Gradient-boosted regression trees on binned features (Friedman 2001; histograms as in LightGBM,
+// Ke et al. 2017). The decision record on power trees explains the own implementation.
 const (
 	treeBags     = 3  // averaged ensembles, for stability
 	treeCount    = 70 // trees per ensemble
@@ -30,10 +29,10 @@ const (
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
-// Trees are constant beyond the observed range, so a machine busier than in training would
-// seem to draw no more: there the additive model continues from where they end. Within the range
-// they start from half of the additive model. Starting from all of it biases every row towards a sum of features;
-// starting from none of it predicts unfamiliar workloads worse.
+// fitTrees fits trees that start from half of the additive model: starting from all of it biases
+// rows towards a sum of features, and starting from none predicts unfamiliar workloads worse. Trees
+// are constant beyond the observed range, so a busier machine would seem to draw no more; there the
+// additive model continues.
 func fitTrees(t *table, o *Options) ([]powermodel.Part, error) {
 	return boost(t, len(t.feats), fitAdditive, o)
 }
@@ -98,8 +97,8 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// beyond returns the addition of trend outside the observed range of each feature in t, and nothing within it:
-// ramps from the edge, in steps that approximate a root, up to four times the range.
+// beyond returns the extension of trend outside the observed range of each feature in t, and nothing within it: ramps
+// from the edge, in steps that approximate a root, up to four times the range.
 func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
 	for _, q := range trend.Terms {
@@ -238,8 +237,8 @@ func partition(rows []int, left func(int) bool) int {
 	return at
 }
 
-// bin assigns each value to a quantile bin. Edge b is halfway between
-// the greatest value of bin b and the least of the next.
+// bin assigns each value to a quantile bin. Edge b is halfway between the largest value of bin b
+// and the smallest of the next.
 func bin(v []float64) (code []uint8, edge []float64) {
 	s := slices.Clone(v)
 	slices.Sort(s)
@@ -273,8 +272,7 @@ func bin(v []float64) (code []uint8, edge []float64) {
 	return code, edge
 }
 
-// round keeps five digits of values, which is finer than any meter and keeps
-// files small.
+// round keeps five digits of values, which is finer than any meter and keeps files small.
 func round(t *powermodel.Trees) {
 	for i, v := range t.Value {
 		if v != 0 {

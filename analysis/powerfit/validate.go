@@ -41,8 +41,8 @@ func families() []family {
 	}
 }
 
-// Families returns the names of all families, simple ones first. The mean is
-// always a candidate.
+// Families returns the names of all model families, simple ones first. The mean is always a
+// candidate.
 func Families() []string {
 	var out []string
 	for _, f := range families() {
@@ -78,10 +78,9 @@ func (c *candidate) fitAll(t *table, o *Options) ([]powermodel.Part, error) {
 
 type validation struct{ candidates []candidate }
 
-// choose returns the candidate to use. The best over the folds may be best by chance, and
-// the simplest within one standard error of it (Breiman et al. 1984, section 3.4.3) may
-// miss something that the few folds could not show; if they differ, half of each is taken and
-// appended to v.candidates.
+// choose returns the candidate to use. The best over the folds may be best by chance. The simplest
+// within one standard error of it (Breiman et al. 1984, section 3.4.3) may miss an effect that few
+// folds cannot show. If they differ, it averages both and appends the average to v.candidates.
 func (v *validation) choose(t *table) *candidate {
 	best, simple := v.pick(t.protocol)
 	if best == simple || v.candidates[simple].Family == Root {
@@ -102,12 +101,12 @@ func (v *validation) choose(t *table) *candidate {
 	return &v.candidates[len(v.candidates)-1]
 }
 
-// pick returns the indices of the best candidate and of the simplest within one standard
-// error of it, among those that are no worse than the mean in any figure over all rows. The
-// worst fold alone rejects no family, since the mean is lucky there as often.
+// pick returns the indices of the best candidate and of the simplest one within one standard error
+// of it. Both must be no worse than the mean in any figure over all rows. The worst fold alone
+// rejects no family, because the mean is lucky there as often.
 //
-// Calibration points are too few to compare families by leaving points
-// out, so the curve under the prior is taken unless it did clearly worse.
+// Calibration points are too few to compare families by leaving points out, so the curve under the
+// prior is used unless it did clearly worse.
 func (v *validation) pick(protocol string) (best, simple int) {
 	base := v.candidates[0].Score
 	ok := func(c *candidate) bool {
@@ -136,8 +135,8 @@ func (v *validation) pick(protocol string) (best, simple int) {
 	return best, best
 }
 
-// noWorse reports whether the errors a are on average at most one standard error above those
-// of b on the same folds. It compares differences, since hard folds are hard for all.
+// noWorse reports whether the errors a are on average at most one standard error above b on the
+// same folds. It compares differences, because hard folds are hard for all.
 func noWorse(a, b []float64) bool {
 	d, mean := make([]float64, len(a)), 0.0
 	for i := range a {
@@ -215,8 +214,8 @@ func bare(t *table, parts ...powermodel.Part) *powermodel.Model {
 	return &powermodel.Model{Features: t.feats, Parts: parts}
 }
 
-// foldScore scores predictions: the MAPE is the mean over folds, the other figures
-// are over all rows.
+// foldScore scores predictions. The MAPE is the mean over folds; the other figures are over all
+// rows.
 func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
 	s := score(t.y, pred)
 	folds := make([]float64, len(t.names))
@@ -242,8 +241,8 @@ func stated(t *table, pred []float64) powermodel.Score {
 	return s
 }
 
-// inner leaves the lowest and the highest level of a calibration out of its predictions, and returns their error, ratio. Without such a
-// level a model extrapolates, as the fitted one does not within its range.
+// inner excludes the lowest and the highest level of a calibration and returns their error as a
+// ratio. Without such a level a model extrapolates, unlike the final model within its range.
 func inner(t *table, pred []float64) (in *table, kept []float64, outside float64) {
 	if t.protocol != ByLevel || len(t.names) < fewestParts {
 		return t, pred, 0
@@ -299,8 +298,8 @@ func score(y, pred []float64) powermodel.Score {
 	return s
 }
 
-// Nested is the unbiased estimate of the error of Fit: for every fold, families are
-// selected and fitted without it, and the fold is predicted.
+// Nested is the unbiased estimate of the error of Fit. For every fold, families are selected and
+// fitted without that fold, which is then predicted.
 type Nested struct {
 	Protocol string
 	Folds    []string
@@ -362,8 +361,8 @@ func (t *table) renumber() *table {
 	return &s
 }
 
-// Evaluate scores a model on a data set that it was not fitted to, next to the
-// baseline: the mean power of its training part.
+// Evaluate scores a model on a data set that it was not fitted to. The baseline is the mean power
+// of its training data.
 func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
 	if err := shape(d); err != nil {
 		return powermodel.Score{}, err
@@ -378,8 +377,8 @@ func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
 	return score(y, pred), nil
 }
 
-// Replay runs a model over a data set in its order and returns modelled and measured
-// power of the rows that have both.
+// Replay runs a model over a data set in order, and returns modelled and measured power for the
+// rows that have both.
 func Replay(m *powermodel.Model, d Data) (pred, measured []float64, err error) {
 	var names []string
 	for _, c := range d.Features {

@@ -17,9 +17,9 @@ const (
 	leastGPUs = 0.05
 )
 
-// GPUWatts returns the watts that a busy GPU of a node adds, by least squares over the hours of its load: watts = a + b·share + g·GPUs. It
-// is
-// 0 if that cannot be estimated: too few hours, GPU use that is constant or collinear with core use, or no rise.
+// GPUWatts returns the watts that a busy GPU of a node adds, by least squares over the hours of its
+// load: watts = a + b·share + g·GPUs. It returns 0 without an estimate: with too few hours,
+// constant GPU use, GPU use collinear with core use, or no rise.
 func GPUWatts(loads []Load) float64 {
 	loads = measured(loads)
 	var n, mx, mg, mw float64
@@ -47,9 +47,9 @@ func GPUWatts(loads []Load) float64 {
 	return max((xx*gw-xg*xw)/det, 0)
 }
 
-// FitCurve fits a curve to the hours of a node, without the power of its GPUs: the mean power in each twentieth of use, made monotone
-// (isotonic
-// regression), with straight lines beyond the observed range. It returns false if there are too few hours, or if all have the same load.
+// FitCurve fits a curve to the hours of a node, excluding the power of its GPUs: the mean power in
+// each twentieth of use, made monotone (isotonic regression), with straight lines beyond the
+// observed range. It returns false if there are too few hours or all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
 	loads = measured(loads)
 	gpu := GPUWatts(loads)

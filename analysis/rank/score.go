@@ -2,8 +2,8 @@ package rank
 
 import "math"
 
-// Scores for schedulers, 0 to 100. The best node is above all others, so that a scheduler that rounds scores to tenths picks the same
-// one.
+// Scores for schedulers, 0 to 100. The best node is above all others even if a scheduler rounds
+// scores to tenths.
 const (
 	bestScore             = 100
 	roomMost, roomLeast   = 90, 40
@@ -12,8 +12,8 @@ const (
 	bestTight             = 30
 )
 
-// Scores returns the scores of places for a scheduler, in the order of [Rank]. Without fresh data on any
-// node, all that fit have the same score.
+// Scores returns the scores of places for a scheduler in the order of [Rank]. If no node has fresh
+// data, all places that fit have the same score.
 func Scores(places []Place) []int {
 	low, high, data := math.Inf(1), math.Inf(-1), 0.0
 	for _, p := range places {

@@ -68,9 +68,9 @@ const (
 	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
 
-// For returns the recommended request after the given runs, the latest first. The first one is the subject of
-// the answer: if earlier runs had other numbers of nodes, only runs with the same number count.
-// Cores are rounded up to whole cores, or to tenths if fraction allows them.
+// For returns the recommended request after the given runs, the latest first. The first one is the
+// subject. If earlier runs had other numbers of nodes, only runs with the same number count. Cores
+// are rounded up to whole cores, or to tenths if fraction is set.
 func For(runs []Run, fraction bool) *Advice {
 	if len(runs) == 0 {
 		return nil
@@ -239,8 +239,8 @@ func (a *Advice) gpus(runs []Run) {
 	a.GPUs = &v
 }
 
-// wanted returns the cores that a run would have used after its threads waited for cores, at most: the p95 of its use and its wait. Where
-// they are known over its whole time only, that is no answer for a run with varying use.
+// wanted returns an upper bound of the cores that a run would have used without waiting: the p95 of its use plus its
+// wait. It returns false if these are only known over the whole time of a run with varying use.
 func (r *Run) wanted(p95 float64) (float64, bool) {
 	cpu, ok := figure.Known(r.CPUSeconds)
 	wait, exact := figure.Known(r.CPUWaitSeconds)
@@ -312,8 +312,8 @@ func (a *Advice) time(runs []Run) {
 	}
 }
 
-// roundMemory rounds up to customary sizes: multiples of 64 MiB below 1 GiB, 256 MiB below 16 GiB,
-// otherwise 1 GiB.
+// roundMemory rounds up to customary sizes: multiples of 64 MiB below 1 GiB, of 256 MiB below 16
+// GiB, else of 1 GiB.
 func roundMemory(bytes float64) float64 {
 	unit := float64(1 << 30)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"reckon/metric"
 )
 
-// Day is the use of one replica of a container of a service in a day, or of all replicas together if there were several. Unmeasured
-// figures are nil.
+// Day is the use of one replica of a service's container in a day, or of all replicas together.
+// Unmeasured figures are nil.
 type Day struct {
 	Cores       *metric.Histogram // cores in use, one observation for each of [ServiceConfig.Of]
 	MemoryPeak  *float64          // highest needed memory of any replica, bytes
@@ -172,8 +172,8 @@ func (a *ServiceAdvice) gpus(days []Day) {
 	}
 }
 
-// Cores returns the request for cores based on the given days: the point where covering more seconds is
-// not worth its price, within the bounds of the configuration. It returns false with fewer than [LeastDays].
+// Cores returns the request for cores based on the given days: the point from which covering more seconds is not worth
+// the price, within the configured bounds. It returns false for fewer than [LeastDays].
 func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	use := mixOf(days)
 	if use.days < LeastDays || use.total <= 0 {
@@ -183,8 +183,8 @@ func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	return min(max(v, use.ceiling(c.LeastShare)), use.ceiling(c.MostShare)), true
 }
 
-// Memory returns the request for memory, bytes: the mean of the daily peaks plus a number of their standard deviations, but at most
-// 15 % above the highest, and exactly that if there are few days. It returns false with fewer than [LeastDays].
+// Memory returns the request for memory in bytes: the mean of the daily peaks plus a number of standard deviations, at most 15 % above
+// the highest peak, and exactly that if there are few days. It returns false for fewer than [LeastDays].
 func Memory(days []Day, c ServiceConfig) (float64, bool) {
 	peaks, _ := peaksOf(days)
 	n := float64(len(peaks))

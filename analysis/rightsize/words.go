@@ -10,8 +10,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Slurm formats the advice as lines for a batch script. Memory is one node's,
-// perNode, because nodes may differ. Cores are those of each task where their number is known.
+// Slurm formats the advice as lines for a batch script. perNode is the memory of one node, because
+// nodes may differ. Cores are per task if tasks is known.
 func (a *Advice) Slurm(nodes int, perNode *float64, tasks float64) string {
 	var out []string
 	line := func(format string, args ...any) { out = append(out, "#SBATCH "+fmt.Sprintf(format, args...)) }
@@ -40,8 +40,8 @@ func (a *Advice) Slurm(nodes int, perNode *float64, tasks float64) string {
 	return strings.Join(out, "\n")
 }
 
-// Kubernetes formats the advice as the resources of a container. Cores are only a request:
-// a CPU limit only throttles a container.
+// Kubernetes formats the advice as the resources of a container. Cores are only a request, because
+// a CPU limit would only throttle a container.
 func (a *Advice) Kubernetes() string {
 	var requests, limits []string
 	if a.Cores != nil {

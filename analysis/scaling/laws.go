@@ -53,8 +53,8 @@ const (
 	sizesOfLaw = 3
 )
 
-// better returns the law that describes the runs better: the Universal Scalability Law only
-// if its error is known and clearly smaller than Amdahl's.
+// better returns the law that describes the runs better. That is Amdahl's unless the error of the
+// Universal Scalability Law is known and clearly smaller.
 func better(amdahl, usl *Fit) *Fit {
 	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearly*amdahl.Error {
 		return usl
@@ -62,9 +62,9 @@ func better(amdahl, usl *Fit) *Fit {
 	return amdahl
 }
 
-// Compare judges one run, and the runs at different sizes. A law is
-// claimed only for three or more sizes, if the runs used similar CPU time, are close to the law, and
-// if its speed-up does not exceed the cores or GPUs that they kept busy.
+// Compare judges one run, and the runs at different sizes. It claims a law only for three or more
+// sizes with similar CPU time that are close to the law, and only if its speed-up does not exceed
+// the busy cores or GPUs.
 func Compare(u Use, runs []Run, unit Unit) Result {
 	j := judge{u: u}
 	spare := j.one()
@@ -170,8 +170,8 @@ func (c *comparison) few() {
 		phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
 }
 
-// unseen returns a size at which the law claims more speed-up than was observed busy. If
-// the work also ran on one core, the speed-up is relative to the utilisation of that core.
+// unseen returns a size at which the law claims more speed-up than the observed busy cores. If the
+// work also ran on one core, the speed-up is relative to the utilisation of that core.
 func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 	one := min(c.busy(1), 1)
 	if !(one > 0) {
@@ -229,8 +229,8 @@ func (c *comparison) double(law *Fit) {
 	c.say("limit", "warning", gain, "ratio", "double.no", words)
 }
 
-// serial reports the Karp-Flatt metric of one run from the cores that it kept busy, which no
-// speed-up can exceed: a lower bound of the fraction of the work that did not run in parallel.
+// serial reports the Karp-Flatt metric of one run from its busy cores, which no speed-up can
+// exceed. The metric is a lower bound of the serial fraction of the work.
 func (j *judge) serial() {
 	u := j.u
 	given, ok := figure.Known(u.Given)

@@ -51,8 +51,8 @@ func (f Fit) Speedup(n float64) float64 {
 	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
 }
 
-// Limit returns the highest speed-up, and the number of cores that gives it: +Inf for
-// Amdahl's law, where each further core helps a little less.
+// Limit returns the highest speed-up and the number of cores that reaches it. That number is +Inf
+// for Amdahl's law, where each further core helps a little less.
 func (f Fit) Limit() (speedup, cores float64) {
 	if f.Crosstalk > 0 {
 		cores = max(1, math.Sqrt(max(0, 1-f.Serial)/f.Crosstalk))
@@ -92,8 +92,8 @@ func fit(runs []Run, parameters int) (Fit, error) {
 	return f, nil
 }
 
-// solve returns the best law with non-negative parameters: the best of the fits in which
-// some of them are zero.
+// solve returns the best law with non-negative parameters: the best of all fits with some
+// parameters set to zero.
 func solve(runs []Run, parameters int) Fit {
 	best, least := Fit{}, math.Inf(1)
 	for _, use := range [][]int{{0}, {0, 1}, {0, 2}, {0, 1, 2}} {
@@ -130,8 +130,8 @@ func term(r Run, column int) float64 {
 	return w
 }
 
-// leastSquares solves for the columns in use, by modified Gram-Schmidt, which keeps its
-// precision where columns differ by many powers of ten.
+// leastSquares solves for the columns in use by modified Gram-Schmidt, which stays precise if
+// columns differ by many powers of ten.
 func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
 	k := len(use)
 	q := make([][]float64, k)

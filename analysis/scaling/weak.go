@@ -9,8 +9,8 @@ import (
 	"reckon/internal/quantiles"
 )
 
-// Weak is the result for runs with CPU time that grows in proportion to their cores while their
-// wall time hardly changes. Figures are medians of the runs at a size.
+// Weak is the result for runs with CPU time that grows in proportion to the cores while their wall
+// time hardly changes. Figures are medians of the runs at a size.
 type Weak struct {
 	From, To float64 // fewest and most cores
 	Growth   float64 // CPU time with the most cores over that with the fewest
@@ -22,15 +22,15 @@ type Weak struct {
 }
 
 // Weak scaling is reported for runs with CPU time that grows by at least inStep decades per decade
-// of cores, while their time falls by less than level decades: for a fixed amount of work these
-// are 0 and -1 at best, for work proportional to the cores 1 and 0.
+// of cores, while their wall time falls by less than level decades. The ideal values are 0 and -1
+// for a fixed amount of work, and 1 and 0 for work proportional to the cores.
 const (
 	inStep = 0.75
 	level  = 0.25
 )
 
-// seeWeak reports whether the work of the runs grows with the cores. ok is false
-// if it does not, or if fewer than two sizes have CPU times.
+// seeWeak determines whether the work of the runs grows with the cores. ok is false if it does not,
+// or if fewer than two sizes have CPU times.
 func seeWeak(runs []Run) (w Weak, ok bool) {
 	by := map[float64][2][]float64{}
 	for _, r := range runs {
@@ -72,8 +72,8 @@ func slope(x, y []float64) float64 {
 	return up / down
 }
 
-// weak reports runs that look like weak scaling. No law of fixed work is claimed:
-// judged by their times alone they would seem entirely serial.
+// weak reports runs that look like weak scaling. It claims no law of fixed work, because by their
+// times alone they would seem entirely serial.
 func (c *comparison) weak(w Weak, words phrase.Words) {
 	severity := "info"
 	if w.Efficiency >= 0.8 {

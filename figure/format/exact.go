@@ -6,7 +6,7 @@ import (
 	"reckon/figure"
 )
 
-// Qualifier returns the words that precede an inexact figure in a sentence, such as "at least "; it is
+// Qualifier returns the words before an inexact figure in a sentence, such as "at least ". It is
 // empty for an exact figure.
 func Qualifier(e figure.Exactness) string {
 	switch e {
@@ -22,8 +22,8 @@ func Qualifier(e figure.Exactness) string {
 	return "about "
 }
 
-// Mark returns the symbol for tables, where there is no room for words: ">=" for at least, "<=" for at
-// most, "~" for an estimate or a model.
+// Mark returns the mark of a figure in tables: ">=" for a lower bound, "<=" for an upper bound, "~"
+// for an estimate or a model.
 func Mark(e figure.Exactness) string {
 	switch e {
 	case figure.Exact:
@@ -36,8 +36,8 @@ func Mark(e figure.Exactness) string {
 	return "~"
 }
 
-// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as "< 0.001", gets no mark, and neither does at
-// most 0, which is 0. A lower bound that rounds to 0 shows nothing, and is unknown.
+// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as "< 0.001", gets no mark,
+// nor does an upper bound of 0, which is exact. A lower bound that rounds to 0 is shown as unknown.
 func Marked(e figure.Exactness, text string) string {
 	none, tiny := text == "0" || strings.HasPrefix(text, "0 "), strings.HasPrefix(text, "<")
 	switch {

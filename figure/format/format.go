@@ -39,8 +39,8 @@ func Percent(share float64) string {
 	return decimals(p, 0) + " %"
 }
 
-// Duration formats seconds for a table cell, with the two largest units: 250 ms, 1.5 s,
-// 12 s, 2m 5s, 2h 3m, 3d 4h.
+// Duration formats seconds for a table cell with the two largest units: 250 ms, 1.5 s, 12 s, 2m 5s,
+// 2h 3m, 3d 4h.
 func Duration(s float64) string {
 	switch {
 	case s < 0:
@@ -103,8 +103,8 @@ func CoreHours(seconds float64) string { return Hours(seconds) + " core-hours" }
 // GPUHours formats GPU-seconds: 12.3 GPU-hours.
 func GPUHours(seconds float64) string { return Hours(seconds) + " GPU-hours" }
 
-// Number formats at most three significant digits: 0.05, 1.5, 15.2, 150, and < 0.001 for
-// a tiny nonzero value.
+// Number formats up to three significant digits: 0.05, 1.5, 15.2, 150. A tiny nonzero value becomes
+// < 0.001.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case v > 0 && v < 0.0005:
@@ -202,8 +202,8 @@ func Figure(v float64, unit metric.Unit) string {
 	return Count(v)
 }
 
-// scaled formats three significant digits with the unit that keeps the number below base;
-// rounding up never yields 1024 of a unit.
+// scaled formats three significant digits with the unit that keeps the number below base. Rounding
+// up never yields 1024 of a unit.
 func scaled(v, base float64, units ...string) string {
 	i := 0
 	for math.Abs(v) >= base-0.5 && i < len(units)-1 {

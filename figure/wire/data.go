@@ -74,8 +74,8 @@ type Correlation struct {
 	Warnings    []string          `json:"warnings"`     // What could not be used, and why.
 }
 
-// CorrelationPair is the correlation of two columns; null where there are too few common points
-// or a column is constant.
+// CorrelationPair is the correlation of two columns. Figures are null if there are too few common
+// points or a column is constant.
 type CorrelationPair struct {
 	A         string   `json:"a"`         // One column.
 	B         string   `json:"b"`         // The other.

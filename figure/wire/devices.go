@@ -1,7 +1,7 @@
 package wire
 
-// NodeDevices is the activity of the disks, network file systems and interconnect ports of a node
-// over the last minutes. Unknown figures are null.
+// NodeDevices is the activity of a node's disks, network file systems and interconnect ports over
+// the last minutes. Unknown figures are null.
 type NodeDevices struct {
 	Node    string   `json:"node"`              // Name of the node.
 	Site    string   `json:"site,omitempty"`    // Its site.

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Filter selects workloads. Zero fields select everything, several values of one
-// field are alternatives, and different fields must all hold.
+// Filter selects workloads. Zero fields select everything, values of one field are alternatives,
+// and all fields must match.
 //
-// Its fields have the name, type and order of those of the store's filter, so that one
-// converts to the other.
+// Its fields have the names, types and order of the store's filter, so that one converts to the
+// other.
 type Filter struct {
 	IDs          []string // workloads by their full ids
 	Family       string   // id of an array or a heterogeneous job: selects the job, its tasks and components
@@ -74,8 +74,8 @@ func (f Filter) Query() url.Values {
 	return q
 }
 
-// Range is the time range and the split of a profile. The zero value is the
-// whole run of the workload, with a step that gives a few hundred points.
+// Range is the time range and split of a profile. The zero value is the whole run with a step that
+// gives a few hundred points.
 type Range struct {
 	From, To time.Time
 	Step     time.Duration

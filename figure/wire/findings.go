@@ -85,8 +85,8 @@ type FindingList struct {
 	Owners []FindingOwner `json:"owners"`
 }
 
-// FindingOwner sums up the findings of one owner. Wasted amounts are unused allocations; null
-// if no finding reports any.
+// FindingOwner sums the findings of one owner. Wasted amounts are unused allocations, and null if
+// no finding has any.
 type FindingOwner struct {
 	Site        string   `json:"site,omitempty"`      // Where.
 	Owner       string   `json:"owner"`               // Owner; empty for unowned work.
@@ -108,7 +108,7 @@ type FindingDifference struct {
 	Removed []Finding `json:"removed"` // Those that only the present one finds.
 }
 
-// FindingFilter selects findings. Zero fields select all findings that are new or open and
+// FindingFilter selects findings. With zero fields it selects all new and open findings that are
 // not muted.
 type FindingFilter struct {
 	Rules, Severities, Owners, States []string

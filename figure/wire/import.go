@@ -12,8 +12,8 @@ type ImportBad struct {
 	Count int    `json:"count"` // How many there are.
 }
 
-// ImportResult is the result of an import. Records are processes in samples of sonar, jobs of sacct and measurements
-// of Waggle; each is counted in one of the fields from taken to refused.
+// ImportResult is the result of an import. Records are processes in samples of sonar, jobs of sacct
+// and measurements of Waggle. Each is counted in exactly one of the fields from taken to refused.
 type ImportResult struct {
 	Files      int `json:"files"`      // Files that were read.
 	Unread     int `json:"unread"`     // Those of them in which no record could be read.

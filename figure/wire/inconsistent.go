@@ -9,8 +9,8 @@ type InconsistentList struct {
 	Figures []InconsistentFigure `json:"figures"` // By figure and rule.
 }
 
-// InconsistentFigure is a figure that exceeded its bound and was withheld from answers,
-// with a count and the latest example.
+// InconsistentFigure is a figure that exceeded its bound and was withheld from answers, with the
+// number of cases and the latest example.
 type InconsistentFigure struct {
 	Figure string `json:"figure"` // Its name in answers.
 	// What it broke: peak_within_limit, peak_within_machine, use_within_allocation, cpu_within_wall,

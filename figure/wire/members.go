@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Members is a job array or a heterogeneous job as a whole: the response of GET /api/reckon/v1/members/{id}. A task
-// that ran more than once is represented by its latest run.
+// Members is a job array or a heterogeneous job as a whole: the response of GET
+// /api/reckon/v1/members/{id}. A task that ran several times is represented by its latest run.
 type Members struct {
 	ID        string `json:"id"`                  // The id of the whole, or of the tasks that were asked for.
 	Kind      string `json:"kind"`                // array or heterogeneous.

@@ -7,7 +7,7 @@ import (
 )
 
 // MetricRun is one run of a MetricSet: the measurements and a summary of each pod. It belongs to
-// its namespace, and outlives the MetricSet. Figures are in SI base units.
+// its namespace and outlives the MetricSet. Figures are in SI base units.
 type MetricRun struct {
 	Namespace string            `json:"namespace"`          // Namespace that it belongs to.
 	Name      string            `json:"name"`               // Its name: that of the set and a part of its UID.
@@ -81,8 +81,8 @@ type MetricRunFilter struct {
 	Limit, Offset                  int
 }
 
-// MetricRunUpdate is an update of a stored run. It may be sent repeatedly: samples are not stored
-// twice, and pods that it does not include stay unchanged.
+// MetricRunUpdate is an update of a stored run. It may be sent repeatedly: samples are stored once,
+// and pods that it omits stay unchanged.
 type MetricRunUpdate struct {
 	// Run has no namespace and name: they are in the URL. Its pods replace the stored descriptions, but
 	// not the sums over samples.

@@ -17,8 +17,8 @@ type NodeBatch struct {
 	GPUsHeld    *float64 `json:"gpus_held"`         // GPUs allocated to jobs.
 }
 
-// NodeSpan is the capacity of a node and its use over a period. Capacity counts
-// only while the node was up: a node that is down is not idle.
+// NodeSpan is the capacity of a node and its use over a period. Capacity counts only while the node
+// was up, because a node that is down is not idle.
 type NodeSpan struct {
 	Since             time.Time `json:"since"`               // Start.
 	UpSeconds         *float64  `json:"up_seconds"`          // Observed uptime.
@@ -31,8 +31,8 @@ type NodeSpan struct {
 	EnergyJoules      *float64  `json:"energy_joules"`       // Energy of the whole node, idle included, joules.
 }
 
-// NodeWaiting is work that waited although a node in a partition of the job had enough free capacity for
-// everything that the job would use on one node.
+// NodeWaiting is work that waited although a node in the job's partition had free capacity for the
+// job's whole need on one node.
 type NodeWaiting struct {
 	Jobs        int     `json:"jobs"`         // Jobs that waited during free capacity at some time in the last day.
 	Now         int     `json:"now"`          // Those of them that are still waiting while there is enough capacity.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// PowerFit is the response of GET /api/reckon/v1/power/fit: a model fitted to the measured
-// power of a node, and how far it can be trusted.
+// PowerFit is the response of GET /api/reckon/v1/power/fit: a model fitted to the measured power of
+// a node, with its reliability.
 type PowerFit struct {
 	Node         string     `json:"node"`          // The node.
 	From         time.Time  `json:"from"`          // Start.

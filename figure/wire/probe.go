@@ -2,8 +2,8 @@ package wire
 
 import "time"
 
-// ProbePage is the response of a probe beside an application: samples after a sequence number, in order. A
-// probe keeps a sample until samples after it are requested.
+// ProbePage is the response of a probe beside an application: samples after a sequence number, in
+// order. The probe keeps a sample until later samples are requested.
 type ProbePage struct {
 	Pod    string `json:"pod,omitempty"`
 	PodUID string `json:"pod_uid,omitempty"`
@@ -31,7 +31,7 @@ type ProbePage struct {
 	Result *ProbeResult `json:"result,omitempty"`
 }
 
-// ProbeSample is the use of the processes of a pod between two readings. Cumulative figures are
+// ProbeSample is the use of a pod's processes between two readings. Cumulative figures are
 // differences of counters; the others are values at the end.
 type ProbeSample struct {
 	Seq  int64     `json:"seq"`  // Its number, from 1.
@@ -107,8 +107,8 @@ type ProbePair struct {
 	Error          string  `json:"error,omitempty"`            // Why the pair has no figures.
 }
 
-// Plus adds the use of the following interval, o. A sum with an unknown term is
-// unknown; values at the end are taken from o.
+// Plus adds the use o of the following interval. A sum with an unknown term is unknown. Values at
+// the end are taken from o.
 func (u ProbeUse) Plus(o ProbeUse) ProbeUse {
 	out := o
 	for _, f := range []struct{ sum, a, b **float64 }{

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Proof is the agreement of usage with the counters it was computed from: the response of GET /api/reckon/v1/proof and
-// of POST /api/reckon/v1/prove.
+// Proof is the agreement of usage with the counters that it was computed from: the response of GET
+// /api/reckon/v1/proof and POST /api/reckon/v1/prove.
 type Proof struct {
 	From *time.Time `json:"from"` // The first hour that was compared; null when none was.
 	To   *time.Time `json:"to"`   // The end of the last one.

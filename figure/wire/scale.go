@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Scale is a workload's use of its allocation, and how runs of the same work scale: the response of GET
-// /api/reckon/v1/scale/{id}.
+// Scale is a workload's use of its allocation, and the scaling of runs of the same work: the
+// response of GET /api/reckon/v1/scale/{id}.
 type Scale struct {
 	Workload
 	Resources []ScaleResource `json:"resources"` // Each resource that was measured.

@@ -11,8 +11,8 @@ import (
 	"reckon/figure"
 )
 
-// Workload is one workload, all nodes and parts together: an element of GET /api/reckon/v1/workloads and of `reckon
-// jobs --format json`.
+// Workload is one workload over all nodes and parts: an element of GET /api/reckon/v1/workloads and
+// of `reckon jobs --format json`.
 type Workload struct {
 	ID        string     `json:"id"`                  // kind/name; unique within the site.
 	Kind      string     `json:"kind"`                // First word of the id.
@@ -149,8 +149,8 @@ type Part struct {
 	GPUSeconds *float64 `json:"gpu_seconds,omitempty"`
 }
 
-// Step is one step of a batch job: its accounting by the batch system, and the measurements
-// on all its nodes together.
+// Step is one step of a batch job: its accounting by the batch system, and its measurements over
+// all its nodes.
 type Step struct {
 	ID   string `json:"id"`             // Its name in the job: a number, batch, extern or interactive.
 	Name string `json:"name,omitempty"` // The program, or the name that its owner gave.
@@ -171,8 +171,8 @@ type Step struct {
 	Accounted bool `json:"accounted,omitempty"`
 }
 
-// Failed reports whether the step did not end successfully: it failed, was killed for lack of
-// memory or lost its node, or has a nonzero exit code despite a successful state.
+// Failed reports whether the step ended unsuccessfully: it failed, was killed for lack of memory,
+// lost its node, or has a nonzero exit code despite a successful state.
 func (s *Step) Failed() bool {
 	switch s.State {
 	case "failed", "out_of_memory", "node_fail", "boot_fail":
@@ -279,8 +279,8 @@ type NodeList struct {
 	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
 }
 
-// Error is the body of every response with a status of 400 and above, in the format of RFC 9457 with the members
-// error and hint.
+// Error is the body of every response with a status of 400 or above, in the format of RFC 9457 with
+// the extra members error and hint.
 type Error struct {
 	Error  string `json:"error"`            // A problem and where it occurred.
 	Hint   string `json:"hint,omitempty"`   // What to do about it.
@@ -289,8 +289,8 @@ type Error struct {
 	Detail string `json:"detail,omitempty"` // The same as error.
 }
 
-// Live is one tick of GET /api/reckon/v1/live, an event stream of the local
-// agent's measurements, for `reckon top` and the pages.
+// Live is one tick of GET /api/reckon/v1/live, an event stream of the local agent's measurements
+// for `reckon top` and the pages.
 type Live struct {
 	Time       time.Time      `json:"time"`                            // When the tick was taken.
 	Node       string         `json:"node"`                            // Name of the node.

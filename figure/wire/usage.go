@@ -7,7 +7,7 @@ import (
 	"reckon/figure"
 )
 
-// UsageQuery selects history: what was used, by whom and when. Zero fields select
+// UsageQuery selects historical use by time, user and other dimensions. Zero fields select
 // everything.
 type UsageQuery struct {
 	Since, Until time.Time // rounded outwards to whole hours, UTC
@@ -47,8 +47,8 @@ func (u UsageQuery) Query() url.Values {
 // UsageFigures are sums over a period; unmeasured figures are null.
 type UsageFigures = figure.Used
 
-// Capacity is the capacity of machines while they were up, and its use. A machine
-// that is down is not idle: it has no capacity.
+// Capacity is the capacity of machines while they were up, and its use. A machine that is down has
+// no capacity, because it is not idle.
 type Capacity = figure.Capacity
 
 // Usage is the use by one group in one period: a row of history.

@@ -14,9 +14,8 @@ type Verdict struct {
 	Unit     string    `json:"unit"`               // Unit of the number: ratio, bytes, seconds, count or code.
 }
 
-// Sentence is a sentence with what it reports: a template, and the values of its placeholders in order. Every digit of its text is in one
-// of
-// them, or in the template.
+// Sentence is a message as a template and the values of its placeholders in order. Every digit of
+// the message is in a value or in the template.
 type Sentence struct {
 	Key      string  `json:"key"`      // Which sentence it is.
 	Template string  `json:"template"` // Its text with a placeholder for each value: "it needed {needed} of the {given} ...".

@@ -9,8 +9,8 @@ import (
 	"reckon/graph"
 )
 
-// CopyTo copies all subgraphs, deleted ones included, with their versions, to another store. A higher version there is
-// kept.
+// CopyTo copies all subgraphs with their versions, including deleted ones, to another store. It
+// keeps subgraphs that have a higher version there.
 func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
 	list, err := infos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs ORDER BY id`)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Store) adopt(ctx context.Context, from graph.Info, quads []graph.Quad) 
 	})
 }
 
-// DropTimestamps deletes the graphs from before a time that are named timestamp:MS, or end so; clients of GLACIATION
-// write one at every tick.
+// DropTimestamps deletes the graphs before a time that are named timestamp:MS or ID/timestamp:MS.
+// Clients of GLACIATION write one at every tick.
 func DropTimestamps(ctx context.Context, s graph.Store, before time.Time) (dropped int, err error) {
 	list, err := s.List(ctx)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"reckon/graph"
 )
 
-// broadcaster notifies listeners of changes. A slow listener loses the oldest changes, and can find them by their
-// versions.
+// broadcaster notifies listeners of changes. A slow listener loses the oldest changes, but can find
+// them by their versions.
 type broadcaster struct {
 	mu        sync.Mutex
 	listeners map[chan graph.Info]bool

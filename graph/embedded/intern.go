@@ -154,8 +154,8 @@ func noteIDs(ctx context.Context, db querier, ids map[string]int64, text string,
 	return rows.Err()
 }
 
-// ahead creates the terms of several changes, in the order of their index: each page of the index is then written once,
-// while the terms of one change after another would touch pages all over it each time.
+// ahead creates the terms of several changes in index order, so that each index page is written
+// once. Creating them change by change would touch pages all over the index each time.
 func (t *interner) ahead(ctx context.Context, tx *sql.Tx, list []graph.Change) error {
 	if !t.keep || len(list) < 2 {
 		return nil

@@ -14,8 +14,8 @@ import (
 // idle is the time that the index stays in memory without a query.
 const idle = 10 * time.Minute
 
-// mirror is an in-memory copy of the statements by term ids: base as of some change, and delta, with the graphs that
-// changed since then. Queries hold mu for reading; updates wait for them.
+// mirror is an in-memory copy of the statements by term id. base is the state as of some change,
+// and delta has the graphs that changed since. Queries hold mu for reading; updates wait for them.
 type mirror struct {
 	mu      sync.RWMutex
 	loaded  bool

@@ -16,8 +16,8 @@ type seen struct {
 	Changed  int64  `json:"changed"`
 }
 
-// checkRestored raises all versions if the database is not the one that this server wrote last, or an older copy of it:
-// clients may have seen versions that are missing in it.
+// checkRestored raises all versions if the database is not the one that this server last wrote, or
+// is an older copy of it. Clients may have seen versions that are missing there.
 func (s *Store) checkRestored(ctx context.Context) error {
 	var now seen
 	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance,

@@ -16,8 +16,8 @@ type Snapshots interface {
 	At(ctx context.Context, ms int64, visible func(graph.Info) bool) ([]graph.Quad, error)
 }
 
-// firstOwn is the first term id that only snapshots use; lower ids are those of the database, higher ones those of the
-// query.
+// firstOwn is the first term id reserved for snapshots. Lower ids belong to the database, higher
+// ones to the query.
 const firstOwn = sparql.ID(1) << 30
 
 // overlay is a view with graphs that are built when a pattern is matched in them: snapshots, and the latest values.
@@ -79,8 +79,8 @@ func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID,
 	return out, nil
 }
 
-// Find implements sparql.Dataset. A term that does not exist yet may be in a snapshot that is built later, so it gets
-// an id already.
+// Find implements sparql.Dataset. It assigns an id even to a term that does not exist, because a
+// snapshot built later may contain it.
 func (o *overlay) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
 	return o.numbers(ctx, terms)
 }

@@ -13,8 +13,8 @@ const (
 	maxCachedText  = 8 << 20
 )
 
-// termCache caches the terms that queries used last, by their ids. It is cleared when ids may be reused. It is safe for
-// concurrent use.
+// termCache caches recently queried terms by id. It is cleared when ids may be reused. It is safe
+// for concurrent use.
 type termCache struct {
 	mu   sync.Mutex
 	of   map[sparql.ID]graph.Term

@@ -16,8 +16,8 @@ import (
 // Links are the addresses of metrics and logs.
 type Links telemetry.Links
 
-// Workload describes a run of a workload from its row in the catalogue. Its uid is the time of its start: a batch
-// system reuses job ids.
+// Workload describes a run of a workload from its catalogue row. Its uid is the start time, because
+// batch systems reuse job ids.
 func (l Links) Workload(w *store.Workload) object.Workload {
 	rest := strings.TrimPrefix(w.ID, w.Kind+"/")
 	namespace, name := "", rest

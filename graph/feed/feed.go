@@ -73,9 +73,9 @@ const everyone = "*"
 // nodesEvery is the interval at which nodes are read: their series are many.
 const nodesEvery = time.Minute
 
-// overlap is the time range of the catalogue that is read again: rows of ends arrive late.
-// lateOverlap is the same every lateEvery, for backfill: where thousands of process groups end in ten
-// minutes, reading all of them after every export would cost more than all else here.
+// overlap is the time range of the catalogue that every update rereads, because ends arrive late.
+// lateOverlap is reread only every lateEvery, for backfill: with thousands of short process groups,
+// reading all of them after every export would dominate the cost.
 const (
 	overlap     = time.Minute
 	lateOverlap = 10 * time.Minute
@@ -96,8 +96,8 @@ func New(o Options) *Feed {
 // Origin is the origin of subgraphs that a feed writes.
 const Origin = "reckon"
 
-// Update writes the changes since the last call, and returns the number of subgraphs changed. Failed writes are retried
-// at the next call.
+// Update writes the changes since the last call and returns the number of changed subgraphs. Failed
+// writes are retried in the next call.
 func (f *Feed) Update(ctx context.Context) (changed int, err error) {
 	now := f.o.Clock()
 	n, err := f.workloads(ctx, now)
@@ -181,12 +181,12 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	return changed, err
 }
 
-// batch is the number of subgraphs in one transaction. Each transaction writes every index page that it touches, which
-// are almost as many for 50 as for 250; but other writers of the database wait meanwhile.
+// batch is the number of subgraphs per transaction. A transaction writes every index page that it
+// touches, nearly as many for 50 subgraphs as for 250. Larger batches would block other writers.
 const batch = 250
 
-// described writes the subgraphs of the rows with facts that changed since the last time, at most a batch, and returns the
-// remaining rows.
+// described writes at most a batch of subgraphs, for the rows with facts that changed since the
+// last time. It returns the remaining rows.
 func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change
 	facts := map[string]written{}
@@ -260,9 +260,9 @@ const passed = time.Minute
 // did is the least activity for a description: one that does next to nothing has nothing to be found.
 var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
-// passing reports whether a workload is a process group, which has no name of its own, that was not seen to run
-// for a minute yet: a machine that builds programs has thousands an hour, and each would be some 80
-// quads in three indexes. A row may be a minute old, and the group have ended meanwhile.
+// passing reports whether a workload is a process group without a name that was not yet seen to run
+// for a minute. A machine that builds programs has thousands an hour, each with about 80 quads in
+// three indexes. A row may be a minute old, and the group may have ended since.
 func passing(w *store.Workload) bool {
 	if !workload.Kind(w.Kind).Group() || w.Start.IsZero() {
 		return false

@@ -99,8 +99,8 @@ func (p *podSpec) requirements() (out []object.Requirements) {
 	return out
 }
 
-// data lists volumes that hold data, and data sets named by an annotation. Secrets are left out: their names are
-// confidential.
+// data returns the volumes that hold data, and the data sets named by an annotation. It omits
+// Secrets, because their names are confidential.
 func (p *podSpec) data(namespace string, annotated map[string]string) (out []object.Data) {
 	for _, v := range p.Volumes {
 		switch {
@@ -157,9 +157,8 @@ type jobTemplate struct {
 	} `json:"spec"`
 }
 
-// Workload reads a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob or JobSet. The requests of a JobSet are the requests of one
-// pod of
-// each of its replicated Jobs together.
+// Workload parses a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob or JobSet. The
+// requests of a JobSet are the sum over one pod of each of its replicated Jobs.
 func Workload(raw []byte) (object.Workload, error) {
 	var in struct {
 		Kind     string `json:"kind"`

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Quantity is an amount of a resource in the notation of Kubernetes: 1930m, 1Ti, 0.5,
-// 12e6
+// Quantity is a resource amount in Kubernetes notation: 1930m, 1Ti, 0.5, 12e6
 // (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/).
 type Quantity float64
 

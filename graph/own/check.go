@@ -6,8 +6,8 @@ import (
 	"reckon/graph"
 )
 
-// Check returns an error that names a missing required property, the thing and its class. Things without a class of
-// ours are not checked.
+// Check returns an error that names a missing required property, the thing and its class. It skips
+// things without a class of this vocabulary.
 func Check(quads []graph.Quad) error {
 	required := map[string][]string{}
 	for _, w := range words() {

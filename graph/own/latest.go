@@ -18,8 +18,8 @@ type Series struct {
 	End         time.Time // end of the object; zero while it exists
 }
 
-// SeriesOf lists the series that the statements of a subgraph refer to, in the order of the statements; if only is set,
-// just that one.
+// SeriesOf returns the series that a subgraph refers to, in the order of its statements, or just
+// the series only if that is set.
 func SeriesOf(quads []graph.Quad, only graph.Term) []Series {
 	objects := map[[2]graph.Term]graph.Term{}
 	var end time.Time

@@ -35,8 +35,8 @@ func Context() map[string]any {
 // ContextIRI can be used as @context in documents: it is built in, and the server serves it too.
 const ContextIRI = "urn:reckon:context"
 
-// word is a class or a property with its meaning. Parent is the class or property of another vocabulary that it
-// specializes.
+// word is a class or property with its meaning. parent is the class or property of another
+// vocabulary that it specializes.
 type word struct {
 	name, parent, comment string
 	property              bool

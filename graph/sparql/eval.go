@@ -275,8 +275,8 @@ func (n *union) eval(e *eval, seeds *table) (*table, error) {
 	return out, nil
 }
 
-// apart evaluates a node on its own and joins the seeds afterwards: for nodes that must not see the bindings of the
-// seeds.
+// apart evaluates a node on its own and then joins the seeds, for nodes that must not see the
+// bindings of the seeds.
 func (e *eval) apart(seeds *table, run func(*table) (*table, error)) (*table, error) {
 	t, err := run(e.seed())
 	if err != nil {
@@ -434,8 +434,8 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	return both, nil
 }
 
-// eval removes the rows of the left side that agree with a row of the right side in a variable that both bind, and
-// contradict it in none.
+// eval removes rows of the left side that agree with a row of the right side in a variable bound by
+// both, and contradict it in none.
 func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	if e.hides(seeds, scopeOf(n.right), scopeOf(n.left)) {
 		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })

@@ -32,8 +32,8 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 	return out, nil
 }
 
-// matches finds the rows of a table that may agree with a row of another one: those that are equal in the variables that all rows of
-// both bind.
+// matches finds the rows of a table that may agree with a row of another one, by the variables that
+// all rows of both bind.
 type matches struct {
 	shared []int // variables that some rows of both bind
 	keys   []int // those of them that all rows bind

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Index is quads in three orders: by subject, by predicate and object, and by object; within each by graph. It takes 48
-// bytes a quad and is immutable, so it is safe for concurrent use.
+// Index holds quads in three orders: by subject, by predicate and object, and by object; each of them then by graph. It
+// takes 48 bytes per quad. It is immutable and therefore safe for concurrent use.
 type Index struct{ byS, byP, byO []Quad }
 
 // key is a quad as two numbers that compare in its order.
@@ -40,8 +40,8 @@ func (x *Index) Len() int { return len(x.byS) }
 // Quads returns all quads by subject; the caller must not change them.
 func (x *Index) Quads() []Quad { return x.byS }
 
-// within returns the part of list between two bounds. Most are a few quads long, so the end is searched near the
-// beginning first.
+// within returns the part of list between two bounds. Most parts have few quads, so the search for
+// the end starts near the beginning.
 func within(list []Quad, k key, low, high Quad) []Quad {
 	h, l := k(low)
 	list = list[k.firstAt(list, h, l):]

@@ -1,7 +1,7 @@
 package sparql
 
-// push moves a condition as deep into a group as its meaning allows, so that rows are dropped before they are joined:
-// clients write the filter on the time of a graph after the pattern that is matched in all graphs.
+// push moves a condition as deep into a group as its meaning allows, so that rows are dropped before they are joined.
+// Clients write the filter on a graph's time after the pattern that matches all graphs.
 func push(n node, c expr) node {
 	vars := map[int]bool{}
 	c.vars(vars)
@@ -48,8 +48,8 @@ func covers(scope, vars map[int]bool) bool {
 	return true
 }
 
-// safe reports whether a condition on vars has the same meaning before right is joined: left binds them all, and right
-// can bind none that left may leave open.
+// safe reports whether a condition on vars has the same meaning before right is joined. left must
+// bind all of them, and right must bind none that left may leave open.
 func safe(vars map[int]bool, left, right node) bool {
 	if !covers(scopeOf(left), vars) {
 		return false

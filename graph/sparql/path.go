@@ -7,10 +7,10 @@ import (
 	"reckon/graph"
 )
 
-// path is a property path (https://www.w3.org/TR/sparql11-query/#propertypaths). Its op is one of
+// path is a property path (https://www.w3.org/TR/sparql11-query/#propertypaths). op is one of
 //
 //	'p'  the predicate
-//	'!'  any predicate but those of not, and backwards any but those of notBack
+//	'!'  any predicate except not, and backwards any except notBack
 //	'^'  left backwards
 //	'/'  left, then right
 //	'|'  left or right
@@ -211,8 +211,8 @@ func (p *path) reach(e *eval, start ID, isBack bool) (out []ID, err error) {
 	return out, nil
 }
 
-// inGraph drops pairs of a term with itself that does not occur in the active graph: a variable that is bound elsewhere
-// takes the path of no steps only there.
+// inGraph drops pairs of a term with itself if the term does not occur in the active graph, because
+// a path of length zero only matches terms of the graph.
 func (e *eval) inGraph(found []Quad) ([]Quad, error) {
 	kept := found[:0]
 	for _, q := range found {

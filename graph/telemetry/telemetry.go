@@ -28,8 +28,8 @@ var label = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_]*)\s*=~?\s*"\{\{\s*\.(Name
 // figure is a series with its query for a label selector.
 type figure struct{ name, title, unit, kind, query string }
 
-// figures are the same for a workload, a node and a site: with the label of one they are its own, without a label they
-// are sums.
+// figures returns the figures of a workload, a node or a site. With a label they belong to that
+// object, without one they are sums.
 func figures() []figure {
 	return []figure{
 		{"reckon_workload_cpu_seconds_total", "Cores in use", "1", "counter", "sum(rate(reckon_workload_cpu_seconds_total{%s}[5m]))"},
@@ -43,8 +43,8 @@ func figures() []figure {
 	}
 }
 
-// Of returns the telemetry of the objects that a label selector matches. page is the path on the server; empty for
-// none.
+// Of returns the telemetry of the objects that a label selector matches. page is the path of their
+// page on the server, or empty.
 func (l Links) Of(selector, page string) *object.Telemetry {
 	m := &object.Metrics{Source: object.Source{Type: "prometheus", URL: l.URL}}
 	if people := cmp.Or(l.Pages, l.URL); people != "" && page != "" {
@@ -57,8 +57,8 @@ func (l Links) Of(selector, page string) *object.Telemetry {
 	return &object.Telemetry{Metrics: m}
 }
 
-// Forecast adds to telemetry the queries of the forecast for the coming day, of a subject of reckon_forecast: node,
-// site or workload.
+// Forecast adds to telemetry the queries for the forecast of the next day. subject is the subject
+// of reckon_forecast: node, site or workload.
 func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
 	figures := map[string]string{
 		"reckon_workload_cpu_seconds_total": "cores", "reckon_workload_memory_bytes": "memory_bytes",

@@ -73,8 +73,7 @@ func nonTest(folders ...string) func(string, *File) bool {
 	return func(pkg string, f *File) bool { return in(pkg, folders...) && !f.Test }
 }
 
-// calls finds uses of functions of a package of the standard library, under whatever name
-// a file imports it.
+// calls finds uses of functions of a standard library package, under any import name.
 func (t *Tree) calls(at func(pkg string, f *File) bool, path string, names ...string) (out []Violation) {
 	for _, p := range t.Packages {
 		for _, f := range p.Files {
@@ -126,8 +125,8 @@ func initFunctions(t *Tree) (out []Violation) {
 	return out
 }
 
-// mutableState finds package-level variables without a value, of a mutable type, or that
-// some function of the package writes to.
+// mutableState finds package-level variables that have no initial value, have a mutable type, or
+// are written by a function of the package.
 func mutableState(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		vars := map[string]Violation{}
@@ -182,8 +181,8 @@ func embedded(gen *ast.GenDecl, spec *ast.ValueSpec) bool {
 	return false
 }
 
-// usesSync reports whether a declaration names a type of sync or sync/atomic. Functions
-// of sync that return one value once are not visible state.
+// usesSync reports whether a declaration uses a type of sync or sync/atomic. Functions of sync that
+// compute a value once are no visible state.
 func usesSync(f *File, spec *ast.ValueSpec) bool {
 	found := false
 	look := func(n ast.Node) bool {
@@ -206,8 +205,8 @@ func usesSync(f *File, spec *ast.ValueSpec) bool {
 	return found
 }
 
-// writes returns the first place where a function of p assigns to the variable or to a
-// part of it, or deletes from it.
+// writes returns the first place where a function of p assigns to the variable or a part of it, or
+// deletes from it.
 func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (found *Violation) {
 	for _, f := range p.Files {
 		if f.Test {
@@ -264,8 +263,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// packageLevel distinguishes a package-level name from a local one: the parser resolves
-// names within a file and leaves names of other files unresolved.
+// packageLevel reports whether a name is package-level rather than local. The parser resolves names
+// within a file and leaves names of other files unresolved.
 func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
 	if id.Obj == nil {
 		return true

@@ -35,8 +35,8 @@ type Runner struct {
 	Clock func() time.Time
 }
 
-// Do executes the runs in order. It returns the marks of those that began; when the
-// context ends, the current run is stopped and marked, and the context's error returned.
+// Do executes the runs in order and returns the marks of those that began. When ctx ends, it stops
+// and marks the current run and returns the error of ctx.
 func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
 	var marks []Mark
 	order := p.Order()
@@ -132,8 +132,8 @@ func WriteMarks(w io.Writer, marks []Mark) error {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// At returns the run that a time step belongs to: the one that covers all of it. A step
-// across the edge of a run is neither that run nor idle, and ok is false.
+// At returns the run that covers a whole time step. A step across the edge of a run belongs neither
+// to the run nor to idle time, and ok is false.
 func At(marks []Mark, from, to time.Time) (name string, repetition int, ok bool) {
 	for _, m := range marks {
 		switch {

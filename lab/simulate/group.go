@@ -181,8 +181,8 @@ func (g *group) share(used, wait float64, d demand, seconds float64) {
 	}
 }
 
-// spawn lets short processes live and die in the step and returns the CPU time that they
-// used together, nanoseconds.
+// spawn simulates short processes within the step. It returns the CPU time that they used together
+// in nanoseconds.
 func (g *group) spawn(n *Node, d demand, used float64) float64 {
 	const share, most = 0.6, 60
 	g.carry += d.shorts

@@ -160,8 +160,8 @@ func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
 	return j
 }
 
-// fit stretches or shortens all jobs so that the site is about three quarters full, and
-// reports how long each may take.
+// fit scales the length of all jobs so that the site is about three quarters full, and sets their
+// time limits.
 func (s *Site) fit() {
 	const full = 0.7
 	var demand, room [2]float64 // core seconds by partition: batch, gpu

@@ -115,8 +115,8 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	return d
 }
 
-// phase is the stage of a program in its life: the phase, the memory at the end of the one
-// before it, and how much of it is done.
+// phase returns the current phase of a program, the memory at the end of the previous one, and the
+// completed fraction of the current one.
 func (k *kind) phase(done float64) (p *phase, before, inside float64) {
 	before = 0.05
 	for i := range k.phases {
@@ -176,8 +176,8 @@ func (s *Site) sessions() []*session {
 	return append(out, s.plannedSessions(len(out))...)
 }
 
-// crowds are afternoons on the node for logins: somebody computes there with two threads a core, as
-// nobody should, while two others compile with half its cores each. Threads of all three wait.
+// crowds returns the sessions of busy afternoons on the login node. One user computes there with two threads per core,
+// against the rules, while two others compile with half of the cores each. Threads of all three wait.
 func (s *Site) crowds(after int) (out []*session) {
 	if len(s.Users) < 3 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// Node is one machine of a site at one moment. It is read by an agent; see the package
-// comment. [Node.Advance] comes before each reading.
+// Node is one machine of a site at one moment, which an agent reads; see the package comment. Call
+// [Node.Advance] before each reading.
 type Node struct {
 	site *Site
 	spec *spec
@@ -42,8 +42,8 @@ type stint struct {
 	pod        *pod
 }
 
-// Node returns the machine with a number, as it is before the site begins. Each call
-// returns a machine of its own.
+// Node returns machine number i in its state before the simulation begins. Each call returns a new
+// machine.
 func (s *Site) Node(i int) *Node {
 	n := &Node{site: s, spec: &s.specs[i]}
 	for k := range n.spec.places {

@@ -8,8 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// Planned is a job with every property given, beside those that are drawn: for tests that
-// must know what happened. It goes through the queue like any other.
+// Planned is a job with all properties given instead of drawn, for tests that depend on its
+// outcome. It goes through the queue like any other job.
 type Planned struct {
 	User, Name, Program string
 	Nodes, Cores        int // cores on each node; 1 of both where not given
@@ -144,8 +144,8 @@ func (p *PlannedSession) load() demand {
 	return demand{cores: max(p.Wants, p.Cores), most: p.Cores, anon: p.MemoryBytes}
 }
 
-// beginPlanned starts a planned job on the machine: its script, and what works in it or in
-// its steps.
+// beginPlanned starts a planned job on the machine: its script and the processes in it or in its
+// steps.
 func (n *Node) beginPlanned(p *place, base string) {
 	j := p.job
 	d := &j.plan.Does

@@ -39,8 +39,8 @@ type free struct {
 	down   int    // the next outage of the node
 }
 
-// scheduler places jobs in the order in which they came; a few that fit go ahead of one
-// that does not, unless that has waited for long.
+// scheduler places jobs in order of submission. A few jobs that fit may overtake one that does not,
+// unless that one has waited for long.
 type scheduler struct {
 	site  *Site
 	now   time.Time

@@ -20,9 +20,8 @@ type Blocks interface {
 	ImportBlocks(ctx context.Context, h *tsdb.History) error
 }
 
-// History is a [Sink] that writes samples of the past into a store, packed, in blocks of
-// their own: many times faster than appending each export. Its samples are in the store
-// when [History.Flush] has returned.
+// History is a [Sink] that writes past samples to a store in packed blocks, many times faster than
+// appending each export. The samples are in the store after [History.Flush].
 type History struct {
 	store Blocks
 	site  string

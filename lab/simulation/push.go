@@ -12,8 +12,8 @@ import (
 	"reckon/transport/push"
 )
 
-// Push is a [Sink] that sends as agents do: each node by a pusher of its own, with its own
-// queue on disk and its own connection.
+// Push is a [Sink] that sends like agents: each node has its own pusher, with its own queue on disk
+// and its own connection.
 type Push struct {
 	nodes  map[string]*push.Pusher
 	names  []string
@@ -110,9 +110,9 @@ func (p *Push) Sent() map[string]uint64 {
 // wait is the polling interval of Wait and Drain.
 const wait = 20 * time.Millisecond
 
-// Wait implements [Waiter]: while the receiver accepts requests but is behind, simulated
-// time is paused. It does not wait for an unreachable receiver, unless it is Strict: then
-// exports queue up, as on real nodes.
+// Wait implements [Waiter]. It pauses simulated time while the receiver accepts requests but lags
+// behind. It does not wait for an unreachable receiver, for which exports queue up as on real
+// nodes, unless Strict is set.
 func (p *Push) Wait(ctx context.Context) error {
 	tick := time.NewTicker(wait)
 	defer tick.Stop()
@@ -147,8 +147,8 @@ func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
 	}
 }
 
-// Close stops sending, after a last attempt of at most the given time. Unsent exports
-// stay in the queues.
+// Close stops sending after a last attempt of at most the given time. Unsent exports remain in the
+// queues.
 func (p *Push) Close(most time.Duration) error {
 	if most > 0 {
 		p.Drain(context.Background(), most)

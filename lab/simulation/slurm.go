@@ -17,8 +17,8 @@ import (
 // forgets is the time that the controller keeps a job after its end (MinJobAge of Slurm).
 const forgets = 5 * time.Minute
 
-// source is the controller of a site. A [scheduler.Poller] polls it, and the poller's
-// clock advances it, from one goroutine.
+// source is the controller of a site. A [scheduler.Poller] polls it from one goroutine, and the
+// poller's clock advances it.
 type source struct {
 	site   *simulate.Site
 	names  []string

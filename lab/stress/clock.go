@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock measures the time since the start of a program and sleeps until a given time of
-// it, both by CLOCK_MONOTONIC.
+// clock measures the time since the program's start and sleeps until a given time, both by
+// CLOCK_MONOTONIC.
 type clock struct {
 	start time.Time
 	zero  int64 // nanoseconds of CLOCK_MONOTONIC at start
@@ -20,8 +20,8 @@ func newClock() clock {
 
 func (c clock) now() time.Duration { return time.Since(c.start) }
 
-// sleepUntil blocks the thread. An absolute time keeps the schedule steady: delays
-// between reading the clock and going to sleep do not add up.
+// sleepUntil blocks the thread until a time. An absolute time keeps the schedule steady, because
+// delays between reading the clock and sleeping do not add up.
 func (c clock) sleepUntil(at time.Duration) {
 	ts := unix.NsecToTimespec(c.zero + int64(at))
 	for {
@@ -41,9 +41,8 @@ func read(id int32) int64 {
 	return ts.Nano()
 }
 
-// threadClock is the id of the CPU clock of a thread of this process, readable from any
-// thread of it (clock_getres(2): the complement of the id, above the bits for "thread"
-// and "as scheduled").
+// threadClock returns the id of the CPU clock of a thread in this process (clock_getres(2): the
+// complement of the thread id above the bits for "thread" and "as scheduled").
 func threadClock(tid int) int32 { return int32(^tid<<3 | 4 | 2) }
 
 // steady sets the timer slack to the minimum; for ordinary threads it is 50 microseconds.

@@ -29,12 +29,12 @@ type spinner struct {
 	sink    uint64
 }
 
-// catchUpShare is the maximum fraction of a period that a thread works above its target
+// catchUpShare is the maximum fraction of a period that a thread works beyond its target in order
 // to catch up.
 const catchUpShare = 0.25
 
-// prepare locks the goroutine to its thread, measures its speed and pins it to a CPU if
-// configured. An error of pinning leaves the thread usable.
+// prepare locks the goroutine to its thread, measures its speed and pins it to a CPU if configured.
+// After a pinning error the thread is still usable.
 func (s *spinner) prepare() error {
 	// Never unlocked: the thread is pinned and ends with the goroutine.
 	runtime.LockOSThread()
@@ -55,8 +55,8 @@ func (s *spinner) prepare() error {
 	return nil
 }
 
-// run works until the program ends or stop is set. prepare must have been called in the
-// same goroutine.
+// run works until the program ends or stop is set. prepare must be called first, in the same
+// goroutine.
 func (s *spinner) run(stop *atomic.Bool) {
 	s.begun.Store(read(unix.CLOCK_THREAD_CPUTIME_ID))
 	p := pace{curve: s.curve}
@@ -92,8 +92,8 @@ func (s *spinner) run(stop *atomic.Bool) {
 
 func (s *spinner) used() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
 
-// Limits of a piece of work between two readings of the clock, in nanoseconds: reading
-// the clock of a thread is a system call.
+// Limits of a piece of work between two readings of the clock, in nanoseconds. Reading the clock of
+// a thread takes a system call.
 const (
 	longest = 200_000
 	enough  = 1_000 // below this another piece is not worthwhile
@@ -133,8 +133,8 @@ func (s *spinner) learn(rounds int, nanos int64) {
 	}
 }
 
-// spin is the work: whole numbers and floating point in registers, so that it does
-// not depend on what else uses the caches.
+// spin does integer and floating-point work in registers, so that it does not depend on other use
+// of the caches.
 //
 //go:noinline
 func (s *spinner) spin(rounds int) {

@@ -31,7 +31,7 @@ func (c *curve) step(at time.Duration) int {
 // at is the level at a time.
 func (c *curve) at(at time.Duration) float64 { return c.level[c.step(at)] }
 
-// due is the integral from the start to a time: unit times nanoseconds. After the end it
+// due returns the integral of the curve up to a time, in units times nanoseconds. After the end it
 // is constant.
 func (c *curve) due(at time.Duration) float64 {
 	if at <= 0 {
@@ -44,9 +44,8 @@ func (c *curve) due(at time.Duration) float64 {
 // end is the length of the program.
 func (c *curve) end() time.Duration { return c.begin[len(c.begin)-1] }
 
-// catchUp limits what is caught up: a deficit of more than this time, at the current
-// level, is dropped, so that a load that was held back is not doubled for minutes
-// afterwards.
+// catchUp limits catching up. A deficit of more than this time at the current level is dropped, so
+// that a delayed load is not doubled for minutes afterwards.
 const catchUp = 500 * time.Millisecond
 
 // pace computes the amount that is due.
@@ -57,10 +56,9 @@ type pace struct {
 	last  time.Duration // time of the last call
 }
 
-// owed is the amount due by a time when done has been achieved; below 0 it is an advance.
-// Any excess over the limit is dropped, in both directions. So is everything at the
-// boundary of a step: each step labels what runs in it, and the deficit of one must not be
-// added to the next.
+// owed returns the amount due by a time, given the amount done; a negative amount is an advance.
+// Amounts over the limit are dropped in both directions. At the boundary of a step everything is
+// dropped, because results are labelled by step and a deficit must not move to the next one.
 func (p *pace) owed(at time.Duration, done float64) float64 {
 	if i := p.step(at); i != p.now {
 		from := p.last // the amount due since the last call is not a deficit

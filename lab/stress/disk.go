@@ -42,8 +42,8 @@ const (
 	interval = 10 * time.Millisecond // how often bytes are due
 )
 
-// open creates the file. Without keep it is unlinked at once or never has a name, so that
-// nothing is left behind however the program ends.
+// open creates the file. Without keep, the file is unlinked at once or never has a name, so that
+// nothing remains however the program ends.
 func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 	if d.dir == "" {
 		d.dir = "."
@@ -147,8 +147,8 @@ func (d *disk) close() error {
 	return nil
 }
 
-// stream moves bytes at the rate of a curve by calls of move, at most max at once and in
-// multiples of unit. It ends with the program, when stop is set or on an error.
+// stream moves bytes at the rate of a curve by calling move, with at most max bytes at once and in
+// multiples of unit. It ends with the program, when stop is set, or on an error.
 type stream struct {
 	clock    clock
 	curve    *curve

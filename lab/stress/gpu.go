@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// gpuDevice is a GPU that can be kept busy. It is used from one thread, which calls
-// enter first.
+// gpuDevice is a GPU that can be kept busy. It is used from one thread, which must call enter
+// first.
 type gpuDevice interface {
 	name() string
 	enter() error
@@ -26,8 +26,8 @@ type gpuLoad struct {
 	busy atomic.Int64 // busy nanoseconds of the device
 }
 
-// gpuPeriod is the interval between kernel starts: short against the windows over which
-// tools sample a GPU (a sixth of a second and more), long against the start of a kernel.
+// gpuPeriod is the interval between kernel starts. It is short compared with the sampling windows
+// of tools (a sixth of a second or more) and long compared with the start of a kernel.
 const gpuPeriod = 20 * time.Millisecond
 
 // gpuLeast is the duration of the shortest kernel that is worth its start.
@@ -73,19 +73,18 @@ func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
 	return nil
 }
 
-// gpuPace converts the amount due into turns of the kernel, and learns how long a turn
-// takes: clocks of a GPU rise and fall with its load.
+// gpuPace converts the amount due to turns of the kernel. It keeps measuring the length of a turn,
+// because GPU clocks rise and fall with the load.
 type gpuPace struct {
 	pace
 	turn float64 // nanoseconds; 0 is unknown
 }
 
-// firstTurns is the length of the first kernel, in turns: well below a period on any
-// device.
+// firstTurns is the length of the first kernel in turns, which is far below a period on any device.
 const firstTurns = 10_000
 
-// turns is the length of the next kernel with which the device reaches its target busy
-// time by a time, when it has been busy for done so far.
+// turns returns the length of the next kernel, so that the device reaches its target busy time by
+// the given time. done is its busy time so far.
 func (p *gpuPace) turns(by, done time.Duration) uint64 {
 	owed := min(p.owed(by, float64(done)), float64(gpuPeriod)*0.98)
 	if owed < float64(gpuLeast) {

@@ -13,8 +13,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// cuda is a device of NVIDIA, by the driver API (docs.nvidia.com/cuda/cuda-driver-api):
-// the library of the driver is opened at run time, and no toolkit is needed.
+// cuda is an NVIDIA device accessed through the driver API (docs.nvidia.com/cuda/cuda-driver-api).
+// It opens the driver's library at run time and needs no toolkit.
 type cuda struct {
 	fn     map[string]uintptr
 	label  string
@@ -233,9 +233,9 @@ func (c *cuda) close() error {
 	return err
 }
 
-// spinPTX is the kernel: each thread multiplies for a number of turns and writes one word
-// at the end, so that no compiler removes the work. The device's driver compiles the text
-// (PTX ISA 6.0, supported by every driver since CUDA 9).
+// spinPTX is the kernel. Each thread multiplies for a number of turns and writes one word at the
+// end, so that no compiler removes the work. The driver compiles the text (PTX ISA 6.0, which every
+// driver since CUDA 9 supports).
 const spinPTX = `.version 6.0
 .target sm_30
 .address_size 64

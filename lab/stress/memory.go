@@ -17,8 +17,8 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// memory holds anonymous memory, so that the process as a whole reaches its target, the
-// program itself included.
+// memory holds anonymous memory so that the whole process, including the program itself, reaches
+// its target.
 type memory struct {
 	clock clock
 	curve *curve
@@ -110,8 +110,8 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 	}
 }
 
-// fill writes different data into every page, so that none is merged, compressed to
-// nothing or treated as a zero page.
+// fill writes different data to every page, so that no page is merged, compressed away or treated
+// as a zero page.
 func (m *memory) fill(b []byte) {
 	page := os.Getpagesize()
 	for at := 0; at < len(b); at += page {
@@ -141,9 +141,9 @@ func (m *memory) run(stop *atomic.Bool, wait func(time.Duration) bool) {
 	}
 }
 
-// residentBytes returns the memory of this process. Counters of a process with many CPUs
-// are imprecise in some kernels, while walking the page tables is exact; above 8 GiB it
-// takes long, and the imprecision is relatively small.
+// residentBytes returns the resident memory of this process. Walking the page tables is exact,
+// while counters are imprecise in some kernels with many CPUs. Above 8 GiB it uses the counters,
+// because the walk takes long and the error is relatively small.
 func residentBytes() (int64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -196,8 +196,8 @@ func kilobytes(text, name string) (int64, bool) {
 	return 0, false
 }
 
-// roomFor returns 0 where the machine and the control groups that we are in have n bytes to spare, else what is short. A twentieth, at most
-// 1 GiB, stays free: a load generator must not trigger the out-of-memory killer.
+// roomFor returns 0 if the machine and our control groups have n bytes to spare, else the constraint. It keeps a
+// twentieth free, at most 1 GiB, because a load generator must not trigger the OOM killer.
 func (m *memory) roomFor(n int64) uint64 {
 	spare := func(all int64) int64 { return n + max(min(all/20, 1<<30), 4<<20) }
 	for _, dir := range m.groups {

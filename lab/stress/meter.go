@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Intervals of the meter: how often it accounts for the threads other than spinners, and
-// the window over which the deviation of CPU use is computed.
+// Intervals of the meter: tick for accounting the threads other than spinners, and window for
+// computing the deviation of CPU use.
 const (
 	tick   = 20 * time.Millisecond
 	window = 100 * time.Millisecond
 )
 
-// meter reads the use of the process, at the boundaries of steps and of windows, and
-// gives the spinners the use by the rest of the process.
+// meter reads the use of the process at the boundaries of steps and windows, and passes the use of
+// other threads to the spinners.
 type meter struct {
 	clock    clock
 	curve    *curve // of CPU; its steps are the program's
@@ -42,9 +42,9 @@ func (m *meter) read() mark {
 	return mark{at: m.clock.now(), cpu: read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero}
 }
 
-// run measures until the end of the program or until stop is set, and calls step at every
-// boundary that it reaches, with the shares of the windows before it. The last boundary
-// is returned: counts are complete when all threads have ended.
+// run measures until the end of the program or until stop is set. It calls step at every boundary
+// with the shares of the previous windows, except for the last boundary, which it returns because
+// counts are complete only after all threads ended.
 func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -79,8 +79,8 @@ func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	return len(m.curve.level), m.read()
 }
 
-// window ends a window of at least nine tenths of its length: a shorter one at the end of
-// a step would weigh as much as the others.
+// window ends a window that has at least nine tenths of its length. A shorter one at the end of a
+// step would weigh as much as the others.
 func (m *meter) window() {
 	now := m.read()
 	if d := now.at - m.begin.at; d >= window*9/10 && d <= window*11/10 {
@@ -96,9 +96,9 @@ func (m *meter) border(i int) {
 	m.shares = m.shares[:0]
 }
 
-// others gives the spinners the use by the rest of the process. The clock of the process
-// is read first: what a spinner uses meanwhile makes the rest look smaller, never larger,
-// and the highest value counts.
+// others passes the use of the rest of the process to the spinners. It reads the process clock
+// first, so that concurrent use of a spinner makes the rest look smaller, never larger. The highest
+// value counts.
 func (m *meter) others() {
 	if len(m.spinners) == 0 {
 		return

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// network sends bytes over TCP: to itself over the loopback interface, or to a peer that
-// receives them (see [Sink]).
+// network sends bytes over TCP, to itself over the loopback interface or to a peer (see [Sink]).
 type network struct {
 	out, in    net.Conn // in is nil with a peer
 	buf, inbuf []byte
@@ -105,8 +104,8 @@ func (n *network) close() error {
 // maxSinks limits the number of concurrent connections of a sink.
 const maxSinks = 64
 
-// Sink accepts TCP connections from l and discards what it receives, until ctx ends. It
-// sends nothing. It returns the number of bytes received.
+// Sink accepts TCP connections from l and discards all data until ctx ends. It sends nothing and
+// returns the number of bytes received.
 func Sink(ctx context.Context, l net.Listener) (int64, error) {
 	var total atomic.Int64
 	stop := context.AfterFunc(ctx, func() { l.Close() })

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseCPU parses a CPU load: 40% (of one core), 2x40% (two threads with 40 % each), all
-// or allx40% (a thread on each of the given CPUs), 1.5 (cores).
+// ParseCPU parses a CPU load: 40% (of one core), 2x40% (two threads at 40 % each), all or allx40%
+// (one thread per given CPU), or 1.5 (cores).
 func ParseCPU(text string, cpus int) (cores float64, workers int, err error) {
 	bad := func() (float64, int, error) {
 		return 0, 0, fmt.Errorf("%q is no CPU load: give 40%% (of a core), 2x40%%, all, allx40%% or a number of cores such as 1.5", text)
@@ -69,8 +69,8 @@ func ParseRange(text string) (from, to float64, err error) {
 	return from, to, nil
 }
 
-// unitOf returns the factor of a unit of bytes: with i powers of 1024, with a B powers of
-// 1000; a letter alone is a power of 1024, as in Slurm and ulimit.
+// unitOf returns the factor of a byte unit: powers of 1024 with an i, powers of 1000 with a B. A
+// letter alone is a power of 1024, as in Slurm and ulimit.
 func unitOf(word string) (float64, bool) {
 	w := strings.ToLower(word)
 	if w == "" || w == "b" {
@@ -112,8 +112,8 @@ func ParseBytes(text string) (float64, error) {
 	return v * unit, nil
 }
 
-// ParseRate parses an amount per second: 20MB/s, 100Mbit/s. The unit of time may be left
-// out.
+// ParseRate parses an amount per second, such as 20MB/s or 100Mbit/s. The unit of time may be
+// omitted.
 func ParseRate(text string) (float64, error) {
 	v, err := ParseBytes(strings.TrimSuffix(strings.TrimSpace(text), "/s"))
 	if err != nil {

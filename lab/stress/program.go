@@ -11,8 +11,8 @@ func Constant(l Level, d time.Duration) Program {
 	return Program{Steps: []Step{{l, d}}}
 }
 
-// Ramp is a program of n steps of equal length from one fraction of a level to another; 1
-// is the full level.
+// Ramp returns a program of n steps of equal length from one fraction of a level to another. 1 is
+// the full level.
 func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
 	lengths, err := split(d, n)
 	if err != nil {
@@ -29,9 +29,8 @@ func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
 	return p, nil
 }
 
-// Random is a program of n steps of equal length; in each, every resource takes a random
-// fraction of its level, independently of the others. The same seed gives the same
-// program.
+// Random returns a program of n steps of equal length. In each step every resource has an
+// independent random fraction of its level. The same seed gives the same program.
 func Random(l Level, n int, d time.Duration, seed uint64) (Program, error) {
 	lengths, err := split(d, n)
 	if err != nil {

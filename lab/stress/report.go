@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Figure is the target and the achieved amount of a resource in a step, in the unit of
-// the resource.
+// Figure is the target and the achieved amount of a resource in a step, in the unit of the
+// resource.
 type Figure struct {
 	Wish     float64  `json:"wish"`
 	Achieved *float64 `json:"achieved"` // null when it could not be measured
@@ -77,8 +77,8 @@ func (r *player) finish(ctx context.Context) {
 	}
 }
 
-// tolerance returns the deviation from the target up to which there is no warning: a
-// fraction of the target, and an amount.
+// tolerance returns the deviation from the target that causes no warning: a fraction of the target
+// plus a fixed amount.
 func tolerance(of Resource, wish float64) float64 {
 	switch of {
 	case CPU:
@@ -165,8 +165,8 @@ func (r *player) storage() {
 	}
 }
 
-// WriteCSV writes a line for each step: the target and the achieved amount of each
-// resource that the program uses. Unknown figures are empty.
+// WriteCSV writes a line per step with the target and the achieved amount of each used resource.
+// Unknown figures are empty.
 func (r *Report) WriteCSV(w io.Writer) error {
 	var used []Resource
 	for _, of := range All() {

@@ -68,8 +68,8 @@ type player struct {
 	io       [2]int64 // the kernel's counters of storage at the start: read, written
 }
 
-// Run runs a program and reports the targets and the achieved amounts. When ctx ends, so
-// does the load, and the report covers the time until then; that is not an error.
+// Run runs a program and reports the targets and the achieved amounts. When ctx ends, the load ends
+// too; the report then covers the time so far and Run returns no error.
 func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -159,8 +159,8 @@ func (r *player) cores() error {
 	return nil
 }
 
-// play runs the program; it returns when all threads have ended, or some seconds after
-// the end if the kernel does not release one.
+// play runs the program. It returns when all threads have ended, or some seconds after the end if
+// the kernel does not release one.
 func (r *player) play(ctx context.Context) error {
 	// Spinning threads must not wait for one another.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(r.spinners) + 6))
@@ -372,8 +372,8 @@ func (r *player) close() error {
 	return errors.Join(errs...)
 }
 
-// storageBytes returns the kernel's counters for this process (proc_pid_io(5)): read and
-// written; -1 is unknown.
+// storageBytes returns the bytes read and written by this process (proc_pid_io(5)), or -1 if
+// unknown.
 func storageBytes() [2]int64 {
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {

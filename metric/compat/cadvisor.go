@@ -8,11 +8,11 @@ import (
 	"reckon/workload"
 )
 
-// cadvisor shows usage under the names of cAdvisor and the kubelet
-// (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Containers of
-// pods have the kubelet's labels. The sandbox of a pod has no container, but its id as name and an image; it has the
-// network of the pod. The control group of a pod has none of the three. Workloads other than containers have their id as label id and none
-// of these labels; dashboards select containers by them.
+// cadvisor exports usage under the names of cAdvisor and the kubelet
+// (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Containers of pods
+// have the kubelet's labels. A pod sandbox has no container label but its id as name, an image, and
+// the pod's network. A pod's control group has none of the three. Other workloads have only their
+// id as label id, because dashboards select containers by the other labels.
 //
 // Unmeasured figures, such as load averages, are absent.
 type cadvisor struct {
@@ -198,8 +198,8 @@ func (c *cadvisor) put(to *metric.Desc, v float64, extra []string, id, container
 	c.t.add(to, v, id, container, name, namespace, pod, image)
 }
 
-// path returns the control group of a container in the format of the kubelet's driver cgroupfs. On nodes with
-// the driver systemd the kernel uses another name for the same group.
+// path returns the control group of a container in the format of the kubelet's cgroupfs driver. On
+// nodes with the systemd driver, the kernel uses another name for the same group.
 func (c *cadvisor) path(info *metric.Series) string {
 	if p, ok := c.paths[info]; ok {
 		return p

@@ -7,8 +7,8 @@ type place struct{ workload, part string }
 
 func placeOf(s *metric.Series) place { return place{label(s, "workload"), label(s, "part")} }
 
-// containers joins the measurements of a part with the names that the kubelet reports for it
-// (reckon_container_info). It keeps only its memory between rounds.
+// containers joins the measurements of a part with the kubelet's names for it
+// (reckon_container_info). Between rounds it keeps only its allocated memory.
 type containers struct {
 	info map[place]*metric.Series
 }
@@ -29,6 +29,6 @@ func (c *containers) begin(b *metric.Batch, n int) {
 // of returns the series with the names of the part of s, or nil.
 func (c *containers) of(s *metric.Series) *metric.Series { return c.info[placeOf(s)] }
 
-// sandbox reports whether the names belong to the process that holds a pod's namespaces, or of
-// a process in the pod outside any container.
+// sandbox reports whether the names belong to the process that holds a pod's namespaces, or to a
+// process in the pod outside any container.
 func sandbox(info *metric.Series) bool { return label(info, "container") == "" }

@@ -6,13 +6,12 @@ import (
 	"reckon/metric"
 )
 
-// dcgm shows NVIDIA GPUs like dcgm-exporter with its default counters
-// (https://github.com/NVIDIA/dcgm-exporter, etc/default-counters.csv), in its units:
-// megahertz, mebibytes, percent and millijoules. A partition (MIG) has the figures
-// it reports itself, with the device that it is a part of as UUID. Absent are
-// DCGM_FI_DEV_VGPU_LICENSE_STATUS, which is about guests, and DCGM_FI_PROF_* on devices
-// older than Hopper, with counters that only DCGM's own service reads. The use of a device
-// by jobs is in reckon_workload_gpu_seconds_total.
+// dcgm exports NVIDIA GPUs like dcgm-exporter with its default counters
+// (https://github.com/NVIDIA/dcgm-exporter, etc/default-counters.csv), in its units: megahertz,
+// mebibytes, percent and millijoules. A MIG partition has the figures that it reports itself, with
+// its device as UUID. DCGM_FI_DEV_VGPU_LICENSE_STATUS is absent because it is about guests, and
+// DCGM_FI_PROF_* on devices before Hopper because only DCGM's service can read those counters. The
+// use by jobs is in reckon_workload_gpu_seconds_total.
 type dcgm struct {
 	node  string
 	t     table

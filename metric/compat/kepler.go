@@ -7,11 +7,10 @@ import (
 	"reckon/workload"
 )
 
-// kepler shows energy like Kepler 0.10 and newer
-// (https://sustainable-computing.io/kepler/, docs/user/metrics.md). Relevant
-// differences: its processes are our process groups, or whole workloads outside
-// containers (with the pid of the leader, if there is one), so that the number of series
-// does not grow with the number of processes; modelled energy is in zone psys.
+// kepler exports energy like Kepler 0.10 and newer (https://sustainable-computing.io/kepler/,
+// docs/user/metrics.md), with two differences. Its processes are our process groups, or whole
+// workloads outside containers (with the pid of the leader if there is one), so that the number of
+// series does not grow with the number of processes. Modelled energy is in zone psys.
 type kepler struct {
 	node     string
 	t        table
@@ -76,8 +75,8 @@ func (k *kepler) Descs() []*metric.Desc {
 	return out
 }
 
-// zone returns Kepler's zone for the domain of an energy series; "" if it has none. Modelled
-// energy is in a zone of its own, since Kepler's zones are all measured.
+// zone returns Kepler's zone for the domain of an energy series, or "" if it has none. Modelled
+// energy has a zone of its own, because Kepler's zones are all measured.
 func zone(s *metric.Series) string {
 	domain := label(s, "domain")
 	switch domain {
@@ -184,8 +183,8 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	}
 }
 
-// podOf parses the names of pods: the part of a known pod is POD/CONTAINER, that
-// of a pod known only by its uid is the container.
+// podOf parses the names of a pod. The part of a known pod is POD/CONTAINER; that of a pod known
+// only by its uid is the container.
 func podOf(of, part string) (id, pod, container string) {
 	pod, container = workload.InPod(workload.ID(of), part)
 	return pod, pod, container

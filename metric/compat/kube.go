@@ -8,11 +8,11 @@ import (
 	"reckon/workload"
 )
 
-// kube shows what the kubelet of this node reports about its pods under the names of kube-state-metrics
-// (https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/workload/pod-metrics.md): the
-// series that dashboards and recording rules join with usage. Each agent shows the pods of its node; a pod that is
-// not scheduled is in none. Facts that only the API server has (labels of other objects, desired replicas) are
-// absent.
+// kube exports the kubelet's facts about its pods under the names of kube-state-metrics
+// (https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/workload/pod-metrics.md),
+// which dashboards and recording rules join with usage. Each agent exports the pods of its node;
+// unscheduled pods are in none. Facts known only to the API server (labels of other objects,
+// desired replicas) are absent.
 type kube struct {
 	node string
 	t    table
@@ -49,8 +49,8 @@ var (
 		"owner_is_controller")
 )
 
-// kubeContainers are the series of containers, of those that run all the time and of those that begin first, with init_ in
-// their names.
+// kubeContainers holds the container series. Init containers have their own set with init_ in the
+// names.
 type kubeContainers struct {
 	info, restarts, ready, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
 }

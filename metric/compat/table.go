@@ -9,11 +9,11 @@ import (
 	"reckon/metric"
 )
 
-// table collects the samples of a view: our series that map to the same series
-// are summed, and the rate of a counter is added where the original has a gauge of it.
+// table collects the samples of a view. It sums our series that map to the same series, and the rates of counters where
+// the original has a gauge of the rate.
 //
-// The label values that it is given must stay as they are; it keeps them without a copy. Series with equal label values, such as all
-// of a container, share them: a node with a hundred pods has some ten thousand series in views.
+// It keeps label values without a copy, so they must not change. Series with equal label values, such as all of a
+// container, share them: a node with a hundred pods has about ten thousand series in views.
 type table struct {
 	seed  maphash.Seed
 	rows  map[uint64]*row // by the hash of their values

@@ -7,11 +7,10 @@ import (
 	"reckon/metric"
 )
 
-// tegra shows Jetson boards like the Waggle jetson-exporter
+// tegra exports Jetson boards like the Waggle jetson-exporter
 // (https://github.com/waggle-sensor/jetson-exporter), including its spelling, percent and
-// milliwatts: cores are counted from 1, sensor names are in lower case.
-// Its moving averages of the GPU's load are not shown; rate() of
-// reckon_tegra_gpu_busy_seconds_total is the average over any time.
+// milliwatts: cores count from 1, and sensor names are lower case. It omits the moving averages of
+// the GPU load; use rate() of reckon_tegra_gpu_busy_seconds_total instead.
 type tegra struct {
 	cache  metric.Cache
 	lower  map[string]string

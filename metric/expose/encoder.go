@@ -8,8 +8,8 @@ import (
 	"reckon/metric"
 )
 
-// Encoder encodes batches as pages. It keeps its working memory from one page to
-// the next.
+// Encoder encodes batches as pages. It reuses its working memory and is not safe for concurrent
+// use.
 type Encoder struct {
 	consts  []label
 	created bool
@@ -40,8 +40,7 @@ type group struct {
 	first, n           int32 // range in members
 }
 
-// NewEncoder returns an encoder with the given options. At most 64 constant labels
-// are used.
+// NewEncoder returns an encoder with the given options. It uses at most 64 constant labels.
 func NewEncoder(o Options) *Encoder {
 	e := &Encoder{
 		created: o.Created,
@@ -59,8 +58,8 @@ func NewEncoder(o Options) *Encoder {
 	return e
 }
 
-// Append appends the samples of b in format f to dst. Families are in the order of
-// their names, samples of a family in the order of the batch.
+// Append appends the samples of b in format f to dst. Families are sorted by name; samples of a
+// family keep the order of the batch.
 func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
 	return e.pieces(dst, f, b, nil)
 }
@@ -68,8 +67,8 @@ func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
 // pieceSize is the number of bytes from which a piece of a page is flushed.
 const pieceSize = 64 << 10
 
-// pieces is like Append, but if flush is not nil, it passes accumulated pieces to flush and reuses
-// dst; it returns the rest.
+// pieces is like Append. If flush is not nil, it passes accumulated pieces to flush, reuses dst,
+// and returns the rest.
 func (e *Encoder) pieces(dst []byte, f Format, b *metric.Batch, flush func([]byte)) []byte {
 	e.arrange(b)
 	name := ""

@@ -69,8 +69,8 @@ type Options struct {
 	Created bool
 }
 
-// Negotiate returns the supported format that an Accept header (RFC 9110, section 12.5.1)
-// prefers, and Text if it names none of them.
+// Negotiate returns the supported format preferred by an Accept header (RFC 9110, section 12.5.1),
+// or Text if there is none.
 func Negotiate(accept string) Format {
 	best, bestQ := Text, 0.0
 	for part := range strings.SplitSeq(accept, ",") {

@@ -15,14 +15,13 @@ import (
 	"reckon/metric"
 )
 
-// Handler serves the samples that gather adds to a batch, in the format and with the
-// compression that the request accepts.
+// Handler serves the samples that gather adds to a batch, in the format and compression that the
+// request accepts.
 //
-// gather is not called by two scrapes at a time, since a batch is valid only until the next read of its
-// producers. The page is encoded from a copy, and written piece by piece: a slow client does not block
-// others. If gather returns an error without adding samples,
-// the response is 503 with the text of the error; samples added before an error are
-// served.
+// Calls of gather are serialized, because a batch is valid only until the next read of its
+// producers. The page is encoded from a copy and written in pieces, so that a slow client does not
+// block others. If gather returns an error without samples, the response is 503 with the error
+// text. Samples added before an error are served.
 func Handler(gather func(*metric.Batch) error, o Options) http.Handler {
 	return &handler{gather: gather, options: o}
 }

@@ -9,8 +9,8 @@ import (
 	"reckon/metric"
 )
 
-// Field numbers of io/prometheus/client/metrics.proto, as tags (number << 3 | wire
-// type). Wire types: 0 varint, 1 eight bytes, 2 length and bytes.
+// Field numbers of io/prometheus/client/metrics.proto as tags (number << 3 | wire type). Wire
+// types: 0 varint, 1 eight bytes, 2 length and bytes.
 const (
 	familyName, familyHelp, familyType, familyMetric, familyUnit = 1<<3 | 2, 2<<3 | 2, 3 << 3, 4<<3 | 2, 5<<3 | 2
 
@@ -94,8 +94,8 @@ func (e *Encoder) protoLabel(m []byte, name, value string) []byte {
 	return appendBytes(m, metricLabel, l)
 }
 
-// appendHistogram appends the native buckets and, for readers without support for them, the
-// classic ones.
+// appendHistogram appends the native buckets and, for readers without native support, the classic
+// ones.
 func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	dst = append(dst, histCount)
 	dst = binary.AppendUvarint(dst, h.Count)
@@ -127,8 +127,8 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	return appendCreated(dst, histCreated, created)
 }
 
-// eachDelta yields the difference of each count to the previous one. Empty buckets in between cost
-// one byte each, less than a span that skips most gaps.
+// eachDelta yields the difference of each count from the previous one. Empty buckets cost a byte
+// each, less than the spans that would skip most gaps.
 func eachDelta(h *metric.Histogram, first, last int, yield func(int64)) {
 	prev := uint64(0)
 	for _, n := range h.Buckets[first : last+1] {

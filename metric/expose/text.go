@@ -38,8 +38,8 @@ func (e *Encoder) textFamily(dst []byte, g *group, b *metric.Batch, om, header b
 	return dst
 }
 
-// counterFamily returns the name of a counter's family in OpenMetrics: without _total,
-// unless the name lacks the suffix or the rest is the name of another family.
+// counterFamily returns the name and type of a counter's family in OpenMetrics. The family name has
+// no _total, unless the metric name lacks the suffix or the rest is another family's name.
 func (e *Encoder) counterFamily(g *group) (family, kind string) {
 	base, ok := strings.CutSuffix(g.name, "_total")
 	if _, taken := e.byName[base]; !ok || base == "" || taken {
@@ -76,8 +76,8 @@ func appendMeta(dst []byte, word, family string) []byte {
 	return append(dst, ' ')
 }
 
-// textHistogram appends a classic histogram: cumulative counts at the powers of two
-// from below the first to above the last observation, then +Inf, sum and count.
+// textHistogram appends a classic histogram: cumulative counts at the powers of two that enclose
+// the observations, then +Inf, sum and count.
 func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool) []byte {
 	ClassicBuckets(s.Histogram, func(bound float64, n uint64) {
 		dst = append(dst, g.name...)
@@ -97,8 +97,8 @@ func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool)
 	return append(dst, '\n')
 }
 
-// closeLabels appends the label set of a series, with le if its name is given, and the
-// space before the value.
+// closeLabels appends the label set of a series, with le if it is not empty, and the space before
+// the value.
 func (e *Encoder) closeLabels(dst []byte, g *group, s *metric.Series, le string, bound float64, om bool) []byte {
 	open := len(dst)
 	dst = append(dst, '{')
@@ -135,8 +135,8 @@ func appendLabel(dst []byte, first bool, name, value string) []byte {
 	return append(dst, '"')
 }
 
-// appendEscaped escapes backslash, newline and, if quoted, the quotation mark; invalid
-// UTF-8, and NUL, become U+FFFD.
+// appendEscaped escapes backslash, newline and, if quoted, the quotation mark. Invalid UTF-8 and
+// NUL become U+FFFD.
 func appendEscaped(dst []byte, s string, quoted bool) []byte {
 	from := 0
 	for i := 0; i < len(s); {
@@ -192,8 +192,8 @@ func appendValue(dst []byte, v float64) []byte {
 	return append(dst, '\n')
 }
 
-// ClassicBuckets yields the cumulative counts of h at powers of two, then at +Inf.
-// Powers of two are bounds of the native buckets, so the counts are exact.
+// ClassicBuckets yields the cumulative counts of h at powers of two and at +Inf. The counts are
+// exact, because powers of two are bounds of native buckets.
 func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	perOctave := 1 << h.Schema()
 	first, last := occupied(h)
@@ -214,8 +214,8 @@ func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	yield(math.Inf(1), h.Count)
 }
 
-// occupied returns the first and last index of a non-zero count in h.Buckets; if there is none,
-// first is above last.
+// occupied returns the first and last index of a non-zero count in h.Buckets. If there is none,
+// first is greater than last.
 func occupied(h *metric.Histogram) (first, last int) {
 	last = len(h.Buckets) - 1
 	for first <= last && h.Buckets[first] == 0 {

@@ -88,8 +88,7 @@ func (s *server) routes() []route {
 		s.backupRoutes())
 }
 
-// mux serves the routes, and responds with a JSON error to any other request
-// below /api/reckon/.
+// mux serves the routes. It answers any other request below /api/reckon/ with a JSON error.
 func (s *server) mux(routes []route) http.Handler {
 	mux, shared := http.NewServeMux(), sharing()
 	for _, r := range routes {

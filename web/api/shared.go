@@ -12,9 +12,9 @@ import (
 	"reckon/access"
 )
 
-// sharing gives those who see all the answer that another of them had to the same question at most 15 s ago. A request asks for it
-// by its Cache-Control (RFC 9111, section 5.2.1.1). At most 128 answers of at most mostShared bytes are kept, as they were sent.
-// Nothing runs while none is.
+// sharing reuses a response for up to 15 s among viewers who see all. A request opts in with its
+// Cache-Control (RFC 9111, section 5.2.1.1). It keeps at most 128 responses of at most mostShared
+// bytes each, in encoded form. It needs no background work.
 func sharing() func(http.Handler) http.Handler {
 	var kept sync.Map // question to *copied
 	var number atomic.Int32

@@ -24,8 +24,7 @@ import (
 // DefaultServer is the default address of `reckon up`.
 const DefaultServer = "http://127.0.0.1:9870"
 
-// maxAnswer limits the bytes read of one response, so that a wrong address cannot exhaust
-// the memory.
+// maxAnswer limits the bytes read from a response, so that a wrong address cannot exhaust memory.
 const maxAnswer = 1 << 30
 
 // Client queries one server. It is safe for concurrent use.
@@ -49,8 +48,8 @@ func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s }
 // WithToken sends a token with every request to the server, and nowhere else.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// Sockets returns the default API sockets of servers on this machine: the socket of a server run by root,
-// then the user's, in the user's runtime directory (XDG_RUNTIME_DIR; empty for none).
+// Sockets returns the default API sockets of local servers: the one of a server run by root, and
+// the user's in runtimeDir (XDG_RUNTIME_DIR, or empty).
 func Sockets(runtimeDir string) []string {
 	out := []string{"/run/reckon/api.sock"}
 	if runtimeDir != "" {
@@ -59,9 +58,9 @@ func Sockets(runtimeDir string) []string {
 	return out
 }
 
-// New returns a client of the server at the given address; empty means
-// [DefaultServer]. unix:PATH is a Unix socket of this machine. The scheme (http) and the port (9870) of an address are optional;
-// a path in front of the API, as behind a proxy, is kept. New sends no request.
+// New returns a client for the server at an address, by default [DefaultServer]. unix:PATH is a
+// local Unix socket. The scheme (http) and port (9870) are optional. A path prefix, as behind a
+// proxy, is kept. New sends no request.
 func New(server string, opts ...Option) (*Client, error) {
 	path, socket := strings.CutPrefix(strings.TrimSpace(server), "unix:")
 	if socket {
@@ -157,8 +156,7 @@ func (c *Client) Workloads(ctx context.Context, f Filter) (WorkloadList, error) 
 	return list, err
 }
 
-// Workload returns one workload with its profile. The id is kind/name; a unique name
-// suffices.
+// Workload returns a workload with its profile. The id is kind/name; a unique name is enough.
 func (c *Client) Workload(ctx context.Context, id string, r Range) (WorkloadDetail, error) {
 	var d WorkloadDetail
 	words := strings.Split(id, "/")
@@ -195,8 +193,7 @@ func (c *Client) ask(ctx context.Context, method, path string, q url.Values, int
 	return nil
 }
 
-// do sends a request and returns the body of a response with status 200. POST sends
-// q as a form.
+// do sends a request and returns the body of a 200 response. POST sends q as a form.
 func (c *Client) do(ctx context.Context, method, path string, q url.Values) ([]byte, error) {
 	resp, err := c.open(ctx, method, path, q, "application/json")
 	if err != nil {

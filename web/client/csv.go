@@ -15,11 +15,10 @@ import (
 	"reckon/figure/wire"
 )
 
-// WriteCSV writes rows (structs of this package) with a header line (RFC 4180, line
-// ends are LF). Columns are the fields by their JSON names, with embedded structs
-// flattened. Figures keep their full precision; unknown figures are empty cells, string
-// lists are joined with ";", and nested objects are JSON. If columns are given, only these are
-// written, in their order; an unknown column is empty.
+// WriteCSV writes rows (structs of this package) with a header line (RFC 4180 with LF line ends).
+// Columns are named like the JSON fields; embedded structs are flattened. Figures have full
+// precision, unknown figures are empty, string lists are joined with ";", and nested objects are
+// JSON. If columns are given, only those are written, in that order; unknown columns are empty.
 func WriteCSV[T any](w io.Writer, rows []T, columns ...string) error {
 	out := csv.NewWriter(w)
 	header := columns
@@ -59,10 +58,9 @@ func Cells[T any](row *T) iter.Seq2[string, string] {
 	}
 }
 
-// CSVText makes a text safe for a cell of a CSV file that spreadsheets open and terminals show. Names
-// are untrusted: a text that would be taken for a formula (starting with =, +, - or @) gets a ' in front (CWE-1236), and control characters
-// are
-// escaped as \u001b. Numbers are unchanged.
+// CSVText makes untrusted text safe for spreadsheets and terminals. It puts a ' in front of text
+// that looks like a formula (starting with =, +, - or @; CWE-1236) and escapes control characters
+// as \u001b. Numbers are unchanged.
 func CSVText(s string) string {
 	if strings.ContainsFunc(s, control) {
 		var b strings.Builder

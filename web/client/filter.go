@@ -12,6 +12,6 @@ func SortKeys() []string {
 	}, figure.Keys(figure.Runs)...)
 }
 
-// Splits returns the values of [Range.By]: the whole workload, each node, each part on each
-// node, or each program.
+// Splits returns the values of [Range.By]: the whole workload, per node, per part and node, or per
+// program.
 func Splits() []string { return []string{"total", "node", "part", "command"} }

@@ -35,8 +35,7 @@ func (c *Client) AcknowledgeFinding(ctx context.Context, id string) (Finding, er
 	return c.changeFinding(ctx, id, "acknowledge", nil)
 }
 
-// MuteFinding keeps a finding out of lists and alerts until a time; a time in the past unmutes
-// it.
+// MuteFinding hides a finding from lists and alerts until a time. A time in the past unmutes it.
 func (c *Client) MuteFinding(ctx context.Context, id, reason string, until time.Time) (Finding, error) {
 	return c.changeFinding(ctx, id, "mute", url.Values{"reason": {reason}, "until": {wire.FormatTime(until)}})
 }
@@ -47,8 +46,8 @@ func (c *Client) changeFinding(ctx context.Context, id, verb string, q url.Value
 	return f, err
 }
 
-// WhatIf returns what another policy (YAML) would have found since a time; the zero time is
-// a day ago.
+// WhatIf returns the findings that another policy (YAML) would have produced since a time. The zero
+// time means a day ago.
 func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (FindingDifference, error) {
 	var d FindingDifference
 	q := url.Values{"policy": {string(policy)}}

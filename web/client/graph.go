@@ -44,8 +44,8 @@ func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) 
 	return answer, json.Unmarshal(body, &answer)
 }
 
-// SPARQLText runs a query and returns the answer in a media type: rows as text/csv or text/tab-separated-values, statements as text/turtle,
-// application/n-triples or application/ld+json.
+// SPARQLText runs a query and returns the answer in a media type: text/csv or text/tab-separated-values for rows,
+// text/turtle, application/n-triples or application/ld+json for statements.
 func (c *Client) SPARQLText(ctx context.Context, query, media string) ([]byte, error) {
 	return c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
 }

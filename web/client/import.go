@@ -52,8 +52,7 @@ type ImportFile struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// Import sends files to the server, one after another in one request, and returns the
-// result.
+// Import sends files to the server in a single request, and returns the result.
 func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile) (ImportResult, error) {
 	target, err := url.Parse(c.base.String() + "/api/reckon/v1/import/" + url.PathEscape(o.Format))
 	if err != nil {

@@ -23,10 +23,9 @@ const (
 
 // Live yields the ticks of the server's agent until ctx ends or the loop breaks.
 //
-// A lost connection is reopened, with growing pauses, and the loss
-// is yielded as an error with a zero Live: a caller that wants to give up breaks the
-// loop. A permanent error (the server has no agent) is yielded and ends the
-// sequence.
+// It reopens a lost connection with growing pauses and yields the loss as an error with a zero
+// Live, so that a caller may give up. A permanent error, such as a server without an agent, is
+// yielded and ends the sequence.
 func (c *Client) Live(ctx context.Context) iter.Seq2[Live, error] {
 	return func(yield func(Live, error) bool) {
 		backoff := firstBackoff
@@ -102,9 +101,9 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 }
 
 // readEvents reads server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream)
-// and calls each for every event, and with an empty name for every comment. It
-// returns nil at the end of the stream.
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream). It
+// calls each for every event, and with an empty name for every comment. It returns nil at the end
+// of the stream.
 func readEvents(r io.Reader, each func(name string, data []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Members returns a job array or a heterogeneous job as a whole: slurm/4, or 4_[1-4] for some
+// Members returns a job array or heterogeneous job as a whole: slurm/4, or 4_[1-4] for some of its
 // tasks. site may be empty if the id is unique.
 func (c *Client) Members(ctx context.Context, id, site string) (Members, error) {
 	var m Members

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// OwnerReport is the use of one owner in a time range, what was wasted, and what to do next. It is
-// assembled from several responses of the API, with the rights of the caller.
+// OwnerReport is the use of one owner in a time range, the waste, and the recommended next steps.
+// It is assembled from several API responses with the rights of the caller.
 type OwnerReport struct {
 	Owner  string    `json:"owner"`
 	Server string    `json:"server,omitempty"` // address of the pages, for links

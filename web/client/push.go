@@ -26,8 +26,8 @@ type Pushing struct {
 	Keep time.Duration
 }
 
-// PushOwn sends figures in the Prometheus text format to the agent of this machine, which
-// attributes them to the workload of the sending process. The answer names that workload.
+// PushOwn sends figures in the Prometheus text format to the local agent, which attributes them to
+// the workload of the sending process. The answer names that workload.
 func PushOwn(ctx context.Context, p Pushing, text []byte) (answer string, err error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.Socket)

@@ -12,16 +12,16 @@ import (
 	"reckon/figure/wire"
 )
 
-// Series is one time series in the result of a PromQL query: one sample for an
-// instant query, several for a range.
+// Series is one time series in the result of a PromQL query. It has one sample for an instant query
+// and several for a range query.
 type Series struct {
 	Metric  map[string]string `json:"metric"` // labels; the name is __name__
 	Samples []Sample          `json:"samples"`
 }
 
-// Sample is one value. It is a string, as in the Prometheus API, so that NaN and Inf
-// are preserved: strconv.ParseFloat parses it. For a native histogram Value is its count and
-// Histogram holds the rest in Prometheus's format.
+// Sample is one value. As in the Prometheus API it is a string, so that NaN and Inf are preserved;
+// parse it with strconv.ParseFloat. For a native histogram, Value is its count and Histogram the
+// rest in Prometheus's format.
 type Sample struct {
 	Time      time.Time       `json:"time"`
 	Value     string          `json:"value"`

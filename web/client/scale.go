@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Scale returns the scaling of a workload; for a reused id, the run that Start and
-// Site of the range select, or the latest.
+// Scale returns the scaling of a workload. If the id was reused, Start and Site of the range select
+// the run; the default is the latest.
 func (c *Client) Scale(ctx context.Context, id string, r Range) (Scale, error) {
 	words := strings.Split(id, "/")
 	for i := range words {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// States returns the states of a workload in the batch system, the frequent ones first, as
-// accepted by [Filter.States]. "started" is an array with at least one started task.
+// States returns the batch system states that [Filter.States] accepts, the frequent ones first.
+// "started" is an array with at least one started task.
 func States() []string {
 	return []string{
 		"pending", "running", "completed", "failed", "cancelled", "timeout", "out_of_memory", "node_fail", "preempted", "suspended",
@@ -15,8 +15,8 @@ func States() []string {
 	}
 }
 
-// ParseState parses a state in any case, by its name or by the abbreviation of Slurm's
-// squeue (PD, R, OOM), and reports whether there is such a state.
+// ParseState parses a state in any case, by name or by its abbreviation in Slurm's squeue (PD, R,
+// OOM). It returns false if there is no such state.
 func ParseState(text string) (state string, ok bool) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if long := map[string]string{

@@ -12,9 +12,8 @@ import (
 const TimeForms = "a duration before now (30m, 2h, 7d, 2y), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds " +
 	"(1795255200), today, 14:00, now, or now-2hours"
 
-// ParseTime parses a moment as written by a person or a program: see [TimeForms].
-// Durations count back from now, with or without a minus sign. A date is midnight
-// in the zone of now.
+// ParseTime parses a time in one of the forms in [TimeForms]. Durations count back from now, with
+// or without a minus sign. A date means midnight in the zone of now.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	s := strings.TrimSpace(text)
 	if t, ok := slurmTime(strings.ToLower(s), now); ok {
@@ -41,8 +40,8 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; give %s", text, TimeForms)
 }
 
-// slurmTime parses the relative forms of sacct: now, now-2hours, now+30 (seconds), today,
-// midnight, noon, and a time of today.
+// slurmTime parses the relative forms of sacct: now, now-2hours, now+30 (seconds), today, midnight,
+// noon, and a time of the current day.
 func slurmTime(s string, now time.Time) (time.Time, bool) {
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	switch s {
@@ -77,8 +76,8 @@ func slurmTime(s string, now time.Time) (time.Time, bool) {
 	return now.Add(d), true
 }
 
-// ParseDuration is time.ParseDuration extended by days (d), weeks (w) and years of 365 days (y), and
-// without a sign: 1d12h, 90s, 1.5h. A bare number is seconds.
+// ParseDuration is like time.ParseDuration but adds days (d), weeks (w) and years of 365 days (y),
+// and allows no sign: 1d12h, 90s, 1.5h. A bare number means seconds.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration; give a number with a unit: 15s, 30m, 2h, 7d", text)

@@ -15,9 +15,9 @@ import (
 	"reckon/graph/jsonld"
 )
 
-// compatRoutes are the routes of the metadata service of GLACIATION, version 2.0.2, as its clients
-// use it (https://github.com/glaciation-heu/glaciation-metadata-service). Unlike there, roles are
-// enforced.
+// compatRoutes returns the routes of GLACIATION's metadata service 2.0.2 that its clients use
+// (https://github.com/glaciation-heu/glaciation-metadata-service). Unlike that service, they
+// enforce roles.
 func (s *server) compatRoutes() []route {
 	return []route{
 		{"PATCH", "/api/v0/graph", "Store JSON-LD in a new graph timestamp:MS, or ID/timestamp:MS.", access.Admin, true, s.patch},

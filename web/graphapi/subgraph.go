@@ -165,8 +165,8 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, info)
 }
 
-// fill sets the origin, owner and time of a write. The headers Reckon-Owner and Reckon-Time are for senders that write
-// for others.
+// fill sets the origin, owner and time of a write. The headers Reckon-Owner and Reckon-Time are for
+// senders that act on behalf of others.
 func (s *server) fill(r *http.Request, id string, p *graph.Put) error {
 	v := access.From(r.Context())
 	p.Origin, p.Owner, p.Time = s.origin(v), v.Name, s.Now()

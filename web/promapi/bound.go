@@ -11,10 +11,9 @@ import (
 	"reckon/access"
 )
 
-// bound lets at most n requests into the store at one time, so that a dashboard of a
-// hundred panels cannot take all memory, and of one viewer at most atOnce, so that one
-// does not keep all others waiting. The others wait, and are refused after a while.
-// Answers that read no series are never held up.
+// bound limits concurrent requests to n, so that a dashboard of a hundred panels cannot exhaust
+// memory, and to atOnce per viewer, so that one viewer cannot block the others. Excess requests
+// wait and are eventually refused. Requests that read no series are not limited.
 func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer) int) http.Handler {
 	slots := make(chan struct{}, n)
 	own := &viewers{slots: map[string]*share{}}

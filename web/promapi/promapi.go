@@ -146,8 +146,8 @@ func packed(next http.Handler) http.Handler {
 	}))
 }
 
-// noAdmin refuses the administrative questions, which Prometheus's own handler answers with
-// an internal error where they are switched off.
+// noAdmin refuses administrative requests. If they are disabled, Prometheus's own handler answers
+// with an internal error.
 func noAdmin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/v1/admin/") {
@@ -214,8 +214,8 @@ func runtimeInfo(o Options, started time.Time) v1.RuntimeInfo {
 	}
 }
 
-// metadataStore makes our descriptions those of a scrape target, which is where
-// upstream's /api/v1/metadata looks.
+// metadataStore presents our descriptions as those of a scrape target, because Prometheus's
+// /api/v1/metadata reads them there.
 type metadataStore func() map[string]metadata.Metadata
 
 func (m metadataStore) ListMetadata() []scrape.MetricMetadata {

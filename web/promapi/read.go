@@ -10,17 +10,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Bounds of a request of remote read (prompb/remote.proto): Prometheus sends one query
-// for each selector of a query of its own. Without them a request of 1 MB holds eight
-// million empty queries; each reads the whole store.
+// Limits of a remote read request (prompb/remote.proto). Prometheus sends one query per selector.
+// Without limits, a 1 MB request could hold eight million empty queries, each of which reads the
+// whole store.
 const (
 	maxReadBytes   = 1 << 20 // packed, and four times that unpacked
 	maxReadQueries = 100
 	readQueries    = 1 // the field of ReadRequest
 )
 
-// boundedRead refuses requests of remote read with more than a bounded number of queries
-// before they are decoded.
+// boundedRead refuses remote read requests with too many queries before they are decoded.
 func boundedRead(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/read" || r.Body == nil {

@@ -17,9 +17,9 @@ import (
 	"reckon/access"
 )
 
-// restricted shows each viewer the series that they may see. It stands below PromQL,
-// not in front of it: whatever a query reports, it is answered as if no other series
-// existed. A query is narrowed by the index first and every series is then looked at.
+// restricted returns to each viewer only the series that they may see. It works below PromQL, so
+// that every query is answered as if no other series existed. It first narrows a query by the index
+// and then checks every series.
 type restricted struct {
 	storage.SampleAndChunkQueryable
 }
@@ -156,8 +156,8 @@ func (s chunkSeriesSet) Next() bool {
 	return false
 }
 
-// values answers about names and values of labels from the series that may be seen:
-// the index itself knows those of all.
+// values answers label name and value requests from the visible series, because the index covers
+// all series.
 type values struct {
 	q          storage.Querier
 	mint, maxt int64 // of q; hints without them would ask about 1970
@@ -218,8 +218,8 @@ func (noneVisible) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar.QueryR
 	return nil, nil
 }
 
-// gate lets viewers who do not see all use what reads series through [restricted], and
-// what shows nothing of anybody; all else answers from what the server knows of all.
+// gate restricts viewers who do not see all to paths that read series through [restricted] or
+// expose nothing private. All other paths use data of the whole server.
 func gate(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := access.From(r.Context())

@@ -9,8 +9,8 @@ import (
 	"reckon/access"
 )
 
-// Restricted shows each viewer the series that they may see, as the HTTP API does: whoever
-// reads a store for somebody reads it through this. The viewer is in the context of Select.
+// Restricted returns a view that shows each viewer only permitted series, as in the HTTP API. Use
+// it for every read on behalf of a viewer. The viewer is in the context of Select.
 func Restricted(q storage.Queryable) storage.Queryable {
 	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
 		inner, err := q.Querier(mint, maxt)
@@ -21,8 +21,8 @@ func Restricted(q storage.Queryable) storage.Queryable {
 	})
 }
 
-// nobodyless answers a context without a viewer with nothing: a handler that forgot who
-// asks must not show all.
+// nobodyless returns nothing if the context has no viewer, so that a handler that forgets the
+// viewer cannot expose all series.
 type nobodyless struct{ querier }
 
 func (q nobodyless) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {

@@ -67,8 +67,8 @@ func advice(a *client.Advice) string {
 	return strings.Join(words, ", ")
 }
 
-// Text returns the report as plain text for a terminal or a mail: lines of at most 76 columns, except
-// for longer names, without colours and control characters.
+// Text returns the report as plain text for terminals and mail, without colours and control
+// characters. Lines have at most 76 columns unless a name is longer.
 func Text(r *client.OwnerReport) string {
 	var b strings.Builder
 	line := func(text string, args ...any) { fmt.Fprintf(&b, text+"\n", args...) }

@@ -80,15 +80,15 @@ func marks(r *client.Report) string {
 	return format.Marks(met)
 }
 
-// over divides known figures; nil if one is unknown or the divisor is not positive.
-// overHeld reports whether a row used more than was held: its use is also the use of work that holds nothing.
+// over returns the quotient of known figures, or nil if one is unknown or the divisor is not positive. overHeld reports
+// whether a row used more than its allocation, because it includes work without an allocation.
 func overHeld(u *client.Usage) bool {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	return share != nil && *share > 1+invariant.Tolerance
 }
 
-// ofHeld writes the used share of what was held, which is never above the whole: with work that holds nothing it is
-// a mark, which unheld calls for an explanation of.
+// ofHeld formats the used share of an allocation. It never exceeds the whole; a row that includes
+// work without an allocation gets a mark, which unheld explains.
 func ofHeld(u client.Usage) string {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	if overHeld(&u) {
@@ -152,8 +152,8 @@ func most(rows []client.Usage) (v float64) {
 	return v
 }
 
-// bars returns one column per step with the core time in use, relative to the largest capacity of any
-// step; the background of a column is the capacity that was up.
+// bars returns one column per step with the core time in use, relative to the largest capacity of
+// any step. The background of a column is the capacity that was up.
 func bars(r *client.Report) []bar {
 	most := most(r.Steps)
 	out := make([]bar, 0, len(r.Steps))

@@ -19,8 +19,8 @@ var dist []byte
 //go:embed src/places.json
 var places []byte
 
-// Files are index.html, a template of package html/template that is reported the .Version
-// and what the server .Has, and the files that it refers to.
+// Files returns index.html, a template of package html/template with the fields .Version and .Has,
+// and the files that it refers to.
 func Files() fs.FS {
 	files, err := zip.NewReader(bytes.NewReader(dist), int64(len(dist)))
 	if err != nil {
@@ -29,8 +29,8 @@ func Files() fs.FS {
 	return files
 }
 
-// Paths are the addresses that index.html answers; what follows is in the query string.
-// They are listed in src/places.json.
+// Paths returns the paths served by index.html, listed in src/places.json. All else is in the query
+// string.
 func Paths() []string {
 	var list []struct{ Path string }
 	if err := json.Unmarshal(places, &list); err != nil {

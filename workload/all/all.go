@@ -26,12 +26,11 @@ type Options struct {
 // Chain returns the resolvers without options.
 func Chain() workload.Chain { return With(Options{}) }
 
-// With returns the resolvers. Batch systems come first, since slurmd may run in a container
-// and the groups of PBS look like a service;
-// Kubernetes before containers, since pods are made of them; both before systemd, since
-// their engines run as units; virtual machines after containers, which may hold one, and before
-// what else starts them; a session before the process groups in it. Resolvers
-// remember what they learnt, so each chain is used from one goroutine.
+// With returns the resolvers in order of precedence. Batch systems come first, because slurmd may
+// run in a container and the groups of PBS look like a service. Kubernetes precedes containers,
+// because pods consist of them, and both precede systemd, because their engines are units. Virtual
+// machines follow containers, which may hold one, and precede other parents. Sessions precede their
+// process groups. Resolvers cache, so a chain is not safe for concurrent use.
 func With(o Options) workload.Chain {
 	if o.Kubernetes == nil {
 		o.Kubernetes = kubernetes.New(kubernetes.Options{})

@@ -154,15 +154,15 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 	return id
 }
 
-// daemon reports whether a process is the system's own. Users can call a program what they
-// like, so only processes of system users are.
+// daemon reports whether a process belongs to the batch system itself. Only processes of system
+// users do, because users can give a program any name.
 func (s *system) daemon(h *workload.Hint) bool {
 	return h.UID < 1000 && slices.Contains(s.daemons, h.Comm)
 }
 
-// after finds the piece that follows one of several beginnings of a path, which may lie
-// below the root of a container or a slice, but not in the tree of a login user, who
-// may give groups any name.
+// after returns a function that finds the piece after one of several beginnings of a path. The
+// beginning may lie below the root of a container or a slice, but not in a login user's tree, where
+// the user may choose any name.
 func after(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
 	return func(pieces []cgpath.Piece) (int, bool) {
 		for i := range pieces {
@@ -209,8 +209,8 @@ func indexed(s string) string {
 	return s
 }
 
-// sgeJob reads 123.4; the last number is the task of an array. Jobs that are no array have
-// task 1 in the name of their group.
+// sgeJob parses 123.4, in which the last number is the array task. Jobs that are no arrays have
+// task 1 in their group name.
 func sgeJob(s string) string {
 	number, task, ok := strings.Cut(s, ".")
 	switch {

@@ -107,8 +107,8 @@ func at(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
 // digits is the length of an id.
 const digits = 64
 
-// engine reads "CID", "ENGINE-CID" and "ENGINE-CID.scope". Only in a scope may the
-// engine be one that we do not know.
+// engine parses "CID", "ENGINE-CID" and "ENGINE-CID.scope". Unknown engines are accepted only in a
+// scope.
 func engine(name string) (id string, payload, ok bool) {
 	base, scope := strings.CutSuffix(name, ".scope")
 	if len(base) < digits {
@@ -130,9 +130,9 @@ func engine(name string) (id string, payload, ok bool) {
 	return id[:12], true, true
 }
 
-// machine reads the unit of a container registered with systemd-machined. libvirt puts a
-// number that changes at each start before the name ("lxc-3-NAME"), and registers virtual
-// machines as well ("qemu-3-NAME"), which are none.
+// machine parses the unit of a container registered with systemd-machined. libvirt prefixes the
+// name with a number that changes at each start ("lxc-3-NAME"). It also registers virtual machines
+// ("qemu-3-NAME"), which are not containers.
 func machine(unit string) (string, bool) {
 	name, ok := strings.CutPrefix(unit, "machine-")
 	if ok {

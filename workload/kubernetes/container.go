@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// Container returns the kubelet's report on a place, nil while it is not known. Where the container has ended and
-// that is not reported yet, or a container of the pod has no id yet, the list is asked for.
+// Container returns the kubelet's report on a place, or nil while it is unknown. It refreshes the
+// list if the end of the container is not reported yet, or if a container of the pod has no id yet.
 func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
 	uid, id, _ := strings.Cut(place, "/")
 	if r.Pods == nil {

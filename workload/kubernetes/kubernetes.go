@@ -28,8 +28,8 @@ import (
 	"reckon/workload"
 )
 
-// unknownOwner stands for the namespace of a pod until that is known. It must not be the
-// user in the container, which differs between the processes of one pod.
+// unknownOwner stands for the namespace of a pod until that is known. The user in the container is
+// no substitute, because it differs between the processes of a pod.
 const unknownOwner = "kubernetes"
 
 // Pods are the pods of this node. It answers at once, from memory.
@@ -76,8 +76,8 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// kataOverhead is the group of what belongs to a sandbox of Kata Containers outside of its virtual machine, and stands for the UID of
-// the pod while that is not known.
+// kataOverhead is the group of Kata Containers for the parts of a sandbox outside its virtual
+// machine. It stands for the UID of the pod until that is known.
 const kataOverhead = "kata_overhead"
 
 // mostSandboxes bounds the sandboxes that are remembered; a node has a few hundred pods.
@@ -96,8 +96,8 @@ func (r *Resolver) learn(p *cgroupPlace) {
 // sandboxProgram holds the namespaces of a pod.
 const sandboxProgram = "pause"
 
-// Rename returns the identity of a place, in which a program runs, by the names that are known now, without control
-// groups.
+// Rename returns the identity of a place in which a program runs, from the names known so far and
+// without control groups.
 func (r *Resolver) Rename(place, program string) workload.Identity {
 	uid, container, _ := strings.Cut(place, "/")
 	if uid == kataOverhead {
@@ -193,8 +193,8 @@ func short(id string) string {
 // cgroupPlace is the content of a path: a pod, a container, and their control groups.
 type cgroupPlace struct{ uid, container, cgroup, pod, sandbox string }
 
-// find reads a path. Pods within a pod (a cluster in a container of another) are the
-// outer pod's.
+// find parses a path. Pods within a pod (a cluster in a container of another) count as the outer
+// pod.
 func find(path string) (p cgroupPlace, ok bool) {
 	if _, overhead, ok := strings.Cut(path, "/"+kataOverhead+"/"); ok && overhead != "" {
 		overhead, _, _ = strings.Cut(overhead, "/")
@@ -228,8 +228,8 @@ func find(path string) (p cgroupPlace, ok bool) {
 	return cgroupPlace{}, false
 }
 
-// inside reads the component below a pod: a container, or the monitor of one, which is
-// the pod's own business.
+// inside parses the component below a pod: a container, or a container monitor, which counts as the
+// pod itself.
 func (p *cgroupPlace) inside(c cgpath.Piece) {
 	name := strings.TrimSuffix(c.Name, ".scope")
 	if sandbox, ok := strings.CutPrefix(name, "kata_"); ok { // a virtual machine with all containers of the pod

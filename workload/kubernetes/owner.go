@@ -9,12 +9,12 @@ import (
 	"reckon/internal/kubelet"
 )
 
-// Owner reports what a pod is a replica of, at the top of what can be determined without the API server. Kind is in lower case;
-// a bare or static pod is its own: kind "pod".
+// Owner is the top-level owner of a pod as far as it can be determined without the API server. Kind
+// is in lower case. A bare or static pod is its own owner, with kind "pod".
 type Owner struct{ Kind, Name string }
 
-// rule finds an owner by labels that its controller puts on pods. name is the label with the owner's name; kind is the
-// owner's kind, or, where kindLabel is there, what that label reports, less trim.
+// rule finds an owner by the labels that its controller puts on pods. name is the label with the
+// owner's name. kind is the owner's kind; the label kindLabel, without trim, overrides it.
 type rule struct {
 	name, kind      string
 	kindLabel, trim string
@@ -97,9 +97,9 @@ func aboveReplicaSet(p *kubelet.Pod) Owner {
 	return Owner{"replicaset", p.OwnerName}
 }
 
-// A Job of a CronJob is called NAME-MINUTES, the minutes from the Unix epoch to when it was scheduled
-// (pkg/controller/cronjob of Kubernetes, since 1.21). Its pods are created after that, later ones of a Job that is tried
-// again within days; clocks may differ by a minute.
+// A Job of a CronJob is named NAME-MINUTES, where MINUTES is its scheduled time in minutes since
+// the Unix epoch (pkg/controller/cronjob of Kubernetes, since 1.21). Its pods are created later,
+// within days if the Job is retried. Clocks may differ by a minute.
 const (
 	cronAhead  = time.Minute
 	cronBehind = 7 * 24 * time.Hour
@@ -119,8 +119,8 @@ func cronJob(job string, created time.Time) (string, bool) {
 	return job[:at], age >= -cronAhead && age <= cronBehind
 }
 
-// runOf distinguishes the runs of a workload that has one after another: by the UID of what makes the pods of one run, empty
-// where a workload goes on, as a Deployment does, or where that is not known.
+// runOf returns the run of a workload that has several in sequence: the UID of the object that creates the pods of one
+// run. It is empty if the workload continues, like a Deployment, or if the UID is unknown.
 func runOf(p *kubelet.Pod, o Owner) string {
 	switch {
 	case o == Owner{"pod", p.Name}:

@@ -54,8 +54,8 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}, true
 }
 
-// Leader returns the number of a process group and when its leader began, in seconds since the Unix epoch, from
-// the id of its workload. ok is false for ids that name no leader.
+// Leader returns the number of a process group and the start of its leader in seconds since the
+// Unix epoch, from the workload id. ok is false if the id names no leader.
 func Leader(id workload.ID) (pgid int32, start int64, ok bool) {
 	if id.Kind() != workload.Group {
 		return 0, 0, false

@@ -10,8 +10,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// factsOf reads what sbatch(1) and srun(1) report about a job in the environment. The requests
-// are those on this node.
+// factsOf returns the facts about a job in the environment variables of sbatch(1) and srun(1).
+// Requests are those on this node.
 func factsOf(h *workload.Hint, id string) workload.Facts {
 	part, several := component(h, id)
 	get := func(key string) string {
@@ -47,8 +47,8 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 	return f
 }
 
-// runOf names the run of a job by the time at which it was allocated (SLURM_JOB_START_TIME), which is the same on all its
-// nodes and another after each requeue; "" where Slurm does not write it.
+// runOf returns the run of a job as its allocation time (SLURM_JOB_START_TIME), which is the same
+// on all nodes and changes after each requeue. It is "" if Slurm does not set it.
 func runOf(h *workload.Hint) string {
 	if s, _ := h.Getenv("SLURM_JOB_START_TIME"); count(s) > 0 {
 		return s
@@ -56,8 +56,8 @@ func runOf(h *workload.Hint) string {
 	return ""
 }
 
-// cores prefers the processors of the job on each node ("8" or "8(x4)") to those of the
-// step; where nodes differ ("8(x2),4") only the step's are known to be of this node.
+// cores returns the processors of the job on each node ("8" or "8(x4)"), or those of the step if
+// nodes differ ("8(x2),4"), because only the step's are known to be on this node.
 func cores(job, step string) float64 {
 	if number, times, ok := strings.Cut(job, "("); ok && strings.HasPrefix(times, "x") && strings.HasSuffix(times, ")") &&
 		!strings.Contains(times, ",") {
@@ -78,8 +78,8 @@ func count(s string) float64 {
 	return float64(n)
 }
 
-// megabytes returns bytes. Slurm writes mebibytes; sbatch takes a unit in the same
-// variable. 0 asks for all of the node, which reports no number.
+// megabytes returns bytes. Slurm writes mebibytes, and sbatch accepts a unit in the same variable.
+// 0 requests all memory of the node, which gives no number.
 func megabytes(s string) float64 {
 	unit := float64(mebibyte)
 	if s != "" {

@@ -19,8 +19,8 @@ type place struct {
 	slurmstepd bool // the group of Slurm's own process of the step (version 2)
 }
 
-// depth orders the places that different hierarchies give for one process: a task reports more
-// than a step, and that more than a job.
+// depth orders the places that different hierarchies give for one process. A task has more
+// information than a step, and a step more than a job.
 func (p *place) depth() int {
 	switch {
 	case p.task != "":
@@ -33,8 +33,7 @@ func (p *place) depth() int {
 	return 0
 }
 
-// find reads a path; ok is true when it is in a tree made by Slurm, also when it names
-// no job.
+// find parses a path. ok is true if it is in a tree created by Slurm, even if it names no job.
 func find(path string) (p place, ok bool) {
 	if !strings.Contains(path, "slurm") {
 		return p, false
@@ -104,8 +103,8 @@ func task(group string) string {
 	return ""
 }
 
-// sluid reports whether a name is a Slurm unique id: "s" and 13 digits in Crockford's
-// base 32, as printed by slurmctld (src/common/sluid.h).
+// sluid reports whether a name is a Slurm unique id: "s" and 13 digits in Crockford's base 32, as
+// printed by slurmctld (src/common/sluid.h).
 func sluid(s string) bool {
 	if len(s) != 14 || s[0] != 's' {
 		return false
@@ -118,8 +117,8 @@ func sluid(s string) bool {
 	return true
 }
 
-// step returns the name of a step as Slurm's commands show it. Old releases, and the
-// environment of all, write the special ones as numbers (slurm/slurm.h).
+// step returns the name of a step as in Slurm's commands. Old releases, and the environment of all
+// releases, use numbers for special steps (slurm/slurm.h).
 func step(s string) string {
 	switch s {
 	case "4294967294", "4294967291":

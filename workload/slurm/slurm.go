@@ -116,14 +116,14 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return id, true
 }
 
-// ofSlurm reports whether a process in a job's group is Slurm's own. Only root's are, so
-// that no user can hide work under these names.
+// ofSlurm reports whether a process in a job's group belongs to Slurm itself. Only root's processes
+// do, so that users cannot hide work under these names.
 func ofSlurm(h *workload.Hint, at *place) bool {
 	return at.slurmstepd || h.UID == 0 && (h.Comm == "slurmstepd" || at.step == "extern" && h.Comm == "sleep")
 }
 
-// owner returns the user of the job: the one in the path, or else the first that runs
-// something in it and is not root (a prolog, or a set-user-id program).
+// owner returns the user of the job: the one in the path, or else the first user other than root
+// with a process in it (root may run a prolog or a set-user-id program).
 func owner(h *workload.Hint, at *place) string {
 	switch {
 	case at.hasUID:
@@ -134,8 +134,8 @@ func owner(h *workload.Hint, at *place) string {
 	return ""
 }
 
-// begunAgain reports whether a process, the first of its group as tasks are, is of a later run of the job number than the
-// one that is remembered: of a requeued job, or of another that was given the number.
+// begunAgain reports whether a process belongs to a later run of the job number than the remembered one, because the
+// job was requeued or the number reused. The process is the first of its group, as tasks are.
 func begunAgain(h *workload.Hint, at *place, j *job) bool {
 	if j.facts.Run == "" {
 		return false
@@ -165,8 +165,8 @@ func name(h *workload.Hint, at *place, j *job) {
 	j.name, j.facts = display(h, id), factsOf(h, id)
 }
 
-// daemons are programs of Slurm that may inherit a job's environment when an
-// administrator starts them from within one.
+// daemon reports whether a program is one of Slurm's daemons. They may inherit a job's environment
+// if an administrator starts them from within one.
 func daemon(comm string) bool {
 	switch comm {
 	case "slurmd", "slurmstepd", "slurmctld", "slurmdbd", "slurmrestd", "sackd", "munged":
@@ -245,8 +245,8 @@ func (n hetero) suffix(offset int) string { return "_" + n.word + "_GROUP_" + st
 // mostComponents is MAX_HET_JOB_COMPS of slurm.h.
 const mostComponents = 128
 
-// component finds the one that has a number among the SLURM_JOB_ID_HET_GROUP_N that each
-// task of a heterogeneous job is given.
+// component returns the component of a heterogeneous job with the given job number, from the
+// SLURM_JOB_ID_HET_GROUP_N that each of its tasks has.
 func component(h *workload.Hint, id string) (hetero, bool) {
 	for _, word := range []string{"HET", "PACK"} {
 		s, ok := h.Getenv("SLURM_" + word + "_SIZE")

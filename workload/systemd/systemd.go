@@ -82,8 +82,8 @@ func (r *Resolver) system(h *workload.Hint, c cgpath.Piece) workload.Identity {
 	return workload.Identity{Workload: workload.MakeID(workload.Unit, display(c.Name)), Owner: owner, Cgroup: c.Prefix}
 }
 
-// tree returns the path in the hierarchy that systemd keeps. On hybrid machines that
-// is name=systemd; the unified one has the same path or none.
+// tree returns the path in systemd's hierarchy. On hybrid machines that is name=systemd; the
+// unified hierarchy has the same path or none.
 func tree(h *workload.Hint) string {
 	unified := ""
 	for _, c := range h.Cgroups {
@@ -97,9 +97,9 @@ func tree(h *workload.Hint) string {
 	return unified
 }
 
-// unit returns the index of the first component from i on that is a unit with
-// processes, or -1. Only slices may come before it: what lies in other groups was
-// not made by systemd. Climbing out of our own namespace is no group.
+// unit returns the index of the first component from i on that is a unit with processes, or -1.
+// Only slices may precede it, because systemd did not create other groups. A path that leaves our
+// own namespace is no group.
 func unit(pieces []cgpath.Piece, i int) int {
 	for ; i < len(pieces); i++ {
 		name := pieces[i].Name
@@ -131,8 +131,7 @@ func userOf(pieces []cgpath.Piece) (uint32, bool) {
 	return 0, false
 }
 
-// session reads "session-3.scope", or "session-c1.scope" of a session that has no
-// audit id.
+// session parses "session-3.scope", or "session-c1.scope" for a session without an audit id.
 func session(name string) (string, bool) {
 	n, ok := strings.CutSuffix(name, ".scope")
 	if !ok {

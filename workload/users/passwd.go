@@ -10,9 +10,9 @@ import (
 // maxPasswd is the largest passwd that is read: 64 MiB are a million users.
 const maxPasswd = 64 << 20
 
-// parsePasswd reads "name:password:uid:gid:gecos:home:shell" lines. Of two lines with
-// one number, or one name, the first counts, as it does for getpwuid(3). Comments,
-// the "+" and "-" lines of NIS and names that cannot be printed are left out.
+// parsePasswd parses lines "name:password:uid:gid:gecos:home:shell". The first line of a number or
+// name counts, as in getpwuid(3). It skips comments, the "+" and "-" lines of NIS, and unprintable
+// names.
 func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	names, ids = map[uint32]string{}, map[string]uint32{}
 	for line := range bytes.Lines(text) {
@@ -39,8 +39,8 @@ func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	return names, ids
 }
 
-// valid reports whether a name may stand in a label: Windows domains ("DOM\user"), mail addresses, blanks within ("jane smith") and
-// digits alone may, as directories have them; control characters, slashes and colons may not.
+// valid reports whether a name may be used in a label. Directories contain Windows domains ("DOM\user"), mail addresses, inner blanks
+// ("jane smith") and plain numbers, which are allowed. Control characters, slashes and colons are not.
 func valid(name string) bool {
 	if name == "" || len(name) > 256 || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// multiplexer is the socket that asks all user databases of the machine: files, homed,
-// and by NSS everything in nsswitch.conf (LDAP, SSSD).
+// multiplexer is the socket that queries all user databases of the machine: files, homed, and
+// through NSS all of nsswitch.conf (LDAP, SSSD).
 const multiplexer = "/run/systemd/userdb/io.systemd.Multiplexer"
 
 // timeout bounds one question. It runs in the background, so it may be as slow as LDAP.

@@ -68,8 +68,8 @@ type stamp struct {
 	size     int64
 }
 
-// New returns a table for the file system under root ("/" if empty). Under another
-// root than "/" only its passwd is read: a socket in a recording answers nobody.
+// New returns a table for the file system under root ("/" if empty). For another root it reads only
+// passwd, because the socket in a recording does not respond.
 func New(root string) *Table {
 	root = filepath.Clean("/" + root)
 	t := &Table{
@@ -108,8 +108,8 @@ func (t *Table) Name(uid uint32) string {
 // numberMark stands before the number of a user without a name where another user has that number for a name. No name begins with it.
 const numberMark = "#"
 
-// ID returns the number of a user, and false when it is not known (yet). A decimal
-// number that is nobody's name stands for itself.
+// ID returns the number of a user, and false while it is unknown. A decimal number that is no
+// user's name stands for itself.
 func (t *Table) ID(name string) (uint32, bool) {
 	if name == "" {
 		return 0, false
@@ -142,8 +142,8 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// refresh reads passwd when it changed. A file that cannot be read, or is being
-// rewritten and is empty, leaves what was known before.
+// refresh reads passwd if it changed. If the file is unreadable, or empty because it is being
+// rewritten, the previous content stays.
 func (t *Table) refresh() {
 	now := time.Now()
 	if !t.checked.IsZero() && now.Sub(t.checked) < checkFile {
@@ -166,8 +166,8 @@ func (t *Table) refresh() {
 	t.names, t.ids = parsePasswd(text)
 }
 
-// lookup returns the database's answer, and asks again where there is none or it is old.
-// An old answer serves until the new one is here.
+// lookup returns the database's answer and queries again if there is none or it is old. The old
+// answer is used until the new one arrives.
 func (t *Table) lookup(q question) (answer, bool) {
 	a, ok := t.answers[q]
 	if t.socket != "" && !t.closed && (!ok || time.Now().After(a.until)) && !t.pending[q] {

@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// emulator reports whether the name of a process, which the kernel cuts to 15 bytes, is the name
-// of a program that runs a virtual machine.
+// emulator reports whether a process name, which the kernel truncates to 15 bytes, is a program
+// that runs virtual machines.
 func emulator(comm string) bool {
 	return strings.HasPrefix(comm, "qemu-system-") || comm == "qemu-kvm" || comm == "kvm" || comm == "cloud-hyperviso"
 }
@@ -73,8 +73,8 @@ func (a *arguments) qemu(key, value string) {
 	}
 }
 
-// cloudHypervisor reads one option of Cloud Hypervisor. It gives machines no names: the name of
-// the socket by which the machine is controlled stands for it.
+// cloudHypervisor parses one option of Cloud Hypervisor. Its machines have no names, so the name of
+// the control socket is used.
 func (a *arguments) cloudHypervisor(key, value string) {
 	first, _ := option(value, "")
 	switch key {
@@ -98,8 +98,8 @@ func (a *arguments) cloudHypervisor(key, value string) {
 	}
 }
 
-// option returns the value of one key of "a,key=value,..."; with an empty key the value of the
-// first, which both emulators let stand without its key. A comma in a value is written twice.
+// option returns the value of a key in "a,key=value,...". An empty key selects the first value,
+// which both emulators accept without a key. A comma in a value is doubled.
 func option(list, key string) (string, bool) {
 	list = strings.ReplaceAll(list, ",,", "\x00")
 	for i, o := range strings.Split(list, ",") {
@@ -114,8 +114,8 @@ func option(list, key string) (string, bool) {
 	return "", false
 }
 
-// bytes reads a size such as 4096, 4G or 4194304k, a number without a unit counted in unit
-// bytes; 0 if it is none.
+// bytes parses a size such as 4096, 4G or 4194304k. A number without a unit is multiplied by unit.
+// It returns 0 if s is no size.
 func bytes(s string, unit float64) float64 {
 	if s == "" {
 		return 0

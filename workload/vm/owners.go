@@ -13,21 +13,21 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// owners looks up for whom managers of virtual machines run them.
+// owners finds the projects that managers run virtual machines for.
 //
 //	/run/libvirt/qemu/NAME.xml, /etc/libvirt/qemu/NAME.xml   https://libvirt.org/formatdomain.html
 //	    <metadata><nova:project>NAME</nova:project>          of OpenStack
-//	    <description>... project=NAME ...</description>       of everybody else
+//	    <description>... project=NAME ...</description>       of all others
 //	/etc/pve/user.cfg                                        pool:NAME:COMMENT:VMID,VMID:STORAGE:
 //
-// It is used from one goroutine.
+// It is not safe for concurrent use.
 type owners struct{ root string }
 
 // maxDefinition bounds how much of a file is read, in bytes.
 const maxDefinition = 4 << 20
 
-// libvirt returns the project of a machine, "libvirt" if none is named or the definition can
-// not be read.
+// libvirt returns the project of a machine, or "libvirt" if it names none or its definition cannot
+// be read.
 func (o owners) libvirt(name string) string {
 	if name == "" || strings.ContainsAny(name, "/\x00") || name[0] == '.' {
 		return libvirt

@@ -46,8 +46,8 @@ type machine struct {
 	facts workload.Facts
 }
 
-// New returns a resolver that reads the definitions of machines below root, "" or "/" for
-// this host's.
+// New returns a resolver that reads the definitions of machines below root. "" and "/" mean this
+// host.
 func New(root string) *Resolver { return &Resolver{owners: owners{root: root}} }
 
 // Name implements [workload.Resolver].
@@ -113,8 +113,8 @@ func find(pieces []cgpath.Piece) (group, bool) {
 	return group{}, false
 }
 
-// Drivers of libvirt that run virtual machines, as they begin the name of a scope. That of
-// containers (lxc) is left to them.
+// drivers are the prefixes of scope names for libvirt drivers that run virtual machines. Containers
+// (lxc) have their own resolver.
 var drivers = [...]string{"qemu-", "ch-"}
 
 // scope reads "machine-qemu\x2d3\x2dNAME.scope".
@@ -170,6 +170,5 @@ func (r *Resolver) ownerOf(h *workload.Hint, g group) string {
 	return r.owners.libvirt(g.name)
 }
 
-// managed reports whether a user is one that libvirt runs emulators as, in Debian and in
-// Red Hat's systems.
+// managed reports whether libvirt runs emulators as this user, in Debian or Red Hat systems.
 func managed(user string) bool { return user == "libvirt-qemu" || user == "qemu" }

@@ -91,7 +91,7 @@ func (b *batch) until(flush time.Duration) time.Duration {
 	return max(min(flush-time.Since(b.since), 10*time.Second), 50*time.Millisecond)
 }
 
-// merge puts a batch into the record of its pod. Samples that are there already are left out, so that a
+// merge adds a batch to the record of its pod. It skips samples that are already there, so that a
 // batch can be merged twice.
 func (b *batch) merge(p *Pod) error {
 	if !b.start.IsZero() {
@@ -204,8 +204,8 @@ func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
 	return json.Unmarshal(text, into)
 }
 
-// programOf is the container of a pod whose log is what was measured: a program in an image of its own, not the probe and not an
-// application that is measured.
+// programOf returns the container of a pod with the log that contains the measurement: a program in
+// its own image. It returns "" for probes and measured applications.
 func programOf(p *core.Pod, m *metricset.Measure) string {
 	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 ||
 		p.Spec.Containers[0].Name == "workers" {
@@ -214,8 +214,8 @@ func programOf(p *core.Pod, m *metricset.Measure) string {
 	return p.Spec.Containers[0].Name
 }
 
-// podRecord describes a pod by the API server, with the summary that its probe left in the status of the container. It also returns the
-// number of samples in that summary.
+// podRecord describes a pod from the API server, with the summary that its probe left in the
+// container status. It also returns the number of samples in that summary.
 func podRecord(p *core.Pod, job string, port int32) (out Pod, taken int64) {
 	out = Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
 		Resources: map[string]string{}}

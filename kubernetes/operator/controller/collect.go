@@ -26,8 +26,8 @@ import (
 	reckon "reckon/web/client"
 )
 
-// Collector reads the probes of pods and keeps what they measured in runs. Samples are taken from a
-// probe's memory only when they are kept: an operator that ends in between reads them again. It is safe
+// Collector reads the probes of pods and stores their measurements in runs. A probe discards
+// samples only after they are stored, so that a restarted operator can read them again. It is safe
 // for concurrent use.
 type Collector struct {
 	Runs Runs

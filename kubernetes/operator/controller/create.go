@@ -103,8 +103,8 @@ func (s *state) own(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// shareService makes the headless service, or joins the other sets that use it: it goes with the last. Sets that begin at once do so
-// one after the other.
+// shareService creates the headless service, or joins the other sets that use it. The service is
+// deleted with the last set. Concurrent sets are serialized.
 func (s *state) shareService(ctx context.Context, service *core.Service) error {
 	s.services.Lock()
 	defer s.services.Unlock()

@@ -18,8 +18,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// ephemeralName is the name of the containers that a set adds: a pod can be measured by several sets, one
-// after the other, and containers cannot be taken out again.
+// ephemeralName returns the name of the containers that a set adds. It is unique to the set,
+// because several sets may measure a pod in sequence and ephemeral containers cannot be removed.
 func (s *state) ephemeralName() string {
 	sum := sha256.Sum256([]byte(s.ms.UID))
 	return jobs.ProbeContainer + "-" + hex.EncodeToString(sum[:4])
@@ -115,7 +115,7 @@ func (s *state) measured(ctx context.Context) ([]core.Pod, error) {
 	return out, nil
 }
 
-// ephemeralEnd reports whether the measurement of pods that run already is over: each probe has ended, or
+// ephemeralEnd reports whether the measurement of running pods is over, because each probe ended or
 // its pod is gone.
 func (s *state) ephemeralEnd() (done, failed bool, message string) {
 	m := s.ephemeralMetric()

@@ -64,8 +64,8 @@ func (s *state) follow(ctx context.Context) error {
 	return s.progress(ctx, js)
 }
 
-// jobSet is the JobSet of the set, or nil if there is none. One that was made a moment ago may not be in the cache yet, and a set without
-// one is complete.
+// jobSet returns the JobSet of the set, or nil. A new one may be missing from the cache, and a set
+// without one would count as complete.
 func (s *state) jobSet(ctx context.Context) (*jobset.JobSet, error) {
 	js := &jobset.JobSet{}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.ms), js)

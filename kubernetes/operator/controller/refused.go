@@ -16,9 +16,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// refusals are the answers of the API server when pods of Jobs were to be made, by namespace. Only events hold that; those of a namespace
-// are
-// read every ten seconds at most, for all sets that wait in it.
+// refusals caches the API server's reasons for refusing the pods of Jobs, by namespace. Only events
+// contain them. The events of a namespace are read at most every ten seconds for all waiting sets.
 type refusals struct {
 	mu sync.Mutex
 	of map[string]refusal
@@ -48,8 +47,8 @@ func (r *refusals) list(ctx context.Context, live client.Reader, namespace strin
 	return list.Items
 }
 
-// refused is why pods of a set are missing, empty if none is missing or nothing is known. Pods that were made once and went are not
-// missing.
+// refused returns why pods of a set are missing, or "" if none is missing or the reason is unknown.
+// Pods that existed once are not missing.
 func (s *state) refused(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
 	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() || s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
 		return "", ""

@@ -14,8 +14,8 @@ var metricSets []byte
 //go:embed metricruns.yaml
 var metricRuns []byte
 
-// Label marks the definitions that this operator installed: one without it belongs to somebody else,
-// and is left alone unless a person gives --adopt.
+// Label marks the definitions that this operator installed. A definition without it has another
+// owner and is left alone unless --adopt is given.
 const (
 	Label      = "app.kubernetes.io/part-of"
 	LabelValue = "reckon"

@@ -96,8 +96,8 @@ func (r *Relay) Mend() {
 	r.isCut = false
 }
 
-// RestartAPIServer kills the API server that this test has started (envtest) and starts it again as it was. Its cache of changes begins
-// anew. ready reports whether it answers.
+// RestartAPIServer kills the API server of this test (envtest) and starts it again. Its watch cache
+// starts empty. ready reports whether the server responds.
 func (r *Relay) RestartAPIServer(t *testing.T, ready func() bool) {
 	t.Helper()
 	pid, args := apiServer(t)

@@ -19,8 +19,8 @@ import (
 	workloads "reckon/workload/kubernetes"
 )
 
-// thing is the record of an object of the cluster: what its subgraph is made of, and nothing of its status that changes by itself.
-// Exactly one of workload, pod and node is set.
+// thing is the part of a cluster object that its subgraph is derived from, without status that
+// changes by itself. Exactly one of workload, pod and node is set.
 type thing struct {
 	metav1.ObjectMeta
 	workload *object.Workload
@@ -161,8 +161,8 @@ func (v *vocabulary) subgraph(t *thing) subgraph {
 	return subgraph{id: v.id(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
 }
 
-// prefix begins the ids of all subgraphs of a cluster. They are not the ids of what they describe: the server describes the same nodes,
-// from what agents measure, in subgraphs of its own, and a query sees both.
+// prefix returns the prefix of all subgraph ids of a cluster. These ids differ from the ids of the described objects,
+// because the server describes the same nodes from agent measurements in subgraphs of its own, and queries see both.
 func (v *vocabulary) prefix() string { return v.SiteID().Value + "/kubernetes/" }
 
 // id is the subgraph of a thing.

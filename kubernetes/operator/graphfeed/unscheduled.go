@@ -18,8 +18,8 @@ import (
 // reportEvery is the interval at which pods without a node are reported: no agent lists them.
 const reportEvery = 10 * time.Second
 
-// unscheduled is a series about a pod without a node: the values of its labels, and when the pod was created, seconds since the Unix
-// epoch. The zero value is none.
+// unscheduled is a series about a pod without a node: its label values and the creation time of the
+// pod in seconds since the Unix epoch. The zero value means none.
 type unscheduled struct {
 	values  [7]string
 	created int64
@@ -49,8 +49,8 @@ func waiting(o metav1.Object) unscheduled {
 	return unscheduled{}
 }
 
-// reportUnscheduled sends samples of the pods that have no node until ctx ends, by OTLP. A pod that has one, or is gone, is marked as
-// ended in the next report that arrives.
+// reportUnscheduled sends samples of the pods without a node by OTLP until ctx ends. The next
+// report that arrives marks scheduled and deleted pods as ended.
 func (f *Feed) reportUnscheduled(ctx context.Context) {
 	sent, failing := map[unscheduled]bool{}, false
 	tick := time.NewTicker(reportEvery)

@@ -239,8 +239,8 @@ func (b *builder) hosts(m *metricset.Measure) []string {
 	return hosts
 }
 
-// metadata is what the log of a metric begins with, so that programs which read the logs of the
-// metrics-operator go on to work.
+// metadata returns the start of a metric's log, in the format of the metrics-operator so that
+// programs that read its logs continue to work.
 func (b *builder) metadata(m *metricset.Measure) string {
 	options := map[string]any{}
 	for _, o := range m.Kind.Options {

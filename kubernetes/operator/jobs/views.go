@@ -12,8 +12,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// view adds software of another image to a pod: an init container copies its Spack view into a folder
-// that all containers mount, and has ended when they begin.
+// view adds software from another image to a pod. An init container copies its Spack view to a
+// folder that all containers mount, and ends before they start.
 func (b *builder) view(m *metricset.Measure, e *metricset.Extra, p *part, pod *core.PodSpec, items map[string]string, command bool) {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "perf-"), "workload-")
 	mount, image := path.Clean(e.Values["mount"]), e.Values["image"]

@@ -47,8 +47,8 @@ func checkPairs(m *Measure, given *v1alpha2.Metric, at string) (warnings []strin
 	return warnings, problems
 }
 
-// Targets are the names by which add-ons mean a job of the metric: those of the old operator, and the
-// real ones.
+// Targets returns the names by which add-ons refer to a job of the metric: those of the old
+// operator, and the actual ones.
 func (m *Measure) Targets() []string {
 	switch {
 	case m.Shape != Launcher:

@@ -75,7 +75,7 @@ func FindAddon(name string) (AddonKind, bool) {
 	return Addons()[i], true
 }
 
-// Read converts and checks a MetricSet. The given object is not changed. With problems the set must
+// Read converts and validates a MetricSet without changing ms. If there are problems, the set must
 // not be run.
 func Read(ms *v1alpha2.MetricSet) (*Set, []Problem) {
 	spec := ms.Spec.DeepCopy()
@@ -251,8 +251,8 @@ func checkCommand(command, field string) []Problem {
 	return nil
 }
 
-// SplitCommand splits a command into its words at blanks, but not inside single or double quotes. No
-// variable is replaced: there is no shell.
+// SplitCommand splits a command into words at blanks outside of single or double quotes. It
+// replaces no variables, because there is no shell.
 func SplitCommand(text string) (words []string, err error) {
 	var word strings.Builder
 	var quote rune

@@ -16,9 +16,9 @@ import (
 // configVariable is the variable that holds the configuration: the collector reads it by --config=env:.
 const configVariable = "RECKON_LOGS_CONFIG"
 
-// configure gives the collector its configuration: the one of a volume of the pod, or one made of the
-// annotations. The collector replaces ${env:NAME} in it, and nothing of an annotation is put there
-// without being quoted as JSON with every $ doubled.
+// configure sets the collector's configuration: the one in a volume of the pod, or one built from
+// the annotations. Because the collector replaces ${env:NAME}, annotation values are quoted as JSON
+// with every $ doubled.
 func (l *Logs) configure(w *wish, pod *core.Pod, c *core.Container, dir string) error {
 	field := func(name, path string) core.EnvVar {
 		return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
@@ -113,8 +113,8 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 	return string(text), err
 }
 
-// exporter is the destination of logs. An aggregator of fluentd is spoken to over OTLP too, which fluentd's and
-// fluent-bit's inputs of that name take: nothing speaks fluentd's own protocol any longer.
+// exporter returns the destination of logs. A fluentd aggregator is addressed over OTLP as well, which the OTLP inputs
+// of fluentd and fluent-bit accept, because no exporter speaks fluentd's own protocol any longer.
 func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 	endpoint := w.get("endpoint", l.Endpoint)
 	if host := w.values["aggregator-host"]; host != "" && w.values["endpoint"] == "" {

@@ -25,9 +25,9 @@ const (
 	logVolume    = "reckon-logs"
 )
 
-// Logs adds a collector of log files to annotated pods: an OpenTelemetry collector as a native sidecar,
-// so that a Job ends with its application. It does nothing to a pod that it cannot serve, but explains why in
-// a warning: a pod without its logs is better than none.
+// Logs adds a log collector to annotated pods: an OpenTelemetry collector as a native sidecar, so
+// that a Job ends with its application. If it cannot serve a pod, it leaves the pod unchanged and
+// returns a warning, because a pod without its logs is better than none.
 type Logs struct {
 	// Image of the collector.
 	Image string
@@ -88,7 +88,7 @@ func asked(pod *core.Pod) *wish {
 	return nil
 }
 
-// known are the annotations with an effect; dropped those of the fluent collectors that have none here,
+// known returns the supported annotations. dropped lists unsupported ones of the fluent collectors
 // with the reason.
 func known() []string {
 	return []string{"injection", "collector", "docker-image", "image", "aggregator-host", "aggregator-port", "application-log-dir",
@@ -194,8 +194,8 @@ func ports(w *wish, c *core.Container) error {
 	return nil
 }
 
-// mountLogs shares the folder of the logs between all containers: the volume that is mounted there
-// already, or an empty one.
+// mountLogs shares the log folder between all containers, through the volume already mounted there
+// or an empty one.
 func mountLogs(pod *core.Pod, c *core.Container, dir string) {
 	name, sub := logVolume, ""
 	for _, other := range pod.Spec.Containers {

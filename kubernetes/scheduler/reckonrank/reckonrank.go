@@ -193,8 +193,8 @@ func (p *Plugin) work(pod *v1.Pod) url.Values {
 	return q
 }
 
-// reads is the data that the pod reads, by its names in the knowledge graph: its persistent volumes, and the data sets that it is annotated
-// with.
+// reads returns the names of the pod's data in the knowledge graph: its persistent volumes, and the
+// data sets in its annotations.
 func reads(pod *v1.Pod) (out []string) {
 	for _, v := range pod.Spec.Volumes {
 		if c := v.PersistentVolumeClaim; c != nil {

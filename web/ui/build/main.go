@@ -22,8 +22,8 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// firstLoad is the most that a browser may have to fetch before it shows the first page, bytes
-// after compression.
+// firstLoad is the maximum number of compressed bytes that a browser fetches before it shows the
+// first page.
 const firstLoad = 150_000
 
 func main() {
@@ -73,8 +73,8 @@ func run(dir string, check bool) error {
 	return nil
 }
 
-// pack writes the files into a zip archive, sorted by name and uncompressed, so that equal sources give equal bytes.
-// Its comment is the digest of the sources.
+// pack writes the files to an uncompressed zip archive, sorted by name, so that equal sources give
+// equal bytes. Its comment is the digest of the sources.
 func pack(files map[string][]byte, sum string) ([]byte, error) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)

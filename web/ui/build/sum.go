@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// distFile holds the built pages. Its comment is the digest of their sources: without npm nothing can be built
-// again, but whether the committed pages belong to the committed sources can still be checked.
+// distFile holds the built pages. Its comment is the digest of their sources, so that a test
+// without npm can check that the committed pages match the committed sources.
 const distFile = "dist.zip"
 
 func digest(b []byte) string {
