@@ -26,9 +26,9 @@ type Command struct {
 	Words []string // the program without its folder, subcommands, flags, arguments
 }
 
-// Commands returns the calls of program in a Markdown page: in code blocks, fenced or
-// indented by four spaces, and in code spans. Lines of output are not calls: calls
-// start with the program, or with `$`, sudo or a pipe in front of it.
+// Commands returns the calls of program in a Markdown page, in code spans and in code blocks,
+// fenced or indented by four spaces. A call starts with the program, or with `$`, sudo or a pipe
+// before it; other lines are output.
 func Commands(page, program string) (out []Command) {
 	fenced := false
 	span := regexp.MustCompile("`([^`]+)`")
@@ -73,9 +73,8 @@ func cutPrefix(words []string, program string) []string {
 	return append([]string{program}, words[1:]...)
 }
 
-// simpleCommands splits a shell line into its simple commands, each a list of words.
-// It handles quotes, comments, pipes, && and ; and drops redirections. Substitutions stay
-// one unchanged word.
+// simpleCommands splits a shell line into simple commands, each a list of words. It handles quotes,
+// comments, pipes, && and ;, and drops redirections. A substitution remains one unchanged word.
 func simpleCommands(line string) (out [][]string) {
 	var words []string
 	var word strings.Builder
@@ -135,8 +134,8 @@ func simpleCommands(line string) (out [][]string) {
 	return out
 }
 
-// Check parses a call with a fresh command tree and returns the error that the program would
-// return, or nil.
+// Check parses a call with a new command tree. It returns the error that the program would return,
+// or nil.
 func Check(root *cobra.Command, c Command) error {
 	cmd, rest, err := root.Find(c.Words[1:])
 	if err != nil {
@@ -166,8 +165,8 @@ func Check(root *cobra.Command, c Command) error {
 	return nil
 }
 
-// Settings checks that the page of settings has the table of the keys of a program under its name, and writes it there with
-// update.
+// Settings checks that the settings page has the table of a program's keys under its name. With
+// update it writes the table.
 func Settings(t *testing.T, page, program string, keys *pflag.FlagSet, update bool) {
 	t.Helper()
 	text, err := os.ReadFile(page)

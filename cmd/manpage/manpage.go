@@ -120,8 +120,8 @@ func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// manText escapes characters that are special to roff: backslashes, hyphens that must be copyable, and
-// dots and quotes at the start of a line.
+// manText escapes text for roff: backslashes, hyphens that must be copyable, and dots and quotes at
+// the start of a line.
 func manText(s string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s), "\n")
 	for i, l := range lines {

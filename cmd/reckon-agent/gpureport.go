@@ -23,8 +23,9 @@ import (
 	"reckon/sensor/task"
 )
 
-// gpuKnown are the loads of a report of GPUs: share of the device, seconds of each process, processes one after the other in a group,
-// groups side by side, and the largest part by which the accounts may differ from what the loads measure by CUDA events.
+// gpuKnown lists the loads of a GPU report: the share of the device, the seconds per process, the
+// number of consecutive processes in a group, the number of simultaneous groups, and the largest
+// relative difference allowed between the accounts and the CUDA events of the loads.
 var gpuKnown = []struct {
 	name           string
 	share, seconds float64
@@ -136,8 +137,8 @@ func (r *gpuReporter) tick() error {
 	return err
 }
 
-// load runs one of the known loads and returns what was charged to its groups, whether that is estimated, and what they measured
-// themselves, seconds.
+// load runs one of the known loads. It returns the seconds charged to its groups, the mark if they
+// are estimated, and the seconds that the groups measured themselves.
 func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got float64, mark string, truth float64, err error) {
 	var accounts []*energy.Account
 	found := ""
@@ -191,8 +192,8 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 // gpuLoad is the hidden command that a report runs.
 const gpuLoad = "gpu-load"
 
-// newGPULoad is a load of the first GPU: its share, its seconds, and how many processes do it one after the other. It prints the seconds
-// for which each computed, by CUDA events.
+// newGPULoad returns the command for a load on the first GPU with a share, a duration and a number
+// of consecutive processes. It prints the computing seconds of each process by CUDA events.
 func newGPULoad() *cobra.Command {
 	return &cobra.Command{
 		Use: gpuLoad + " SHARE SECONDS TIMES", Hidden: true, Args: cobra.ExactArgs(3),

@@ -11,8 +11,8 @@ import (
 	"reckon/agent"
 )
 
-// listenOwn opens the socket for figures of local scripts; nil if it is unavailable
-// and was not requested explicitly.
+// listenOwn opens the socket for figures of local scripts. It returns nil if the socket is
+// unavailable and was not requested explicitly.
 func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, error) {
 	path := o.Socket
 	if o.Replay != "" || path == "none" {
@@ -43,8 +43,7 @@ func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, er
 // firstHanded is SD_LISTEN_FDS_START of sd_listen_fds(3).
 const firstHanded = 3
 
-// handed returns the socket that systemd has opened for this process (reckon-agent.socket),
-// nil without one.
+// handed returns the socket that systemd opened for this process (reckon-agent.socket), or nil.
 func handed(pid int, getenv func(string) string) (net.Listener, error) {
 	if getenv("LISTEN_PID") != strconv.Itoa(pid) {
 		return nil, nil

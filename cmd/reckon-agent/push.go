@@ -61,8 +61,7 @@ func defaultQueue() string {
 	return "reckon-agent.queue"
 }
 
-// read builds the list of endpoints. Its errors are usage errors, or errors in
-// the file.
+// read builds the list of endpoints. It returns usage errors and errors in the file.
 func (o *pushOptions) read() error {
 	o.endpoints = nil
 	if o.queue == "" {
@@ -99,8 +98,8 @@ func (o *pushOptions) read() error {
 	return nil
 }
 
-// localToken returns the file with the token that the package made for a server on this machine (LoadCredential=, systemd.exec(5)), empty
-// where there is none or the address is another machine's.
+// localToken returns the file of the token that the package created for a local server (LoadCredential=,
+// systemd.exec(5)). It is empty if there is none or the address is another machine's.
 func localToken(address string) string {
 	u, err := push.ParseURL(address)
 	dir := os.Getenv("CREDENTIALS_DIRECTORY")
@@ -121,7 +120,7 @@ func localToken(address string) string {
 //	    token_file: /etc/reckon/token
 //	    keep: ['reckon_workload_*{kind="slurm"}']
 //
-// with the fields of [push.Endpoint]. An unknown field is an error.
+// with the fields of [push.Endpoint]. Unknown fields are errors.
 func readEndpoints(file string) ([]push.Endpoint, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -165,7 +164,7 @@ type pushing struct {
 }
 
 // start opens the queues, starts to send, and reports the status of each endpoint. An unreachable
-// endpoint is not an error: samples wait for it in the queue.
+// endpoint is no error, because samples wait in its queue.
 func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*pushing, error) {
 	config := o.config(a.Node(), log)
 	var err error

@@ -97,8 +97,8 @@ func (g *globals) options() ([]client.Option, error) {
 	return out, nil
 }
 
-// token reads the token of the user: never from an argument or an environment variable, which others
-// can see.
+// token reads the user's token. It never comes from an argument or an environment variable, which
+// other users can see.
 func (g *globals) token() (string, error) {
 	file, named := g.tokenFile, true
 	if file == "" {

@@ -15,8 +15,8 @@ import (
 	"reckon/web/client"
 )
 
-// jobWords are aliases for columns of workloads: short ones, and the equivalent fields of sacct. Its CPUTime is allocated core
-// time and AveRSS a mean over tasks: neither is a column here.
+// jobWords returns aliases for workload columns: short names, and the equivalent sacct fields. CPUTime and AveRSS are
+// missing, because allocated core time and a mean over tasks are no columns here.
 func jobWords() map[string]string {
 	words := map[string]string{
 		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds",

@@ -145,8 +145,8 @@ func breaks(f *dataset.Frame) (at []int) {
 	return at
 }
 
-// spacing returns the time between rows in seconds, 0 if it varies
-// within a recording: a lag in rows is then not a fixed time.
+// spacing returns the time between rows in seconds, or 0 if it varies within a recording, because a
+// lag in rows is then no fixed time.
 func spacing(f *dataset.Frame) float64 {
 	cuts, step := breaks(f), int64(0)
 	for i := 1; i < f.Rows(); i++ {

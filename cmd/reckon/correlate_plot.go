@@ -38,8 +38,8 @@ const (
 	top                   = 110
 )
 
-// matrixSVG draws every pair as a cell: the coefficient, the lag of the strongest
-// correlation, and the number of points.
+// matrixSVG draws each pair as a cell with the coefficient, the lag of the strongest correlation,
+// and the number of points.
 func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	n := len(m.Names)
 	width, height := max(nameWidth+n*cellWidth+60, 340), top+n*cellHeight+64
@@ -156,8 +156,8 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	b.WriteString(`</svg>`)
 }
 
-// pairsHTML writes a self-contained page: the matrix, scatter plots of the strongest pairs,
-// and all pairs as a table.
+// pairsHTML writes a self-contained page with the matrix, scatter plots of the strongest pairs, and
+// a table of all pairs.
 func pairsHTML(w io.Writer, title string, m *correlate.Matrix, pairs []correlate.Pair, columns []correlate.Column) error {
 	values := map[string][]float64{}
 	for _, c := range columns {

@@ -21,8 +21,8 @@ import (
 	"reckon/server"
 )
 
-// Size of the demonstration: small enough to be written in 45 s of CPU time, including a week
-// of history.
+// Size of the demonstration. It is small enough that a week of history is written in 45 s of CPU
+// time.
 const (
 	demoSite  = "demo"
 	demoData  = "demo-data"
@@ -55,8 +55,8 @@ type demoOptions struct {
 	log    *slog.Logger
 }
 
-// runDemo serves a simulated site: it first writes a week of history, then continues
-// in real time.
+// runDemo serves a simulated site. It first writes a week of history and then continues in real
+// time.
 func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -148,8 +148,8 @@ type sink func(ctx context.Context, node string, b *metric.Batch) error
 // Put implements simulation.Sink.
 func (s sink) Put(ctx context.Context, node string, b *metric.Batch) error { return s(ctx, node, b) }
 
-// clearDemo empties the data directory of a demonstration. It refuses a directory that contains
-// anything else, or that is in use.
+// clearDemo empties the data directory of a demonstration. It refuses a directory with any other
+// content or one that is in use.
 func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 	list, err := os.ReadDir(o.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

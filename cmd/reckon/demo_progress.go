@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// demoProgress responds at the address of a demonstration while its week is written: with a
-// self-reloading page with a progress bar, and to everything else with 503 and the progress.
+// demoProgress serves the address of a demonstration while its history is written: a self-reloading
+// page with a progress bar, and 503 with the progress for all other requests.
 type demoProgress struct {
 	share atomic.Uint64 // in thousandths
 	http  *http.Server
 	begun time.Time
 }
 
-// startProgress serves on a copy of the listener, so that the original stays open for the server: during the
-// switch no connection is refused.
+// startProgress serves on a copy of the listener. The original stays open for the server, so that
+// no connection is refused during the switch.
 func startProgress(ln net.Listener) (*demoProgress, error) {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {

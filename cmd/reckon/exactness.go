@@ -8,8 +8,7 @@ import (
 	"reckon/internal/term"
 )
 
-// marked formats figures with a mark if they are not exact, and remembers which marks
-// were used.
+// marked formats figures with marks for inexact ones, and remembers the marks that were used.
 type marked map[figure.Exactness]bool
 
 // figure prefixes the text of a figure with its mark; an unknown figure has none.

@@ -139,8 +139,7 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 	return ran
 }
 
-// makeEmpty creates a folder, or accepts an empty one: an experiment never mixes with
-// another.
+// makeEmpty creates a folder or accepts an empty one, so that experiments are never mixed.
 func makeEmpty(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -266,8 +265,7 @@ type measurement struct {
 	columns []dataset.PowerFeature
 }
 
-// newMeasurement checks before the first run that the server has the required
-// series.
+// newMeasurement checks that the server has the required series before the first run.
 func newMeasurement(ctx context.Context, g *globals, p experiment.Measure, domain string) (*measurement, error) {
 	if err := checkDomain(domain); err != nil {
 		return nil, err

@@ -181,12 +181,12 @@ func newExportTotals() exportTotals {
 	return exportTotals{cpu: map[string]float64{}, rd: map[string]float64{}, wr: map[string]float64{}, programs: map[[2]string]float64{}}
 }
 
-// carriedFor is the time that the counters of ended parts stay in the readings of a job without new samples,
-// in seconds.
+// carriedFor is how many seconds the counters of ended parts stay in the readings of a job without
+// new samples.
 const carriedFor = 3600
 
-// carry adds the use of ended parts of a job: its later readings include everything that it
-// used so far, like sonar, which counts children with their parents.
+// carry adds the use of ended parts to a job's later readings. They include all its use so far, as
+// in sonar, which counts children with their parents.
 func (x *sonarExport) carry(k readingKey, id string, j *exportJob) {
 	key := [3]string{k.site, k.node, id}
 	old, known := x.totals[key]
@@ -326,8 +326,8 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 	return nil
 }
 
-// out writes a job as one process per program. Figures known only for the whole job
-// are assigned to the program with the highest use.
+// out returns a job as one process per program. Figures known only for the whole job are assigned
+// to the program with the highest use.
 func (j *exportJob) out(id string, at float64) *sonar.OutJob {
 	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
 	o.Job, o.Epoch = sonar.Number(id)

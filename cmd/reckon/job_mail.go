@@ -11,8 +11,8 @@ import (
 
 const mailWidth = 72
 
-// printMail writes a page for the mail of a job epilogue: at most 72 columns of ASCII,
-// no charts, no colour.
+// printMail writes a page for the mail of a job epilogue, with at most 72 columns of ASCII and
+// without charts or colour.
 func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	p := &page{Screen: term.Screen{Width: mailWidth, ASCII: true}}
 	p.header(d.Workload, now)
@@ -32,8 +32,8 @@ func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	return err
 }
 
-// mailLines breaks a line that is too long for a mail, preferably between figures, and
-// keeps only printable ASCII.
+// mailLines breaks a line that is too long for mail, preferably between figures, and keeps only
+// printable ASCII.
 func mailLines(line string) []string {
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

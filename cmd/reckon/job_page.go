@@ -193,8 +193,8 @@ func neededApart(w *client.Workload) bool {
 	return w.MemoryNeededPeakBytes != nil && most != nil && *most > *w.MemoryNeededPeakBytes*(1+figure.Apart)
 }
 
-// memoryCell returns the memory that a run needed for a table: at least the lower end where the ends are apart; what is known of one of
-// which only the peak was measured is that it needed no more.
+// memoryCell formats the memory that a run needed for a table. If the bounds differ, it shows the
+// lower one as a minimum. If only the peak was measured, it shows the peak as a maximum.
 func (m marked) memoryCell(w *client.Workload) string {
 	switch {
 	case w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated: // by samples of accounting
@@ -351,8 +351,8 @@ type mergedProfile struct {
 	max    *float64
 }
 
-// merge sums the profiles of one figure over nodes and parts, unless the server
-// already returns the sum. A step is unknown if all its parts are.
+// merge sums the profiles of one figure over nodes and parts, unless the server already returned
+// the sum. A step is unknown if all its parts are.
 func merge(profiles []client.Profile) []mergedProfile {
 	var out []mergedProfile
 	whole := map[string]bool{}

@@ -10,8 +10,8 @@ import (
 	"reckon/web/client"
 )
 
-// writeTrace writes the use of a workload over time as a program for `reckon stress
-// --trace`: the sum over its nodes and parts.
+// writeTrace writes the use of a workload over time, summed over nodes and parts, as a program for
+// `reckon stress --trace`.
 func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
 	p, gaps := traceOf(d)
 	if len(p.Steps) == 0 {
@@ -27,9 +27,8 @@ func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
 	return stress.WriteTrace(g.stdout, p, d.ID, format)
 }
 
-// traceOf converts the profiles of a workload to a program. A step without any figure
-// repeats the previous one and is counted as a gap; such steps at the start are
-// dropped.
+// traceOf converts the profiles of a workload to a program. A step without any figure repeats the
+// previous one and counts as a gap; at the start such steps are dropped.
 func traceOf(d client.WorkloadDetail) (p stress.Program, gaps int) {
 	step := time.Duration(math.Round(d.StepSeconds * 1e9))
 	if step <= 0 {

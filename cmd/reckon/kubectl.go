@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// kubectlName is the name under which kubectl finds this program as a plugin, `kubectl reckon`
+// kubectlName is the name under which kubectl finds this program as the plugin `kubectl reckon`
 // (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
 const kubectlName = "kubectl-reckon"
 
@@ -77,8 +77,8 @@ func (p *plugin) ask(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// executePlugin runs a command against the server in a cluster: through a port forwarded by kubectl, with a token of the
-// server's own service account; whoever may create that token is an admin of the server. Port and token end with the command.
+// executePlugin runs a command against the server in a cluster, through a port forwarded by kubectl and with a token of the server's
+// service account. Users who may create that token are admins of the server. Port and token end with the command.
 func executePlugin(ctx context.Context, d deps, args []string) int {
 	p := &plugin{}
 	rest, err := p.parse(args)

@@ -8,8 +8,7 @@ import (
 	"reckon/web/client"
 )
 
-// inProcess runs the sensors in this process, without a store, for `reckon top` if
-// there is no server.
+// inProcess runs the sensors in this process without a store, for `reckon top` without a server.
 func inProcess(ctx context.Context) (<-chan client.Live, error) {
 	a, _, err := agent.Open(agent.Config{})
 	if err != nil {

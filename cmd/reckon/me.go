@@ -96,8 +96,8 @@ func ownerReport(ctx context.Context, g *globals, owner, since, until string) (c
 	return r, nil
 }
 
-// whoAmI returns the client's name according to the server; an administrator without a name is the
-// user of this machine.
+// whoAmI returns the client's name on the server. An administrator without a name is the local
+// user.
 func whoAmI(ctx context.Context, c *client.Client) (string, error) {
 	me, err := c.Me(ctx)
 	if err != nil {

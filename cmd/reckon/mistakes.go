@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommandOnly rejects arguments of a command that only contains others: an unknown
+// subcommandOnly rejects arguments of a command that only has subcommands, because an unknown
 // subcommand is an error.
 func subcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -100,8 +100,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
 }
 
-// hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a
-// hyphen, as some ids created before 2026-11-22 do, because it would be parsed as a flag.
+// hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a hyphen, so
+// that it is not parsed as a flag. Some ids from before 2026-11-22 do.
 func hyphenID(args []string) []string {
 	if len(args) == 0 || !slices.Contains(args, "revoke") {
 		return args

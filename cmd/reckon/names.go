@@ -20,8 +20,8 @@ type named map[string][]string
 // longAgo is the time over which names are searched: a name that ever occurred is not an error.
 const longAgo = 400 * 24 * time.Hour
 
-// strangeNames returns an error for the first name that the server does not know, with the nearest
-// known one. It is for answers without rows; failed lookups are not errors.
+// strangeNames returns an error for the first name unknown to the server, with the nearest known
+// name. Use it for answers without rows. Failed lookups are ignored.
 func strangeNames(ctx context.Context, c *client.Client, now time.Time, of named) error {
 	for _, what := range slices.Sorted(maps.Keys(of)) {
 		if len(of[what]) == 0 {

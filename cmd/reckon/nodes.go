@@ -355,8 +355,7 @@ func usedOf(format func(*float64) string, used, of *float64) string {
 	return format(used) + " of " + format(of)
 }
 
-// share returns the share of a part in a whole, nil if either is unknown or the whole is not positive.
-// printMissing lists sensors that do not work, each reason once for many nodes.
+// printMissing lists the sensors that do not work, with each reason once for many nodes.
 func printMissing(s term.Screen, nodes []client.Node) error {
 	type gap struct{ sensor, reason string }
 	where, absent := map[gap][]string{}, map[string]bool{}
@@ -408,8 +407,8 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 	return err
 }
 
-// notThere reports whether a sensor has nothing to read: its hardware is not in the machine, or nobody set it up. The reasons of sensors
-// begin so; others report what stands in the way.
+// notThere reports whether a sensor has nothing to read, because the hardware is absent or not set
+// up. The reasons of such sensors have these prefixes; other reasons name an obstacle.
 func notThere(reason string) bool {
 	return slices.ContainsFunc([]string{"no ", "not a ", "the kernel shows no "},
 		func(s string) bool { return strings.HasPrefix(reason, s) })

@@ -10,8 +10,8 @@ import (
 // sharedJobs is the number of jobs that two nodes must share for them to be taken for one.
 const sharedJobs = 3
 
-// twins names nodes without an agent that may be another one under a second name: each of their jobs, three at least, was allocated as
-// many nodes as it names less one, and names the same node with an agent besides.
+// twins finds nodes without an agent that may be a second name of another node. They must have at least three jobs,
+// each of which names one node more than it was allocated, including a node with an agent.
 func twins(nodes []client.Node, jobs []client.Workload) (lines []string) {
 	for i := range nodes {
 		n, with, shared := &nodes[i], "", 0

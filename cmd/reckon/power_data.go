@@ -25,8 +25,8 @@ import (
 	"reckon/web/client"
 )
 
-// powerInput is the source of samples of power and of its features: a data
-// set, or the store of a server.
+// powerInput is the source of power samples and their features: a data set, or the store of a
+// server.
 type powerInput struct {
 	power    string   // column of watts, or a PromQL expression
 	workload string   // column that names the workload
@@ -57,8 +57,8 @@ func newPowerInput() *powerInput {
 	return in
 }
 
-// read returns the data set of a file (- is standard input), or without a name the
-// data of the node on the server.
+// read returns the data set in a file (- for standard input) or, without a name, the data of the
+// node on the server.
 func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerfit.Data, string, error) {
 	if name == "" {
 		return in.fromStore(ctx, g)
@@ -77,8 +77,8 @@ func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerf
 	return d, filepath.Base(name), nil
 }
 
-// readFrame reads a data set, CSV (gzipped or not) or Parquet as determined by its first bytes, and reports
-// anomalies of the data on standard error.
+// readFrame reads a data set, CSV (optionally gzipped) or Parquet as detected by its first bytes.
+// It reports anomalies of the data on standard error.
 func readFrame(g *globals, name string) (*dataset.Frame, error) {
 	text, err := readInput(g, name)
 	if err != nil {
@@ -103,8 +103,7 @@ func readFrame(g *globals, name string) (*dataset.Frame, error) {
 	return frame, nil
 }
 
-// defineFrame applies the data dictionary beside a data set to its columns, if there
-// is one.
+// defineFrame applies the data dictionary beside a data set, if there is one, to its columns.
 func defineFrame(frame *dataset.Frame, path string) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

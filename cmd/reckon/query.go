@@ -111,8 +111,7 @@ var ranked = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(sort|topk|bottomk|limitk)`)
 })
 
-// sortByLabels sorts the series by their labels, since the order of most results is
-// undefined.
+// sortByLabels sorts the series by label, because the order of most results is undefined.
 func sortByLabels(res client.Result, expr string) {
 	if ranked().MatchString(expr) {
 		return

@@ -77,7 +77,7 @@ mails it weekly (setting digest).`,
 }
 
 // reportTables are the tables of a report that can be printed individually. Each has usage,
-// allocation (the difference is waste), capacity, energy and up-time.
+// allocation (the difference is waste), capacity, energy and uptime.
 var reportTables = []string{"owners", "accounts", "software", "kinds", "nodes", "time", "week", "total"}
 
 func reportTable(r *client.Report, table string) []client.Usage {

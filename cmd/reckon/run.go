@@ -172,8 +172,8 @@ func gpuSensors() (out []sensor.Sensor) {
 	return out
 }
 
-// openExits opens the exit records of the machine. By default they are used if available
-// without delay: without privilege the report does without them.
+// openExits opens the machine's exit records. By default it uses them only if they are available at
+// once; without privilege the report omits them.
 func openExits(word string) (sensor.ExitSource, error) {
 	switch word {
 	case "none":

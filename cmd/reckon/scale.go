@@ -96,8 +96,8 @@ func resourceName(word string) string {
 	return term.Safe(word)
 }
 
-// better returns the law behind the speed-ups of the runs: the richer one if it
-// is clearly better, as chosen by the server.
+// better returns the law behind the speed-ups of the runs: the richer one if the server found it
+// clearly better.
 func better(d client.Scale) *client.ScaleFit {
 	for _, f := range []*client.ScaleFit{d.Amdahl, d.USL} {
 		if f == nil {
@@ -136,7 +136,7 @@ func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
 	}
 }
 
-// plotSpeedup draws runs and law over the number of cores, up to 1.5 times the largest
+// plotSpeedup draws the runs and the law over the number of cores, up to 1.5 times the largest
 // size.
 func plotSpeedup(d client.Scale, fit *client.ScaleFit, width, height int, ascii bool) []string {
 	dot, run, axis, corner, rule := '·', '●', "┤", "└", "─"

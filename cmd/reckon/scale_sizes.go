@@ -50,8 +50,8 @@ func spent(r *client.ScaleRun, unit string) *float64 {
 	return r.CPUSeconds
 }
 
-// sizes lists the runs at each number of cores and compares them: with the
-// law if there is one, otherwise with the fewest cores if the work appears to grow.
+// sizes lists the runs at each number of cores. It compares them with the law if there is one, or
+// with the fewest cores if the work appears to grow.
 func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 	if len(d.Runs) == 0 {
 		return nil

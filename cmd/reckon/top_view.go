@@ -70,8 +70,7 @@ func (m *topModel) machineLine() string {
 		format.Plural(float64(len(l.Workloads)), "workload"))
 }
 
-// header returns the name of the machine and its bars: three lines, or one on a small
-// screen.
+// header returns the name of the machine and its bars, as three lines or as one on a small screen.
 func (m *topModel) header() []string {
 	l := &m.now
 	if m.screen.Height < 12 || m.screen.Width < 50 {

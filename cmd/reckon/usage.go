@@ -328,8 +328,8 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	return nil
 }
 
-// printWeek draws each hour of the week: the share of capacity in use, or for each group the mean of the cores in use; of imported
-// time, in which nobody measured machines, and with held, the mean of the cores allocated.
+// printWeek draws each hour of the week: the used share of capacity, or per group the mean of the cores in use. With
+// held, and for imported time without machine measurements, it draws the mean of the allocated cores.
 func printWeek(s term.Screen, list client.UsageList, held bool, limit int) error {
 	held = held || list.Total.CoreSeconds == nil
 	groups, order := map[string]*[7 * 24]*float64{}, []string{}

@@ -20,8 +20,7 @@ import (
 	"reckon/web/client"
 )
 
-// usersAt is the place where the users and tokens of a server are stored: in its directory, or in a shared
-// database.
+// usersAt locates the users and tokens of a server, in its directory or in a shared database.
 type usersAt struct{ *globals }
 
 func (at *usersAt) register(cmd *cobra.Command) {
@@ -183,8 +182,8 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 	}
 }
 
-// password reads a password from a file, standard input, or twice from the terminal
-// without echo.
+// password reads a password from a file, from standard input, or twice from the terminal without
+// echo.
 func (g *globals) password(file string) (string, error) {
 	if file == "" {
 		in, ok := g.stdin.(*os.File)

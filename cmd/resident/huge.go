@@ -26,10 +26,10 @@ const (
 	dense = 480
 )
 
-// HugePages joins the pages of a large heap into huge pages, once a minute until ctx ends, unless the
-// administrator switched them off (/sys/kernel/mm/transparent_hugepage/enabled is never). With a heap of
-// gigabytes most of the time of the garbage collector and of queries is spent on waiting for page tables, in a
-// virtual machine twice. It needs Linux 6.1 and returns at once.
+// HugePages collapses a large heap into huge pages once a minute until ctx ends, unless the
+// administrator disabled them (never in /sys/kernel/mm/transparent_hugepage/enabled). With a heap
+// of gigabytes, the garbage collector and queries spend most of their time on page table walks,
+// twice as much in a virtual machine. It needs Linux 6.1 and returns at once.
 func HugePages(ctx context.Context) {
 	enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || bytes.Contains(enabled, []byte("[never]")) || os.Getpagesize() != hugePage/512 {
@@ -54,8 +54,8 @@ func HugePages(ctx context.Context) {
 	}()
 }
 
-// restAfter returns a function that calls collapse and then rests three times as long as that took: meanwhile the kernel
-// copies, and no thread of the program gets new memory.
+// restAfter returns a function that calls collapse and then pauses for three times its duration.
+// While the kernel copies pages, no thread of the program gets new memory.
 func restAfter(ctx context.Context, collapse func(from, length uint64) error) func(from, length uint64) error {
 	return func(from, length uint64) error {
 		began := time.Now()
@@ -94,9 +94,9 @@ func joinHeap(collapse func(from, length uint64) error) (size uint64, err error)
 	}, collapse)
 }
 
-// join calls collapse for the ranges of large anonymous mappings (proc_pid_maps(5)) that are resident, which is asked by at most
-// leastMapping bytes.
-// Its error is EINVAL if every call failed with it: the kernel does not know the request.
+// join calls collapse for the resident ranges of large anonymous mappings (proc_pid_maps(5)). It
+// queries residency in units of at most leastMapping bytes. It returns EINVAL if every call failed
+// with it, because the kernel does not support the request.
 func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from, length uint64) error) (size uint64,
 	err error) {
 	var refused error

@@ -12,9 +12,9 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// LimitMemory makes the garbage collector work harder before the memory of this process's control
-// group is exhausted: its soft limit becomes nine tenths of the lowest limit of the group and its
-// ancestors. The environment variable GOMEMLIMIT takes precedence; without limits nothing changes.
+// LimitMemory makes the garbage collector work harder before the control group's memory is
+// exhausted. It sets the soft limit to nine tenths of the lowest limit of the group and its
+// ancestors. GOMEMLIMIT takes precedence; without limits nothing changes.
 func LimitMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // the runtime's own variable, which it has read already
 		return
@@ -32,8 +32,8 @@ func LimitMemory() {
 	}
 }
 
-// groupLimit returns the lowest memory limit of the control groups named in own (/proc/PID/cgroup) and of
-// their ancestors, in bytes; 0 for none.
+// groupLimit returns the lowest memory limit in bytes of the control groups in own
+// (/proc/PID/cgroup) and their ancestors, or 0 if there is none.
 func groupLimit(mounts []cgpath.Mount, own []byte) int64 {
 	lowest := int64(math.MaxInt64)
 	for line := range bytes.Lines(own) {

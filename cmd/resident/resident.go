@@ -16,10 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shed unmaps the unmodified pages of the running program's file, and
-// returns the size of the address ranges in bytes. The pages are reloaded from the page cache, or
-// from the file, when they are used (madvise(2), MADV_DONTNEED on a private mapping of a
-// file). It is safe to call at any time, from any goroutine.
+// Shed unmaps the unmodified pages of the program's file and returns the size of their address
+// ranges in bytes. Pages are reloaded on use from the page cache or the file (madvise(2),
+// MADV_DONTNEED on a private file mapping). It is safe for concurrent use.
 func Shed() (bytes uint64, err error) {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {

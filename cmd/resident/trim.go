@@ -10,10 +10,10 @@ import (
 // shedEvery is the time between two times that pages of the program are unmapped; each trimEvery-th time its heap is looked at.
 const shedEvery, trimEvery = 10 * time.Second, 6
 
-// Trim keeps the resident memory of a small program near what it needs until ctx ends: it unmaps the pages of the program
-// (see [Shed]) every 10 s, and once a minute collects garbage and releases free memory if these exceed spare bytes, such as the
-// buffers of a block that was written. A collection costs about half a millisecond for each megabyte in use, pages that are
-// used again about a millisecond in all. It returns at once.
+// Trim keeps the resident memory of a small program near its need until ctx ends. It unmaps the program's pages every
+// 10 s (see [Shed]). Once a minute, it collects garbage and releases free memory if these exceed spare bytes, as after
+// a block was written. A collection takes about half a millisecond per live megabyte, and reloading pages about a
+// millisecond in total. It returns at once.
 func Trim(ctx context.Context, spare uint64) {
 	go func() {
 		ticker := time.NewTicker(shedEvery)

@@ -57,8 +57,8 @@ func (s *Set) Visit(f func(*pflag.Flag)) {
 	s.Keys.VisitAll(f)
 }
 
-// Attach adds the flags to a command, with --config and --set, and reads the file before the command runs. wrong makes an
-// error in how the program was called. The flag of earlier versions for a key is answered by the key.
+// Attach adds the flags to a command, including --config and --set, and reads the file before the command runs. wrong
+// creates a usage error. A flag of an earlier version returns an error that names the new key.
 func (s *Set) Attach(cmd *cobra.Command, wrong func(error) error) {
 	f := cmd.Flags()
 	f.AddFlagSet(s.Flags)

@@ -13,10 +13,10 @@ var (
 	infoFilter  = regexp.MustCompile(`(site|workload)=~"\$\w+"`)
 )
 
-// withName puts the name of a workload before its id in the legend of a query by workload: the
-// name of the job, pod or service, and the command where there is none. It is joined from
-// reckon_workload_info; topk takes one name where a workload has several, and the series of
-// the query itself stand in for workloads without any, so that no line is lost.
+// withName puts the name of a workload before its id in the legend of a query by workload: the name
+// of the job, pod or service, or the command. It joins the name from reckon_workload_info. topk
+// selects one name if there are several. Workloads without a name keep their series from the query,
+// so that no line is lost.
 func withName(q Query) Query {
 	series := firstSeries.FindString(q.Expr)
 	if !strings.Contains(q.Legend, idLegend) || series == "" {

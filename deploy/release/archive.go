@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// archive writes reckon-VERSION-linux-ARCH.tar.gz with both static binaries, which run
-// on any Linux, and a bill of materials beside it for each.
+// archive writes reckon-VERSION-linux-ARCH.tar.gz with both static binaries, which run on any
+// Linux, and a bill of materials for each beside it.
 func (r *release) archive(ctx context.Context, arch string) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {

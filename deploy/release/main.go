@@ -132,8 +132,8 @@ func (r *release) stated() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// version returns the stated version where the commit has its tag, and else with the commit: 0.1.0+20261121.083000.gabc. A commit
-// with the tag of another version is an error.
+// version returns the stated version if the commit has its tag, and otherwise appends the commit:
+// 0.1.0+20261121.083000.gabc. A commit with another version's tag is an error.
 func version(stated, described string, at time.Time) (string, error) {
 	described, isDirty := strings.CutSuffix(described, "-dirty")
 	commit := described[strings.LastIndexByte(described, '-')+1:]

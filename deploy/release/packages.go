@@ -12,9 +12,8 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// packages writes deb and rpm of both commands. Their binaries are built to use NVIDIA's
-// library where it is, which needs the C library of the distribution; those in the
-// archive are static.
+// packages writes deb and rpm packages of both commands. Their binaries use NVIDIA's library if it
+// is installed, which requires the distribution's C library; those in the archive are static.
 func (r *release) packages(ctx context.Context, arch string) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {

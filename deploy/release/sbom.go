@@ -13,8 +13,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// bill writes what a binary is made of, according to the binary itself it (runtime/debug),
-// in the form of CycloneDX (https://cyclonedx.org/docs/1.6/json/).
+// bill writes the components of a binary as recorded in the binary (runtime/debug) in CycloneDX
+// format (https://cyclonedx.org/docs/1.6/json/).
 func (r *release) bill(bin, out string) error {
 	info, err := buildinfo.ReadFile(bin)
 	if err != nil {

@@ -295,7 +295,7 @@ func longFiles(t *Tree) (out []Violation) {
 	return out
 }
 
-// rootFolders checks non-empty folders; hidden ones and those listed in .gitignore are
+// rootFolders checks the non-empty folders at the root. Hidden folders and those in .gitignore are
 // not part of the source.
 func rootFolders(t *Tree) (out []Violation) {
 	tour, _ := os.ReadFile(filepath.Join(t.Dir, "ARCHITECTURE.md")) // if it does not exist, nothing is named

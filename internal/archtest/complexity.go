@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A function may be long, or have many branches, but not both: above this number of lines
-// and this cyclomatic complexity it must be split.
+// A function may be long or have many branches, but not both. It must be split if it exceeds both
+// maxFunctionLines and the cyclomatic complexity maxComplexity.
 const (
 	maxFunctionLines = 60
 	maxComplexity    = 25
@@ -27,8 +27,8 @@ func (f *function) tooComplex() bool {
 	return f.lines > maxFunctionLines && f.complexity > maxComplexity
 }
 
-// functionsOf returns the functions of all modules below a directory, without generated files
-// and tests.
+// functionsOf returns the functions of all modules below a directory, except those of generated
+// files and tests.
 func functionsOf(root string) (out []function, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
@@ -53,8 +53,8 @@ func functionsOf(root string) (out []function, err error) {
 	return out, err
 }
 
-// functionsIn returns the functions of a file. A function literal counts as part of the
-// enclosing function.
+// functionsIn returns the functions of a file. A function literal counts as part of its enclosing
+// function.
 func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ImportRules are the rules on dependencies: data flows from sensor to web, and no stage
-// imports a later one.
+// ImportRules returns the dependency rules. Data flows from sensor to web, and no stage imports a
+// later one.
 func ImportRules() []Rule {
 	return []Rule{
 		{
@@ -164,8 +164,8 @@ func agentLinks(t *Tree) (out []Violation) {
 	return out
 }
 
-// flow is the order of the folders at the root: each imports only those before it.
-// internal/ may be imported by all (rule foundations).
+// flow returns the root folders in order. Each may import only those before it, and all may import
+// internal/ (rule foundations).
 func flow() []string {
 	return []string{
 		"workload", "metric", "figure", "account", "access", "store", "analysis",
@@ -191,8 +191,8 @@ func ours(imp string) bool { return strings.HasPrefix(imp, "./") }
 
 func first(path string) string { return strings.Split(path, "/")[0] }
 
-// stageOf splits "sensor/task/ebpf" into "sensor" and "task". The suites for implementers
-// do not count as siblings.
+// stageOf splits "sensor/task/ebpf" into "sensor" and "task". Test suites for implementers do not
+// count as siblings.
 func stageOf(path string) (stage, folder string) {
 	words := strings.Split(path, "/")
 	if len(words) < 2 || slices.Contains([]string{"sensortest", "workloadtest", "storetest", "analysistest"}, words[1]) {

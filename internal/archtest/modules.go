@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// otherModules reports forbidden imports of the root by kubernetes/operator. Packages of the
-// root's internal/ are open to them by Go's rule, since their paths begin with the root's.
+// otherModules reports forbidden imports of the root module by kubernetes/operator. Go allows it to
+// import the root's internal/ packages, because their paths start with the root's path.
 func otherModules(t *Tree) (out []Violation) {
 	root := filepath.Join(t.Dir, "kubernetes", "operator")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

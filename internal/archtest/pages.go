@@ -51,9 +51,8 @@ func brokenLinks(t *Tree) (out []Violation) {
 	return out
 }
 
-// brokenPaths checks code spans that are paths of this module: they begin with a folder
-// at the root, or end in a slash. Decisions describe their time, and may name paths that
-// no longer exist.
+// brokenPaths checks code spans that are paths of this module: they begin with a root folder or end
+// in a slash. Decisions are exempt, because they describe the past.
 func brokenPaths(t *Tree) (out []Violation) {
 	path := regexp.MustCompile("`([A-Za-z0-9_-]+/[A-Za-z0-9_./-]*)`")
 	symbol := regexp.MustCompile(`\.[A-Z]\w*$`) // package.Name

@@ -16,8 +16,8 @@ import (
 //go:embed VERSION
 var file string
 
-// Version is set by the linker for what is handed out between releases; if it is empty, [Get] uses [Release]'s. It is a
-// variable only because the linker can set nothing else.
+// Version is set by the linker for builds between releases; if it is empty, [Get] uses [Release].
+// It is a variable only because the linker cannot set a constant.
 var Version string
 
 // Release returns the version of the file VERSION: the release that this is, or comes after.

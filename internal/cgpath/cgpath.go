@@ -18,9 +18,8 @@ import (
 // MaxName is the maximum length of the names made by [Clean], in bytes.
 const MaxName = 128
 
-// Components yields each component of a path with the path up to and including it. Empty
-// ones are skipped. A ".." (of a group outside our cgroup namespace) is yielded like any
-// other name.
+// Components yields each component of a path, with the path up to and including it. It skips empty
+// components. A ".." (of a group outside our cgroup namespace) is yielded like any other name.
 func Components(path string) iter.Seq2[string, string] {
 	return func(yield func(name, prefix string) bool) {
 		for i := 0; i < len(path); {
@@ -43,8 +42,8 @@ func Components(path string) iter.Seq2[string, string] {
 // Piece is a component and the path up to it.
 type Piece struct{ Name, Prefix string }
 
-// maxDepth is the maximum number of components; the kernel's default is unlimited, real
-// trees have about ten.
+// maxDepth is the maximum number of components. The kernel has no limit by default, but real trees
+// have about ten.
 const maxDepth = 64
 
 // Split returns the components of a path.
@@ -64,9 +63,9 @@ func AppendSplit(pieces []Piece, path string) []Piece {
 	return pieces
 }
 
-// Clean makes a string fit for an id: bytes that are not printable UTF-8 and slashes
-// become '?', and strings longer than [MaxName] are cut and get a hash of the whole, so
-// that different names remain different.
+// Clean makes a string valid for an id. Slashes and bytes that are not printable UTF-8 become '?'.
+// Strings longer than [MaxName] are truncated and get a hash of the whole, so that different names
+// stay different.
 func Clean(s string) string {
 	clean := len(s) <= MaxName
 	for i := 0; clean && i < len(s); i++ {
@@ -94,8 +93,8 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Unescape resolves systemd's escapes (systemd.unit(5)): "\x2d" is "-". Escapes of
-// characters that [Clean] would replace are kept.
+// Unescape resolves systemd's escapes (systemd.unit(5)), such as "\x2d" for "-". It keeps escapes
+// of characters that [Clean] would replace.
 func Unescape(s string) string {
 	if !strings.Contains(s, `\x`) {
 		return s
@@ -137,8 +136,8 @@ func Number(s, prefix string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// SliceUser returns the user of a component of a login session's path: "user-1000.slice"
-// or "user@1000.service".
+// SliceUser returns the user of a path component of a login session: "user-1000.slice" or
+// "user@1000.service".
 func SliceUser(name string) (uint32, bool) {
 	if rest, ok := strings.CutSuffix(name, ".slice"); ok {
 		return Number(rest, "user-")

@@ -1,7 +1,7 @@
 package cgpath
 
-// Memo is a cache of the values of up to twice its size of keys: a key that was not used
-// while that many others were is dropped. It is used from one goroutine.
+// Memo is a cache of up to twice its size of keys. It drops a key that was unused while that many
+// others were used. It is not safe for concurrent use.
 type Memo[V any] struct {
 	young, old map[string]V
 }

@@ -10,7 +10,7 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// Mount is one mounted hierarchy of control groups, from a line of /proc/PID/mountinfo
+// Mount is one mounted control group hierarchy, from a line of /proc/PID/mountinfo
 // (Documentation/filesystems/proc.rst, section 3.5).
 type Mount struct {
 	V2          bool
@@ -60,9 +60,9 @@ func parseMount(line string) (m Mount, ok bool) {
 	return m, true
 }
 
-// Serves reports whether m is the hierarchy with the given controllers, as
-// /proc/PID/cgroup lists them. Their order differs between kernels ("cpu,cpuacct",
-// "cpuacct,cpu"), and one is enough: a controller is in one hierarchy only.
+// Serves reports whether m is the hierarchy of the given controllers in /proc/PID/cgroup. Their
+// order differs between kernels ("cpu,cpuacct", "cpuacct,cpu"). One match is enough, because a
+// controller is in one hierarchy only.
 func (m *Mount) Serves(controllers string) bool {
 	if controllers == "" {
 		return m.V2
@@ -75,10 +75,10 @@ func (m *Mount) Serves(controllers string) bool {
 	return false
 }
 
-// ReadMounts finds the hierarchies under root, the mount point of the machine's file tree.
-// The mount points of another mount namespace (a host's tree mounted at root) are the mount points of
-// its first process; a mount point that is already below root belongs to our own namespace.
-// The roots of mounts are relative to our own cgroup namespace.
+// ReadMounts returns the hierarchies under root, the mount point of the machine's file tree. For
+// another mount namespace (a host's tree mounted at root) it uses the mount points of that tree's
+// first process. A mount point already below root belongs to our own namespace. Mount roots are
+// relative to our own cgroup namespace.
 func ReadMounts(root string) ([]Mount, error) {
 	files := []string{"proc/self/mountinfo"}
 	if root != "/" {

@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// Origin is the location of the root of our own cgroup namespace (cgroup_namespaces(7)). A
-// container engine gives its containers such a namespace on version 2: the kernel then
-// shows every path relative to our own group, "/../c1" for the container beside us, without
-// the names of the groups above us. If the tree of the machine is mounted too, those names
-// are found by searching our own group in it, which needs no privilege.
+// Origin is the location of our cgroup namespace's root (cgroup_namespaces(7)). Container engines
+// create such a namespace on version 2. The kernel then shows paths relative to our own group, such
+// as "/../c1" for a sibling container, without the names of the groups above. If the machine's tree
+// is mounted, those names are found by searching it for our own group, which needs no privilege.
 //
 // The zero value changes no path. An Origin is safe for concurrent use.
 type Origin struct {
@@ -25,9 +24,9 @@ type namespaceRoot struct {
 	path  string // below the outermost mount of the hierarchy: "/kubepods/pod1/c1"
 }
 
-// FindOrigin finds our own groups in the hierarchies mounted under root, the mount point of
-// the machine's file tree ("" for "/"). It reads the names of a few hundred groups on most
-// machines, once.
+// FindOrigin finds our own groups in the hierarchies mounted under root, the mount point of the
+// machine's file tree ("" for "/"). On most machines it reads the names of a few hundred groups,
+// once.
 func FindOrigin(root string) Origin {
 	root = filepath.Clean("/" + root)
 	outer, err := ReadMounts(root)
@@ -85,8 +84,8 @@ func (o *Origin) covers(m *Mount) bool {
 	return false
 }
 
-// byInode finds the root of our namespace by the mount that engines make of it in the
-// container: both show one directory with one inode number.
+// byInode finds the root of our namespace through the mount that container engines create for it:
+// both are one directory with the same inode number.
 func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	for i := range inner {
 		n := &inner[i]
@@ -108,8 +107,8 @@ func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	return "", false
 }
 
-// byMember finds our own group by our process id among its members, if no mount shows it.
-// The root of the namespace is then as many levels up as /proc/self/cgroup shows.
+// byMember finds our own group by our process id among its members, if no mount shows it. The root
+// of the namespace is then as many levels up as /proc/self/cgroup shows.
 func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
 	for line := range strings.Lines(string(own)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
@@ -161,9 +160,9 @@ func search(dir string, depth int, is func(dir string) bool) (string, bool) {
 	return "", false
 }
 
-// Absolute returns a path of /proc/PID/cgroup, or the root of a mount, relative to the
-// outermost mount of its hierarchy: "/../c2" is "/kubepods/pod1/c2" if we are in
-// "/kubepods/pod1/c1". A path beyond that mount is returned unchanged.
+// Absolute returns a path of /proc/PID/cgroup, or the root of a mount, relative to the outermost
+// mount of its hierarchy. "/../c2" becomes "/kubepods/pod1/c2" if we are in "/kubepods/pod1/c1". A
+// path beyond that mount is returned unchanged.
 func (o Origin) Absolute(controllers, path string) string {
 	for i := range o.roots {
 		r := &o.roots[i]

@@ -31,9 +31,9 @@ type Entry struct {
 // Unknown is the beginning of the entry that represents all hours.
 const Unknown = math.MinInt64
 
-// Journal stores entries durably. Save replaces all of them; when it returns without an
-// error they survive a power cut. Load returns the entries saved last; an error that matches
-// [ErrDamaged] means that they are lost.
+// Journal stores entries durably. Save replaces all entries; after it returns nil they survive a
+// power cut. Load returns the entries saved last. An error that matches [ErrDamaged] means that
+// they are lost.
 type Journal interface {
 	Load() ([]Entry, error)
 	Save(entries []Entry) error
@@ -151,9 +151,8 @@ func Floor(t, unit int64) int64 {
 	return t - r
 }
 
-// Begin marks the hours of late samples that are about to be committed, and returns a
-// function to call when the commit has succeeded or failed. After an error nothing may be
-// committed.
+// Begin marks the hours of late samples before they are committed. The caller must call end after
+// the commit succeeded or failed. If Begin returns an error, nothing may be committed.
 func (h *Hours) Begin(l *Late) (end func(), err error) {
 	if l.Empty() {
 		return func() {}, nil
@@ -231,8 +230,8 @@ func compare(a, b Entry) int {
 	return 1
 }
 
-// Snapshot returns the dirty hours. Samples committed before are visible in series that are
-// read after the call.
+// Snapshot returns the dirty hours. Samples committed earlier are visible in series that are read
+// after the call.
 func (h *Hours) Snapshot() (Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

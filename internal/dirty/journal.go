@@ -13,8 +13,8 @@ import (
 	"reckon/internal/durable"
 )
 
-// File is a [Journal] in a file of this name, JSON with a checksum. It is as durable as its
-// file system: the file and its directory are synced.
+// File is a [Journal] in the file of this name, as JSON with a checksum. It is as durable as its
+// file system, because it syncs the file and its directory.
 type File string
 
 // Load implements [Journal]. A missing file is an empty journal.

@@ -23,8 +23,7 @@ type closedNote struct {
 	Parts []byte `json:"parts,omitempty"`
 }
 
-// ChangedError reports that a file differs from its state when it was closed, although it
-// has not been written since.
+// ChangedError reports that a file changed since it was closed, although it was not written.
 type ChangedError struct {
 	Path string
 	What string
@@ -34,9 +33,9 @@ type ChangedError struct {
 
 func (e *ChangedError) Error() string { return e.Path + " " + e.What }
 
-// Check returns a [*ChangedError] if the file was damaged or lost since it was recorded: it
-// is missing or empty, or its content differs although its modification time is the same. With
-// another modification time it returns nil. A file without a record is not held against anything: log receives that.
+// Check returns a [*ChangedError] if the file was damaged or lost since it was recorded: it is
+// missing or empty, or its content changed but not its modification time. With a new modification
+// time it returns nil. A file without a record passes, and log notes that.
 func (p *Pages) Check(log *slog.Logger) error {
 	st, err := os.Stat(p.path)
 	var was closedNote
@@ -69,8 +68,8 @@ func (p *Pages) Check(log *slog.Logger) error {
 	return nil
 }
 
-// ForgetClosed removes the note beside a file. It is off the disk when the function returns: after a power failure
-// a file that was changed meanwhile, and of which only the content got to the disk, would seem damaged.
+// ForgetClosed durably removes the note beside a file. Otherwise, after a power failure, a changed
+// file whose content reached the disk but not the removal would seem damaged.
 func ForgetClosed(path string) error {
 	if err := os.Remove(path + closedSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"os"
 )
 
-// Write creates or overwrites a file, with these permissions before the umask if it is
-// new, and waits until it is on the disk (fsync(2)). A crash meanwhile leaves a part of
-// it.
+// Write creates or overwrites a file and syncs it (fsync(2)). rights applies to a new file, before
+// the umask. A crash meanwhile leaves a partial file.
 func Write(path string, raw []byte, rights fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, rights)
 	if err != nil {
@@ -23,8 +22,8 @@ func Write(path string, raw []byte, rights fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Replace writes a file atomically: a crash leaves the old or the new content. Meanwhile
-// there is a file beside it with the suffix .tmp.
+// Replace writes a file atomically, so that a crash leaves the old or the new content. It uses a
+// temporary file with the suffix .tmp.
 func Replace(path string, raw []byte, rights fs.FileMode) error {
 	if err := Write(path+".tmp", raw, rights); err != nil {
 		return err

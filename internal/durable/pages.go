@@ -16,8 +16,8 @@ import (
 // PageSize is the size of a page of [Pages], bytes.
 const PageSize = 4096
 
-// Pages keeps the checksums of the pages of a file that is written by pages, so that its note is renewed at the cost
-// of what was written and not of the whole file. It is not safe for concurrent use.
+// Pages keeps the checksums of a file's pages, so that its note is renewed at the cost of the
+// written pages instead of the whole file. It is not safe for concurrent use.
 type Pages struct {
 	path    string
 	sums    []uint32  // of whole pages
@@ -30,8 +30,8 @@ type Pages struct {
 // NewPages returns the pages of a file that was not read yet.
 func NewPages(path string) *Pages { return &Pages{path: path} }
 
-// Change calls write, which may change the pages of these numbers, counted from 0, shorten the file and extend it,
-// and renews the note of [Pages.NoteClosed], also where write fails. A crash meanwhile leaves no note.
+// Change calls write and renews the note of [Pages.NoteClosed], even if write fails. write may change the pages with
+// the given numbers (from 0), and shorten or extend the file. A crash meanwhile leaves no note.
 func (p *Pages) Change(pages map[int64]bool, write func() error) error {
 	p.forgetForeign()
 	if err := ForgetClosed(p.path); err != nil {
@@ -145,8 +145,8 @@ func (n *closedNote) differ(was closedNote) map[int64]bool {
 	return pages
 }
 
-// behindPage returns the contribution of a checksum of bytes to the checksum of these bytes followed by a page; the other part is
-// the checksum of the page. This is linear in each bit of sum (crc32_combine of zlib).
+// behindPage returns the contribution of the checksum of some bytes to the checksum of these bytes followed by a page.
+// The other part is the checksum of the page. The function is linear in each bit of sum (crc32_combine of zlib).
 func behindPage(sum uint32) uint32 {
 	t := shift()
 	return t[0][byte(sum)] ^ t[1][byte(sum>>8)] ^ t[2][byte(sum>>16)] ^ t[3][byte(sum>>24)]

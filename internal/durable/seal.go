@@ -38,8 +38,8 @@ func Unseal(raw []byte) ([]byte, error) {
 	return body, nil
 }
 
-// Body returns the body of Seal's output, or all of a file without a checksum, as earlier
-// versions wrote them.
+// Body returns the body of Seal's output, or the whole of a file without a checksum from an earlier
+// version.
 func Body(raw []byte) ([]byte, error) {
 	if !bytes.Contains(raw, []byte(sealBegin)) {
 		return raw, nil
@@ -47,8 +47,8 @@ func Body(raw []byte) ([]byte, error) {
 	return Unseal(raw)
 }
 
-// ReadJSON decodes a file that [WriteJSON] wrote, or one without a checksum as earlier versions wrote them. An error that
-// matches [fs.ErrNotExist] states that there is none; v is then, and after any other error, not to be used.
+// ReadJSON decodes a file written by [WriteJSON], or a file without a checksum from an earlier version. The error
+// matches [fs.ErrNotExist] if there is no file. After any error v must not be used.
 func ReadJSON(path string, v any) error {
 	raw, err := os.ReadFile(path)
 	if err == nil {

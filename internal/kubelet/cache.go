@@ -25,10 +25,9 @@ const (
 
 var errNotAsked = errors.New("the kubelet was not asked yet")
 
-// Cache keeps the pods of this node. It asks every [Interval], every 5 s while a container is between its end and the wait for its
-// restart, and within a second when a pod is wanted that it does not have. While the kubelet does not answer the pods that are known stay,
-// and questions become rarer, down to one an
-// interval.
+// Cache keeps the pods of this node. It queries every [Interval], every 5 s while a container is
+// about to be restarted, and within a second if an unknown pod is requested. If the kubelet does
+// not respond, known pods stay, and queries back off to one per interval.
 type Cache struct {
 	client  *Client
 	devices *DeviceLister // nil: nobody is asked
@@ -61,8 +60,8 @@ type reason struct {
 	idle    uint64 // of them since it was last brought forward
 }
 
-// NewCache begins to ask, for the devices of pods too if d is not nil. root is the file system of the node, where folders of logs name pods
-// that the kubelet lists no more. Close ends it.
+// NewCache starts to query, including the devices of pods if d is not nil. root is the node's file
+// system, in which log folders name pods that the kubelet no longer lists. Close stops it.
 func NewCache(c *Client, d *DeviceLister, root string) *Cache {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Cache{
@@ -88,8 +87,8 @@ func (s *Cache) Close() error {
 // URL is the address to ask.
 func (s *Cache) URL() string { return s.client.URL() }
 
-// Pod returns the pod with a UID as control groups have it. It answers at once, from memory; nil while the pod is not
-// known, which makes the cache ask. A pod that is listed no more, or was deleted before the kubelet was asked, is Unlisted.
+// Pod returns the cached pod with a UID as in control group names, without blocking. It returns nil if the pod is unknown, and makes the
+// cache query. A pod that is no longer listed, or was deleted before the first query, is Unlisted.
 func (s *Cache) Pod(uid string) *Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +108,8 @@ func (s *Cache) List() []*Pod {
 	return s.pods
 }
 
-// Refresh asks for the pods soon, because something is expected of them. A reason, which is any text, leads to a few
-// questions only.
+// Refresh requests an early query because a change is expected. Each reason, which is any text,
+// causes only a few queries.
 func (s *Cache) Refresh(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +153,8 @@ func (s *Cache) DevicesErr() error {
 // Asked reports whether a first question was answered or refused.
 func (s *Cache) Asked() bool { return !errors.Is(s.Err(), errNotAsked) }
 
-// Next waits for an answer later than the given version, 0 for any, or the end of ctx. It returns the pods that are
-// known then, and why not all are.
+// Next waits for an answer later than version, 0 for any, or until ctx ends. It returns the pods
+// known then, and an error if some are missing.
 func (s *Cache) Next(ctx context.Context, version uint64) (pods []*Pod, now uint64, err error) {
 	for {
 		s.mu.Lock()
@@ -173,8 +172,8 @@ func (s *Cache) Next(ctx context.Context, version uint64) (pods []*Pod, now uint
 	}
 }
 
-// Await waits for the answer to the first question for pods that are wanted, as long as one is due, but not longer than a limit. It reports
-// whether an answer came. It does not wait for a kubelet that did not answer the last time.
+// Await waits for the first answer about requested pods if a query is due, up to limit. It reports
+// whether an answer arrived. It does not wait if the last query failed.
 func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -228,8 +227,8 @@ func (s *Cache) run(ctx context.Context) {
 	}
 }
 
-// give fills in the devices of pods that were just read. What was given stays as long as the pod does, so that an answer
-// that fails leaves what is known.
+// give sets the devices of newly read pods. Devices are kept for the life of a pod, so that a
+// failed query loses nothing.
 func (s *Cache) give(ctx context.Context, pods []*Pod) {
 	var given map[containerName][]Device
 	var err error
@@ -318,8 +317,8 @@ func (s *Cache) missing() map[string]bool {
 	return out
 }
 
-// remember keeps the end of a container before its latest: the kubelet forgets it once the runtime has removed what was left of the
-// container, which may be before it is begun again.
+// remember keeps the previous end of a container. The kubelet forgets it once the runtime has
+// removed the container, which may be before the restart.
 func (p *Pod) remember(old *Pod) {
 	if old == nil {
 		return

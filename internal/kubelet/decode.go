@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// decoder reads lists of pods that follow each other. Few pods differ from one list to the next, and the kubelet writes them
-// in another order each time: each is recognised by the hash of its text.
+// decoder reads consecutive lists of pods. Few pods differ between two lists, and their order
+// varies, so a pod is recognised by the hash of its text.
 type decoder struct {
 	seed maphash.Seed
 	// known are the pods of the last whole list and of those that broke off since, as they were decoded: nobody else has them.

@@ -42,12 +42,12 @@ const (
 // containerName names a container of a node.
 type containerName struct{ namespace, pod, container string }
 
-// DeviceLister asks the kubelet which devices it gave to which container: gRPC on a socket of the node, method List of
-// v1.PodResourcesLister (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/). It takes
-// a user who may write to the socket, which is root's, and no right in the cluster.
+// DeviceLister queries the kubelet for the devices of containers: gRPC on a local socket, method List of
+// v1.PodResourcesLister (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/). It
+// requires write permission on the socket, which belongs to root, but no rights in the cluster.
 //
-// One method with an empty request needs no gRPC library: it is a POST over HTTP/2, which net/http has, and each message has
-// five bytes before it (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
+// A single method with an empty request needs no gRPC library. It is a POST over HTTP/2, which net/http supports, and
+// each message has a prefix of five bytes (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
 type DeviceLister struct {
 	http   *http.Client
 	socket string
@@ -148,7 +148,7 @@ func fields(message []byte, f func(field) error) error {
 	return nil
 }
 
-// decodeDevices reads a ListPodResourcesResponse
+// decodeDevices decodes a ListPodResourcesResponse
 // (https://github.com/kubernetes/kubelet/blob/master/pkg/apis/podresources/v1/api.proto).
 func decodeDevices(message []byte) (map[containerName][]Device, error) {
 	out := map[containerName][]Device{}

@@ -101,16 +101,16 @@ func (p *Pod) Container(id string) *Container {
 	return nil
 }
 
-// changing reports whether a container has ended that is restarted whatever its end was: the kubelet reports a moment later
-// that it waits for that.
+// changing reports whether a container ended that is always restarted. The kubelet will soon report
+// that it waits for the restart.
 func (p *Pod) changing() bool {
 	return !p.Completes && p.Phase == "Running" && slices.ContainsFunc(p.Containers, func(c Container) bool {
 		return (c.Type == Main || c.Type == Sidecar) && c.Ended != nil && !c.Running && c.Waiting == ""
 	})
 }
 
-// Started reports whether every container that must run in the pod has an id, so that an id which is not among them is
-// that of the sandbox.
+// Started reports whether every required container of the pod has an id. Any other id is then that
+// of the sandbox.
 func (p *Pod) Started() bool {
 	for i := range p.Containers {
 		if p.Containers[i].ID == "" {
@@ -120,8 +120,8 @@ func (p *Pod) Started() bool {
 	return true
 }
 
-// Request is the request of the pod as a whole, as the scheduler counts: the main containers and sidecars together, or the
-// largest init container with the sidecars that were begun before it, whichever is more
+// Request returns the request of the whole pod as the scheduler computes it: the sum of main containers and sidecars,
+// or the largest init container plus the sidecars started before it, whichever is larger
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers).
 func (p *Pod) Request() Resources {
 	return p.whole(func(c *Container) Resources { return c.Request }).or(p.Own.Request).add(p.Overhead)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// quantity reads an amount as Kubernetes writes it: "200m", "0.5", "128Mi", "1e3", "2G"
-// (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/). It is false for what is none, and
-// for amounts below 0.
+// quantity parses a Kubernetes quantity: "200m", "0.5", "128Mi", "1e3", "2G"
+// (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/). It returns
+// false for invalid and negative quantities.
 func quantity(s string) (float64, bool) {
 	at := len(s)
 	for at > 0 && !(s[at-1] >= '0' && s[at-1] <= '9' || s[at-1] == '.') {

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 )
 
-// trust decides whether the other end is the kubelet of this machine. Kubelets have a certificate that the cluster's
-// authority signed for the name and the addresses of the node, or, mostly, one that they signed themselves for the host
-// name alone: that is known by the file of it on this machine.
+// trust verifies that the other end is the kubelet of this machine. A kubelet's certificate is
+// either signed by the cluster's authority for the node's name and addresses or, more often,
+// self-signed for the host name alone. A self-signed one is compared with its file on this machine.
 type trust struct {
 	Config
 	host string

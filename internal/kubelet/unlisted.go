@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// The kubelet lists what the API server has. A pod that is deleted with a grace period of zero leaves that list at once, perhaps before the
-// kubelet was asked, while its containers still run or what they used is still to be exported. Two places have its names then: the answers
-// before, and the folders of logs, which the kubelet makes before it starts a sandbox and names after the pod (pkg/kubelet/kuberuntime):
+// The kubelet lists the pods of the API server. A pod deleted with a grace period of zero leaves that list at once, perhaps before the
+// first query, while its containers still run or its use is not yet exported. Its names are then in earlier answers and in the log
+// folders, which the kubelet creates before it starts a sandbox and names after the pod (pkg/kubelet/kuberuntime):
 //
 //	/var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
-//	/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log    a link, while the container is there
+//	/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log    a link, while the container exists
 const (
 	podLogs       = "var/log/pods"
 	containerLogs = "var/log/containers"
@@ -54,8 +54,8 @@ func (u *unlisted) leave(before, now map[string]*Pod, version uint64) {
 	}
 }
 
-// pod returns a pod that is not listed. after is the number of whole answers without it; synced that the last one had pods of the API
-// server, which a kubelet that has just begun lacks.
+// pod returns a pod that is not listed. after is the number of complete answers without it. synced reports that the
+// last answer had pods of the API server, which a restarted kubelet lacks at first.
 func (u *unlisted) pod(uid string, after int, synced bool) *Pod {
 	if g, ok := u.was[uid]; ok {
 		return g.pod
@@ -126,8 +126,8 @@ func (p *Pod) withContainers(folder string, links *links) *Pod {
 // randomSuffix is the number of characters that the API server appends to the name of a pod (k8s.io/apiserver/pkg/storage/names).
 const randomSuffix = 5
 
-// inherit takes the owner from a listed pod of the same one: of the same ReplicaSet, Job or other owner, by its name, or of
-// another ReplicaSet of the same Deployment, with a name that differs in the hash alone.
+// inherit sets the owner from a listed pod of the same ReplicaSet, Job or other owner. It compares
+// names; for ReplicaSets of one Deployment they differ only in the hash.
 func (p *Pod) inherit(listed []*Pod) {
 	at := len(p.Name) - randomSuffix - 1
 	if at <= 0 || p.Name[at] != '-' {

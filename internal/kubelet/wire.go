@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wirePod is the part that is read of a v1.Pod
+// wirePod is the used part of a v1.Pod
 // (https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/).
 type wirePod struct {
 	Metadata struct {
@@ -189,8 +189,8 @@ func (list amounts) extended() bool {
 	return false
 }
 
-// read reads a list of amounts. GPUs are whole devices or slices of them, by the names that the device plugins of
-// the vendors use.
+// read parses a list of amounts. GPUs are whole devices or slices of them, under the names of the
+// vendors' device plugins.
 func (list amounts) read() (r Resources) {
 	for name, text := range list {
 		v, ok := quantity(text)

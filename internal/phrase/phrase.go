@@ -79,8 +79,8 @@ func parse(text string) (map[string][]part, error) {
 	return sentences, end()
 }
 
-// MustParse is Parse for a text that is part of the program. The text is parsed when it is first needed, so that the start of
-// the program does not wait for it; a wrong one panics then.
+// MustParse is like Parse for a text that is part of the program. It parses the text on first use,
+// so that the program starts without delay, and panics if the text is invalid.
 func MustParse(text string) *Book {
 	return &Book{sentences: sync.OnceValue(func() map[string][]part {
 		sentences, err := parse(text)
@@ -126,8 +126,8 @@ func (b *Book) Say(key string, words Words) string {
 	return s.String()
 }
 
-// Sentence fills in a sentence. A missing word remains as its name, and a missing key is returned as !key, so that a test of any text
-// finds both.
+// Sentence returns a sentence with its words filled in. A missing word remains as its name, and a
+// missing key is returned as !key, so that a test of any text finds both.
 func (b *Book) Sentence(key string, words Words) Sentence {
 	out := Sentence{Key: key}
 	parts, ok := b.sentences()[key]

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Sentence is a sentence with what it reports: a template and the values of its placeholders, in order. The template with the texts of
-// the values put in is the text.
+// Sentence is a message as a template and the values of its placeholders in order. Its text is the
+// template with the texts of the values inserted.
 type Sentence struct {
 	Key      string
 	Template string // "it needed {needed} of the {given} of memory it was allocated ({share})"

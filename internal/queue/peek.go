@@ -18,8 +18,8 @@ type Record struct {
 	at place
 }
 
-// Peek returns the oldest record, or ErrEmpty. The record stays until [Queue.Done]. It is
-// read into buf if that is large enough.
+// Peek returns the oldest record, or ErrEmpty. The record stays until [Queue.Done]. It is stored in
+// buf if that is large enough.
 func (q *Queue) Peek(buf []byte) (Record, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,8 +71,8 @@ func (q *Queue) tooOld(t time.Time) bool {
 	return q.o.MaxAge >= 0 && q.o.Clock().Sub(t) > q.o.MaxAge
 }
 
-// header reads the header of the next record into q.head. It moves on to the next
-// segment when one has ended.
+// header reads the header of the next record into q.head and continues with the next segment at the
+// end of one.
 func (q *Queue) header() (n int, t time.Time, err error) {
 	for len(q.segments) > 0 && q.at.offset >= q.segments[0].size {
 		if len(q.segments) == 1 {
@@ -110,8 +110,8 @@ func (q *Queue) sum(data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(q.head[8:], castagnoli), castagnoli, data)
 }
 
-// step moves past a record of n bytes. When everything is read, the segment is removed
-// too, so that an agent with a good connection keeps its disk empty.
+// step moves past a record of n bytes. After the last record it also removes the segment, so that
+// an agent with a good connection keeps its disk empty.
 func (q *Queue) step(n int) error {
 	s := q.segments[0]
 	s.waiting--

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Put appends a record. A record larger than the maximum segment, or than the whole
-// queue, is refused with ErrTooBig.
+// Put appends a record. It returns ErrTooBig for a record larger than the maximum segment or the
+// whole queue.
 func (q *Queue) Put(data []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,8 +90,8 @@ func (q *Queue) expire(now time.Time) error {
 	return nil
 }
 
-// dropFirst removes the oldest of at least two segments. The reader's position moves
-// first: if the removal is interrupted, opening repeats it.
+// dropFirst removes the oldest of at least two segments. It moves the reader's position first, so
+// that opening can repeat an interrupted removal.
 func (q *Queue) dropFirst() error {
 	s := q.segments[0]
 	if q.at.segment == s.id {

@@ -10,8 +10,8 @@ import (
 	"reckon/metric"
 )
 
-// FromNative converts a native histogram of any exponential schema; for one coarser than
-// ours, observations go to the upper bounds of its buckets.
+// FromNative converts a native histogram of any exponential schema. From a coarser schema than
+// ours, observations move to the upper bounds of their buckets.
 func FromNative(fh *histogram.FloatHistogram) *metric.Histogram {
 	out := &metric.Histogram{}
 	if fh.UsesCustomBuckets() {
@@ -30,9 +30,9 @@ func FromNative(fh *histogram.FloatHistogram) *metric.Histogram {
 	return out
 }
 
-// Distribution returns the observations of a series of native histograms since it began,
-// over all its resets; nil when there is no sample. It converts as few samples as it can:
-// the last, and the one before each reset.
+// Distribution returns all observations of a native histogram series since it began, across resets,
+// or nil if there is no sample. It converts as few samples as possible: the last one, and the one
+// before each reset.
 func Distribution(it chunkenc.Iterator) *metric.Histogram {
 	var out *metric.Histogram
 	var last *histogram.FloatHistogram

@@ -29,8 +29,8 @@ func Equal(name, v string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, name, v)
 }
 
-// OneOf matches any of the values; the database looks such an alternation up instead
-// of matching it.
+// OneOf returns a matcher for any of the values. The database looks up such an alternation instead
+// of evaluating it.
 func OneOf(name string, values []string) *labels.Matcher {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -50,8 +50,8 @@ func quoteMeta(s string) string {
 	return b.String()
 }
 
-// Each calls f for every series that matches, in the order of their labels, with an iterator over its samples from
-// one time to another, both inclusive. The iterator is valid until f returns.
+// Each calls f for every matching series in label order, with an iterator over its samples in
+// [from, to]. The iterator is valid until f returns.
 func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
 	ms ...*labels.Matcher) error {
 	return each(ctx, q, true, from, to, f, ms)
@@ -141,8 +141,8 @@ func (n *Labels) Read(l labels.Labels, wanted ...string) {
 	})
 }
 
-// Last returns the newest sample of a series of numbers that is not a staleness marker,
-// and whether the series ended with one.
+// Last returns the newest sample of a number series that is not a staleness marker, and whether the
+// series ended with one.
 func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
@@ -158,8 +158,8 @@ func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
 	return t, v, ended, ok
 }
 
-// Total returns the total increase of a counter since it began: its last value plus the
-// values before each reset. False when there is no sample.
+// Total returns the increase of a counter since it began: its last value plus the values before
+// each reset. It returns false if there is no sample.
 func Total(it chunkenc.Iterator) (total float64, ok bool) {
 	var last float64
 	numbers(it, func(v float64) {

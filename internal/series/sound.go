@@ -10,15 +10,15 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// ErrUnsound is wrapped by the error for a native histogram with which the arithmetic of histograms does not end or fails:
-// adding two with zero thresholds that never become equal loops for ever, and an index of a bucket that overflows panics.
+// ErrUnsound is wrapped by the error for a native histogram on which histogram arithmetic fails. Adding two with zero
+// thresholds that never become equal loops forever, and an overflowing bucket index panics.
 var ErrUnsound = errors.New("the native histogram cannot be computed with")
 
-// Sound returns an error that wraps [ErrUnsound] for a histogram that must be neither stored nor given to the arithmetic; one of
-// h and fh is nil. It looks at the layout only, at a cost that does not grow with the buckets; the database checks the counts.
-// A threshold is a finite number that is not negative. A bucket of an exponential schema lies between the least and the
-// largest float64, and the next one, which holds infinity. Spans without any bucket, by which client libraries mark a histogram as
-// native, are taken away: making such a histogram coarser panics.
+// Sound returns an error that wraps [ErrUnsound] for a histogram that must not be stored or used in arithmetic. One of
+// h and fh is nil. Its cost is independent of the number of buckets, because it checks only the layout; the database
+// checks the counts. The zero threshold must be finite and not negative. Exponential buckets must lie between the
+// smallest and largest float64, apart from the next one, which holds infinity. Sound removes spans without buckets,
+// with which client libraries mark native histograms, because making such a histogram coarser panics.
 func Sound(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	switch {
 	case h != nil:

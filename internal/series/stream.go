@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// A Stream lets the reader of a selection report the store that it is done with a series, so that the store can use its memory for
-// the next one. A reader that shows nothing may keep series, as with any [storage.SeriesSet]. It belongs to one selection,
-// and is not safe for concurrent use.
+// Stream lets a reader tell the store that it is done with a series, so that the store can reuse
+// the memory. Without that, a reader may keep series, as with any [storage.SeriesSet]. A Stream
+// belongs to one selection and is not safe for concurrent use.
 type Stream struct {
 	labels labels.Labels
 	free   *bool
@@ -31,9 +31,9 @@ func StreamOf(ctx context.Context) *Stream {
 // Give notes the series that a store gives next; free is set when the reader is done with it.
 func (s *Stream) Give(l labels.Labels, free *bool) { s.labels, s.free = l, free }
 
-// Done means that the reader keeps neither this series nor an iterator of it; iterators may be given to the next series as usual, and
-// labels
-// kept. It does nothing where what the store gave last is another series, as where several are merged.
+// Done states that the reader keeps neither this series nor its iterator; iterators may still be
+// reused for the next series, and labels kept. It has no effect if the store's last series is
+// another one, as in a merge.
 func (s *Stream) Done(l labels.Labels) {
 	if s.free != nil && labels.Equal(s.labels, l) {
 		*s.free = true

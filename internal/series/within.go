@@ -2,10 +2,10 @@ package series
 
 import "github.com/prometheus/prometheus/tsdb/chunkenc"
 
-// within gives the samples of an iterator from one time to another, both inclusive.
-// milliseconds is an alias as vet would take Seek for the method of io.Seeker.
+// milliseconds is an alias because vet would take Seek for the method of io.Seeker.
 type milliseconds = int64
 
+// within returns the samples of an iterator in a time range, both ends included.
 type within struct {
 	chunkenc.Iterator
 	from, to int64

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers parses a list of numbers in the kernel's notation for sets of processors and nodes: "0-3,8"
-// (Documentation/admin-guide/cputopology.rst). It returns nil if the text is not such a list, or has more than 65536
-// numbers.
+// Numbers parses a list in the kernel's notation for sets of processors and nodes: "0-3,8"
+// (Documentation/admin-guide/cputopology.rst). It returns nil if the text is no such list or has
+// more than 65536 numbers.
 func Numbers(list string) (out []int) {
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
 		first, last, ranged := strings.Cut(part, "-")
@@ -34,8 +34,8 @@ func Numbers(list string) (out []int) {
 	return out
 }
 
-// CPUFlag shows whether the first processor of the machine with its file tree at root has a feature, as x86 names it in
-// /proc/cpuinfo: "hypervisor", "cqm_llc" (arch/x86/include/asm/cpufeatures.h of the kernel). Other architectures name others.
+// CPUFlag reports whether the first processor of the machine at root has an x86 feature in /proc/cpuinfo, such as
+// "hypervisor" or "cqm_llc" (arch/x86/include/asm/cpufeatures.h of the kernel). Other architectures have other names.
 func CPUFlag(root, name string) bool {
 	f, err := os.Open(Path(root, "proc/cpuinfo"))
 	if err != nil {
@@ -51,8 +51,8 @@ func CPUFlag(root, name string) bool {
 	return false
 }
 
-// PerfRefusal explains an error of perf_event_open(2) as a reason and a remedy for people; what is the thing to be
-// counted.
+// PerfRefusal returns a reason and a remedy for an error of perf_event_open(2). what names the
+// things to be counted.
 func PerfRefusal(err error, root, what string) (reason, fix string) {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):

@@ -82,8 +82,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// Number parses a whole decimal number with an optional sign. A unit after a space is
-// ignored ("1234 W"), as in the files of pm_counters.
+// Number parses a decimal integer with an optional sign. It ignores a unit after a space ("1234
+// W"), as in the files of pm_counters.
 func Number(b []byte) (v int64, ok bool) {
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -109,8 +109,8 @@ func Word(path ...string) string {
 	return strings.ToValidUTF8(strings.Trim(string(b), "\x00 \n\t"), "")
 }
 
-// Nodes returns the numbers of the first two device files of a class in dir, which has a folder for each with the attribute dev: the
-// major number shifted by 20 bits, and the minor one. What is not there is 0.
+// Nodes returns the numbers of the first two device files of a class. dir has a folder for each with the attribute dev.
+// A number is the major number shifted by 20 bits plus the minor one, or 0 if there is no file.
 func Nodes(dir string) (nodes [2]uint32) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*", "dev"))
 	n := 0

@@ -7,8 +7,8 @@ import (
 
 var eighths = []rune(" ▏▎▍▌▋▊▉█")
 
-// Bar draws a share (0 to 1) as a bar of the given width. A share above 1 fills it and
-// ends with ">"; an unknown share is an empty bar, with "-" in the middle.
+// Bar draws a share (0 to 1) as a bar of the given width. A share above 1 fills the bar and ends
+// with ">". An unknown share is an empty bar with "-" in the middle.
 func (s Screen) Bar(share *float64, width int) string {
 	if width <= 0 {
 		return ""

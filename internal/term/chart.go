@@ -27,9 +27,9 @@ type Chart struct {
 
 var blocks = []rune(" ▁▂▃▄▅▆▇█")
 
-// Draw returns the chart as lines of text, terminated by newlines. Each column shows the
-// mean of the points that fall into it; a column without a point shows a dot on the
-// ground line, so that a gap does not look like zero.
+// Draw returns the chart as lines of text, each with a newline. A column shows the mean of its
+// points. A column without points shows a dot on the ground line, so that a gap does not look like
+// zero.
 func (s Screen) Draw(c Chart) string {
 	if !c.measured() {
 		return c.Title + ": nothing was measured\n"
@@ -88,7 +88,7 @@ func (s Screen) block(v *float64, low, h float64, ground bool, dot rune) rune {
 	return blocks[n]
 }
 
-// columns gives each column the mean of its points; with fewer points than columns a
+// columns returns the mean of the points of each column. If there are fewer points than columns, a
 // point fills the columns up to it.
 func columns(points []Point, n int) []*float64 {
 	out := make([]*float64, n)

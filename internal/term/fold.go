@@ -2,9 +2,9 @@ package term
 
 import "strings"
 
-// Fold breaks a line that is wider than the screen, between figures, which are separated by two spaces or more, and
-// within a figure only if the figure is wider than a line by itself, after a comma if possible. Continuation lines
-// are indented by that many spaces. Colours are kept. There is no newline at the end.
+// Fold breaks a line that is wider than the screen. It breaks between figures, which are separated
+// by two or more spaces, or within a figure that is too wide by itself, after a comma if possible.
+// Continuation lines are indented by indent. Colours are kept. The result has no final newline.
 func (s Screen) Fold(line string, indent int) string {
 	if s.Width <= 0 || Width(Strip(line)) <= s.Width {
 		return line

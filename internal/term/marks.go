@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Mark is an event on the line below a chart. If two fall into one column, the later one
-// of the list is shown.
+// Mark is an event on the line below a chart. If two fall into one column, the later one in the
+// list is shown.
 type Mark struct {
 	From, To time.Time // To equals From for a moment; a range is drawn from end to end
 	Sign     rune      // one column wide
@@ -16,8 +16,8 @@ type Mark struct {
 	Style    Style
 }
 
-// Marks returns the line below a chart drawn by Draw, with a newline; empty if no mark
-// falls into the time of the chart.
+// Marks returns the line below a chart drawn by Draw, with a newline, or "" if no mark falls into
+// the time of the chart.
 func (s Screen) Marks(c Chart, marks []Mark) string {
 	margin, plot := c.room()
 	type cell struct {
@@ -64,8 +64,8 @@ func (s Screen) Marks(c Chart, marks []Mark) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// between returns the columns of a time range; ok is false if it is outside of the chart.
-// A point covers the time up to it, as in columns.
+// between returns the columns of a time range. ok is false if the range is outside the chart. As in
+// columns, a point covers the time up to it.
 func between(points []Point, n int, from, to time.Time) (first, last int, ok bool) {
 	if len(points) == 0 || to.Before(from) {
 		return 0, 0, false

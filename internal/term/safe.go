@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Safe replaces everything that could move the cursor, change colours or reorder text
-// (control characters, escape sequences, bidirectional overrides, invalid UTF-8) by '?',
-// so that a hostile name remains just a name.
+// Safe replaces everything that could move the cursor, change colours or reorder text by '?':
+// control characters, escape sequences, bidirectional overrides and invalid UTF-8. A hostile name
+// thus stays a mere name.
 func Safe(s string) string {
 	clean := true
 	for _, r := range s {

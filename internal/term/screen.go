@@ -22,8 +22,8 @@ type Screen struct {
 	ASCII bool
 }
 
-// Open examines a writer and the environment (COLUMNS, LINES, NO_COLOR, CLICOLOR_FORCE,
-// TERM, and LC_ALL, LC_CTYPE, LANG).
+// Open determines the properties of a screen from its writer and the environment (COLUMNS, LINES,
+// NO_COLOR, CLICOLOR_FORCE, TERM, and LC_ALL, LC_CTYPE, LANG).
 func Open(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{Writer: w}
 	if f, ok := w.(*os.File); ok && xterm.IsTerminal(int(f.Fd())) {
@@ -63,8 +63,8 @@ func utf8Locale(getenv func(string) string) bool {
 // Style is the appearance of a piece of text; it is never the only carrier of a meaning.
 type Style string
 
-// The styles, as SGR parameters (ECMA-48). They come from the 16 colours that every
-// terminal lets its user choose, so that they are readable on any background.
+// Styles as SGR parameters (ECMA-48). They use the 16 colours that users configure in every
+// terminal, so that they are readable on any background.
 const (
 	Plain  Style = ""
 	Bold   Style = "1"
@@ -86,8 +86,8 @@ func (s Screen) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// Level returns the style of a share: quiet below half, plain, yellow from 80 %, red from
-// 95 %.
+// Level returns the style of a share: quiet below half, then plain, yellow from 80 %, red from 95
+// %.
 func Level(share float64) Style {
 	switch {
 	case share >= 0.95:

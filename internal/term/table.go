@@ -50,8 +50,8 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// MarkRows puts a mark once before the first cell of each row in which most cells that begin with a digit have it, in place of the
-// marks before these cells. It returns the number of such rows.
+// MarkRows marks each row in which most numeric cells have the mark: it moves the mark from these
+// cells to the first cell of the row. It returns the number of such rows.
 func (t *Table) MarkRows(mark string) (n int) {
 	for _, row := range t.rows {
 		has, lacks := 0, 0
@@ -79,8 +79,8 @@ func (t *Table) Len() int { return len(t.rows) }
 
 const gutter = 2 // columns between two cells
 
-// Print writes the table. On a screen with a width, optional columns are dropped, then
-// cells that may shrink are cut with "…" or continue in the next line; in a pipe nothing is ever cut.
+// Print writes the table. On a screen with a width it first drops optional columns, then truncates
+// shrinkable cells with "…" or wraps them. In a pipe nothing is truncated.
 func (t *Table) Print(s Screen) error {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -138,8 +138,8 @@ func (t *Table) Print(s Screen) error {
 	return nil
 }
 
-// fit narrows columns until the table has at most limit columns (0: no limit), and
-// returns the ones that are left out.
+// fit narrows columns until the table has at most limit columns (0 for no limit), and returns the
+// dropped columns.
 func (t *Table) fit(widths []int, limit int) map[int]bool {
 	hidden := map[int]bool{}
 	for i, c := range t.columns {
@@ -214,8 +214,8 @@ func Cut(s string, width int, ascii bool) string {
 	return text.Trim(s, width-1) + mark
 }
 
-// Pad fills text with spaces to width columns, on the left when right is set, and cuts
-// longer text.
+// Pad pads text with spaces to width columns, on the left if right is set, and truncates longer
+// text.
 func Pad(s string, width int, right, ascii bool) string {
 	s = Cut(s, width, ascii)
 	fill := strings.Repeat(" ", max(width-textWidth(s), 0))
@@ -228,9 +228,9 @@ func Pad(s string, width int, right, ascii bool) string {
 // TableOf returns an empty table with the columns of [Columns].
 func TableOf(heads string) *Table { return NewTable(Columns(heads)...) }
 
-// Columns reads columns from one line: titles between "|", each with attributes behind ":" where it has some. They are r for
-// Right, s and a number for Shrink, w for Wrap, o and a number for Optional, and x for Rare: "NAME:s8|WALL:r|ENERGY:ro3". It
-// panics on any other, a bug of the program.
+// Columns parses columns from one line: titles separated by "|", each with optional attributes after ":". The
+// attributes are r for Right, s and a number for Shrink, w for Wrap, o and a number for Optional, and x for Rare:
+// "NAME:s8|WALL:r|ENERGY:ro3". It panics on others, because that is a programming error.
 func Columns(heads string) (out []Column) {
 	for head := range strings.SplitSeq(heads, "|") {
 		title, attributes, _ := strings.Cut(head, ":")

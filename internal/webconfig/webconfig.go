@@ -145,17 +145,16 @@ func (c *Config) Listener(ln net.Listener) net.Listener {
 	})
 }
 
-// nobody is the hash for checking passwords of names that do not exist, so that they take
-// as long as those that do.
+// nobody is the hash that passwords of unknown names are checked against, so that this takes as
+// long as for known names.
 var nobody = sync.OnceValue(func() []byte {
 	h, _ := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost) // fails on long passwords only
 	return h
 })
 
-// LocalHost reports whether a Host header (RFC 9110, section 7.2) names this machine by a
-// loopback address or as localhost. A page on the internet can resolve its own name to
-// 127.0.0.1 and make a browser send requests here (DNS rebinding); the header then has
-// that name.
+// LocalHost reports whether a Host header (RFC 9110, section 7.2) names this machine by a loopback
+// address or as localhost. In a DNS rebinding attack, a page on the internet resolves its own name
+// to 127.0.0.1, and the header then has that name.
 func LocalHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -165,12 +164,12 @@ func LocalHost(host string) bool {
 	return ip != nil && ip.IsLoopback() || name == "localhost"
 }
 
-// strictTransport is the default Strict-Transport-Security (RFC 6797) of responses over TLS,
-// half a year: a browser that was here once then always uses TLS. The file may set another.
+// strictTransport is the default Strict-Transport-Security (RFC 6797) of responses over TLS. For
+// half a year after a response, the browser always uses TLS. The file may set another value.
 const strictTransport = "max-age=15768000"
 
-// StrictTransport sets the header of that name on a response over TLS, unless the machine was named by a loopback address: a browser would
-// keep to TLS for everything else on localhost.
+// StrictTransport sets that header on a response over TLS. It skips requests to a loopback address,
+// because the browser would require TLS for everything else on localhost.
 func StrictTransport(h http.Header, r *http.Request) {
 	if r.TLS != nil && !LocalHost(r.Host) {
 		h.Set("Strict-Transport-Security", strictTransport)

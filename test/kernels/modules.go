@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// wanted are the parts of the kernel that the tests need and that Debian builds as modules. A kernel that lacks one has it built in, or no
-// use for it. What they need themselves they name.
+// wanted are the kernel modules of Debian that the tests need. A kernel without one has it built in
+// or does not need it. Their dependencies are found automatically.
 var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd", "unix_diag", "tcp_diag"}
 
 // moduleFolders are the places where the package of a kernel has them.

@@ -130,8 +130,8 @@ func (v result) exact(mode string) bool {
 // unattributed is the part of the processors' time up to which the agent does not mark figures for it.
 const unattributed = 0.005
 
-// wrong shows what is wrong with a figure, or "". nobody is the part of the processors' time that no task had: the agent
-// cannot distinguish it from the time of orphans.
+// wrong returns the fault of a figure, or "". nobody is the processor time without a task, which
+// the agent cannot distinguish from the time of orphans.
 func (v result) wrong(mode string, nobody float64) string {
 	limit := 0.01
 	if v.ofProcesses() && !strings.HasSuffix(mode, "ebpf") {

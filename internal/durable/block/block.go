@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Damage describes a damaged file. Other errors concern the machine, such as a missing
+// Damage describes a damaged file. Errors of another type concern the machine, such as a missing
 // permission.
 type Damage struct {
 	File string
@@ -48,8 +48,7 @@ type Info struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Verify reads a whole block. A [*Damage] error names the unreadable part; Info then
-// covers the part before it.
+// Verify reads a whole block. If it returns a [*Damage], Info covers the part before the damage.
 func Verify(dir string) (Info, error) {
 	info := Info{From: math.MaxInt64, To: math.MinInt64}
 	meta, err := ReadMeta(dir)
@@ -100,8 +99,8 @@ const (
 	deletedHeader = 5 // magic and version; the CRC-32C at the end covers the bytes in between
 )
 
-// VerifyDeleted reads the file with the deletions of a block, which may be missing. The
-// database fails to open with a truncated one.
+// VerifyDeleted reads a block's file of deletions, which may be missing. The database fails to open
+// if it is truncated.
 func VerifyDeleted(dir string) error {
 	path := filepath.Join(dir, "tombstones")
 	raw, err := os.ReadFile(path)
@@ -153,9 +152,9 @@ func verifyChunks(dir string, info *Info) (sizes []int64, err error) {
 	return sizes, nil
 }
 
-// verifySegment reads a file of chunks: a header of eight bytes, then per chunk its length
-// as uvarint, one byte of encoding, the data, and a CRC-32C of encoding and data. It returns
-// the offset and a description of damage.
+// verifySegment reads a chunk file: a header of eight bytes, and for each chunk its length as
+// uvarint, an encoding byte, the data, and a CRC-32C of encoding and data. It returns the offset
+// and a description of damage.
 func verifySegment(data []byte) (at int, what string) {
 	if len(data) < segmentHeader || binary.BigEndian.Uint32(data) != chunksMagic || data[4] != 1 {
 		return 0, "it is no file of chunks"

@@ -48,8 +48,8 @@ func (w *Words) Add(l labels.Labels) {
 	})
 }
 
-// Write makes the block of meta in a directory and fills in its numbers of series, chunks and samples. series calls put for each of its
-// series, in the order of labels. The block appears under its name when it is complete; without series it is not made.
+// Write creates the block of meta in a directory and sets its numbers of series, chunks and samples. series must call put for each series
+// in label order. The block is renamed into place when it is complete; a block without series is not created.
 func Write(ctx context.Context, dir string, meta *promtsdb.BlockMeta, words *Words,
 	series func(put func(l labels.Labels, list []chunks.Meta) error) error) (err error) {
 	final := filepath.Join(dir, meta.ULID.String())

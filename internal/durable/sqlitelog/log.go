@@ -24,8 +24,8 @@ func Size(path string) int64 {
 	return st.Size()
 }
 
-// The log has a header and frames, each with a header of its own and one page of the database. A frame belongs to the
-// log if it has the salt of the header, and is valid with all before it: checksums go on from one to the next.
+// The log has a header and frames. Each frame has its own header and one page of the database. A frame belongs to the
+// log if it has the salt of the header. It is valid together with all earlier ones, because checksums are chained.
 const (
 	logHeader   = 32
 	frameHeader = 24
@@ -132,8 +132,8 @@ func Pages(path string) (map[int64]bool, error) {
 	}
 }
 
-// checkLog returns the first fault of the log that a killed process left. SQLite uses it up to the first frame that
-// is not valid. Behind that may be the rest of a transaction that was never committed, but none that was.
+// checkLog returns the first fault in a log left by a killed process. SQLite uses the log up to the
+// first invalid frame. The rest may hold part of an uncommitted transaction, but no committed one.
 func checkLog(path string) error {
 	bad, behind := int64(-1), 0
 	size, err := readLog(path, func(f logFrame) {
@@ -149,8 +149,8 @@ func checkLog(path string) error {
 	return fmt.Errorf("at byte %d: a frame fails its checksum, and %d transactions end behind it", logHeader+bad*(frameHeader+size), behind)
 }
 
-// Report logs that the log is damaged, or missing though there should be one, and what that means, and keeps a copy of it.
-// It is called before the database is opened.
+// Report logs that the log is damaged, or missing although there should be one, with the
+// consequence, and keeps a copy. Call it before the database is opened.
 func Report(path string, there bool, meaning string, log *slog.Logger) error {
 	cause := checkLog(path)
 	var trouble *fs.PathError

@@ -11,8 +11,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Loose returns the faults of a sentence: a number of its template that is not among those that templates may have, or a value
-// without a name; empty if nothing is.
+// Loose returns the faults of a sentence, or "": a number in the template that is not in fixed, or
+// a value without a name.
 func Loose(s *phrase.Sentence, fixed ...string) string {
 	plain := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(s.Template, "")
 	for _, n := range regexp.MustCompile(`\d+`).FindAllString(plain, -1) {
@@ -28,8 +28,8 @@ func Loose(s *phrase.Sentence, fixed ...string) string {
 	return ""
 }
 
-// Figures returns the faults of a text and its figures: a number in none of them, or an unexpected value without a number. It is empty
-// if nothing is. names are the values that may have no number.
+// Figures returns the faults of a text and its figures, or "": a number that is in no figure, or an
+// unexpected value without a number. names are the values that may have no number.
 func Figures(text string, values []phrase.Value, names ...string) string {
 	rest := strings.ReplaceAll(text, "95 % of the time", "") // what the percentile of a template is for
 	for _, v := range values {

@@ -55,8 +55,8 @@ func Aside(ctx context.Context) context.Context {
 	return ctx
 }
 
-// A Turn is one reading. Its methods may be called on nil, which is one of a context that shows nothing. Background work
-// that holds a lock questions need must not call Step.
+// Turn is one background reading. Its methods may be called on nil, the Turn of a context without
+// one. Work that holds a lock which requests need must not call Step.
 type Turn struct {
 	asks
 	ctx   context.Context //nolint:containedctx // a turn belongs to one reading

@@ -14,10 +14,10 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// machineTree is a node as the sensors of energy and GPUs see it, made up in a folder:
-// two packages with memory and a platform meter, a server's power meter, eight
-// accelerators with their tables and sensors, and processes; some compute on
-// them. File names, units and layouts are as in the kernel's documents.
+// machineTree creates the files of a simulated node for energy and GPU sensors in a folder: two
+// packages with memory and a platform meter, a server power meter, eight accelerators with their
+// tables and sensors, and processes, some of which compute on them. File names, units and layouts
+// follow the kernel documentation.
 func machineTree(root string, processes, clients int) error {
 	var err error
 	write := func(path, text string) {
@@ -82,8 +82,8 @@ func machineTree(root string, processes, clients int) error {
 	return err
 }
 
-// instinct is a gpu_metrics table of revision 1.8 in which everything is blank but what
-// reports the temperature, the power, the energy and the use.
+// instinct returns a gpu_metrics table of revision 1.8 in which all fields but temperature, power,
+// energy and use are blank.
 func instinct() []byte {
 	b := make([]byte, 3872)
 	for i := range b {
@@ -99,8 +99,8 @@ func instinct() []byte {
 	return b
 }
 
-// passes measures a reading of all sensors of energy and GPUs, by processor time of this process: what a tick takes, and what an
-// export takes besides.
+// passes measures the CPU time of reading all energy and GPU sensors: for a tick, and in addition
+// for an export.
 func passes(e *measure.Env, rounds int) error {
 	if err := machineTree(e.Dir, 1000, 100); err != nil {
 		return err

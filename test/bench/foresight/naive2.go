@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// naive2 is the reference of M4: the last value, seasonally adjusted by classical multiplicative decomposition where
-// the autocorrelation of the season is significant at 90 %.
+// naive2 is the reference of M4: the last value, seasonally adjusted by classical multiplicative
+// decomposition if the seasonal autocorrelation is significant at 90 %.
 func naive2(y []float64, m, horizon int) []float64 {
 	out := make([]float64, horizon)
 	index := slices.Repeat([]float64{1}, m)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// rivals are the formulas of others: kube-scheduler's LeastAllocated, and of the scheduler-plugins
-// (sigs.k8s.io/scheduler-plugins, package trimaran and peaks) TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment
-// and Peaks, with their defaults.
+// rivals are the formulas of other schedulers with their defaults: kube-scheduler's LeastAllocated,
+// and TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment and Peaks of the
+// scheduler-plugins (sigs.k8s.io/scheduler-plugins, packages trimaran and peaks).
 func rivals() []policy {
 	return []policy{
 		{"LeastAllocated", func(p *plant, w *pod, _ int, fits []int) int {
@@ -64,8 +64,8 @@ func loadVariation(p *plant, w *pod, hour int, fits []int) int {
 	})
 }
 
-// lowRisk: limits are the requests here, so that only the risk by load counts: that use exceeds the requested share, by a beta
-// distribution with the mean and deviation of the node.
+// lowRisk ranks by the risk that use exceeds the requested share, from a beta distribution with the
+// node's mean and deviation. Limits equal requests here, so only the risk by load counts.
 func lowRisk(p *plant, w *pod, hour int, fits []int) int {
 	return best(fits, func(j int) float64 {
 		n := &p.nodes[j]

@@ -13,9 +13,9 @@ type sizer struct {
 	rule formula
 }
 
-// coreRivals: the recommender of the Vertical Pod Autoscaler (p90 of a histogram with samples that count half after 24 h, 8 days, buckets
-// that grow by 5 % from 0.01 cores, 15 % on top; its floor of 25 millicores left out), KRR's simple strategy (p95 of 14
-// days), and the highest use of 7 days.
+// coreRivals returns the core recommenders to compare. VPA uses the p90 of a histogram over 8 days with a half-life of
+// 24 h and buckets that grow by 5 % from 0.01 cores, plus 15 %, without its floor of 25 millicores. KRR's simple
+// strategy uses the p95 of 14 days. The third uses the highest use of 7 days.
 func coreRivals() []sizer {
 	return []sizer{
 		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {
@@ -29,8 +29,8 @@ func coreRivals() []sizer {
 	}
 }
 
-// memoryRivals: VPA takes p90 of the peaks of 8 days in the same way, from buckets of 10 MB, and adds 15 %; KRR the highest of 14
-// days and 15 %.
+// memoryRivals returns the memory recommenders to compare. VPA uses the p90 of the peaks of 8 days
+// in the same way, with buckets of 10 MB, plus 15 %. KRR uses the highest of 14 days plus 15 %.
 func memoryRivals() []sizer {
 	return []sizer{
 		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {

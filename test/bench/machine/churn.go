@@ -17,14 +17,14 @@ import (
 // Inside is in the environment of a bench that runs in a PID namespace of its own.
 const Inside = "RECKON_BENCH_INSIDE"
 
-// Churn runs reckon up beside process groups that come and go. Its words are programs of several versions, which run at the
-// same time beside the same groups, so that they can be compared on a machine with other work:
+// Churn runs reckon up beside short-lived process groups. Its arguments are programs of several versions, which run at
+// the same time beside the same groups, so that they can be compared on a busy machine:
 //
 //	go run ./test/bench churn -rate 5 -time 1h bin/reckon old/reckon
 //	go run ./test/bench churn -burst 1000 -rate 0 -life 330s -time 225s -every 45s bin/reckon
 //
-// Each group is a shell that uses about two milliseconds of a core and sleeps. As root it all runs in a PID namespace, so that
-// no other process of the machine is counted.
+// Each group is a shell that uses about two milliseconds of a core and sleeps. As root, everything runs in a PID
+// namespace, so that no other process of the machine is counted.
 func Churn(ctx context.Context, e *measure.Env, args []string) error {
 	f := flag.NewFlagSet("churn", flag.ContinueOnError)
 	rate := f.Float64("rate", 5, "new process groups a second; 0 for none")

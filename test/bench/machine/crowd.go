@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// crowd is the processes that a benchmark adds to the machine. The kernel ends them
-// if the benchmark ends in any way: they are started from one thread that lives as
-// long as the crowd, with PR_SET_PDEATHSIG.
+// crowd is the set of processes that a benchmark adds to the machine. The kernel ends them if the
+// benchmark ends in any way: a single thread that lives as long as the crowd starts them with
+// PR_SET_PDEATHSIG.
 type crowd struct {
 	cmds   []*exec.Cmd
 	start  chan func()
@@ -52,8 +52,8 @@ func (c *crowd) add(name string, args ...string) error {
 	return nil
 }
 
-// room reports no when n processes more would take half of the ids that the kernel has:
-// other people's work on this machine needs some too.
+// room returns an error if n more processes would take half of the kernel's process ids, because
+// other work on this machine needs some too.
 func room(n int) error {
 	limit := 32768
 	if data, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {

@@ -57,8 +57,8 @@ func Spent(f func() error) (cpu, clock time.Duration, err error) {
 	return OwnCPU() - before, time.Since(began), err
 }
 
-// CPUOf returns the processor time of a process and its ended threads, to the nanosecond; 0 after its end. The number of
-// its clock is made as in the kernel's include/linux/posix-timers_types.h.
+// CPUOf returns the CPU time of a process including its ended threads, to the nanosecond, or 0
+// after its end. The clock id is built as in the kernel's include/linux/posix-timers_types.h.
 func CPUOf(pid int) time.Duration {
 	const schedClock = 2
 	var ts unix.Timespec

@@ -8,8 +8,8 @@ import (
 	"reckon/analysis/powerfit"
 )
 
-// readServer reads a wall-metered server (canuto_*): power, OS counters and, with
-// hardware, performance counters. Rows with features that are not finite stay: cleaning is the product's task.
+// readServer reads a wall-metered server (canuto_*): power, OS counters and, with hardware, performance counters. It
+// keeps rows with non-finite features, because the product has to clean them.
 func readServer(dir, name string, hardware bool) (powerfit.Data, error) {
 	c, err := readCSV(dir, name)
 	if err != nil {

@@ -53,8 +53,8 @@ func readSpec(dir string) ([]system, error) {
 	return out, out2facts(c, out)
 }
 
-// priors returns for each system a prior learnt from all systems with another CPU
-// model, so that nothing of its kind leaks.
+// priors returns for each system a prior learnt from all systems with another CPU model, so that no
+// similar system leaks into it.
 func priors(systems []system) (map[string]*powerfit.Prior, error) {
 	out := make(map[string]*powerfit.Prior)
 	for _, s := range systems {
@@ -79,8 +79,8 @@ func priors(systems []system) (map[string]*powerfit.Prior, error) {
 // curveErrors predicts the points in out from those in known, for every system.
 type interpolator func(s system, known []int, u float64) (float64, error)
 
-// perSystem returns the mean absolute relative error over the loads of each system.
-// With tests of one element per known set this is leave one load out.
+// perSystem returns the mean absolute relative error over the loads of each system. With
+// one-element tests per known set this is leave-one-load-out.
 func perSystem(systems []system, splits [][2][]int, f interpolator) (mapes []float64, point float64, err error) {
 	for _, s := range systems {
 		sum, n := 0.0, 0.0
@@ -133,8 +133,8 @@ func piecewise(s system, known []int, u float64) (float64, error) {
 	return y[i-1] + (y[i]-y[i-1])*(u-x[i-1])/(x[i]-x[i-1]), nil
 }
 
-// polynomial is the least-squares polynomial of a degree, by QR on the Vandermonde
-// matrix through Legendre-like centring to keep it well conditioned.
+// polynomial returns the least-squares polynomial of a degree, by QR on the Vandermonde matrix,
+// centred as for Legendre polynomials to stay well conditioned.
 func polynomial(degree int) interpolator {
 	return func(s system, known []int, u float64) (float64, error) {
 		x, y := at(s.curve.Load, known), at(s.curve.Watts, known)

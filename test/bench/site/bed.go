@@ -239,8 +239,8 @@ func (s *peer) ask(ctx context.Context, rest time.Duration, list []string) (took
 	}
 }
 
-// inBlocks is the size of a sample where it stays: in the blocks of the Prometheus database; their files report how many samples
-// they hold; VictoriaMetrics keeps all in parts, so there it is everything.
+// inBlocks returns the long-term size of a sample: in the blocks of Prometheus's database, for
+// which their files report the number of samples, and in all parts of VictoriaMetrics.
 func (s *peer) inBlocks(all float64) string {
 	dir := s.data
 	if s.Name == "VictoriaMetrics" {

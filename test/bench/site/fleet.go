@@ -25,14 +25,14 @@ type fleetOptions struct {
 	cutFor                   time.Duration
 }
 
-// Fleet measures what a server costs that a whole site sends to: `reckon serve`, and beside it, in the same run and on the same
-// samples, Prometheus and VictoriaMetrics where they are installed. Each simulated node pushes with a queue and a connection of
-// its own, by remote write 2.0 to reckon and 1.0 to the others, which is the best that those releases know. Meanwhile each
-// server answers questions, one after the other. Processor time is each server's alone.
+// Fleet measures the cost of a server that receives a whole site: `reckon serve`, and in the same run and on the same
+// samples Prometheus and VictoriaMetrics if they are installed. Each simulated node pushes with its own queue and
+// connection, by remote write 2.0 to reckon and 1.0 to the others, which is the best that those releases support.
+// Meanwhile each server answers queries in sequence. CPU time is that of each server alone.
 //
 //	go run ./test/bench fleet                          # 1,000 nodes at 15 s, three minutes
 //	go run ./test/bench fleet -nodes 10000 -only reckon -export 60s -tick 60s -for 5m
-//	go run ./test/bench fleet -cut                     # and all of them cut off for an hour
+//	go run ./test/bench fleet -cut                     # and all of them disconnected for an hour
 //	go run ./test/bench fleet -disk                    # 12 nodes, eight hours: bytes on disk
 //	go run ./test/bench fleet -growth                  # twice the nodes, jobs, history
 func Fleet(ctx context.Context, e *measure.Env, args []string) error {
@@ -76,8 +76,8 @@ func Fleet(ctx context.Context, e *measure.Env, args []string) error {
 	return o.load(ctx, e, *cut)
 }
 
-// sendersNeeded is the number of processes into which the nodes are divided so that each stays below three quarters of the
-// limit of open files. A node keeps four open: its connection, and the lock, the position and a segment of its queue.
+// sendersNeeded returns the number of sender processes such that each stays below three quarters of the limit of open
+// files. A node keeps four files open: its connection, and the lock, the position and a segment of its queue.
 func sendersNeeded(nodes int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -34,8 +34,8 @@ func (c *counting) PutAll(ctx context.Context, list []graph.Change) (int, error)
 	return c.Store.PutAll(ctx, list)
 }
 
-// burst lets so many workloads begin at once, and then each of them change thrice before the feed looks again. What others change
-// meanwhile is measured too.
+// burst starts n workloads at once and then changes each three times before the feed reads again.
+// It also measures concurrent changes of others.
 func (k *knowledge) burst(ctx context.Context, n int) error {
 	rows := &changedRows{}
 	to := &counting{Store: k.s}

@@ -36,10 +36,10 @@ type listed struct {
 	row                func(string, ...any)
 }
 
-// Catalogue measures lists and usage over a catalogue of a million jobs, which are made up with a fixed seed. Each filter is
-// asked for alone, in pairs and in threes, with sorts in turn, a page of 100 and the total each time, and the slowest are
-// printed; writing, a year of usage by owner and month, and pages of jobs with series are measured too. Times are processor
-// time. Budgets: 100 ms a list, 300 ms a year, on two cores.
+// Catalogue measures lists and usage over a catalogue of a million simulated jobs with a fixed seed. It runs each
+// filter alone, in pairs and in threes, with varying sorts, a page of 100 and the total, and prints the slowest. It
+// also measures writes, a year of usage by owner and month, and pages of jobs with series. Times are CPU time. The
+// budgets on two cores are 100 ms per list and 300 ms per year.
 func Catalogue(ctx context.Context, e *measure.Env, args []string) error {
 	l := &listed{e: e}
 	f := flag.NewFlagSet("catalogue", flag.ContinueOnError)

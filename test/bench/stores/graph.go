@@ -30,8 +30,8 @@ type knowledge struct {
 	row  func(string, ...any)
 }
 
-// Graph measures the knowledge graph: what a statement takes on disk and in memory, and the processor time of writes, reads and
-// the query of a real client. Times of the clock are worth what the machine is idle.
+// Graph measures the knowledge graph: the size of a statement on disk and in memory, and the CPU time of writes, reads
+// and a real client's query. Wall times are only meaningful on an idle machine.
 func Graph(ctx context.Context, e *measure.Env, args []string) error {
 	f := flag.NewFlagSet("graph", flag.ContinueOnError)
 	statements := f.Int("statements", 1_000_000, "about how many statements are stored")
@@ -154,8 +154,8 @@ func (k *knowledge) fill(ctx context.Context, statements int) (n int, err error)
 	return n, nil
 }
 
-// change lets workloads change what they request, so many a second and each at its time, and reads others beside. A latency is
-// counted from when the change was due, so that what waits behind a slow one counts.
+// change changes the requests of workloads at a fixed rate and schedule while others are read. A
+// latency counts from the scheduled time, so that it includes waiting behind a slow change.
 func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) error {
 	const workloads = 10_000
 	for i := range workloads { // all are there

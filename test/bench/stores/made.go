@@ -12,8 +12,8 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// made makes up jobs: 400 owners of very different weight, each with a few accounts, partitions and programs. Figures that
-// nobody measured are left out.
+// made generates jobs of 400 owners of very different weight, each with a few accounts, partitions
+// and programs. Unmeasured figures are omitted.
 type made struct {
 	n      int
 	rng    *rand.Rand
@@ -118,8 +118,8 @@ func (m *made) filters() []filter {
 	}
 }
 
-// fill writes the jobs, unless they are there. Most are written without indexes, which are made afterwards; the last into the
-// full catalogue, as a server does, and that is measured.
+// fill writes the jobs unless they exist. It writes most of them before the indexes are created. It
+// adds the last ones to the full catalogue, like a server, and measures that.
 func (l *listed) fill(ctx context.Context, path string, m *made) error {
 	_, have, err := l.facts.Workloads(ctx, store.Filter{Limit: 1, Sites: []string{"s"}})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load is a known load. It runs as a user of its own, so that all that is charged to that user is
-// charged to it, whatever process groups it makes.
+// load is a known load. It runs as its own user, so that everything charged to that user belongs to
+// it, whatever process groups it creates.
 type load struct {
 	name string
 	args []string
@@ -56,9 +56,9 @@ const (
 	oomGroup  = "/system.slice/oom.service"
 )
 
-// Orphans ("daemons") are processes that nobody of the load waits for: without exit records
-// nothing shows their owners once they have ended. All loads take two seconds of processor time and
-// more: child times are shown in clock ticks, and so may lack up to 20 ms.
+// loads returns the known loads. Orphans ("daemons") are processes that the load does not reap;
+// without exit records their owners are unknown after the end. All loads take at least two seconds
+// of CPU time, because child times are cut to clock ticks and may lack up to 20 ms.
 func loads() []load {
 	return []load{
 		{name: "busy", args: []string{"busy", "2500ms"}},
@@ -91,10 +91,10 @@ type truth struct {
 	own    time.Duration // what the driver had used by then
 }
 
-// run runs a load to its end, its orphans included. The process that waits for it (drive) is neither process 1, whose
-// child times count as nobody's, nor does it adopt orphans; it lives on until the agent has been asked what it measured,
-// by the function ask. agent is its process. Outside of control groups the driver runs as the user of the load and starts it once the agent
-// has read the driver, so that all that is used from then on, before and after each setsid(2), is of that user and counts.
+// run runs a load to its end, including its orphans. The driver that waits for it is neither process 1, whose child
+// times belong to no workload, nor does it adopt orphans. It lives until ask has read the agent's measurements; agent
+// is the agent's process id. Outside of control groups, the driver runs as the load's user and starts it after the
+// agent has read the driver, so that all use from then on, before and after each setsid(2), is charged to that user.
 func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error) error {
 	args := []string{"drive", strconv.Itoa(int(user))}
 	args = append(args, dirs...)
@@ -201,10 +201,8 @@ func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, 
 	return &t, err
 }
 
-// drive USER GROUP... -- LOAD states that it runs, waits for a line, starts a load in the control groups, reports its process and then what
-// it
-// took,
-// and lives until its input ends.
+// drive USER GROUP... -- LOAD reports that it runs and waits for a line. It then starts a load in
+// the control groups, reports its process id and its use, and lives until its input ends.
 func drive(args []string) {
 	joined := []string{"join", args[0]}
 	c := exec.Command("/init")
@@ -289,8 +287,8 @@ func children() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reap waits for orphans, which are given to us, the first process, as soon as they end: nobody is to read them as zombies.
-// The agent and the driver of a load are waited for elsewhere.
+// reap reaps orphans, which become children of this first process, as soon as they end, so that
+// none is read as a zombie. The agent and the driver of a load are reaped elsewhere.
 func reap(agent, driver int, over <-chan struct{}) {
 	for {
 		select {
@@ -453,7 +451,8 @@ func join(args []string) {
 	fail(syscall.Exec("/init", append([]string{"load"}, args[1:]...), os.Environ()))
 }
 
-// fork makes a copy of this process that sleeps until it is ended: one without a runtime, as only the thread that forks is copied.
+// fork creates a copy of this process that sleeps until it is killed. The copy has no runtime,
+// because only the forking thread is copied.
 //
 //go:nosplit
 //go:norace

@@ -106,7 +106,7 @@ func mount(kind, at, data string) error {
 
 const cgroups = "/sys/fs/cgroup"
 
-// groups mounts the control groups: v1 with its hierarchies, v2, or hybrid as systemd does, with an
+// groups mounts the control groups: v1 with its hierarchies, v2, or hybrid like systemd, with an
 // empty v2 beside the v1 groups.
 func groups(layout string) error {
 	if layout == "v2" {
@@ -159,7 +159,7 @@ func makeGroup(layout, path string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// limitMemory limits the memory of a control group, if the limit is not 0. It reports whether that could be done: not where no hierarchy
+// limitMemory limits the memory of a control group if limit is not 0. ok is false if no hierarchy
 // has the controller.
 func limitMemory(dirs []string, limit uint64) (ok bool, err error) {
 	for _, d := range dirs {

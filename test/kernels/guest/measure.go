@@ -176,8 +176,8 @@ func grown(before, after samples) {
 	}
 }
 
-// processors returns how long the processors were not idle, how long tasks ran on them, and all of their time, seconds. What
-// lies between the first two, interrupts and the way into idle and out of it, is nobody's: little, but on emulated processors.
+// processors returns the non-idle time of the processors, the time that tasks ran on them, and their total time in seconds. The first two
+// differ by interrupts and idle transitions, which belong to no task and are small except on emulated processors.
 func processors() (busy, tasks, all float64) {
 	stat, _ := os.ReadFile("/proc/stat")
 	schedstat, _ := os.ReadFile("/proc/schedstat")
@@ -394,8 +394,8 @@ func numbers(caps []uintptr) string {
 	return strings.Join(s, ",")
 }
 
-// inside USER CAPABILITIES PROGRAM... makes of new namespaces what a container engine makes: a view of
-// the control groups that begins at our own, the machine's files at /host. Then it becomes the program.
+// inside USER CAPABILITIES PROGRAM... creates namespaces like a container engine, with control
+// groups that start at our own and the machine's files at /host. It then executes the program.
 func inside(args []string) error {
 	runtime.LockOSThread() // the signal at our end belongs to this thread
 	user := number(args[0])

@@ -54,8 +54,8 @@ func (w *watch) add(all samples) {
 	}
 }
 
-// settled waits until the memory of forks stays as it is and is measured, or an upper bound where the agent may not measure it; how much it
-// may read at once is bounded, and an emulated machine is slow. It fills in what the kernel reports at that time.
+// settled waits until the memory of forks is stable and measured, or bounded if the agent may not measure it. The
+// agent's reading rate is limited and an emulated machine is slow. It then sets the kernel's figures of that time.
 func (w *watch) settled(t *truth, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
 		before := proportional(t.leader)
@@ -75,8 +75,8 @@ func (w *watch) settled(t *truth, measurable bool) (after samples, err error) {
 	}
 }
 
-// mark returns how exact a figure of a workload is by its worst mark: the mark of its kind in the time of the load, and of memory that
-// the workload has now. grouped is a workload with a control group of its own.
+// mark returns the worst mark of a workload's figure: the mark of its kind during the load and, for
+// memory, the workload's current mark. grouped means that the workload has its own control group.
 func (w *watch) mark(key, id string, grouped bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"reckon/web/client"
 )
 
-// tables are waves under names that the selectors give, each a little later than the one
-// before, and a power that follows the work.
+// tables returns waves under the names in the selectors, each slightly later than the previous one,
+// and a power that follows the work.
 type tables struct{ empty bool }
 
 func (x tables) Data(_ context.Context, q client.DataQuery) (client.DataTable, error) {

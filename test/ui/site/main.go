@@ -141,8 +141,8 @@ func site(nodes, jobs int) *apitest.Backend {
 	return b
 }
 
-// past adds what a batch system reports about a node, its last day and week, and the pressures
-// that some kernels report.
+// past adds the batch system's report about a node, its last day and week, and the pressures that
+// some kernels report.
 func past(n *client.Node, i int, used float64) {
 	cores, share, storage, energy := 16.0, used/16, float64(i%7)/8, 4e6
 	unused, week, held := (1-share)*cores*86400, 0.8*share, math.Ceil(used)
