@@ -57,12 +57,12 @@ type Viewer struct {
 	Role Role
 	// Name is the login name; empty for the public.
 	Name string
-	// Owners are the owners of the viewer's own work. If empty, it is the Unix user of
-	// the same name, else exactly these (users, namespaces).
+	// Owners are the owners (users, namespaces) of the viewer's own work. If empty, the only one is
+	// the Unix user of the viewer's name.
 	Owners []string
 	Until  time.Time // end of the viewer's token; zero without one, and for one that never expires
-	// Writes is the set of nodes for which the viewer may send samples; nil is none, and
-	// for an admin all.
+	// Writes is the set of nodes that the viewer may send samples for. nil means none, or all for
+	// an admin.
 	Writes *Scope
 	// Figures allows sending figures of the viewer's own, see package transport/ingest; Name is then a Unix user of this machine.
 	Figures bool

@@ -17,8 +17,8 @@ import (
 // Backend lists and details data that may belong to an owner. It is safe for concurrent use, and
 // its methods stop when the context ends.
 type Backend interface {
-	// Workloads returns the workloads that the filter selects, with its Total. An empty
-	// result is not an error. Limit is always set.
+	// Workloads returns the selected workloads with their Total. An empty result is not an error.
+	// Limit is always set.
 	Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList, error)
 	// Workload details one run, as Workloads listed it, with its profile.
 	Workload(ctx context.Context, w wire.Workload, r wire.Range) (wire.WorkloadDetail, error)

@@ -8,26 +8,25 @@ import (
 	"reckon/sensor"
 )
 
-// A process reports the CPU time of the children that it has waited for, including their
-// own waited-for children (cutime and cstime of proc_pid_stat(5)). The share of it that was
-// charged to no process is the work of children that lived between two readings and left no
-// exit record, and the last moments of children that were seen. It is charged here, by
-// these rules:
+// A process reports the CPU time of its reaped children, including their own reaped children
+// (cutime and cstime of proc_pid_stat(5)). The part that was charged to no process belongs to
+// children that lived between two readings without an exit record, and to the last moments of
+// children that were read. It is charged here by these rules:
 //
 //   - Sources with complete exit records are not reconciled, except over a gap.
-//   - New time waits for one tick where a living child was read before its parent, as ids
+//   - New time waits for one tick if a living child was read before its parent, as happens when ids
 //     wrap around: the child may have ended in between.
-//   - What a seen child was charged is owed: its parent's child times will show it.
-//   - The last moments of a seen child go to the child's part: at the rate of its last
-//     readings, or everything that is open if its parent has had no unseen children. Where the
-//     parent has ended with it, the nearest ancestor that is alive shows both; see tails.go.
-//   - The rest goes to the parent's part, or, where its seen children are process groups of
-//     their own, to the short work of their owner. So does an exit record without a process
-//     group (taskstats) of a child that no reading saw. Where both were seen it is divided; see unseen.go.
-//   - What is unclear about that is noted; see doubt.go.
-//   - Nothing is taken from process 1, or from a process that adopts orphans: the owner of
-//     the orphans is unknown. Nothing goes to a part that a control group charges, and
-//     nothing is taken while children are in one.
+//   - CPU time charged to a child is owed: its parent's child times will include it.
+//   - The last moments of a child that was read go to the child's part: at the rate of its last
+//     readings, or all open time if its parent has had no unseen children. If the parent ended as
+//     well, the nearest living ancestor shows both; see tails.go.
+//   - The rest goes to the parent's part or, if its known children are process groups of their own,
+//     to the short work of their owner. So does an exit record without a process group (taskstats) of
+//     a child that no reading saw. With both kinds of children it is divided; see unseen.go.
+//   - Uncertainty about this is recorded; see doubt.go.
+//   - Nothing is taken from process 1 or a process that adopts orphans, because the owner of the
+//     orphans is unknown. Nothing goes to a part charged by its control group, and nothing is taken
+//     while children are in one.
 
 // offspring is the record of a process's children, kept for processes that have had some, or several threads.
 type offspring struct {
@@ -47,10 +46,9 @@ type offspring struct {
 	waking
 
 	open uint64 // not accounted for in this tick
-	// crossed is the last tick in which a living descendant was read before this process:
-	// the descendant may have ended, and been waited for, in between. New time is then held
-	// for one tick, until its process can be identified. ripe reports that some of open was
-	// held.
+	// crossed is the last tick in which a living descendant was read before this process. The
+	// descendant may have ended and been reaped in between, so new time is held for one tick until
+	// its process can be identified. ripe reports that some of open was held.
 	crossed, held    uint64
 	ripe             bool
 	fresh            uint64 // growth of the child times in this tick

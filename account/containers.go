@@ -47,8 +47,8 @@ const sandbox = "sandbox"
 type container struct {
 	facts       *workload.ContainerFacts // never nil
 	seriesFacts workload.ContainerFacts  // the facts that the series were made from
-	// ended is the id of the container with the end that was last examined, kills the OOM kills that its part had counted until
-	// then.
+	// ended is the id of the container with the last examined end, kills the OOM kills that its
+	// part had counted until then.
 	ended string
 	kills uint64
 

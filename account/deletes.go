@@ -6,8 +6,8 @@ import (
 	"reckon/sensor"
 )
 
-// What is written and then deleted or cut off soon never reaches storage. The kernel charges it to who deletes, which may be another
-// than who wrote: a counter of its own, by which bytes written are never reduced. Few processes do that.
+// Data that is written and soon deleted or truncated never reaches storage. The kernel charges that to the deleting process, which may
+// differ from the writer, so it is a separate counter that does not reduce bytes written. Few processes have it.
 
 var cancelledBytes = metric.NewDesc("reckon_workload_io_cancelled_bytes_total", metric.Counter, metric.Bytes, with(),
 	"Bytes that the workload deleted or cut off before they reached storage: written by itself, mostly, or by others. They are in "+

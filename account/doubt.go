@@ -5,9 +5,9 @@ import (
 	"reckon/workload"
 )
 
-// Without exit records it is sometimes unclear to which of several parts CPU time belongs: to a process that ended since its last reading,
-// to another one that did, or to one that no reading saw. It is charged to the likely one, and noted here. A figure of which more than
-// a hundredth is unclear over its whole life is not exact.
+// Without exit records it is sometimes unclear which part CPU time belongs to: a process that ended since its last
+// reading, another one that ended, or one that no reading saw. It is charged to the likely one and the doubt is
+// recorded here. A figure is inexact if more than a hundredth of it is unclear over its whole life.
 
 // pair is a part, and another one that it may have got time of, or that may have got its time.
 type pair struct{ part, rest *Part }

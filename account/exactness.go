@@ -90,9 +90,9 @@ type evidence struct {
 	time      uint64 // of all processors
 	// span is its length, and carried the part of it that is from before the last export.
 	span, carried uint64
-	// late is the upper bound of charges for the next tick only: what the child times of parents show and a living child
-	// may explain (see children.go), and what processes used between their reading and the machine's. before is
-	// the same before all of this.
+	// late is an upper bound of the charges for the next tick: child times that a living child may
+	// explain (see children.go), and use of processes between their reading and the machine's.
+	// before is the same for all earlier ticks.
 	late, before uint64
 }
 

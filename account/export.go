@@ -9,8 +9,8 @@ import (
 
 // rows are the series of a part, made once it is exported for the first time.
 type rows struct {
-	// shown is the time of the last export that included the part, in milliseconds since the Unix epoch; 0 for none of this agent
-	// unless it is reduced: some export had the reduced series set.
+	// shown is the time of the last export that included the part, in milliseconds since the Unix epoch, or 0 for none
+	// by this agent. reduced reports that some export had the reduced series set.
 	shown                            int64
 	reduced                          bool
 	user, system, wait, throttled    *metric.Series

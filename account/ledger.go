@@ -28,33 +28,33 @@ import (
 type Config struct {
 	// Node is the name of the machine, for other/NODE and short/OWNER/NODE.
 	Node string
-	// Export is the time between two exports. Process groups that end within one and
-	// use less than a CPU second are folded, and those that do next to nothing for somewhat longer.
+	// Export is the export interval. Process groups that end within one and use less than a CPU
+	// second are folded, and idle ones after somewhat longer.
 	Export time.Duration
-	// Linger is the time that an ended workload stays in the exports, for consumers that
-	// scrape; 0 exports it once.
+	// Linger is the time that an ended workload stays in the exports, for consumers that scrape. 0
+	// exports it once.
 	Linger time.Duration
 	// Idle selects the owners of idle energy; empty means none.
 	Idle IdleShare
-	// Identify resolves the workload of a process. It is called when a process is first
-	// seen and when it moved. was is the previous part of the process, else the part of its
-	// parent, or nil; ended means that the process is gone and cannot be read any more.
+	// Identify resolves the workload of a process that is new or has moved. was is the previous
+	// part of the process, else the part of its parent, or nil. ended means that the process is
+	// gone and can no longer be read.
 	Identify func(p *sensor.Process, was *Part, ended bool) Identified
-	// Login returns the user who logged in and has the process, empty where that is not known; nil for nobody. Many owners may be
-	// of one login: the owners of the containers that a user runs without being root.
+	// Login returns the login user of a process, or "" if unknown; it may be nil. One login may
+	// have many owners, such as the owners of a user's rootless containers.
 	Login func(pid int32) string
-	// Rename returns the current names of a place (workload.Identity.Place), without control groups. program is the
-	// program that used most CPU time there, empty if none has been identified. It is called at each tick for parts
-	// with provisional names; nil means that all names are final.
+	// Rename returns the current names of a place (workload.Identity.Place), without control
+	// groups. program is the program with the most CPU time there, or "". It is called at each tick
+	// for parts with provisional names; nil means that all names are final.
 	Rename func(place, program string) workload.Identity
-	// NameGrace is the time that a part with a provisional name is held back from exports, at least two seconds; it is
-	// called at each export. nil means two seconds.
+	// NameGrace returns how long a part with a provisional name is held back from exports, at least
+	// two seconds. It is called at each export; nil means two seconds.
 	NameGrace func() time.Duration
-	// Container returns the supervisor's report of a place, nil while there is none; ended means that the part has no
-	// process any more. Container may be nil.
+	// Container returns the supervisor's report on a place, or nil if there is none. ended means
+	// that the part has no process any more. Container may be nil.
 	Container func(place string, ended bool) *workload.ContainerFacts
-	// Within returns the needed memory of the control group of a set ([sensor.Process.Cgroup]), bytes; ok is false for the root. nil is
-	// for none.
+	// Within returns the needed memory in bytes of the control group of a set
+	// ([sensor.Process.Cgroup]); ok is false for the root. It may be nil.
 	Within func(set uint64) (needed uint64, ok bool)
 	// Tallies are the sources that may count activity of processes. What a saved ledger has of other ones is lost.
 	Tallies []*sensor.TallySpec
@@ -69,8 +69,8 @@ type Identified struct {
 	// Whole reads the control group named by Identity.Whole. The ledger closes it. It may
 	// be nil.
 	Whole sensor.CgroupHandle
-	// Retry requests another identification on the next tick, because the process could
-	// not be examined well enough yet.
+	// Retry requests another identification in the next tick, because the process could not be
+	// examined completely.
 	Retry bool
 }
 

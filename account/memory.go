@@ -19,8 +19,8 @@ type memory struct {
 	kernel uint64    // unreclaimable: now; 0 where no control group reports it
 	swap   uint64
 	peak   uint64 // highest resident memory
-	// neededPeak is the highest needed memory over the ticks; the high-water mark of a
-	// process covers its peaks between two ticks.
+	// neededPeak is the highest needed memory over the ticks. The high-water marks of processes
+	// cover peaks between ticks.
 	neededPeak  uint64
 	byteSeconds float64
 	bounds      *needBounds // of the control group; nil before its first reading

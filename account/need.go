@@ -6,8 +6,8 @@ import (
 	"reckon/sensor"
 )
 
-// Between two readings of a control group memory may have come and gone. What was needed then has two ends: the need that was read, the
-// high-water marks of processes and the limit that killed are the lower one, needBounds the higher one.
+// Memory may come and go between two readings of a control group, so the need has two bounds. The lower one comes from
+// the readings, the high-water marks of processes and a limit that caused a kill; needBounds is the upper one.
 
 // needBounds is the highest need that a control group can have had since it began.
 type needBounds struct {

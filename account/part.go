@@ -25,14 +25,13 @@ type Part struct {
 	cgroup sensor.CgroupHandle
 	cg     sensor.Cgroup // last reading, Have == 0 when there is none
 
-	// start and end are nanoseconds since boot; end is 0 while it runs. created is
-	// the start in milliseconds since the Unix epoch when the account saw all of it
-	// from zero, else 0.
+	// start and end are nanoseconds since boot; end is 0 while the part runs. created is the start
+	// in milliseconds since the Unix epoch if the account saw all of it from zero, else 0.
 	start, end uint64
 	created    int64
 	emptySince uint64 // when it was first found without a process, 0 if it has one
-	// left is the last time at which a process was alive: the time of the last reading that found one, or, as an odd number, the
-	// exact end from an exit record that is later.
+	// left is the last time that a process was alive: the time of the last reading with one or, as
+	// an odd number, a later exact end from an exit record.
 	left uint64
 	names
 	container *container // as its supervisor reports it, nil while it reports nothing
@@ -53,8 +52,8 @@ type Part struct {
 	byTask   *tasks // nil where the batch system distinguishes none
 	started  uint64
 	folded   uint32 // process groups folded into this one
-	// oomSeen counts its processes that the OOM killer chose. The control group counts
-	// them too, but is often gone before it can be read.
+	// oomSeen counts its processes chosen by the OOM killer. The control group counts them as well,
+	// but is often gone before it can be read.
 	oomSeen uint32
 
 	memory       memory
@@ -161,16 +160,16 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	before := p.total.user + p.total.system
 	counted := int64(p.cg.UsageNanos) - p.cgBase
 	if p.place != "" && p.now.fresh && p.cg.Have&sensor.CgroupCPU != 0 {
-		// A container's group has all that was used in it until now. What its processes have beyond that they used
-		// before they entered it, such as the first stages of the runtime.
+		// A container's group has everything used in it so far. Additional use of its processes is
+		// from before they entered it, as in the first stages of the runtime.
 		p.tasks = min(p.tasks, uint64(max(0, counted)))
 	}
 	after := max(before, p.tasks)
 	if p.cg.Have&sensor.CgroupCPU != 0 && counted > int64(after) {
 		unseen := uint64(counted) - after
 		if unseen > capacity && !initial {
-			// More than the machine's capacity since the last tick: the control group is
-			// older than this account, and its past was charged before.
+			// The increase exceeds the machine's capacity since the last tick: the control group is
+			// older than this account, and its past was already charged.
 			p.cgBase += int64(unseen)
 			unseen = 0
 		}

@@ -85,8 +85,8 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
 	tab.exact = pass.Joined
 	tab.sight(pass)
-	// Parents end after their children, so the last records come first: a child that was
-	// never seen alive then finds its parent's part.
+	// Parents end after their children, so the last records come first. A child that no reading saw
+	// then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
 		tab.meetParent(&pass.Exited[i], pass.Live)
 		tab.ended(&pass.Exited[i], pass.Joined)

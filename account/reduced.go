@@ -40,9 +40,8 @@ func (u usage) counters() usage {
 type apart struct {
 	before usage // counted before the ledger began
 	handed usage // handed over to the short work of the owner, with before
-	// heldCPU is CPU time that is short work, from before the part was busy, and login is the user with the bound that it counts in, empty
-	// for the owner;
-	// see excess.
+	// heldCPU is CPU time from before the part was busy, which counts as short work. login is the
+	// user with the limit that it counts against, empty for the owner; see excess.
 	heldCPU uint64
 	login   string
 }

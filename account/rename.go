@@ -9,16 +9,15 @@ import (
 	"reckon/workload"
 )
 
-// Names of some parts come from elsewhere (the kubelet), and later than the first reading. Such a part has a place
+// Names of some parts come from elsewhere (the kubelet) and later than the first reading. Such a part has a place
 // (workload.Identity.Place), which identifies it through all renamings.
 //
-// A batch job without a place may have a provisional name as well: an array task's is in the environment of its
-// processes alone, and the first ones may have ended before it could be read. Its control group identifies such a part:
-// a group has one account, whatever the names found of its processes.
+// A batch job without a place may have a provisional name as well. The name of an array task is only in the environment
+// of its processes, and the first ones may have ended before it could be read. Its control group identifies such a
+// part: a group has one account regardless of the names of its processes.
 //
-// A part that was never exported is renamed with its counters. An exported part ends under the provisional name, and
-// the part continues under the new name from zero: names in data that others have stored cannot be changed, and so
-// nothing counts twice.
+// A part that was never exported is renamed with its counters. An exported part ends under the provisional name and
+// continues under the new name from zero, because exported names cannot be changed. Nothing thus counts twice.
 
 // nameGrace is the time in nanoseconds that exports hold back a part with a provisional name. An
 // ended part waits as long for the report of its supervisor.

@@ -9,9 +9,9 @@ import (
 	"reckon/workload"
 )
 
-// The kubelet reports an ended container until its pod is deleted or the container is started again: its exit, its
-// number of starts, that it waits for the next start. Its account is closed and forgotten long before; the report goes
-// on, and an agent that starts after the end takes it up.
+// The kubelet reports an ended container until its pod is deleted or the container restarts: its
+// exit, its number of starts, and the wait for the next start. The account is closed and forgotten
+// long before that. The report continues, and an agent that starts after the end resumes it.
 
 // reportsOn reports whether the supervisor still lists an ended part under a name that no other
 // exported part reports on. A container that was just restarted has no report yet.

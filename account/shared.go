@@ -11,13 +11,12 @@ import (
 	"reckon/sensor"
 )
 
-// Processes of one program that was forked hold the same pages: a sum of resident sizes
-// counts those pages once for each process. Where a part has several large processes, the
-// sharing of pages is measured for some of them ([Ledger.Crowded], [Ledger.Share]), as far
-// as the reader can afford it, and the sum is scaled by the result: an estimate where some of
-// the processes are scaled by the result of another one of the same size. Where it may not be
-// read, the sum is kept as an upper bound ("at most"), limited to what the machine uses less
-// what other parts hold for themselves, and to the control group of its processes.
+// Forked processes of one program share pages, which a sum of resident sizes counts once per
+// process. If a part has several large processes, the sharing is measured for some of them
+// ([Ledger.Crowded], [Ledger.Share]) within the reader's budget, and the sum is scaled by the
+// result. It is an estimate if some processes are scaled by the result of another one of the same
+// size. If the sharing may not be measured, the sum is an upper bound ("at most"), limited to the
+// machine's memory minus that of other parts, and to the control group of its processes.
 
 // crowdFloor is the number of bytes that may be counted more than once before it matters.
 const crowdFloor = 16 << 20
@@ -94,8 +93,8 @@ type sharing struct {
 	forked  bool   // it and its parent, in another part, are large and of one program
 	counted bool   // part is valid in this tick
 	begins  bool   // it was measured in the last tick
-	// rewritten reports that it may have got pages of its own since it was measured: a write to a page that it shares is a minor fault,
-	// and changes its resident size by nothing.
+	// rewritten reports that the process may have got pages of its own since it was measured. A
+	// write to a shared page is a minor fault and does not change the resident size.
 	rewritten bool
 }
 

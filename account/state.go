@@ -111,8 +111,8 @@ type processState struct {
 	Gone  bool      `json:"g,omitempty"`
 	// Left: it is gone, and its charges were added to those that its parent is owed.
 	Left bool `json:"l,omitempty"`
-	// Children is the CPU time of its children that is accounted for, and the time that is
-	// owed; see children.go. It is unbased where their earlier use is unknown.
+	// Children is the accounted CPU time of the children and the owed time; see children.go. It is
+	// unbased if their earlier use is unknown.
 	Children [2]uint64 `json:"c,omitzero"`
 }
 

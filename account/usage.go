@@ -31,8 +31,8 @@ func (last *usage) advance(now usage, have, partial sensor.Fields) (d usage) {
 	if partial&sensor.FieldIO != 0 {
 		last.read, last.write = min(last.read, now.read), min(last.write, now.write)
 	}
-	// The kernel scales user and system against each other, so each may fall while their
-	// sum grows: the sum decides, the two only split it.
+	// The kernel scales user and system against each other, so each may fall while their sum grows.
+	// The sum is decisive; the two only split it.
 	was, is := last.user+last.system, now.user+now.system
 	if is > was {
 		total := is - was

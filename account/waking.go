@@ -2,9 +2,9 @@ package account
 
 import "reckon/sensor"
 
-// A parent that slept at one reading and got a processor once until the next one was woken once: it has waited for one child, or for
-// several that ended at the same time. It has not started another one since, waited for it and gone on, but for what fits into its own
-// turn.
+// A parent that slept at one reading and got a processor once until the next was woken once. It has
+// reaped one child, or several that ended at the same time. Since then it cannot have started and
+// reaped another child, except within its own time slice.
 
 // waking is the number of times that a parent of one thread got a processor.
 type waking struct {

@@ -41,13 +41,13 @@ type Config struct {
 	Tegrastats string
 	// Redfish is a file that names management controllers to ask for power; empty for none.
 	Redfish string
-	// Guests is the folder into which the energy of each virtual machine of this host is written,
-	// see sensor/host; empty for none. HostEnergy is the file in which the host of this virtual
-	// machine does so; empty for the usual one.
+	// Guests is the folder to which the energy of each virtual machine on this host is written (see
+	// sensor/host), empty for none. HostEnergy is the file to which the host of this virtual
+	// machine does so, empty for the default.
 	Guests     string
 	HostEnergy string
-	// OwnMetrics is a file that reports where figures of others are read, see ownconfig.go;
-	// Textfile are folders of text files beside those. Empty for none.
+	// OwnMetrics is the file that lists the sources of external figures (see ownconfig.go),
+	// Textfile additional folders of text files. Empty means none.
 	OwnMetrics string
 	Textfile   []string
 
@@ -68,28 +68,28 @@ type Config struct {
 	Export time.Duration // between two exports, 15 s by default
 	Linger time.Duration // how long an ended workload stays in the exposition
 
-	// PowerModel is a file with a power model for a machine without a meter; empty takes
-	// the curve that is built in for machines of its kind, "none" no model.
+	// PowerModel is a file with a power model for a machine without a meter. Empty selects the
+	// built-in curve for this kind of machine, "none" no model.
 	PowerModel string
 	// Idle selects how the energy of an idle node is shared: none, request or even.
 	Idle account.IdleShare
 
 	// Compat names views under which Gather also shows each export; see metric/compat.
 	Compat []string
-	// StoreCompat also puts those views into each export, with a job and an instance, for a
-	// store that dashboards of others ask; see compat.go.
+	// StoreCompat also adds those views to each export, with a job and an instance, for dashboards
+	// of other programs; see compat.go.
 	StoreCompat bool
 
 	// State is the file that carries the accounts over a restart; empty for none.
 	State string
 	// Expose keeps a copy of each export for Gather.
 	Expose bool
-	// Steady keeps timestamps monotonic when the system clock is stepped; see
-	// push.Clock, which puts them right when they are sent.
+	// Steady keeps timestamps monotonic when the system clock is stepped. push.Clock corrects them
+	// when they are sent.
 	Steady bool
 
-	// Lean gives memory back to the system every few minutes. It is for a process that
-	// does nothing else: the larger the heap, the more it costs.
+	// Lean returns memory to the system every few minutes. It is for a process that does nothing
+	// else, because its cost grows with the heap.
 	Lean bool
 	// Version is put into reckon_agent_info.
 	Version string

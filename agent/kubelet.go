@@ -22,8 +22,8 @@ import (
 
 // Kubelet controls how the pods of this node get their names.
 type Kubelet struct {
-	// Address is https://HOST:PORT; "auto" or empty asks the kubelet of this machine where the agent runs in a pod with a
-	// service account; "none" asks nobody.
+	// Address is https://HOST:PORT. "auto" or empty selects the local kubelet if the agent runs in
+	// a pod with a service account; "none" disables it.
 	Address string
 	// TokenFile and CAFile are the service account's if empty; see kubelet.Config.
 	TokenFile, CAFile string
@@ -172,11 +172,11 @@ func (a *Agent) rename(place, program string) workload.Identity {
 	return a.kubernetes.Rename(place, program)
 }
 
-// outage is how long new pods are held back while the kubelet does not respond, as during its
+// outage is the time that new pods are held back while the kubelet does not respond, as during its
 // restart. Their first export includes their use meanwhile.
 const outage = 30 * time.Second
 
-// answerWait is how long an export waits for the kubelet to name a pod that started in this tick.
+// answerWait is the time that an export waits for the kubelet to name a pod that started in this tick.
 // The kubelet usually takes milliseconds; without the wait the pod would appear one export later.
 const answerWait = 250 * time.Millisecond
 

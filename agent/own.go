@@ -13,9 +13,8 @@ import (
 	"reckon/workload"
 )
 
-// Figures that others measure: the agent reads them, finds the workload behind each and
-// adds its labels. See sensor.OwnSource for those it reads itself, pushed.go for those
-// that are sent to it.
+// External figures: the agent reads them, resolves their workloads and adds labels. See
+// sensor.OwnSource for figures that it reads itself, and pushed.go for figures sent to it.
 
 var (
 	ownInput = metric.NewDesc("reckon_own_input_up", metric.Gauge, metric.None, []string{"sensor", "input", "reason"},

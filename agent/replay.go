@@ -24,8 +24,8 @@ func (a *Agent) openReplay() error {
 		a.ledger = a.newLedger()
 	}
 	a.tasks, a.machine, a.cgroups, a.look = player, player, player.Groups(), player
-	// Time is moved to now; ids are made of the time that was, so that they are those of the
-	// machine and the same in each replay.
+	// Times are shifted to now. Ids use the original time, so that they are the machine's ids and
+	// the same in each replay.
 	a.now, a.btime = player.Time, player.Meta().Booted.Unix()
 	a.user = func(uid uint32) string {
 		if name, ok := player.UserName(uid); ok {

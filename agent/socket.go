@@ -21,9 +21,9 @@ import (
 	"reckon/metric"
 )
 
-// The socket at which scripts send figures of their own: HTTP over a unix socket, a body
-// in the Prometheus text format. The kernel shows which process is at the other end
-// (unix(7), SO_PEERCRED), and so the owner of the figures: nobody can speak for others.
+// The socket accepts figures from scripts by HTTP over a unix socket, in the Prometheus text
+// format. The kernel identifies the process at the other end (unix(7), SO_PEERCRED) and thereby the
+// owner of the figures, so that no process can claim to be another.
 
 // Bounds of what comes by the socket.
 const (

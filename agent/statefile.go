@@ -12,8 +12,9 @@ import (
 	"reckon/account"
 )
 
-// The state is written with each export, so that what others have is never more than what is saved: half of all bytes that a quiet node
-// writes, where the file is on a disk. Compressed it is a quarter. The format is S2 frames; files of versions before are plain.
+// The state is written with each export, so that receivers never have more data than the saved
+// state. That is half of all bytes that an idle node writes if the file is on a disk; compression
+// reduces it to a quarter. The format is S2 frames; files of earlier versions are uncompressed.
 
 // stateBlock is the amount of state that is compressed at once. A larger block saves a twentieth, and takes its size in memory twice.
 const stateBlock = 64 << 10

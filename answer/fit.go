@@ -18,8 +18,7 @@ import (
 type Fit struct {
 	Views NodeLists
 	Waits store.Waits
-	// Rollups lists recent nodes while the series are unavailable; Outage is nil
-	// if they never are.
+	// Rollups lists recent nodes while the series are unavailable. Outage is nil if they never are.
 	Rollups NodeUse
 	GPUs    GPUViews // nil: sharing of GPUs is not answered
 	Outage  *Outage
@@ -55,7 +54,7 @@ func (f *Fit) recent(ctx context.Context, now time.Time) ([]wire.Node, error) {
 type class struct {
 	wire.Place
 	gpusKnown bool
-	// unscheduled: the site's batch system allocates none of these nodes, for example login
+	// unscheduled means that the site's batch system allocates none of these nodes, as for login
 	// and service nodes.
 	unscheduled bool
 	waits       []float64

@@ -18,8 +18,8 @@ type Outage struct {
 	Catalogue interface {
 		Watermark(ctx context.Context) (time.Time, error)
 	}
-	// Behind returns why the catalogue is not being updated; nil when it is. An error with a method
-	// All that returns true states that anything may be missing, not only what happened lately.
+	// Behind returns why the catalogue is not being updated, or nil. If the error has a method All
+	// that returns true, any data may be missing, not only recent data.
 	Behind func() error
 	// Gaps returns the samples of a time range that were lost to damage; nil if unknown.
 	Gaps func(from, to time.Time) []store.Gap

@@ -15,10 +15,10 @@ import (
 	"reckon/workload"
 )
 
-// Hours are kept by site, kind, owner, account, partition and program, and by node. What a run is besides (its QOS, its size, how
-// long it ran, its nodes) is known of the run alone. So usage by these is the usage of hours, divided among the runs that were there
-// then: allocations by their facts, to the second, and what was used by what each run used in all, spread evenly
-// over its time. Sums are the hours', whatever they are divided by. Starts and waits are counted by the runs.
+// Hours are stored by site, kind, owner, account, partition and program, and by node. Other properties of a run (QOS,
+// size, length, nodes) are known only per run. Usage by those is the hourly usage divided among the runs of that hour:
+// allocations by their facts, to the second, and use by the total of each run, spread evenly over its time. Sums always
+// equal the hourly ones. Starts and waits are counted from the runs.
 
 // Runs reads the runs that hours are made of; implemented by store.Facts.
 type Runs interface {

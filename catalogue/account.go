@@ -54,7 +54,7 @@ type account struct {
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// place is where a part of a workload runs, and the owner of the part, because processes of a
+// place is the location of a part of a workload, and the owner of the part, because processes of a
 // script under another user form a separate part. It is empty for series of a batch system.
 type place struct{ Node, Part, Owner string }
 

@@ -37,15 +37,15 @@ const (
 type BuilderOptions struct {
 	// Gone is for how long a workload may be silent before it counts as ended; 0 is 5 min.
 	Gone time.Duration
-	// Overlap is the time by which each round looks back for late samples; 0 is 2 min. Of a store
-	// that knows what was appended since the last round, only that is read.
+	// Overlap is the time that each round looks back for late samples; 0 means 2 min. If the store knows
+	// the samples appended since the last round, only those are read.
 	Overlap time.Duration
 	// Slice is the length of history that is read at a time when rebuilding; 0 is 6 h.
 	Slice time.Duration
-	// History is the age of the oldest samples of a rebuild where the store does not know its oldest
-	// sample; 0 is [store.DefaultRetention].
+	// History is the age of the oldest samples of a rebuild if the store does not know its oldest
+	// sample; 0 means [store.DefaultRetention].
 	History time.Duration
-	// SaveEvery is the interval at which the builder saves its own state; 0 is 5 min. After a kill
+	// SaveEvery is the interval at which the builder saves its state; 0 means 5 min. After a kill
 	// that much is read again.
 	SaveEvery time.Duration
 	// Progress is called while history is taken in, with the step and the time up to which it is done; nil for none.

@@ -15,8 +15,8 @@ import (
 	"reckon/workload"
 )
 
-// The kubelet reports how containers of pods end, that they wait to be started and how often they were. Its reports go on for as long
-// as it lists the pod, long after the run: they are facts of the run and no samples of its life.
+// The kubelet reports the ends of containers, their waits to be started, and their number of starts. Its reports continue while it lists
+// the pod, long after the run. They are therefore facts of the run, and no samples that extend it.
 
 // containerState is the kubelet's last report of a container. Fields are exported to be encoded.
 type containerState struct {

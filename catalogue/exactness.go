@@ -13,8 +13,8 @@ import (
 	"reckon/internal/series"
 )
 
-// Agents export how exact the figures are of each kind of workload on their node, and of single
-// workloads that differ. A run takes the worst of its time on its nodes.
+// Agents export the exactness of figures by kind of workload on their node, and of single workloads
+// that differ. A run has the worst exactness during its time on its nodes.
 
 // inexact is a time in which a figure of a kind of workload was not exact on a node.
 type inexact struct {

@@ -36,8 +36,8 @@ type fold struct {
 	gone    []store.Run // rows of what turned out to be of another job
 	added   []*account  // since the round began
 	waiting []waitingPod
-	// moved are ids of batch systems with new runs, or other times of them, since the round began. Where a sample came from
-	// before the others of its series, it is the begin of its run.
+	// moved holds the batch system ids with new runs, or new times of runs, since the round began.
+	// If a sample precedes the others of its series, the value is the start of its run.
 	moved map[key]int64
 	to    int64 // end of the interval that is folded
 }
@@ -344,9 +344,8 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	if l.start <= until || until == 0 {
 		return !over
 	}
-	// After a pause: a part not seen before is the next step, unless all
-	// parts are over and it is on another node; the same part again is the workload
-	// begun again.
+	// After a pause, a new part is the next step, unless all parts are over and it is on another
+	// node. The same part again means that the workload was restarted.
 	return !again && l.start <= until+nextPart && (onNode || !over)
 }
 

@@ -36,7 +36,7 @@ type hourRows struct {
 }
 
 const (
-	// historyBack is how long an hour stays open for additions before it is written, and the
+	// historyBack is the time that an hour stays open for additions before it is written, and the
 	// minimum time that the last sample of a series is carried. Accounting has one sample a day.
 	historyBack = historyStep
 	// historySlice is the time that is read at once, between multiples of it since the Unix epoch: the time of a block of imported samples.

@@ -9,9 +9,9 @@ import (
 	"reckon/workload"
 )
 
-// A batch system gives a number of its own to each task of an array and to each component of a heterogeneous job. A node that
-// could not read the environment of a task, because it ended at once, names it by that number. What nodes observed under a
-// number belongs to the job that the scheduler reports to have it.
+// A batch system gives each array task and each component of a heterogeneous job its own number. A
+// node that could not read a task's environment, because the task ended at once, uses that number
+// as its name. Its data belongs to the job that the scheduler reports with that number.
 
 // numberInfo is the series that reports the number of a job, in a label.
 const numberInfo = "reckon_slurm_number_info"

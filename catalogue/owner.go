@@ -8,8 +8,8 @@ import (
 	"reckon/internal/series"
 )
 
-// Which run of an id a sample is of depends on its time and on the times of all runs of that id: the catalogue is what the series
-// state, and not the order in which they came.
+// The run that a sample belongs to depends on its time and on the times of all runs of the id. The
+// catalogue thus follows from the content of the series, not from the order in which they arrived.
 
 // alone returns the account that all samples of a workload's series belong to, or nil if that
 // depends on their times.

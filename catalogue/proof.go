@@ -19,15 +19,15 @@ type Proof struct {
 	Made     time.Time // when it was finished
 	// Hours are the hours, and Nodes the hours of single nodes, that were compared.
 	Hours, Nodes int
-	// RawCPU is the CPU time by the counters, in seconds, and Off by how much roll-ups differ
-	// from it, hour by hour and node by node.
+	// RawCPU is the CPU time of the counters in seconds. Off is the sum of the differences of the
+	// roll-ups by hour and node.
 	RawCPU, Off float64
 	// Differences are the first of those found, and Differing how many there are.
 	Differences []Difference
 	Differing   int
 	// Mended means that the hours were made again and agree since.
 	Mended bool
-	// LeftOut are hours between From and To that were not compared, because samples of them
+	// LeftOut are hours between From and To that were not compared, because some of their samples
 	// were lost to damage.
 	LeftOut []time.Time
 }

@@ -35,10 +35,9 @@ func (p *pass) hold(k key, node string, cores float64) {
 	}
 }
 
-// What a batch system gave to a run counts by its facts: for each size of it, what it was
-// given times the overlap of its time with the hour, less the time for which it was suspended.
-// Nothing is integrated from samples, so what was imported and what was seen live agree with
-// the accounting to the second.
+// The allocation of a run is computed from its facts: for each size, the allocation multiplied by
+// its overlap with the hour, minus the suspended time. No samples are integrated, so imported and
+// live data agree with the accounting to the second.
 
 const (
 	allocatedCores  = figure.AllocatedCores

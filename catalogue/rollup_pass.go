@@ -41,8 +41,8 @@ type pass struct {
 	starts map[partKey][]beginning // by owner, and of all owners of the part by none
 	boots  map[nodeKey]nodeBoots
 	facts  map[key]fact
-	// watched is since when an agent watches a node, as far as samples were read; what others
-	// imported of a node has none.
+	// watched is the time since which an agent watches a node, as far as samples were read.
+	// Imported nodes have none.
 	watched map[nodeKey]int64
 	doubts  map[kindFigure][]inexact
 
@@ -485,8 +485,8 @@ func (p *pass) useRows() []store.Use {
 			total += v
 		}
 		if cpu := u.CPUSeconds; cpu != nil && total > 0 {
-			// The counters of programs and of the workload come from different sources: the
-			// shares are of the one, the sum is of the other.
+			// The counters of programs and of the workload come from different sources. The
+			// programs' counters give the shares, the workload's the sum.
 			for command, v := range parts {
 				if command == u.Command || v == 0 {
 					continue

@@ -9,10 +9,10 @@ import (
 	"reckon/internal/hostlist"
 )
 
-// A batch system reports the runs of its jobs from one place: in series without a node and
-// a part. Its submit, start and end times count before what nodes observe, for it is one
-// clock, and the only one for what waits. The identity of a reported run is its submit time;
-// nodes observe a start only, by their own clocks, and are joined to it.
+// A batch system reports the runs of its jobs in series without a node and a part. Its submit,
+// start and end times take precedence over observations of nodes, because they follow a single
+// clock, and no other exists for pending jobs. The identity of a reported run is its submit time.
+// Nodes observe only a start, by their own clocks, which is matched to the run.
 
 // SchedulerTimes holds the submit, start and end time of a run as reported by the scheduler, in
 // Unix milliseconds; 0 if unreported. The exported fields are for gob.

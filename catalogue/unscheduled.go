@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// The operator reports pods that no node has yet. Such a report is a track at a place without a node: the workload lives while it waits,
-// and its run begins with the first start that a node observes.
+// The operator reports pods without a node. Such a report is a track at a place without a node: the
+// workload lives while it waits, and its run begins with the first start that a node observes.
 
 // waitingPod holds the samples of one such series.
 type waitingPod struct {

@@ -74,8 +74,8 @@ const (
 type How struct {
 	Value                Value
 	Series, Parts, Nodes Combine
-	// Whole: a series without a node covers all nodes together and replaces those of single
-	// nodes. Schedulers report this way.
+	// Whole means that a series without a node covers all nodes and replaces those of single nodes,
+	// as in reports of schedulers.
 	Whole bool
 }
 
@@ -104,11 +104,11 @@ func (s Source) String() string {
 
 // Zero defines when a figure without a series is zero rather than unknown.
 type Zero struct {
-	// Held lists figures; the first known one must be above zero, that is, the run was
-	// allocated the resource.
+	// Held lists figures of which the first known one must be above zero: the run was allocated the
+	// resource.
 	Held []string
-	// NodeSeries is a metric that every node of the run must have reported meanwhile: it
-	// proves that the node would have measured the figure.
+	// NodeSeries is a metric that every node of the run must have reported meanwhile, as proof that
+	// it would have measured the figure.
 	NodeSeries string
 }
 
@@ -122,14 +122,14 @@ type Figure struct {
 	Heading       string // column heading in tables
 	Help          string // one sentence, with the unit
 	In            Scope
-	// Always: an unknown figure is null in the JSON of a run; otherwise it is omitted. An
-	// unknown sum over hours is null in either case.
+	// Always means that an unknown figure is null in the JSON of a run instead of omitted. An
+	// unknown sum over hours is always null.
 	Always bool
 	// Internal: stored for runs but omitted from their JSON.
 	Internal bool
 
-	// From lists the series that the figure is computed from, and How aggregates them; empty for
-	// derived figures and facts.
+	// From lists the series that the figure is computed from, and How their aggregation. Both are
+	// empty for derived figures and facts.
 	From []Source
 	How  How
 	// Quantile to take from the distribution, 0 to 1.

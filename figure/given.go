@@ -1,7 +1,7 @@
 package figure
 
-// A given resource is the scheduler's allocation. Where no allocation is known, the request is
-// returned instead, and the second value is false.
+// A given resource is the scheduler's allocation. If no allocation is known, the request is
+// returned instead and the second value is false.
 
 // GivenCores returns the cores allocated to the run, or requested; nil when both are unknown.
 func (r *Row) GivenCores() (cores *float64, allocated bool) {

@@ -17,35 +17,34 @@ type Run struct {
 
 	Account, Partition, Command string
 
-	// State is the batch system's term in lower case: pending, running, completed,
-	// failed, cancelled, timeout, out_of_memory, node_fail, preempted and the like; empty
-	// when unreported. Reason is why it waits, or why it is in that state.
+	// State is the batch system's term in lower case: pending, running, completed, failed,
+	// cancelled, timeout, out_of_memory, node_fail, preempted and the like, or empty. Reason
+	// explains a waiting state or an end.
 	State, Reason string
-	// EndedBy is the user or thing that ended it, if not itself: user, time_limit, deadline, out_of_memory,
-	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it. QOS is the
-	// quality of service. Empty when unreported.
+	// EndedBy is the cause of the end other than the run itself: user, time_limit, deadline,
+	// out_of_memory, node_failure, preempted or scheduler. EndedByUser is the user who cancelled
+	// it. QOS is the quality of service. All are empty if not reported.
 	EndedBy, EndedByUser, QOS string
 
 	Nodes []string
 	// Submit is the submit time; zero when unknown.
 	Submit time.Time
-	// Start is the first observed moment of the workload, and Seen the time of its last
-	// sample. End is zero while it runs. For a waiting workload ([Run.Waits]) Start is
-	// the submit time.
+	// Start is the first time that the workload was observed, and Seen the time of its last sample.
+	// End is zero while it runs. For a waiting workload ([Run.Waits]) Start is the submit time.
 	Start, Seen, End time.Time
-	// Lost reports that the scheduler stopped reporting a run that had not ended, and that no node
-	// observed its end: End is then the time of the last report.
+	// Lost means that the scheduler stopped reporting the run before it ended, and that no node
+	// observed its end. End is then the time of the last report.
 	Lost bool
-	// PreviousStarts are other starts under which the row was written before: an upsert
-	// deletes those rows first. Start is among them where the row that is there is not of this run, or
-	// has steps that are not: nothing of it stays. They are not read back.
+	// PreviousStarts are other starts under which the row was written before. An upsert deletes
+	// those rows first. Start is among them if the stored row is not of this run, or has steps of
+	// another one, so that nothing of it remains. They are not read back.
 	PreviousStarts []time.Time
 	ExitCode       *int
-	// Steps are the steps that the batch system accounts for; an upsert with any replaces all
+	// Steps are the steps in the batch system's accounting. An upsert with any step replaces all
 	// stored steps of the run. They are not read back.
 	Steps []Step
-	// Shares are the use of each user's processes in a process group of several users, by user; nil for all other runs.
-	// After [Run.Of] they are those that the row holds, and Partial reports that it leaves others out.
+	// Shares is the use of each user in a process group of several users; nil for all other runs. After [Run.Of] it has
+	// the users that the row includes, and Partial reports that others are missing.
 	Shares  map[string]Share
 	Partial bool
 

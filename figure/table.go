@@ -126,8 +126,8 @@ var table = []Figure{
 	{Key: "gpu_memory_peak_bytes", Field: "GPUMemoryPeak", Unit: metric.Bytes, Heading: "GPU memory peak",
 		Help: "Highest GPU memory, bytes.", // the gauge counts where an agent reported no peak, see catalogue
 		In:   Runs, From: []Source{{Metric: GPUMemory}, {Metric: GPUMemoryPeak}}, How: highest},
-	// Each joule belongs to one domain. Idle energy appears in series of workloads only where the site
-	// shares it out, and then counts as theirs; hourly sums hold only the energy that a workload caused.
+	// Each joule belongs to one domain. Idle energy appears in workload series only if the site shares it, and then
+	// counts as the workload's. Hourly sums hold only the energy that a workload caused.
 	{Key: "energy_joules", Unit: metric.Joules, Heading: "Energy",
 		Help: "Energy it caused, joules; idle energy of nodes is in it where the site shares that out.",
 		In:   Runs | Hours, From: of(Energy), How: counted, Except: Source{Energy, "share", "idle"}},

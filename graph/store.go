@@ -16,8 +16,8 @@ type Store interface {
 	Get(ctx context.Context, id string) (Info, []Quad, error)
 	// Put writes a subgraph. If nothing changes, nothing is written, and changed is false.
 	Put(ctx context.Context, id string, p Put) (info Info, changed bool, err error)
-	// Delete removes a subgraph, or returns ErrNotFound. Its version is remembered, and a new subgraph of its id
-	// continues from there.
+	// Delete removes a subgraph, or returns ErrNotFound. Its version is remembered, and a new
+	// subgraph with its id continues from there.
 	Delete(ctx context.Context, id string, ifVersion int64) (Info, error)
 	// List returns all subgraphs, by id.
 	List(ctx context.Context) ([]Info, error)
@@ -66,8 +66,8 @@ type Batch interface {
 
 // Latest returns latest values of the series that subgraphs refer to. Values are queried on demand and never stored.
 type Latest interface {
-	// Latest returns statements about the series that the statements of a subgraph refer to, none for a series without
-	// a value; if only is set, about that series. The viewer in ctx decides which series may be read.
+	// Latest returns statements about the series that a subgraph's statements refer to, and none for a series without a
+	// value. If only is set, it covers just that series. The viewer in ctx determines which series may be read.
 	Latest(ctx context.Context, quads []Quad, only Term) ([]Quad, error)
 }
 

@@ -92,8 +92,8 @@ type Series struct {
 	// Values are the label values, one per label in Desc.Labels. An empty value is
 	// the same as an absent label.
 	Values []string
-	// Created is the time when a counter was zero, in milliseconds since the Unix epoch, or
-	// 0 if unknown. If it is set, consumers count the whole first sample as increase.
+	// Created is the time when a counter was zero, in milliseconds since the Unix epoch, or 0 if
+	// unknown. If it is set, consumers count the whole first sample as an increase.
 	Created int64
 }
 
@@ -113,8 +113,8 @@ type Sample struct {
 	// Histogram is set instead of Value for series of kind NativeHistogram. It is
 	// valid until the producer's next read.
 	Histogram *Histogram
-	// Last is true if the series ends with this sample: a store writes a staleness
-	// marker after it and drops its cache entry.
+	// Last is true if the series ends with this sample. A store then writes a staleness marker and
+	// drops its cache entry.
 	Last bool
 }
 

@@ -22,8 +22,8 @@ type Congestion struct {
 	Speed        float64 // of the device, bytes per second
 	Observed     float64 // seconds looked at: the run, or its last day
 	Seconds      float64 // of them, those in which the device was full and the workload had a share of it
-	// Means over these seconds: bytes per second through the device, bytes of the workload (payload, a lower bound), and the
-	// cores that the workload used on the node.
+	// Means over these seconds: bytes per second through the device, payload bytes of the workload
+	// (a lower bound), and cores that the workload used on the node.
 	Rate, Own, Cores float64
 }
 

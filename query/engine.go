@@ -22,11 +22,11 @@ type EngineOptions struct {
 	Concurrent int
 	// Timeout limits a query, waiting included; 0 is 2 min.
 	Timeout time.Duration
-	// MaxSamples is the number of samples that one query may hold in memory; 0 is 20 million,
+	// MaxSamples is the number of samples that one query may hold in memory; 0 means 20 million,
 	// about 320 MB.
 	MaxSamples int
-	// Memory limits the bytes of samples that large queries hold together, but allows at least
-	// one query; 0 is one at a time.
+	// Memory limits the bytes of samples that large queries hold together, but allows at least one
+	// query. 0 means one at a time.
 	Memory int64
 	// Large is called when a query turns out to be large, and its result when that query ends; may be nil.
 	Large func() (done func())

@@ -26,8 +26,8 @@ import (
 
 // Options of the views.
 type Options struct {
-	// Gone is the time that a workload or node may be silent before it counts as ended
-	// or down; 0 is 5 min. It should be a few export intervals.
+	// Gone is the time that a workload or node may be silent before it counts as ended or down; 0 means
+	// 5 min. It should be a few export intervals.
 	Gone time.Duration
 	// KeepNodes keeps a list of nodes that takes long to read; see [Views.NodesAsOf], and call [Views.RefreshNodes].
 	KeepNodes bool

@@ -17,8 +17,8 @@ import (
 
 // Strain holds indicators of resource shortage in a workload. Unmeasured ones are nil.
 type Strain struct {
-	// MemoryStalled and StorageStalled are how long some task waited for memory or storage,
-	// seconds: the maximum over its parts, which stall at the same time.
+	// MemoryStalled and StorageStalled are the seconds that some task waited for memory or storage:
+	// the maximum over the parts, because they stall at the same time.
 	MemoryStalled, StorageStalled *float64
 	// Refaults is memory that was reclaimed and soon needed again, bytes.
 	Refaults *float64

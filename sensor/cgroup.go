@@ -68,25 +68,24 @@ type Cgroup struct {
 	Current, Anon, File, Shmem, Swap uint64 // bytes
 	Peak                             uint64 // highest Current so far, bytes
 	InactiveFile                     uint64 // page cache not used recently, bytes
-	// Kernel is unreclaimable kernel memory, bytes: stacks, page tables, sockets,
-	// unreclaimable slab. Version 1 reports only the kernel's memory as a whole, which is
-	// then an upper bound.
+	// Kernel is unreclaimable kernel memory in bytes: stacks, page tables, sockets, unreclaimable
+	// slab. Version 1 reports only the total of kernel memory, which is then an upper bound.
 	Kernel uint64
 	// RefaultAnon and RefaultFile are memory that was reclaimed and soon needed again, bytes.
 	RefaultAnon, RefaultFile uint64
 	// Faults are page faults of all kinds; MajorFaults are the faults that waited for storage.
 	Faults, MajorFaults uint64
-	// Filled is anonymous and mapped memory that was filled since the group began, at most, bytes: by page faults, version 1: by charges
-	// of pages. What is written to files in memory is not in it.
+	// Filled is an upper bound in bytes of the anonymous and mapped memory filled since the group began: by page faults
+	// or, in version 1, by page charges. It excludes data written to files in memory.
 	Filled    uint64
 	HugeBytes uint64 // memory in transparent huge pages, bytes; version 1 counts anonymous memory only
-	// NodeBytes is memory by NUMA node of the machine, anonymous and of files, bytes. It is read on machines with several nodes only, now
-	// and then; nil while it was not.
+	// NodeBytes is anonymous and file memory in bytes by NUMA node. It is read occasionally, and
+	// only on machines with several nodes; nil before that.
 	NodeBytes *[MaxNodes]uint64
 	// IOLimits are the limits of the group itself on block devices, read now and then; nil where it has none.
 	IOLimits *[]IOLimit
-	// MaxEvents counts how often the limit was reached and memory had to be reclaimed,
-	// OOMEvents how often that failed, OOMKills the processes killed.
+	// MaxEvents counts how often the limit was reached and memory had to be reclaimed, OOMEvents
+	// how often that failed, OOMKills the killed processes.
 	MaxEvents, OOMEvents, OOMKills uint64
 
 	ReadBytes, WriteBytes uint64
@@ -106,24 +105,23 @@ func (c *Cgroup) Needed() uint64 { return c.Anon + c.Shmem + c.Kernel }
 
 // CgroupReader reads control groups of any version.
 type CgroupReader interface {
-	// Open returns a handle on the cgroup with the given paths, one for each hierarchy,
-	// with its descriptors kept open. It fails with an error matching fs.ErrNotExist when
-	// the cgroup is gone.
+	// Open returns a handle on the cgroup with the given paths, one per hierarchy, and keeps its
+	// descriptors open. The error matches fs.ErrNotExist if the cgroup is gone.
 	Open(paths []CgroupPath) (CgroupHandle, error)
 	Close() error
 }
 
 // CgroupHandle reads one cgroup repeatedly without allocating.
 type CgroupHandle interface {
-	// Read fills c. After the cgroup was removed it returns an error matching
-	// fs.ErrNotExist, and c keeps the previous reading.
+	// Read fills c. After the cgroup was removed, the error matches fs.ErrNotExist and c keeps the
+	// previous reading.
 	Read(c *Cgroup) error
 	Close() error
 }
 
 // CgroupRester is a [CgroupHandle] that need not be read while its group rests.
 type CgroupRester interface {
-	// Rest is called in place of Read when no process of the group has run since the last Read. It reports
-	// whether that reading is still recent enough; if not, Read is due. It makes no system call.
+	// Rest is called instead of Read if no process of the group has run since the last Read. It reports whether that
+	// reading is still recent enough; otherwise Read is due. It makes no system call.
 	Rest() bool
 }

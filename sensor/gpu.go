@@ -17,8 +17,8 @@ const (
 type GPU struct {
 	// Vendor is one lower-case word: nvidia, amd, intel.
 	Vendor string
-	// Device is its permanent id: the UUID, or the PCI address if it has none. It is also
-	// the zone of the device's meter.
+	// Device is its permanent id: the UUID, or the PCI address if it has none. It is also the zone
+	// of its meter.
 	Device string
 	// Parent is the Device that this one is a partition of (MIG), empty for a whole one.
 	Parent string
@@ -31,9 +31,9 @@ type GPU struct {
 	PCI   string // PCI bus address in the format of the vendor's tools, empty if unknown
 	Index int    // in the numbering of the vendor's tools
 	Have  GPUFields
-	// Span is the time in seconds that Busy covers: since the previous reading of this
-	// device, 0 at the first. Busy is the part of it for which the device computed. A
-	// whole device with partitions has no Busy if its driver does not report it.
+	// Span is the time in seconds covered by Busy, since the previous reading of this device; 0 at
+	// the first. Busy is the part of it in which the device computed. A partitioned device has no
+	// Busy if its driver does not report it.
 	Span, Busy         float64
 	Memory, MemorySize uint64 // device memory in use, and in total; bytes
 }
@@ -56,8 +56,8 @@ type GPUUse struct {
 	PID    int32
 	Device string // as in GPU.Device
 	Have   GPUFields
-	// Busy is the time in seconds for which the device computed for the process since the
-	// previous reading; Memory is the device memory that it holds now, in bytes.
+	// Busy is the time in seconds that the device computed for the process since the previous
+	// reading. Memory is the device memory that it holds now, in bytes.
 	Busy   float64
 	Memory uint64
 }

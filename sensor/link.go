@@ -6,8 +6,8 @@ type Link struct {
 	Octets [2]uint64 // received, sent: the counters of all its ports
 	// Users are the processes that hold queue pairs, in our pid namespace.
 	Users []int32
-	// Others reports that something else moves octets there, too: the kernel (IP over InfiniBand, storage), or a process
-	// that we cannot see.
+	// Others reports other traffic on the port: by the kernel (IP over InfiniBand, storage) or by a
+	// process that we cannot see.
 	Others bool
 }
 

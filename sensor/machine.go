@@ -6,12 +6,12 @@ type Machine struct {
 	Boot uint64
 	// Cores is the number of processors online.
 	Cores int
-	// CPU time of all processors since boot, nanoseconds, from /proc/stat. Guest time is
-	// included in User and Nice, as the kernel counts it.
+	// CPU time of all processors since boot in nanoseconds, from /proc/stat. User and Nice include
+	// guest time, as in the kernel.
 	User, Nice, System, Idle, IOWait, IRQ, SoftIRQ, Steal uint64
 
-	// Forks is the number of processes and threads that were begun since boot, from /proc/stat; 0 where that is not known. It is not kept
-	// at rest.
+	// Forks is the number of processes and threads created since boot, from /proc/stat; 0 if
+	// unknown. It is not saved.
 	Forks uint64 `json:"-"`
 
 	MemoryTotal, MemoryAvailable uint64 // bytes, from /proc/meminfo
@@ -22,8 +22,8 @@ type Machine struct {
 	// MemoryAnon is the anonymous memory of processes, explicit huge pages apart, bytes; 0 where not known. It is not kept at rest.
 	MemoryAnon uint64 `json:"-"`
 
-	// MemoryShared is the size of memfd, tmpfs and shared memory, mapped by processes or not, bytes; 0 where that is not known. It is not
-	// kept at rest.
+	// MemoryShared is the size of memfd, tmpfs and shared memory in bytes, mapped or not; 0 if
+	// unknown. It is not saved.
 	MemoryShared uint64 `json:"-"`
 }
 

@@ -20,11 +20,11 @@ const (
 // Meter is one reading of one meter.
 type Meter struct {
 	Domain Domain
-	// Zone distinguishes meters of one domain: the number of the package, the name of the
-	// rail. It is constant while the node runs.
+	// Zone distinguishes meters of one domain: the package number or the name of the rail. It is
+	// constant while the node runs.
 	Zone string
-	// Joules is energy since a zero that is constant while the source is open: sources
-	// correct the wrap-around of their registers. It is valid if HasJoules is set.
+	// Joules is energy since a zero that is constant while the source is open, because sources
+	// correct register wrap-around. It is valid if HasJoules is set.
 	Joules float64
 	// Watts is the present power, for meters without a counter; valid if HasWatts is set.
 	Watts     float64
@@ -44,8 +44,8 @@ type Meter struct {
 // zero. A MeterSource is used from one goroutine and does not allocate after warm-up.
 type MeterSource interface {
 	Name() string
-	// ReadMeters appends the readings to dst. An error names the meters that could not be
-	// read; the others are valid.
+	// ReadMeters appends the readings to dst. An error names the meters that could not be read; the
+	// others are valid.
 	ReadMeters(dst []Meter) ([]Meter, error)
 	Close() error
 }

@@ -5,19 +5,17 @@ import "reckon/metric"
 // Origin is the source of external figures, such as a script, an exporter or a file. Owner
 // resolution maps it to a workload.
 type Origin struct {
-	// Workload is the workload that the figures claim, as kind/name; empty if they claim
-	// none.
+	// Workload is the workload that the figures claim, as kind/name, or empty.
 	Workload string
 	// PID is the process that they came from, 0 if unknown.
 	PID int32
 	// UID is the user that the figures belong to, if HasUID is set.
 	UID    uint32
 	HasUID bool
-	// Placed means that the sensor itself determined Workload, rather than a claim of the
-	// figures.
+	// Placed means that the sensor itself determined Workload, instead of a claim in the figures.
 	Placed bool
-	// Trusted figures come from the administrator: they may belong to any workload and to
-	// the machine.
+	// Trusted figures come from the administrator. They may belong to any workload and to the
+	// machine.
 	Trusted bool
 }
 

@@ -29,23 +29,23 @@ const (
 type Process struct {
 	PID, PPID, PGID, SID int32
 	UID                  uint32
-	// Start is the start of the process, in nanoseconds since boot (CLOCK_BOOTTIME).
-	// Sources differ in resolution: 1 ns with eBPF, one clock tick (10 ms) with procfs,
-	// up to 1 s in taskstats. See [SameStart].
+	// Start is the start of the process in nanoseconds since boot (CLOCK_BOOTTIME). Sources differ
+	// in resolution: 1 ns with eBPF, a clock tick (10 ms) with procfs, up to 1 s in taskstats. See
+	// [SameStart].
 	Start uint64
-	// Life is the time that a process lived that ended, in nanoseconds: what a source knows of it more exactly than when it
-	// began. It is 0 for one that lives, and where that is not known.
+	// Life is the lifetime of an ended process in nanoseconds, which some sources know more exactly
+	// than its start. It is 0 for a living process and if unknown.
 	Life uint64
-	// Cgroup is an opaque number that is equal for processes in the same set of
-	// cgroups and changes when a process moves; 0 if unknown. See [CgroupNamer].
+	// Cgroup is an opaque number that is equal for processes in the same set of cgroups and changes
+	// when a process moves; 0 if unknown. See [CgroupNamer].
 	Cgroup uint64
 	Have   Fields
 	State  byte // as in /proc/PID/stat: R S D Z T I X ...
 	Kernel bool // a kernel thread
 	// Partial are the figures that lack what threads of it did which ended before the source could count that.
 	Partial Fields
-	// OOMKilled reports that it ended because the OOM killer chose it. Sources without
-	// this information leave it false.
+	// OOMKilled reports that the OOM killer ended the process. Sources without this information
+	// leave it false.
 	OOMKilled bool
 	// Blank reports that its memory was refused: see [Pass.RefuseMemory].
 	Blank bool `json:"-"`
@@ -64,8 +64,8 @@ type Process struct {
 
 	Anon, File, Shmem, Swap uint64 // resident memory by type and swapped memory, bytes
 	Huge                    uint64 // memory in explicit huge pages (hugetlbfs), not resident memory, bytes
-	// Space is the number of its address space, 0 where that is not known. Of processes that share one, the one that began first
-	// has all of its memory, the others have none.
+	// Space is the number of its address space, 0 if unknown. Of the processes that share one, the
+	// first has all of its memory, the others have none.
 	Space     uint64
 	PeakBytes uint64 // highest resident size so far (VmHWM), bytes
 
@@ -106,13 +106,13 @@ type Pass struct {
 	Boot uint64
 	// Live are the processes that exist, zombies included (State 'Z').
 	Live []Process
-	// Exited are processes that ended since the previous pass, each once and with
-	// its final figures, whether or not any pass saw it alive.
+	// Exited are processes that ended since the previous pass, each once and with its final
+	// figures, even if no pass saw it alive.
 	Exited []Process
-	// Opens are the nodes of GPUs that were opened since the previous pass, by processes of which neither Live nor Exited may have the
-	// record yet; none where the source does not see that.
+	// Opens are the GPU device nodes opened since the previous pass. The opening process may be
+	// missing from Live and Exited. It is empty if the source cannot see opens.
 	Opens []Open
-	// Joined means that Live and Exited come from one source: their cgroup numbers can be
+	// Joined means that Live and Exited come from one source, so that their cgroup numbers can be
 	// compared.
 	Joined bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
@@ -169,8 +169,8 @@ type CgroupNamer interface {
 
 // CgroupPath is one line of /proc/PID/cgroup.
 type CgroupPath struct {
-	// Controllers is the list in the kernel's format ("cpu,cpuacct", "name=systemd"),
-	// empty for the unified hierarchy.
+	// Controllers is the list in the kernel's format ("cpu,cpuacct", "name=systemd"). It is empty
+	// for the unified hierarchy.
 	Controllers string
 	// Path is relative to the root of the hierarchy and begins with a slash.
 	Path string

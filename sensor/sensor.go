@@ -32,8 +32,8 @@ type Sensor interface {
 	Name() string
 	// Descs lists everything that Read may append, for the metric reference.
 	Descs() []*metric.Desc
-	// Read appends all readable samples. An error names the failed part and the cause;
-	// samples appended before it are valid, so one broken device never hides the others.
+	// Read appends all readable samples. An error names the failed part and the cause. Samples
+	// appended before it are valid, so that one broken device never hides the others.
 	Read(*metric.Batch) error
 	// Close frees descriptors. The sensor is not used afterwards.
 	Close() error

@@ -12,16 +12,16 @@ import (
 // It is used from one goroutine, and Read does not allocate after warm-up.
 type Tally interface {
 	Spec() *TallySpec
-	// Read appends to p the amounts since the previous call, of each process that has any, ended ones included. A failed
-	// reading loses nothing: the next one includes it. Rows that were appended before an error are valid.
+	// Read appends the amounts since the previous call of each process that has any, including ended ones, to p. After
+	// a failed reading the next one includes its amounts. Rows appended before an error are valid.
 	Read(p *TallyPass) error
 	Close() error
 }
 
 // PartialTally is a [Tally] that may run without some of its parts.
 type PartialTally interface {
-	// Missing returns the name under which the missing parts are reported, such as "waits-disks", and why they are missing, nil
-	// if none is.
+	// Missing returns the name under which missing parts are reported, such as "waits-disks", and
+	// the reason, or nil if none is missing.
 	Missing() (name string, err error)
 }
 
@@ -43,14 +43,14 @@ type TallySet struct {
 
 // TallySeries is one of the series of a set, a counter or, in octaves of a second, a native histogram.
 type TallySeries struct {
-	// Desc has the labels of the account ([Charged]), then the labels of the name of the set, then the labels of Values. Amounts of a
-	// series in seconds are nanoseconds.
+	// Desc has the labels of the account ([Charged]), then those of the set's name, then those of
+	// Values. Amounts of a series in seconds are nanoseconds.
 	Desc   *metric.Desc
 	Values []string
 	// Always exports it while it is 0, of every workload if it is of the first set; others begin with their first amount.
 	Always bool
-	// Total, if not nil, is what the source counted of all processes of the node, under all names of the set, with the label values
-	// TotalValues.
+	// Total, if not nil, is the source's total over all processes of the node and all names of the
+	// set, with the label values TotalValues.
 	Total       *metric.Desc
 	TotalValues []string
 	Figure      *TallyFigure // of the exactness of the series, nil for none
@@ -113,8 +113,8 @@ type TallyRow struct {
 	Bound  uint8
 	Start  uint64 // of the process, nanoseconds since boot
 	Amount uint64
-	// Enabled and Running are for how long (ns) an event that shares a hardware counter was enabled and counted; 0 for one
-	// that counted all the time.
+	// Enabled and Running are how long (ns) an event that shares a hardware counter was enabled and
+	// counted; 0 for one that always counted.
 	Enabled, Running uint64
 }
 
@@ -132,8 +132,8 @@ type TallyPass struct {
 	Rows []TallyRow
 	// Have has bit i set if series i of the first set is counted on this machine.
 	Have uint64
-	// Since the previous reading: Gaps is that for some time nothing was counted, Lost how many events were not reported, and
-	// Unowned that the source had no room for the processes of some amounts, which have PID 0.
+	// Since the previous reading: Gaps reports that counting stopped for some time, Lost is the number of unreported
+	// events, and Unowned reports that some amounts have PID 0 because there was no room for their processes.
 	Gaps    bool
 	Lost    uint64
 	Unowned bool

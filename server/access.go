@@ -23,26 +23,25 @@ type Access struct {
 	Insecure bool
 	// Public shows what has no names to those who are not signed in.
 	Public bool
-	// WebConfig is a file in the form of Prometheus's exporter-toolkit: TLS, client
-	// certificates and users with bcrypt passwords, who are admin. It is read again while
-	// the server runs.
+	// WebConfig is a file in the format of Prometheus's exporter-toolkit: TLS, client certificates,
+	// and users with bcrypt passwords, who are admin. It is reread while the server runs.
 	WebConfig string
 	// OIDC is a file with an auth.ProviderConfig.
 	OIDC string
 	// Kubernetes is a file with an auth.ClusterConfig: the service accounts that are let in.
 	Kubernetes string
-	// Proxies are the networks of reverse proxies that are believed about whom a request comes
-	// from, such as 10.0.0.0/8 or 127.0.0.1.
+	// Proxies are the networks of trusted reverse proxies, such as 10.0.0.0/8 or 127.0.0.1, which
+	// report the origin of a request.
 	Proxies []string
-	// TrustLoopback lets everybody on this machine in as admin while there are no users;
-	// without it the kernel names the user of each connection.
+	// TrustLoopback makes all local users admin while there are no users. Without it the kernel
+	// identifies the user of each connection.
 	TrustLoopback bool
 	// Socket is the flag of the Unix socket of the API: a path, auto or none (Config.APISocket).
 	Socket string
 	// Origins are those of pages elsewhere that may show static/widget.js (api.Options).
 	Origins []string
-	// Limits is a file that bounds what senders, sites and viewers take (limits.Config);
-	// empty is for the defaults.
+	// Limits is the file of limits for senders, sites and viewers (limits.Config). Empty means the
+	// defaults.
 	Limits string
 }
 
@@ -54,8 +53,8 @@ func (s *Server) openAccess(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What a member passes on to another comes from that machine, whoever asked: nobody is let in by
-	// the connection.
+	// Requests forwarded by another member come from its machine, whoever sent them, so connections
+	// authenticate no user.
 	local := loopback(s.ln.Addr()) && s.config.member == nil
 	s.authn = &auth.Authenticator{Users: users, Public: c.Public, Insecure: c.Insecure, Local: local, Logger: s.log}
 	if s.authn.Proxies, err = proxies(c.Proxies); err != nil {

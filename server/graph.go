@@ -30,8 +30,8 @@ type Graph struct {
 	URL        string // under which programs reach this server; empty is its address
 	pages      string // under which people reach it, where that is configured
 	Loki       string // URL of the store of logs; empty for none
-	// Store is the address of the Graph Store Protocol of another store, Query the address of its SPARQL; see remote.Options. Empty: the
-	// graph is in the database of the catalogue.
+	// Store is the address of another store's Graph Store Protocol, Query that of its SPARQL
+	// endpoint; see remote.Options. If empty, the graph is in the catalogue database.
 	Store, Query string
 }
 

@@ -47,8 +47,8 @@ type Config struct {
 	Listen string // address of HTTP
 	// Listener is used instead of Listen, where it is given; the server closes it.
 	Listener net.Listener
-	// APISocket is the path of a Unix socket on which the API answers each user of this machine as the
-	// kernel names them; empty for none. Where it is not wanted, one that cannot be made is left out.
+	// APISocket is the path of a Unix socket that serves the API to each local user as identified by the kernel; empty
+	// for none. If it was not requested explicitly, a failure to create it is ignored.
 	APISocket       string
 	APISocketWanted bool
 	Data            string // directory of everything that is kept
@@ -64,12 +64,12 @@ type Config struct {
 	// History is for how long workloads that ended and hourly usage are kept; 0 is for ever.
 	History time.Duration
 
-	// Store is the address of another store of series (see remote.ParseURL), Catalogue the address of
-	// a catalogue in PostgreSQL; empty is the data directory.
+	// Store is the address of another series store (see remote.ParseURL), Catalogue the address of
+	// a PostgreSQL catalogue. Empty means the data directory.
 	Store, Catalogue string
 
-	// Member is the address by which other servers over the same Store and Catalogue reach this
-	// one (see [Serve]); empty: it is the only one.
+	// Member is the address at which other servers with the same Store and Catalogue reach this one
+	// (see [Serve]); empty if it is the only one.
 	Member string
 	member *membership // set by Serve
 
@@ -77,8 +77,8 @@ type Config struct {
 	Agent *agent.Config
 	// Play measures in the place of an agent: a site that is made up. Nil for none.
 	Play Play
-	// Socket is the place where `reckon push` of this machine sends to; empty for nowhere. Unless
-	// SocketWanted, it is no error when it cannot be used.
+	// Socket is the path that local `reckon push` sends to, or empty. Unless SocketWanted is set,
+	// an unusable path is not an error.
 	Socket       string
 	SocketWanted bool
 	// Footprint reports what energy emits and costs; nil where nobody knows.
@@ -107,8 +107,7 @@ type Config struct {
 	Receive bool
 	// Graph reports how the knowledge graph is kept and fed.
 	Graph Graph
-	// ScrapeConfig is a file in the form of Prometheus that names targets to scrape; empty
-	// for none.
+	// ScrapeConfig is a file in Prometheus's format with scrape targets, or empty.
 	ScrapeConfig string
 
 	Version string
@@ -122,8 +121,8 @@ type Server struct {
 	ln     net.Listener
 	local  net.Listener // the Unix socket of the API; nil for none
 	tls    bool         // as the web configuration had it at the start
-	// series is the store of series as it is queried; samples is the same without the hours
-	// of the hourly store, which is nil where none are kept.
+	// series is the store used for queries. samples is the same without the hourly store, which may
+	// be nil.
 	series, samples store.Series
 	hourly          *hourly.Store
 	catalogue       store.Facts

@@ -19,8 +19,8 @@ type Finding struct {
 	Text     string
 	Evidence []byte // JSON
 
-	// First and Last enclose the time of the evidence; Found and Seen are when the case
-	// was detected first and confirmed last.
+	// First and Last enclose the time of the evidence. Found and Seen are when the case was first
+	// detected and last confirmed.
 	First, Last, Found, Seen time.Time
 	// State is new, open or gone.
 	State string
@@ -53,7 +53,7 @@ type FindingFilter struct {
 type Findings interface {
 	// PutFindings writes findings, each replacing the one with its id.
 	PutFindings(ctx context.Context, list []Finding) error
-	// Findings returns the findings that the filter selects, the gravest and latest
-	// first, and their number without the limit.
+	// Findings returns the selected findings, the most severe and latest first, and their number
+	// without the limit.
 	Findings(ctx context.Context, f FindingFilter) ([]Finding, int, error)
 }

@@ -16,13 +16,13 @@ type Forecast struct {
 
 	Made time.Time // beginning of the first step
 	Step time.Duration
-	// Point, Low and High have the same length: the median forecast of each step, and the 95 % prediction interval. So has Mean, the
-	// expected value; nil for a forecast that an older version made. They are stored with seven digits.
+	// Point, Low and High have the same length: the median forecast of each step, and its 95 % prediction interval. So
+	// has Mean, the expected value, which is nil in forecasts of older versions. They are stored with seven digits.
 	Point, Low, High []float64
 	Mean             []float64
 	Models, Flags    []string
-	// Backtest is the mean absolute error on the subject's past, Naive the error of the seasonal naive forecast there; nil
-	// if there is none.
+	// Backtest is the mean absolute error on the subject's past, Naive the error of the seasonal
+	// naive forecast there; nil if unknown.
 	Backtest, Naive *float64
 
 	Judged *Judged // nil until its last step has passed
@@ -52,10 +52,10 @@ type ForecastFilter struct {
 type Forecasts interface {
 	// PutForecasts writes forecasts, each replacing the one of the same subject, site, name, figure and time.
 	PutForecasts(ctx context.Context, list []Forecast) error
-	// Forecasts returns the forecasts that the filter selects, by subject, site, name, figure and the time they were
-	// made.
+	// Forecasts returns the selected forecasts by subject, site, name, figure and the time they
+	// were made.
 	Forecasts(ctx context.Context, f ForecastFilter) ([]Forecast, error)
-	// TrimForecasts removes forecasts made before a time, and those with fewer steps than short made before
-	// shortBefore.
+	// TrimForecasts removes forecasts made before before, and those with fewer than short steps
+	// made before shortBefore.
 	TrimForecasts(ctx context.Context, before time.Time, short int, shortBefore time.Time) error
 }

@@ -41,9 +41,9 @@ type MetricRunFilter struct {
 
 // MetricRuns stores the runs of MetricSets. It is safe for concurrent use.
 type MetricRuns interface {
-	// PutMetricRun writes a run and its pods, each replacing the stored one, and adds samples, in one
-	// transaction. A stored sample is not changed. A stored pod with more samples than the one to be
-	// written is not replaced either: it is newer.
+	// PutMetricRun writes a run and its pods, each replacing the stored one, and adds samples, in
+	// one transaction. Stored samples are not changed. A stored pod with more samples than the new
+	// one is newer and not replaced.
 	PutMetricRun(ctx context.Context, r MetricRun, pods []MetricRunPod, samples []MetricRunSample) error
 	// MetricRuns returns the runs that the filter selects, the latest start first, and their number without the limit.
 	MetricRuns(ctx context.Context, f MetricRunFilter) ([]MetricRun, int, error)

@@ -6,7 +6,7 @@ import "time"
 // current if they were derived after all origins that overlap their time range.
 type Origin struct {
 	ID string
-	// From and To enclose the samples; To is exclusive. They may be wider than what was
-	// written if it was compacted with other data before it was examined.
+	// From and To enclose the samples; To is exclusive. They may be too wide if the data was
+	// compacted with other data before it was examined.
 	From, To time.Time
 }

@@ -49,8 +49,8 @@ const (
 type RollupQuery struct {
 	From, To time.Time // To is exclusive; both are required
 	Span     Span
-	// By names the dimensions of the groups: site, kind, owner, account, partition,
-	// command; and site, node for nodes.
+	// By names the dimensions of the groups: site, kind, owner, account, partition and command; for
+	// nodes, site and node.
 	By []string
 
 	Sites, Kinds, Owners, Accounts, Partitions, Nodes []string
@@ -60,8 +60,8 @@ type RollupQuery struct {
 // Rollups stores hourly use. Like the catalogue it is derived from the series and is emptied with
 // it. It is safe for concurrent use.
 type Rollups interface {
-	// ReplaceHours replaces all rows of the hours from from to to, which are whole hours;
-	// the new rows are within them. Rows of one hour and group are summed.
+	// ReplaceHours replaces all rows of the whole hours in [from, to). The new rows must lie within
+	// them. Rows of the same hour and group are summed.
 	ReplaceHours(ctx context.Context, from, to time.Time, use []Use, nodes []NodeUse) error
 	// AddHours is ReplaceHours that keeps the rows of the hours and adds the new ones to them.
 	AddHours(ctx context.Context, from, to time.Time, use []Use, nodes []NodeUse) error
@@ -69,9 +69,9 @@ type Rollups interface {
 	Use(ctx context.Context, q RollupQuery) ([]Use, error)
 	// NodeUse sums by time and node, sorted by both.
 	NodeUse(ctx context.Context, q RollupQuery) ([]NodeUse, error)
-	// Began calls f for the workloads that existed between two times and began in this time or, without regard to their start, are of
-	// some kinds: what roll-ups are made of. The earliest start comes first. Only these are set: site, id, kind, owner, account, partition,
-	// command, state, times, CPU time and requested cores. The workload is the next one after f has returned.
+	// Began calls f, in order of start, for the workloads that roll-ups are derived from: those started in [from, to),
+	// and running ones of the given kinds. Only these fields are set: site, id, kind, owner, account, partition,
+	// command, state, times, CPU time and requested cores. The workload is reused after f returns.
 	Began(ctx context.Context, from, to time.Time, kinds []string, f func(*Workload)) error
 }
 

@@ -27,10 +27,9 @@ const (
 
 // Writer accepts samples.
 type Writer interface {
-	// Append stores a batch with the given external labels (site, node and the like). It
-	// may be called from several goroutines, for different nodes. Samples that could not
-	// be stored are named in the error; the rest is stored. Appending the same batch
-	// twice stores it once.
+	// Append stores a batch with the given external labels, such as site and node. It is safe for
+	// concurrent use for different nodes. The error names samples that could not be stored; the
+	// others are stored. Appending the same batch twice stores it once.
 	Append(ctx context.Context, external map[string]string, b *metric.Batch) error
 }
 
@@ -46,8 +45,8 @@ type Series interface {
 	// AppendableV2 is for rules, scraping and remote write.
 	storage.AppendableV2
 
-	// Describe stores the description of a metric, and Metadata returns the descriptions of all, by
-	// name. The map belongs to the caller.
+	// Describe stores the description of a metric. Metadata returns all descriptions by metric
+	// name; the map belongs to the caller.
 	Describe(name string, m metadata.Metadata) error
 	Metadata() map[string]metadata.Metadata
 	// Ready returns an error with the reason if samples cannot be written and queried at present; nil if they can.
@@ -55,11 +54,11 @@ type Series interface {
 
 	// Oldest returns a time before which there are no samples; false for an empty store.
 	Oldest() (time.Time, bool)
-	// Dirty returns the hours that received samples more than [LateAfter] behind the newest,
-	// or imported history, and were not cleaned since. It survives restarts.
+	// Dirty returns the hours that received imported history, or samples more than [LateAfter]
+	// behind the newest, and were not cleaned since. It survives restarts.
 	Dirty() (DirtyHours, error)
-	// Clean confirms that all data derived from these hours was made again from series
-	// read after Dirty was called, and is durable. Hours written since remain dirty.
+	// Clean confirms that all data derived from these hours was recomputed from series read after
+	// the call of Dirty, and is durable. Hours written since remain dirty.
 	Clean(DirtyHours) error
 
 	// Close waits for writes under way.
@@ -107,8 +106,8 @@ type Filter struct {
 type RunQuery struct {
 	Filter  Filter
 	Figures []string // keys
-	// Held leaves out runs that were neither allocated nor requested cores, where that saves time: on a machine with many short
-	// commands those with cores are few.
+	// Held excludes runs without allocated or requested cores if that saves time, because a machine
+	// with many short commands has few runs with them.
 	Held bool
 }
 
@@ -162,18 +161,18 @@ type Facts interface {
 	Forecasts
 	MetricRuns
 
-	// SetState stores a few bytes for the builder of the catalogue under a key, and State
-	// returns them, nil for an unknown key. Drop and DropSince remove all of them.
+	// SetState stores a few bytes for the catalogue builder under a key, and State returns them, or
+	// nil for an unknown key. Drop and DropSince remove all of them.
 	State(ctx context.Context, key string) ([]byte, error)
 	SetState(ctx context.Context, key string, value []byte) error
 
-	// Lasting returns the workloads that existed between two times, the second open where it is zero, and of process groups those
-	// that have the least of everything by now: a machine that builds programs has thousands of others an hour. The latest start
-	// comes first.
+	// Lasting returns the workloads that existed in [since, until), latest start first; a zero
+	// until is open. It includes only process groups that reach the minimum in groups, because a
+	// machine that builds programs has thousands of others an hour.
 	Lasting(ctx context.Context, since, until, now time.Time, groups Least) ([]Workload, error)
-	// EachRun calls next for the runs that the query selects, in no order. Only these are set: site, kind, name, owner, account,
-	// partition, command, state, QOS, nodes, times, exactness and the figures of the query. The run, and what it refers to, is the
-	// next one after next has returned. A million runs take some tenths of a second. next must not use the store.
+	// EachRun calls next for the selected runs in no order. Only these fields are set: site, kind, name, owner, account, partition,
+	// command, state, QOS, nodes, times, exactness and the figures of the query. The run and its references are reused after next
+	// returns. A million runs take some tenths of a second. next must not use the store.
 	EachRun(ctx context.Context, q RunQuery, next func(*Workload)) error
 	// Passed sums up the process groups that existed between two times and ended in less than group, by site, owner and nodes.
 	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]Passed, error)
@@ -182,7 +181,7 @@ type Facts interface {
 	Forget(ctx context.Context, runs []Run) error
 	// DropSince is Drop, but keeps workloads last seen before t, and hours that began before it.
 	DropSince(ctx context.Context, t time.Time) error
-	// Trim removes ended workloads, and hours, from before the month that contains t, and
-	// returns the number of workloads removed. Findings are kept.
+	// Trim removes ended workloads and hours from before the month of t, and returns the number of
+	// removed workloads. It keeps findings.
 	Trim(ctx context.Context, t time.Time) (int, error)
 }

@@ -30,7 +30,7 @@ type WaitQuery struct {
 
 // Waits reads the waiting times of workloads. It is safe for concurrent use.
 type Waits interface {
-	// Waits calls f with every wait that the query selects, in no order, until f returns
-	// an error. The wait is only valid until f returns.
+	// Waits calls f with each selected wait in no order until f returns an error. The wait is valid
+	// until f returns.
 	Waits(ctx context.Context, q WaitQuery, f func(*Wait) error) error
 }

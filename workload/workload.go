@@ -33,21 +33,19 @@ func (id ID) Name() string {
 // Identity is the result of a resolver about a process.
 type Identity struct {
 	Workload ID
-	// Part is the piece of the workload on this node: a job step, or pod and
-	// container; empty for other kinds. Never a process id.
+	// Part is the part of the workload on this node: a job step, or pod and container; empty for
+	// other kinds. It is never a process id.
 	Part string
 	// Task distinguishes the tasks of a part, where a batch system starts several of them on a node; empty where it is not known.
 	Task string
-	// Owner answers for the workload: a Unix user, or the namespace of a pod. Empty
-	// means the user that the process runs as.
+	// Owner is the owner of the workload: a Unix user, or the namespace of a pod. Empty means the
+	// user of the process.
 	Owner string
-	// Cgroup is the path of the control group that holds this part and nothing else,
-	// as it stands in Hint.Cgroups, or empty when there is none. Its counters then
-	// charge what no reading of processes saw.
+	// Cgroup is the path of the control group that holds exactly this part, as in Hint.Cgroups, or
+	// empty. Its counters are then used to charge use that no reading of processes saw.
 	Cgroup string
-	// Whole is the path of the control group that holds all parts of the workload on this
-	// node and nothing else, as it stands in Hint.Cgroups, or empty when there is none.
-	// It reports how much memory the parts held at once.
+	// Whole is the path of the control group that holds exactly all parts of the workload on this
+	// node, as in Hint.Cgroups, or empty. It reports how much memory the parts held at once.
 	Whole string
 	// Facts go to reckon_workload_info: name, account, partition and the like.
 	Facts Facts

@@ -26,20 +26,20 @@ type Authenticator struct {
 	OIDC *Provider
 	// Cluster accepts service accounts of a Kubernetes cluster; nil: none.
 	Cluster *Cluster
-	// Basic means that the web configuration has users (name and bcrypt hash). They were
-	// checked before a request arrives here: they are admin.
+	// Basic means that the web configuration has users (name and bcrypt hash). They are checked
+	// before a request arrives here and are admin.
 	Basic bool
 	// Proxies are the addresses of trusted reverse proxies. For a request from one, the
 	// client's address is taken from X-Forwarded-For, and its scheme from X-Forwarded-Proto.
 	Proxies []netip.Prefix
-	// Peer returns the Unix user that sends a request from this machine, for requests without
-	// credentials; nil disables the lookup.
+	// Peer returns the Unix user behind a local request without credentials. nil disables the
+	// lookup.
 	Peer func(*http.Request) (peer.Peer, bool)
-	// Socket returns the Unix user that sends a request through the Unix socket of this server, and
-	// false for a request from the network; nil if there is no socket.
+	// Socket returns the Unix user behind a request through this server's Unix socket, or false for
+	// a request from the network. nil means that there is no socket.
 	Socket func(*http.Request) (peer.Peer, bool)
 	// Insecure makes every sender without credentials admin. Local does so while there are no
-	// users: only this machine reaches the address.
+	// users, because only this machine can reach the address.
 	Insecure, Local bool
 	Logger          *slog.Logger
 

@@ -24,7 +24,7 @@ import (
 var ErrKeys = errors.New("the API server of the cluster returned no keys to check tokens with")
 
 const (
-	// keysLast is how long keys are trusted. A key that the cluster withdrew is refused after this
+	// keysLast is the time that keys are trusted. A key that the cluster withdrew is refused after this
 	// time.
 	keysLast = 10 * time.Minute
 	// keysPause is the minimum time between two requests: tokens with invented key ids do not cause a request each.

@@ -30,16 +30,16 @@ type ProviderConfig struct {
 	ClientID string `yaml:"client_id"`
 	// SecretFile holds the client's secret; a public client has none.
 	SecretFile string `yaml:"client_secret_file"`
-	// URL is the address of this server in the browsers of its users; the provider
-	// redirects them to URL/auth/callback.
+	// URL is the address of this server as users' browsers see it. The provider redirects them to
+	// URL/auth/callback.
 	URL    string   `yaml:"url"`
 	Scopes []string `yaml:"scopes"` // besides openid; profile and email when empty
-	// NameClaim holds the Unix name; preferred_username when empty. OwnersClaim holds the
-	// owners of the user's own work, if not that name.
+	// NameClaim holds the Unix name, by default preferred_username. OwnersClaim holds the owners of
+	// the user's own work, by default that name.
 	NameClaim   string `yaml:"name_claim"`
 	OwnersClaim string `yaml:"owners_claim"`
-	// GroupsClaim holds groups; members of Admins and Supporters get that role. All others
-	// are users, if they are in one of Users or Users is empty.
+	// GroupsClaim holds groups. Members of Admins and Supporters get that role. All others are
+	// users if they are in one of Users or Users is empty.
 	GroupsClaim string   `yaml:"groups_claim"`
 	Admins      []string `yaml:"admin_groups"`
 	Supporters  []string `yaml:"support_groups"`

@@ -140,7 +140,7 @@ type checked struct {
 	until  time.Time
 }
 
-// remembered is how long a verified password is accepted without another check, so that clients
+// remembered is the time that a verified password is accepted without another check, so that clients
 // that send it with every request do not keep the server busy. rememberedShared applies to a shared
 // database, because other servers do not announce changes.
 const (

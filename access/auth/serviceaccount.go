@@ -22,29 +22,29 @@ import (
 // tokens (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken).
 // Accounts are written NAMESPACE/NAME.
 type ClusterConfig struct {
-	// APIServer is the address of the API server that issues the tokens; empty means the address of the
+	// APIServer is the address of the API server that issues the tokens, by default that of the
 	// cluster in which the server runs.
 	APIServer string `yaml:"api_server"`
-	// CAFile holds the authorities that the API server is checked against, TokenFile the token
-	// that is sent to it; empty are those that every pod has.
+	// CAFile holds the authorities to verify the API server with, TokenFile the token sent to it.
+	// The default of both is what every pod has.
 	CAFile    string `yaml:"ca_file"`
 	TokenFile string `yaml:"token_file"`
-	// Audience is the required audience of tokens; reckon when empty. A token for the API
-	// server is thus never accepted, and one of ours is accepted nowhere else.
+	// Audience is the required audience of tokens, by default reckon. Tokens for the API server are
+	// thus never accepted here, and ours nowhere else.
 	Audience string `yaml:"audience"`
 	// Agents may send samples of the node that their token names, for Site (empty: any site).
 	Agents []string `yaml:"agents"`
 	Site   string   `yaml:"site"`
-	// AnyNode trusts an agent to report the name of its node: for clusters before
-	// Kubernetes 1.30, where tokens contain no node name.
+	// AnyNode trusts an agent to report its node name. It is for clusters before Kubernetes 1.30,
+	// whose tokens contain no node name.
 	AnyNode bool `yaml:"any_node"`
 	// Describers may write subgraphs of the knowledge graph and change their own: the operator, which describes the cluster.
 	Describers []string `yaml:"describers"`
 	// Admins and Supporters are accounts with that role.
 	Admins     []string `yaml:"admins"`
 	Supporters []string `yaml:"support"`
-	// Runs are accounts that may list and keep runs of MetricSets of all namespaces, and see nothing else: the
-	// operator.
+	// Runs are accounts that may list and store MetricSet runs of all namespaces and see nothing
+	// else, such as the operator's.
 	Runs []string `yaml:"runs"`
 }
 

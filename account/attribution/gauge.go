@@ -54,8 +54,8 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 		g.resync = true
 		g.move(l)
 	case joules < g.joules:
-		// The counter fell: the increase in between is unknown. The next reading decides
-		// whether it was reset or gave one false reading.
+		// The counter fell, so the increase in between is unknown. The next reading decides whether
+		// it was reset or this reading was false.
 		g.before, g.fell, why = g.joules, true, "fell"
 		g.joules, g.at, g.odd, g.resync = joules, l.Boot, 0, true
 		return why

@@ -14,10 +14,10 @@ import (
 type Source struct {
 	Name   string
 	Meters []sensor.Meter
-	// Model marks figures from a power model: they count only while there is no measurement
-	// and, unless Named, never was: a figure that changes from a meter's to a curve's when
-	// the meter fails is not comparable over time. Idle is then the modelled power of an
-	// idle machine, in watts, and GPU means that it includes GPUs.
+	// Model marks figures from a power model. They count only while there is no measurement and,
+	// unless Named, only if there never was one, because a figure that switches from a meter to a
+	// model is not comparable over time. Idle is then the modelled idle power of the machine in
+	// watts, and GPU means that it includes GPUs.
 	Model bool
 	Named bool
 	Idle  float64
@@ -32,8 +32,8 @@ type Load struct {
 	CPU float64
 	// Packages is the CPU time spent on each package, by its number; nil when unknown.
 	Packages []float64
-	// Devices returns the fraction of time for which a GPU computed, by the zone of its
-	// meter, and false if it is unknown.
+	// Devices returns the fraction of time that a GPU computed, by the zone of its meter, or false
+	// if unknown.
 	Devices func(zone string) (busy float64, ok bool)
 }
 

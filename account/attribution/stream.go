@@ -14,10 +14,9 @@ type Stream struct {
 	// Package is the number of the package it belongs to, -1 for none.
 	Package int
 
-	// The energy since the stream's previous reading. Fresh reports that there is a new
-	// one: meters may be slower than ticks, and between readings their energy is unknown.
-	// Anew reports that it began to count in this tick, so that only the use in this tick
-	// matters.
+	// The energy since the stream's previous reading. Fresh reports a new reading: meters may be
+	// slower than ticks, and between readings their energy is unknown. Anew reports that counting
+	// began in this tick, so that only the use in this tick matters.
 	Fresh, Anew  bool
 	Active, Idle float64 // joules
 	Seconds      float64

@@ -44,8 +44,8 @@ type joules struct {
 
 // Account holds the charges of one part. The zero value is empty.
 type Account struct {
-	// marks holds, for each stream, the CPU time of the part at the stream's last
-	// reading: meters may be slower than ticks.
+	// marks holds the part's CPU time at each stream's last reading, because meters may be slower
+	// than ticks.
 	marks []int64
 	used  []joules // by slot
 	gpus  []device // by number of the device
@@ -111,8 +111,8 @@ type Books struct {
 
 // Labeller makes the series of an account.
 type Labeller interface {
-	// Series returns a series with the labels of the account, followed by others. Created is 0 where the account may be older than the
-	// agent.
+	// Series returns a series with the labels of the account followed by others. Created is 0 if
+	// the account may be older than the agent.
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 

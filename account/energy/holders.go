@@ -7,11 +7,11 @@ import (
 	"reckon/sensor"
 )
 
-// A device computes for somebody who has it open. The candidates of a reading are the processes that had it open at the reading before,
-// those that have it open now, and those that the driver's samples name. One candidate gets all of the busy time, which is exact. Several
-// share it: by the kernel's counters of each process where it has them, which is exact too; else by the driver's samples, by the shares
-// of the last samples that named one of them, by the memory held, or evenly, and all of these are estimates. Only busy time without any
-// candidate goes to other.
+// A device computes for processes that have it open. The candidates of a reading are the processes that had it open at
+// the previous reading, those that have it open now, and those in the driver's samples. A single candidate gets all
+// busy time, which is exact. Several candidates share it. The kernel's counters per process are exact, too. Otherwise
+// the shares are estimates: from the driver's samples, the last samples that named a candidate, the memory held, or
+// even. Only busy time without a candidate goes to other.
 
 // putOffs is the number of consecutive readings for which busy time may wait for its owner, which
 // appears in the pass that lists a new process or in the first sample.

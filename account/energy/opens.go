@@ -7,10 +7,10 @@ import (
 	"reckon/sensor"
 )
 
-// A process that opened a device and is in no list of the driver may have computed there and ended between two readings. It may also
-// only have looked, as monitors and desktops do. So an open is a candidate only where the device computed and no other process can have
-// done it. That holds where no process has it open by the driver's lists. It also holds where the kernel counts the time of each process
-// and some time is left that an ended process took with it.
+// A process that opened a device but is in no list of the driver may have computed there and ended between two
+// readings, or only queried it, as monitors and desktops do. It is a candidate only if the device computed and no other
+// process can have caused that: no process has the device open by the driver's lists, or the kernel counts time per
+// process and some is left, which an ended process took with it.
 
 // opener is a process that opened a device.
 type opener struct {

@@ -8,8 +8,8 @@ import (
 
 // Labeller makes the series of an account.
 type Labeller interface {
-	// Series returns a series with the labels of the account, followed by others. Created is 0 where the account may be older than the
-	// agent.
+	// Series returns a series with the labels of the account followed by others. Created is 0 if
+	// the account may be older than the agent.
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 

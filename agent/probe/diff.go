@@ -33,7 +33,7 @@ func (t *table) totals() counters {
 	return out
 }
 
-// lost is how much the sum of a pod may fall by rounding, because the clock of a process counts nanoseconds and child
+// lost is the amount by which the sum of a pod may fall by rounding, because the clock of a process counts nanoseconds and child
 // times count ticks. A larger fall means that a process ended without being reaped.
 const lost = 50 * int64(time.Millisecond)
 
@@ -63,8 +63,8 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 	total.user, total.system = -1, -1
 	total.guest, total.wait, total.ioWait, total.voluntary, total.involuntary = own.guest, own.wait, own.ioWait, own.voluntary,
 		own.involuntary
-	// A process that ended without anybody waiting takes its counters along: what the others used is
-	// the least that it was.
+	// A process that ended without being reaped takes its counters along, so the use of the others
+	// is a lower bound.
 	total.cpu, next = max(last.cpu-high, own.cpu, 0), max(last.cpu, high)
 	if last.cpu < high-lost {
 		next = last.cpu

@@ -24,8 +24,8 @@ type Options struct {
 	Completions int64
 	// Processes and Threads ask for these tables.
 	Processes, Threads bool
-	// Commands limits the tables to commands that begin like one of these, as in a command line; none:
-	// all. The totals are of the whole pod in any case.
+	// Commands limits the tables to commands that begin like one of these; nil means all. The
+	// totals always cover the whole pod.
 	Commands []string
 	// Pod and PodUID name the pod in what is served.
 	Pod, PodUID string
@@ -197,7 +197,7 @@ func (r *reader) application(t *table) bool {
 	return false
 }
 
-// add keeps the sample between two readings. high is how much processor time was counted so far.
+// add keeps the sample between two readings. high is the processor time counted so far.
 func (p *Probe) add(before, after *table, high int64) int64 {
 	s, high := sample(before, after, p.options, high)
 	p.mu.Lock()

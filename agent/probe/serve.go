@@ -80,8 +80,8 @@ func (p *Probe) drain() {
 type Ending struct {
 	// Linger bounds the wait for a reader when nothing else keeps the pod.
 	Linger time.Duration
-	// Exit ends the probe with its measurement; else it stays until ctx ends, because a sidecar that ends
-	// is started again.
+	// Exit ends the probe with its measurement. Otherwise it stays until ctx ends, because an ended
+	// sidecar would be restarted.
 	Exit bool
 	// Summary is a file for what was measured in all, in a few KB: the container's termination message.
 	Summary string

@@ -144,8 +144,8 @@ func truth(b bool) int {
 func (c *tally) command(name string) Command {
 	out := Command{Name: name, Processes: c.n, CPUSeconds: seconds(c.cpu)}
 	if c.split == c.n && c.split > 0 {
-		// The split is the kernel's estimate from its ticks, the sum is exact.
-		// Below some ticks there is nothing to estimate from.
+		// The split is the kernel's estimate from its ticks, while the sum is exact. With only a
+		// few ticks there is no basis for an estimate.
 		if s := c.user + c.system; s >= 5*userTick {
 			user := out.CPUSeconds * float64(c.user) / float64(s)
 			system := out.CPUSeconds * float64(c.system) / float64(s) // not the difference: it may be below zero by rounding

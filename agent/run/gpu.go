@@ -11,8 +11,8 @@ import (
 
 // GPU is the GPU use of the tree. It is null where the machine has none, or none of the tree had one open.
 type GPU struct {
-	// Seconds is the time for which devices computed for the tree; Estimated reports that others had them open at the same time and
-	// that it is split by the driver's samples or by memory.
+	// Seconds is the time that devices computed for the tree. Estimated reports that other
+	// processes had them open as well, so that it is split by the driver's samples or by memory.
 	Seconds   float64 `json:"seconds"`
 	Estimated bool    `json:"estimated,omitempty"`
 	// MemoryPeakBytes is the highest memory of devices at a look each second.

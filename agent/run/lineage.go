@@ -73,8 +73,8 @@ func (t *tree) child(pid, ppid int32) {
 	} else if p.mark == t.turn {
 		return
 	} else if p.ppid != ppid {
-		// A child that lost its parent moves behind us: it stays where it is in the
-		// order, and is walked now or was already.
+		// A child that lost its parent becomes our child. It keeps its place in the order, and is
+		// walked now or was already.
 		p.ppid = ppid
 	}
 	p.mark = t.turn

@@ -6,11 +6,11 @@ import "time"
 type MemoryBounds struct {
 	// MemoryCgroupPeakBytes holds page cache and kernel memory as well, as a limit would count.
 	MemoryCgroupPeakBytes *uint64 `json:"memory_cgroup_peak_bytes,omitempty"`
-	// MemoryAtMost reports that peak and mean are upper bounds: processes look as if they had one address space, and nothing here reports
-	// it.
+	// MemoryAtMost reports that peak and mean are upper bounds, because processes seem to share an
+	// address space and no source confirms it.
 	MemoryAtMost bool `json:"memory_at_most,omitempty"`
-	// MemoryAtLeast reports that they are lower bounds: MemoryUnseen, or the machine holds more shared memory than the tree maps, and
-	// nothing shows by whom.
+	// MemoryAtLeast reports that they are lower bounds: MemoryUnseen is set, or the machine holds
+	// more shared memory than the tree maps, by an unknown owner.
 	MemoryAtLeast bool `json:"memory_at_least,omitempty"`
 	// MemoryUnseen reports that some processes ended too soon to be measured. Each held less than reckon itself, some 20 MiB.
 	MemoryUnseen bool `json:"memory_unseen,omitempty"`
@@ -30,8 +30,8 @@ type Report struct {
 	// CPUWaitSeconds is the time threads were ready to run and had no processor.
 	CPUWaitSeconds *float64 `json:"cpu_wait_seconds"`
 
-	// MemoryPeakBytes and MemoryMeanBytes are resident memory of the whole tree:
-	// anonymous, shared, and mapped files. Page cache that no process maps is not in it.
+	// MemoryPeakBytes and MemoryMeanBytes are the resident memory of the whole tree: anonymous,
+	// shared and mapped files. They exclude page cache that no process maps.
 	MemoryPeakBytes *uint64 `json:"memory_peak_bytes"`
 	MemoryMeanBytes *uint64 `json:"memory_mean_bytes"`
 	// MemoryLargestBytes is the peak of the largest single process.
@@ -48,23 +48,23 @@ type Report struct {
 	Switches Switches `json:"context_switches"`
 	Faults   Faults   `json:"page_faults"`
 
-	// Processes is the number of processes that were started, the command itself included.
-	// ProcessesExact is false when short ones may have been missed: then it is a minimum.
+	// Processes is the number of started processes including the command. If ProcessesExact is
+	// false, short ones may be missing and it is a minimum.
 	Processes      uint64 `json:"processes"`
 	ProcessesExact bool   `json:"processes_exact"`
 	ProcessesPeak  int    `json:"processes_peak"`
 	ThreadsPeak    int    `json:"threads_peak"`
 
-	// Commands sums the tree by program name, the largest CPU time first; what could not
-	// be distinguished is in the last element, named "other".
+	// Commands sums the tree by program name, in descending order of CPU time. The last element,
+	// named "other", holds the rest.
 	Commands []Command `json:"commands"`
 	// Survivors still ran when the command ended. They were left alone.
 	Survivors []Survivor `json:"still_running,omitempty"`
 
 	Machine   Machine   `json:"machine"`
 	Judgement []Verdict `json:"judgement"`
-	// Source is a short word for where the figures come from ("cgroup+perf+wait4"),
-	// Sources the same figure by figure.
+	// Source is a short word for the sources of the figures ("cgroup+perf+wait4"); Sources has the
+	// source of each figure.
 	Source  string            `json:"source"`
 	Sources map[string]string `json:"sources"`
 	// Notes report what could not be measured, why, and what to do about it.
@@ -72,8 +72,8 @@ type Report struct {
 	// OverheadCPUSeconds is the cost of watching: CPU time of the watcher itself.
 	OverheadCPUSeconds float64 `json:"overhead_cpu_seconds"`
 
-	// Rows is the profile for a plot: at most a few thousand windows, 1 s each until the
-	// run is long, then merged in pairs.
+	// Rows is the profile for a plot: at most a few thousand windows of 1 s, which are merged in
+	// pairs as the run gets longer.
 	Rows []Row `json:"-"`
 }
 

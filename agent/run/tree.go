@@ -250,8 +250,8 @@ func (t *tree) look(now float64) level {
 		}
 		resident, shared, ok := t.statm(p)
 		if !ok {
-			// With events a process is buried when its exit is reported; one that stays
-			// away from /proc has ended all the same, and the record was lost.
+			// With events, a process is buried when its exit is reported. One that stays missing
+			// from /proc has ended as well; its record was lost.
 			if p.missed++; !t.byEvents || p.missed > missedLooks {
 				t.bury(p, now)
 			}

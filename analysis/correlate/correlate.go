@@ -42,16 +42,16 @@ type Options struct {
 // common points or a column is constant.
 type Pair struct {
 	A, B string
-	// Points is the number of rows in which both have a value, Effective the
-	// equivalent number of independent points given their autocorrelation.
+	// Points is the number of rows in which both have a value. Effective is the equivalent number
+	// of independent points given their autocorrelation.
 	Points    int
 	Effective float64
 	Pearson   float64
 	Spearman  float64
 	// Low and High are the 95 % confidence interval of Pearson's coefficient.
 	Low, High float64
-	// Lag is the number of rows by which B follows A at the strongest correlation (negative: A follows
-	// B), LagPearson the coefficient there and LagPoints its points.
+	// Lag is the number of rows by which B follows A at the strongest correlation (negative: A
+	// follows B). LagPearson is the coefficient there and LagPoints its number of points.
 	Lag        int
 	LagPearson float64
 	LagPoints  int

@@ -90,8 +90,8 @@ type Usage struct {
 	JobSteps    []Step
 	Before      *Earlier // the run after which it was queued again; nil if there is none
 	MostThreads *float64 // maximum at a time
-	// EmptySeconds is the time that no process of it has been observed although the batch system reports it as running
-	// and its nodes are monitored; nil if there is a process, or if that is unknown.
+	// EmptySeconds is the time that no process was seen although the batch system reports the job as
+	// running and its nodes are monitored. It is nil if there is a process or if that is unknown.
 	EmptySeconds *float64
 	// RestSeconds is the time up to its end, or now, in which it did nothing, at least; nil if that is unknown.
 	RestSeconds *float64
@@ -106,15 +106,15 @@ type Usage struct {
 	DiskLimit *DiskLimit // nil if it reached no limit of a control group on a disk
 
 	Congestion *Congestion // nil if no network device of its nodes was full
-	// Resent is the number of TCP segments that were sent again; Sent the bytes, and SentCalls the calls, by which payload was sent over
-	// TCP.
+	// Resent is the number of retransmitted TCP segments, Sent the payload bytes sent over TCP, and
+	// SentCalls the number of send calls.
 	Resent, Sent, SentCalls *float64
 
 	GPUEngines *GPUEngines // nil if no GPU counts its engines
 
 	Cores, Memory, GPUs *float64 // allocated, or requested
-	// MemoryRequested is true if the allocation of cores is known but not the allocation of memory: Memory is
-	// then the request.
+	// MemoryRequested means that Memory is the request, because the allocation is known for cores
+	// but not for memory.
 	MemoryRequested bool
 	// Resized is true if its allocation was changed while it ran: Cores, Memory and GPUs are the final values.
 	Resized bool

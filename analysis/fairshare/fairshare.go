@@ -45,8 +45,8 @@ type Trace struct {
 	Capacity float64
 	Owners   []Owner
 	// Pressure is the share of time in which some task waited, Runnable the number of running or
-	// runnable tasks, Available the share of memory that new work could get; nil if
-	// unknown or not applicable.
+	// runnable tasks, Available the share of memory available to new work. They are nil if unknown
+	// or not applicable.
 	Pressure, Runnable, Available []float64
 	// Machine is the total use of the node, nil for the sum of the owners.
 	Machine []float64
@@ -73,12 +73,12 @@ type Score struct {
 	Owner string
 	// Seconds is the score: seconds of the whole machine.
 	Seconds float64
-	// Contended is the time that the resource was contended while this owner used more than a
-	// fair share, First and Last the first and last step of that.
+	// Contended is the time that the resource was contended while this owner used more than a fair
+	// share. First and Last are the first and last step of that.
 	Contended   float64
 	First, Last int
-	// Share is the mean share of the capacity that the owner used in that time, Others the mean
-	// number of other owners who wanted it at the same time. Fair is the mean share that was fair, Held what jobs held.
+	// Share is the mean share of the capacity that the owner used in that time, Others the mean number of other owners
+	// who wanted it. Fair is the mean fair share, Held the mean allocation to jobs.
 	Share, Others, Fair, Held float64
 	// Why counts steps by the cause of contention.
 	Why map[string]int

@@ -57,8 +57,8 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		down[i] = -up[i]
 	}
 	rs.center(h, scale, r)
-	// The errors of one forecast are correlated, so that the effective sample size is closer to the number of forecasts: a first-order
-	// correction like Student's distribution's.
+	// The errors of one forecast are correlated, so the effective sample size is closer to the
+	// number of forecasts. This is a first-order correction like that of Student's distribution.
 	few := (drift + sided*rs.bias()) * (1 + 1/rs.spans)
 	lo, hi := upper(down)*few, upper(up)*few
 	least, most := slices.Min(h.y), slices.Max(h.y)

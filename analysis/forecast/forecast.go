@@ -38,8 +38,8 @@ type Result struct {
 	Models           []string  // methods with the most weight, in descending order
 	Seasons          []time.Duration
 	Flags            Flags
-	// BacktestMAE is the mean absolute error at the last origins, NaN without any; NaiveMAE the error of the
-	// seasonal naive forecast on the same steps; Origins is their number.
+	// BacktestMAE is the mean absolute error at the last origins, NaN without any. NaiveMAE is the
+	// error of the seasonal naive forecast on the same steps. Origins is their number.
 	BacktestMAE, NaiveMAE float64
 	Origins               int
 }

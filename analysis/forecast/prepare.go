@@ -178,7 +178,7 @@ func (p *prepared) afterHole() {
 }
 
 // spikeFactor is the minimum ratio of a spike's distance from the median to the 99th percentile's.
-// Spikes must also be rare, one value in 200. They say nothing about the future.
+// Spikes must also be rare, one value in 200. They do not help to predict the future.
 const spikeFactor = 20
 
 // spikes removes values far beyond all others.

@@ -74,9 +74,8 @@ type Workload struct {
 
 	Last    time.Time // the end, or the latest sample
 	Running bool
-	// Stuck is a sentence that explains why it can never start or, of pods that run, why one of their containers does not; empty for
-	// other work that runs, ended or will start.
-	// Waited is the time that it has waited, in seconds.
+	// Stuck explains why the work can never start or, for running pods, why one of their containers
+	// cannot. It is empty for all other work. Waited is the waiting time in seconds.
 	Stuck  phrase.Text
 	Waited float64
 
@@ -91,13 +90,13 @@ type Workload struct {
 	GPUNodes  int
 	// IdleGPU is the time that it has held memory of a GPU without using the GPU, in seconds, up to Last.
 	IdleGPU *float64
-	// Reports is true if all its nodes reported during the run: only then does the absence of samples prove
-	// that there was no process. Empty is the time that it has had no process, in seconds, up to Last; nil
-	// if it has one, or if that is unknown.
+	// Reports is true if all its nodes reported during the run. Only then do missing samples prove
+	// that there was no process. Empty is the time in seconds that it has had no process, up to Last; nil
+	// if it has one or that is unknown.
 	Reports bool
 	Empty   *float64
-	// Lines are figures over time, by key: counters per second, a peak of memory as the share of its memory. Those of which only the
-	// total is known, or not even that, are missing. See [Lines].
+	// Lines are figures over time by key: counters per second, and a memory peak as a share of its
+	// memory. Figures without a time series are missing. See [Lines].
 	Lines map[string]*Line
 	// Refaulted is the page cache that was dropped and soon needed again, in bytes.
 	Refaulted *float64

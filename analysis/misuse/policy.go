@@ -42,8 +42,8 @@ type OverShareRule struct {
 	Pressure  float64 `yaml:"pressure" limit:"share"`
 	Available float64 `yaml:"available" limit:"share"`
 	Wants     float64 `yaml:"wants" limit:"share"`
-	// Exempt are owners without findings, such as root; their use still counts in the
-	// shares of others. Patterns as in the shell.
+	// Exempt are owners without findings, such as root, as shell patterns. Their use still counts
+	// in the shares of others.
 	Exempt []string `yaml:"exempt"`
 	// Seconds of the whole machine from which there is a finding, and from which it is of high severity.
 	Seconds float64 `yaml:"seconds" limit:"above 0"`
@@ -86,8 +86,8 @@ type IdleAllocationRule struct {
 	On      bool     `yaml:"on"`
 	GPUIdle Duration `yaml:"gpu_idle"`
 	Empty   Duration `yaml:"empty"`
-	// Zombies is the minimum number of dead processes of an owner on a node for a finding, when they stay for
-	// ZombiesFor.
+	// Zombies is the minimum number of zombies of an owner on a node for a finding, if they stay
+	// for ZombiesFor.
 	Zombies    float64  `yaml:"zombies" of:"node" limit:"above 0"`
 	ZombiesFor Duration `yaml:"zombies_for" of:"node"`
 }

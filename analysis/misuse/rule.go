@@ -13,9 +13,9 @@ import (
 	"reckon/internal/phrase"
 )
 
-// A rule is a type of thresholds, [ManyConnectionsRule], in a Go file, and a text in rules/NUMBER-NAME.txt. The text has three
-// sections: sentences, queries, and the section of the policy file with the default thresholds. [Policy] and the list of rules are
-// generated from the names of the texts.
+// A rule is a type with thresholds, such as [ManyConnectionsRule], in a Go file, and a text in rules/NUMBER-NAME.txt.
+// The text has three sections: sentences, queries, and the section of the policy file with the default thresholds.
+// [Policy] and the list of rules are generated from the names of the texts.
 
 //go:generate go test -run TestRuleFiles . -update
 
@@ -124,8 +124,8 @@ type judge interface {
 
 // sustained is a rule about figures over time: rates of counters, or of a peak of memory the share of the memory of the run.
 type sustained interface {
-	// lines returns the figures, by key, with the total of a run from which on they are read, and whether they are read of sums of
-	// short work, too.
+	// lines returns the figures that are read over time, by key, with the minimum total of a run,
+	// and whether they are also read for sums of short work.
 	lines() (least map[string]float64, folded bool)
 }
 

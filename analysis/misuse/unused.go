@@ -36,8 +36,8 @@ type Holding struct {
 	Site, Owner, Name, Partition string
 	Runs, Running                int
 	Held, Unused                 [resources]float64
-	// Whole is what they held and did not use since their partition gives whole nodes: beyond what they asked for, or with the memory of
-	// the node in use. It is not in Unused.
+	// Whole is the unused allocation because the partition gives whole nodes: beyond the request,
+	// or with the node's memory in use. Unused excludes it.
 	Whole float64
 	// PerCore is the memory of the nodes of the partition for each core, bytes, if it runs out before the cores do; else 0.
 	PerCore     float64

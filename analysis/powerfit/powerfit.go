@@ -37,8 +37,8 @@ type Column struct {
 	Unit string
 	// Values has one entry per row; NaN marks a gap.
 	Values []float64
-	// Source is the expression that the column was computed from, stored in the model if the
-	// name does not define how to read it live. It may be empty.
+	// Source is the expression that the column was computed from. The model stores it if the name
+	// does not define the live source. It may be empty.
 	Source string
 }
 
@@ -59,11 +59,11 @@ type Options struct {
 	Seed uint64
 	// Families restricts the candidates; nil means all. See [Families].
 	Families []string
-	// Primary is the utilisation feature of the one-dimensional families. Empty means
-	// cpu_utilization if there is one, otherwise the feature closest to power.
+	// Primary is the utilisation feature of the one-dimensional families. Empty selects
+	// cpu_utilization if present, else the feature closest to power.
 	Primary string
-	// Lags is the number of earlier samples of each feature offered to the trees;
-	// negative means none, 0 means 2 if times are known.
+	// Lags is the number of earlier samples of each feature offered to the trees. Negative means
+	// none, and 0 means 2 if times are known.
 	Lags int
 	// Blocks is the number of blocks of time if there are no workloads; 0 means 5.
 	Blocks int

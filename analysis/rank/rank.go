@@ -20,8 +20,8 @@ import (
 // Work is the work to be placed.
 type Work struct {
 	Cores, Memory, GPUs float64 // requested; 0 is none
-	// UseCores is the expected use of cores; NaN for as much as requested. Work that requests no cores and is
-	// expected to use none counts as a twentieth of a core.
+	// UseCores is the expected use of cores, or NaN for as much as requested. Work without
+	// requested or expected cores counts as a twentieth of a core.
 	UseCores float64
 	GPUWatts float64 // per GPU that it would keep busy; 0 for the node's own figure
 	Hours    float64 // how long it stays
@@ -33,8 +33,8 @@ type Node struct {
 	Cores, Memory, GPUs float64 // allocatable
 	// Held is the sum of requests on it, including work that was placed and is not observed yet.
 	HeldCores, HeldMemory, HeldGPUs float64
-	// UsedCores and UsedMemory are measured; PlacedCores and PlacedMemory are the expected use of work that was placed and is
-	// not measured yet.
+	// UsedCores and UsedMemory are measured. PlacedCores and PlacedMemory are the expected use of
+	// placed work that is not measured yet.
 	UsedCores, UsedMemory, PlacedCores, PlacedMemory float64
 	// ExpectedCores is the mean of the forecast over the time that the work stays; NaN to use the measured value.
 	ExpectedCores float64

@@ -34,7 +34,7 @@ type Run struct {
 	Cores, Memory, GPUs *float64 // allocated, or requested
 	// The figures are bounds, estimates or modelled.
 	CPUInexact, MemoryInexact, GPUInexact bool
-	// Done is true if it ended successfully by itself: only then does its length show how long
+	// Done is true if the run ended successfully by itself. Only then does its length show how long
 	// the work takes.
 	Done               bool
 	OutOfMemory, Limit bool // it was killed for lack of memory, at its time limit

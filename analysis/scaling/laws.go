@@ -32,8 +32,8 @@ func (u Unit) plural() string { return strings.ToLower(string(u)) + "s" }
 
 // Result is the finding of the runs of the same work, including the run in question.
 type Result struct {
-	// Amdahl and USL are the laws fitted to the runs; both nil if no law is claimed. Law is
-	// the one that describes the runs better.
+	// Amdahl and USL are the laws fitted to the runs, both nil if no law is claimed. Law is the one
+	// that describes the runs better.
 	Amdahl, USL, Law *Fit
 	Weak             *Weak
 	Verdicts         []Verdict // the most severe first

@@ -32,11 +32,11 @@ type Fit struct {
 	Crosstalk float64 // communication cost per pair of cores; 0 in Amdahl's law
 	OneCore   float64 // seconds on one core
 	Sizes     int     // distinct numbers of cores
-	// Error is the typical relative distance of a run from the law; NaN if there are
-	// no more sizes than parameters, so that any law of this form would fit exactly.
+	// Error is the typical relative distance of a run from the law. It is NaN if there are no more
+	// sizes than parameters, because any such law fits exactly.
 	Error float64
-	// SerialLow and SerialHigh bound the serial fraction over the fits that leave out one
-	// size each; NaN if that leaves too few.
+	// SerialLow and SerialHigh bound the serial fraction over the fits that leave out one size
+	// each. They are NaN if too few sizes remain.
 	SerialLow, SerialHigh float64
 }
 

@@ -14,7 +14,7 @@ import (
 type Weak struct {
 	From, To float64 // fewest and most cores
 	Growth   float64 // CPU time with the most cores over that with the fewest
-	// Efficiency is the time with the fewest cores over that with the most: 1 if work
+	// Efficiency is the time with the fewest cores over the time with the most. It is 1 if work
 	// that grows with the cores takes equally long.
 	Efficiency float64
 	Runs       int

@@ -14,11 +14,11 @@ type Grid struct {
 	// Start and End are the first and last times, Step the spacing, in milliseconds.
 	// A row at t covers the step that ends at t.
 	Start, End, Step int64
-	// By lists the labels that become columns and distinguish rows, such as "workload" or
-	// "node". All other labels become part of the names of value columns.
+	// By lists the labels that become columns and distinguish rows, such as "workload" or "node".
+	// All other labels become part of the value columns' names.
 	By []string
-	// Gap is the longest time without a sample that is bridged, in milliseconds; 0
-	// means five steps or five times the usual spacing of the series, whichever is more.
+	// Gap is the longest time without a sample that is bridged, in milliseconds. 0 means the larger
+	// of five steps and five times the usual spacing of the series.
 	Gap int64
 }
 

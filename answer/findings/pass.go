@@ -96,8 +96,8 @@ type piece struct {
 	hasWritten bool               // written was measured
 	// devices on which it holds memory.
 	devices map[string]bool
-	// held is since when it holds memory of a GPU, used when it last used one, seen when it
-	// was last reported, all in Unix ms; 0 for never.
+	// held is the time since which it holds GPU memory, used the time of its last GPU use, seen the
+	// time of its last report, all in Unix ms; 0 means never.
 	held, used, seen int64
 }
 

@@ -36,8 +36,8 @@ type Policy struct {
 	memo  map[string]*misuse.Policy
 	// briefest is the run time below which no rule of any workload looks at a process group that ended, but for its sums.
 	briefest time.Duration
-	// alone is the run time below which no rule finds anything of a process group by itself, and short the one below which
-	// it is one of many short ones.
+	// alone is the run time below which no rule finds anything about a process group by itself.
+	// short is the run time below which it counts as a short one.
 	alone, short time.Duration
 }
 

@@ -12,11 +12,11 @@ type dialect struct {
 	name string
 	// begin is run first in every transaction that writes; empty for nothing.
 	begin string
-	// readable tests whether there is a database at all; check returns "ok" if the whole of it
-	// is sound; empty if the database takes care of that itself.
+	// readable tests whether a database exists. check returns "ok" if it is entirely intact, and is
+	// empty if the database ensures that itself.
 	readable, check string
-	// analyse refreshes the statistics of the query planner, in bounded time; emptyFile
-	// frees the space of deleted rows. Either may be empty.
+	// analyse refreshes the statistics of the query planner in bounded time. emptyFile frees the
+	// space of deleted rows. Either may be empty.
 	analyse, emptyFile string
 	// columns selects the names of the columns of a table.
 	columns string
@@ -24,13 +24,13 @@ type dialect struct {
 	listed func(column, param string) string
 	// key returns the condition that the JSON object of a column has a key of a list.
 	key func(column, list string) string
-	// pattern returns the condition that a column matches a shell pattern (* ? [a-z]), and glob
+	// pattern returns the condition that a column matches a shell pattern (* ? [a-z]). glob
 	// converts the pattern for the database.
 	pattern func(column, param string) string
 	glob    func(string) string
-	// indexes means that lists are answered by indexes of the database, and that nodes, names and
-	// counts of workloads are in tables of their own. Otherwise lists are answered from columns in
-	// memory if there are many rows, and the database scans all rows if there are few.
+	// indexes means that the database answers lists by indexes, with separate tables for nodes,
+	// names and counts. Otherwise lists are answered from columns in memory if there are many rows,
+	// or by a scan if there are few.
 	indexes bool
 	// indexed returns the hint for the index to use.
 	indexed func(index string) string

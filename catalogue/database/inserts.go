@@ -10,9 +10,9 @@ import (
 	"reckon/store"
 )
 
-// A row has some eighty columns; most workloads lack two thirds: a process group has no GPU, no request and no
-// limit. SQLite takes one parameter at a time, a NULL at the cost of a number, so that a row is written by a statement of
-// the figures that it has. The rows of a machine have few sets of figures.
+// A row has about eighty columns, two thirds of which are empty for most workloads: a process group has no GPU, request
+// or limit. Because SQLite binds a NULL at the same cost as a number, a row is written by a statement with only its own
+// figures. The rows of a machine have few different sets of figures.
 
 // measured is a set of figures, a bit each.
 type measured [(figure.RowLen + 63) / 64]uint64

@@ -12,9 +12,9 @@ import (
 	"reckon/internal/durable/sqlitelog"
 )
 
-// SQLite appends what is committed to a log beside the file (https://www.sqlite.org/walformat.html) and changes the
-// file only when it copies the log into it, a checkpoint. Checkpoints are made here and nowhere else, so that the
-// checksum of the file is known at every time, also after a kill: see [durable.Pages].
+// SQLite appends commits to a log beside the file (https://www.sqlite.org/walformat.html) and changes the file only at
+// a checkpoint, when it copies the log into it. Checkpoints are made only here, so that the checksum of the file is
+// known at any time, even after a kill; see [durable.Pages].
 
 // settleAt is the size of the log, bytes, from which on it is copied into the file; SQLite would do so at this size too.
 const settleAt = 4 << 20

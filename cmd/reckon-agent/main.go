@@ -24,8 +24,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() { time.AfterFunc(2*time.Second, stop) }) // a later signal ends the process at once
 	if os.Getenv("GOGC") == "" {
-		// The heap is small and steady: collecting more often costs less than a
-		// thousandth of a core and saves a third of the memory.
+		// The heap is small and steady. Collecting more often costs less than a thousandth of a
+		// core and saves a third of the memory.
 		debug.SetGCPercent(40)
 	}
 	root := newRoot()
@@ -88,8 +88,8 @@ Unreadable sources are reported at start, with the reason, and in reckon_sensor_
 	})
 	root.Flags().SortFlags = false
 	o.set.Attach(root, wrong)
-	// Not cobra's Version: its template would link text/template, which forces the linker
-	// to keep every exported method of everything (2 MB).
+	// This is not cobra's Version, because its template would link text/template, which makes the
+	// linker keep every exported method (2 MB).
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddCommand(newRecord(o), newCheck(o), newProbe(), newGPULoad(), newVersion(), manpage.Command())
 	return root

@@ -12,10 +12,9 @@ import (
 	"reckon/internal/term"
 )
 
-// The plots use no scripts, fonts or external files: a self-contained SVG,
-// and a page around it. Colour is never the only cue: each cell contains its number, and blue
-// and orange are distinguishable with all common kinds of colour blindness (Wong, Nature
-// Methods 8, 441, 2011).
+// The plots use no scripts, fonts or external files: each is a self-contained SVG with a page
+// around it. Colour is never the only cue. Each cell contains its number, and blue and orange are
+// distinguishable with all common kinds of colour blindness (Wong, Nature Methods 8, 441, 2011).
 
 const plotStyle = `<style>
 .t{font:12px system-ui,sans-serif;fill:#1b1f24}.s{font:10px system-ui,sans-serif;fill:#1b1f24}.q{fill:#57606a}

@@ -181,7 +181,7 @@ func newExportTotals() exportTotals {
 	return exportTotals{cpu: map[string]float64{}, rd: map[string]float64{}, wr: map[string]float64{}, programs: map[[2]string]float64{}}
 }
 
-// carriedFor is how many seconds the counters of ended parts stay in the readings of a job without
+// carriedFor is the time in seconds that the counters of ended parts stay in the readings of a job without
 // new samples.
 const carriedFor = 3600
 

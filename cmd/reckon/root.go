@@ -25,8 +25,8 @@ type deps struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	// localLive starts the sensors in this process, for `reckon top` if there is no
-	// server; the channel closes with the context. Nil means not supported.
+	// localLive starts the sensors in this process for `reckon top` without a server. The channel
+	// is closed with the context. nil means not supported.
 	localLive func(ctx context.Context) (<-chan client.Live, error)
 	// clock returns the current time; nil is time.Now. Tests set it.
 	clock func() time.Time

@@ -17,8 +17,8 @@ type shown struct {
 	csv     func(io.Writer) error
 	rows    int // of the table
 	missing []string
-	// empty is printed instead of a table without rows, unless missing parts explain it;
-	// if it is not set, print is called even without rows.
+	// empty is printed instead of a table without rows, unless missing parts explain it. If it is
+	// empty, print is called even without rows.
 	empty string
 	print func(term.Screen) error
 }

@@ -39,8 +39,8 @@ type AlertDelivery struct {
 	Alertmanager string `json:"alertmanager"` // Address of the Alertmanager, or embedded.
 	// Receiver of its configuration; empty until the alert has arrived at one that runs elsewhere.
 	Receiver string `json:"receiver"`
-	// Integration: email, webhook and the like with their number in the receiver; empty where only the Alertmanager
-	// knows.
+	// Integration and its number in the receiver, such as email or webhook; empty if only the
+	// Alertmanager knows it.
 	Integration string `json:"integration"`
 	Arrived     bool   `json:"arrived"` // Whether it has arrived.
 	Error       string `json:"error"`   // Why it has not.
@@ -59,7 +59,7 @@ type AlertReceivers struct {
 	Sent []AlertSent `json:"sent"`
 }
 
-// AlertSent is who is notified of an alert that fires.
+// AlertSent lists the receivers that are notified of a firing alert.
 type AlertSent struct {
 	Labels map[string]string `json:"labels"` // Of the alert.
 	To     []string          `json:"to"`     // Receivers; empty for nobody.

@@ -57,8 +57,8 @@ type Link struct {
 // Socket is a processor socket with its memory.
 type Socket struct {
 	Socket string `json:"socket"` // Its number.
-	// Bytes that its memory controllers read each second, for devices and the kernel too; null where they are not
-	// counted.
+	// Bytes that its memory controllers read per second, including for devices and the kernel; null
+	// if not counted.
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"` // Likewise of writes.
 	// Bytes that its last-level caches exchange with its own memory each second (resctrl).

@@ -52,8 +52,8 @@ type Finding struct {
 	Rule     string `json:"rule"`            // Rule that found it.
 	Means    string `json:"means,omitempty"` // What the rule finds, in a sentence.
 	Severity string `json:"severity"`        // How much it asks for: high, medium or low.
-	// new when it was found for the first time, open while it lasts, gone when it is no longer confirmed; imported where it is about the
-	// past that was imported, that nobody is notified of.
+	// new when first found, open while it lasts, gone when no longer confirmed, imported if it is
+	// about imported history, which causes no notification.
 	State    string     `json:"state"`
 	Site     string     `json:"site,omitempty"`     // Site that it was found on.
 	Owner    string     `json:"owner"`              // Who answers for it.

@@ -36,8 +36,8 @@ func (f ForecastQuery) Query() url.Values {
 type ForecastStep struct {
 	At     time.Time `json:"at"`     // Its start.
 	Median float64   `json:"median"` // As likely exceeded as not.
-	// Expected value: for sums over hours. Use that comes in bursts has a median near zero and a mean above it. Null for a
-	// forecast that an older version made.
+	// Expected value, for sums over hours. Bursty use has a median near zero and a mean above it.
+	// Null for forecasts of older versions.
 	Mean *float64 `json:"mean"`
 	Low  float64  `json:"low"`  // Lower end of the band that should hold 95 %.
 	High float64  `json:"high"` // Upper end of the band.
@@ -68,8 +68,8 @@ type Forecast struct {
 	Steps       []ForecastStep `json:"steps"`        // Those that have not ended.
 	Methods     []string       `json:"methods"`      // The methods of which it is the median, the best first.
 	Flags       []string       `json:"flags"`        // Limitations of the history, such as short, gaps, stale or level-shift.
-	// Mean absolute error on the last days before it was made, in the unit of the figure; null without enough
-	// history.
+	// Mean absolute error on the last days before the forecast was made, in the unit of the figure;
+	// null without enough history.
 	Backtest *float64 `json:"backtest"`
 	// The same of a forecast that repeats the day before; null without enough history.
 	Naive *float64 `json:"naive"`

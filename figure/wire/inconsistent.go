@@ -13,8 +13,8 @@ type InconsistentList struct {
 // number of cases and the latest example.
 type InconsistentFigure struct {
 	Figure string `json:"figure"` // Its name in answers.
-	// What it broke: peak_within_limit, peak_within_machine, use_within_allocation, cpu_within_wall,
-	// speedup_within_concurrency, share_within_whole or sum_within_whole.
+	// The violated rule: peak_within_limit, peak_within_machine, use_within_allocation,
+	// cpu_within_wall, speedup_within_concurrency, share_within_whole or sum_within_whole.
 	Rule string `json:"rule"`
 	// Workloads, nodes or groups that it was held back of, since the server was started.
 	Count   int       `json:"count"`

@@ -84,8 +84,8 @@ type MetricRunFilter struct {
 // MetricRunUpdate is an update of a stored run. It may be sent repeatedly: samples are stored once,
 // and pods that it omits stay unchanged.
 type MetricRunUpdate struct {
-	// Run has no namespace and name: they are in the URL. Its pods replace the stored descriptions, but
-	// not the sums over samples.
+	// Run has no namespace and name, because they are in the URL. Its pods replace the stored
+	// descriptions, but not the sums over samples.
 	Run MetricRun `json:"run"`
 	// Samples belong to one pod of Run.
 	Pod     string        `json:"pod,omitempty"` // its UID

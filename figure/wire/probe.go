@@ -12,8 +12,8 @@ type ProbePage struct {
 	// Kernel is the kernel release, and Boot the boot id of the node.
 	Kernel string `json:"kernel,omitempty"`
 	Boot   string `json:"boot,omitempty"`
-	// RateSeconds is the requested time between two readings, Wanted the requested number of samples, 0 for
-	// no limit until the application ends.
+	// RateSeconds is the requested time between two readings, and Wanted the requested number of
+	// samples, 0 for no limit until the application ends.
 	RateSeconds float64 `json:"rate_seconds"`
 	Wanted      int64   `json:"wanted"`
 	// Ended is true if no more samples follow, and Reason is why: completions, application, stopped.
@@ -37,8 +37,8 @@ type ProbeSample struct {
 	Seq  int64     `json:"seq"`  // Its number, from 1.
 	From time.Time `json:"from"` // When the counters were read first.
 	To   time.Time `json:"to"`   // When they were read again.
-	// What the whole pod used, without the probe: processes that ended in between included, if their parent waited
-	// for them.
+	// Use of the whole pod without the probe, including processes that ended in between if their
+	// parent reaped them.
 	Total     ProbeUse   `json:"total"`
 	Ended     ProbeUse   `json:"ended"`               // The part of total that is in no row: processes that have ended.
 	Commands  []ProbeRow `json:"commands,omitempty"`  // What the processes of each command used.

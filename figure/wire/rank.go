@@ -56,14 +56,14 @@ func (r RankQuery) Query() url.Values {
 type RankedNode struct {
 	Node string `json:"node"`           // Name.
 	Site string `json:"site,omitempty"` // Site.
-	// room; tight: it fits but may be overloaded; unknown: it fits by requests, but there is no fresh data on its
-	// load; none: it does not fit.
+	// room; tight: it fits but may be overloaded; unknown: it fits by requests, but there is no
+	// fresh data on its load; none: it does not fit.
 	Tier string `json:"tier"`
-	// 100 for the best node with room, at most 90 for the others, 0 for those that it does not fit on: for
-	// schedulers.
+	// Score for schedulers: 100 for the best node with room, at most 90 for the others, 0 for nodes
+	// that it does not fit on.
 	Score int `json:"score"`
-	// Watts that the work adds; for a node with unknown power the highest of the others with room. null where none has a
-	// curve, and where the power of the GPUs that it asks for is unknown.
+	// Watts that the work adds; for a node with unknown power the highest value of the others with
+	// room. null if no node has a curve, or if the power of the requested GPUs is unknown.
 	Watts *float64 `json:"watts"`
 	// Share of the cores that stays free at the upper end of the expected load; null if unknown.
 	Headroom *float64 `json:"headroom"`

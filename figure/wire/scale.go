@@ -13,13 +13,13 @@ type Scale struct {
 	StepSeconds float64 `json:"step_seconds"`
 	// The compared runs of the same work, this one included if it qualifies, by cores and start.
 	Runs []ScaleRun `json:"runs"`
-	// How many others did not end well, are too short to compare, or got fewer cores than they wanted where nobody
-	// asked for any.
+	// Number of other runs that did not end well, are too short to compare, or got fewer cores than
+	// they wanted without a request.
 	LeftOut  int    `json:"left_out"`
 	Waited   int    `json:"waited"`    // How many of the runs waited for cores for a fifth of the time or more.
 	SizeUnit string `json:"size_unit"` // Unit of comparison: cores, or gpus for work with GPUs.
-	// Amdahl's law fitted to the runs; null where no law is claimed: fewer than three sizes, runs that used too
-	// differently, or a law that they are far from or that claims more than they kept busy.
+	// Amdahl's law fitted to the runs; null if no law is claimed: fewer than three sizes, too
+	// different use, a poor fit, or more speed-up than the cores that they kept busy.
 	Amdahl   *ScaleFit  `json:"amdahl"`
 	USL      *ScaleFit  `json:"usl"`               // The Universal Scalability Law; null where no law is claimed.
 	Weak     *ScaleWeak `json:"weak"`              // Whether the work grows with the cores; null where the runs do not show it.
@@ -69,8 +69,8 @@ type ScaleFit struct {
 	OneCore   float64 `json:"one_core_seconds"` // Time that one core would take, seconds.
 	Sizes     int     `json:"sizes"`            // Distinct numbers of cores behind it.
 	Runs      int     `json:"runs"`             // Runs behind it.
-	// Typical relative distance of a run from the law; null if there are no more sizes than parameters, so that the
-	// law fits exactly.
+	// Typical relative distance of a run from the law; null if there are no more sizes than
+	// parameters, because the law then fits exactly.
 	Error        *float64 `json:"error"`
 	SerialLow    *float64 `json:"serial_low"`    // Least serial share over the fits that leave out one size each.
 	SerialHigh   *float64 `json:"serial_high"`   // Greatest of them.

@@ -31,8 +31,8 @@ type Workload struct {
 
 	WallSeconds float64 `json:"wall_seconds"` // Time from start to end, or to the latest sample, seconds.
 	figure.Row
-	// What cores_p95 is where it ran on several nodes: joint (of the cores in use on all of them together), or upper
-	// bound (what they keep to however they depend on each other); absent for one node.
+	// Meaning of cores_p95 for several nodes: joint (from the cores in use on all of them
+	// together), or upper bound (valid for any correlation between them); absent for one node.
 	CoresP95Method string   `json:"cores_p95_method,omitempty"`
 	CO2Grams       *float64 `json:"co2_grams,omitempty"` // Grams of CO2 for its energy, by the site's grid intensity.
 	Cost           *float64 `json:"cost,omitempty"`      // Cost of its energy by the site's tariff.
@@ -43,16 +43,16 @@ type Workload struct {
 	State  string     `json:"state,omitempty"`
 	Reason string     `json:"reason,omitempty"` // Why it waits, or why it is in that state.
 	Submit *time.Time `json:"submit,omitempty"` // Submit time, if known.
-	// Who or what ended it, other than itself: user, time_limit, deadline, out_of_memory, node_failure, preempted or
-	// scheduler.
+	// Cause of the end other than itself: user, time_limit, deadline, out_of_memory, node_failure,
+	// preempted or scheduler.
 	EndedBy     string `json:"ended_by,omitempty"`
 	EndedByUser string `json:"ended_by_user,omitempty"` // The user who cancelled it; a number where the batch system gives no name.
 	QOS         string `json:"qos,omitempty"`           // Quality of service under which it ran.
-	// Whether the scheduler, or the node of a service, stopped reporting it before it ended. Its end is unknown and null,
-	// and seen is the time of the last report.
+	// Whether the scheduler, or the node of a service, stopped reporting it before it ended. Its
+	// end is then null, and seen is the time of the last report.
 	Lost bool `json:"lost,omitempty"`
-	// Users of a process group of several (su, sudo, sshd): those of which the totals are in this row. With partial
-	// it has others too, who are left out: peaks, distributions and the present are of the whole group.
+	// Users of a process group with several users (su, sudo, sshd) whose totals are in this row. With partial, other
+	// users are left out; peaks, distributions and current values are those of the whole group.
 	Users   []string      `json:"users,omitempty"`
 	Partial bool          `json:"partial,omitempty"` // Whether the totals are a share of the group's.
 	Within  *UsageFigures `json:"within,omitempty"`  // Its use between since and until, if asked for; the rest is of the whole run.
@@ -101,29 +101,29 @@ type WorkloadDetail struct {
 	StepSeconds float64 `json:"step_seconds"` // Length of a step of the profile, seconds.
 	// Figures over time, one entry for each figure and, where it differs, node and part.
 	Profile []Profile `json:"profile"`
-	// Time up to its end, or now, in which it did nothing, by whole steps of the profile of its life, seconds; absent if it worked
-	// to its end, and for a profile of less.
+	// Seconds up to its end, or now, in which it did nothing, in whole steps of its profile; absent
+	// if it worked to its end or has no profile of all of it.
 	RestSeconds *float64  `json:"rest_seconds,omitempty"`
 	Commands    []Command `json:"commands"` // What each program used; the largest few by name, the rest as other.
 	// The disks that it waited for, most first: the part of io_wait_seconds for which the disk is known.
 	DiskWaits []DiskWait `json:"disk_waits,omitempty"`
-	// Distribution of the cores in use by the whole workload, with one observation per sample of the agent (by
-	// default every second).
+	// Distribution of the cores in use by the whole workload, with one observation per sample of
+	// the agent (by default every second).
 	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`
-	// Length of the means that cores_histogram is computed from, seconds, if it ran on several nodes; absent if it
-	// is computed from samples.
+	// Length in seconds of the means that cores_histogram is computed from, if it ran on several
+	// nodes; absent if it is computed from samples.
 	CoresHistogramStep *float64 `json:"cores_histogram_step_seconds,omitempty"`
 	Parts              []Part   `json:"parts,omitempty"` // The pieces of the workload on each node.
-	// Steps of a batch job, in order of start. For a job with very many, only those that failed or used most;
+	// Steps of a batch job by start. A job with very many has only those that failed or used most;
 	// step_count is their total number.
 	Steps    []Step    `json:"steps,omitempty"`
 	Verdicts []Verdict `json:"verdicts,omitempty"` // Sentences on how it went, the most severe first.
 	Events   []Event   `json:"events,omitempty"`   // Events that affected it, in order of time; the most severe 200.
 	// How energy_joules was determined: measured, modelled or both; absent without energy.
 	EnergyMethod string `json:"energy_method,omitempty"`
-	// Share of the busy time of its GPUs, by the engine that was busy: sm is the share of multiprocessors with work,
-	// tensor, fp64, fp32 and fp16 their pipes, dram the share of the peak memory traffic. Absent if no GPU counts
-	// engines, or if another workload computed on one of them.
+	// Share of the busy time of its GPUs by engine: sm is the share of multiprocessors with work,
+	// tensor, fp64, fp32 and fp16 are their pipes, dram is the share of the peak memory traffic.
+	// Absent if no GPU counts engines, or if another workload used one of them.
 	GPUEngines map[string]float64 `json:"gpu_engines,omitempty"`
 	Advice     *Advice            `json:"advice,omitempty"` // Recommended request; null if there is no basis for one.
 	Runs       []Run              `json:"lives,omitempty"`  // All runs of the id, the latest first, if there is more than one.
@@ -204,11 +204,11 @@ type Node struct {
 
 	NetworkBytes *float64 `json:"network_bytes_per_second,omitempty"` // Bytes received and sent each second.
 	DiskBytes    *float64 `json:"disk_bytes_per_second,omitempty"`    // Bytes read from and written to storage each second.
-	// Bytes received and sent each second at ports of InfiniBand, Omni-Path, RoCE and Slingshot; IP over them is in
-	// network_bytes_per_second too.
+	// Bytes received and sent per second at InfiniBand, Omni-Path, RoCE and Slingshot ports. IP
+	// over them is in network_bytes_per_second as well.
 	InterconnectBytes *float64 `json:"interconnect_bytes_per_second,omitempty"`
-	// Bytes that the memory controllers of all sockets move each second or, where these are not read, that the
-	// caches exchange with memory (resctrl).
+	// Bytes per second through the memory controllers of all sockets or, if these are not read,
+	// between caches and memory (resctrl).
 	MemoryTraffic *float64 `json:"memory_traffic_bytes_per_second,omitempty"`
 	Watts         *float64 `json:"power_watts,omitempty"`      // Power of the whole node, each joule counted once, watts.
 	WattsIdle     *float64 `json:"power_idle_watts,omitempty"` // Part of the power that it draws without work, watts.
@@ -319,8 +319,8 @@ type LiveWorkload struct {
 	WriteRate    *float64 `json:"io_write_bytes_per_second"`         // Bytes written to storage each second.
 	ReceiveRate  *float64 `json:"network_receive_bytes_per_second"`  // Bytes received over the network per second.
 	TransmitRate *float64 `json:"network_transmit_bytes_per_second"` // Bytes sent over the network per second.
-	// Bytes moved between caches and memory each second, by a monitoring group or estimated from cache misses;
-	// absent where nothing counts them.
+	// Bytes per second between caches and memory, by a monitoring group or estimated from cache
+	// misses; absent if not counted.
 	MemoryTrafficRate *float64 `json:"memory_traffic_bytes_per_second,omitempty"`
 	// GPUs that computed for it, as a mean over the tick; absent while it has none open.
 	GPU       *float64 `json:"gpu,omitempty"`
@@ -332,7 +332,7 @@ type LiveWorkload struct {
 	Threads   int      `json:"threads"`    // Threads alive.
 	Command   string   `json:"command"`    // The program with the highest use.
 	StartedAt int64    `json:"started_at"` // When it started, Unix seconds.
-	// How far the figures can be trusted that were not exact at the last export, by name: at least (a lower bound),
-	// at most (an upper bound), estimated, modelled.
+	// Exactness, by name, of the figures that were not exact at the last export: at least (a lower
+	// bound), at most (an upper bound), estimated, modelled.
 	Exactness figure.Degrees `json:"exactness,omitempty"`
 }

@@ -70,13 +70,13 @@ type Usage struct {
 	// Class of the run time of ended runs: < 1 min, < 1 h, < 6 h, < 1 d, < 7 d, 7 d or more; running of others.
 	Length string `json:"length,omitempty"`
 	UsageFigures
-	// Capacity is the node's in a row of one node, the sum of the nodes of the partition in a row of
-	// one partition if the batch system reports them, otherwise all nodes in that time.
+	// Capacity of the node in a row of one node, of the partition's nodes in a row of one partition
+	// if the batch system reports them, else of all nodes in that time.
 	Capacity
 	// Share of what was used: its CPU time divided by all rows' together.
 	UsedShare *float64 `json:"used_share"`
-	// Share of capacity: its CPU time by the core time of the machines while they were up; of a partition, by its nodes'
-	// where the batch system reports them.
+	// Share of capacity: CPU time divided by the core time of the machines while they were up, or
+	// of the partition's nodes if the batch system reports them.
 	CapacityShare *float64 `json:"capacity_share"`
 }
 

@@ -4,8 +4,8 @@ import "time"
 
 // Verdict is one sentence on a workload and the number behind it.
 type Verdict struct {
-	// What it is about: cores, memory, gpu, cpu_wait, throttled, balance, gpu_balance, memory_balance, renamed,
-	// time, swap, oom, timeout, node_fail, exit or short.
+	// Subject: cores, memory, gpu, cpu_wait, throttled, balance, gpu_balance, memory_balance,
+	// renamed, time, swap, oom, timeout, node_fail, exit or short.
 	Kind     string    `json:"kind"`
 	Severity string    `json:"severity"`           // critical, warning, good or info.
 	Text     string    `json:"text"`               // The sentence.
@@ -87,8 +87,8 @@ type ContainerAdvice struct {
 	CoresP95   *float64 `json:"cores_p95"`
 	CoresP99   *float64 `json:"cores_p99"`         // The same for 99 %.
 	MemoryPeak *float64 `json:"memory_peak_bytes"` // The highest needed memory of a replica, bytes.
-	// Backtest: cores recomputed each day from the preceding days, compared with that day's use; null with fewer
-	// than three days.
+	// Backtest: cores computed each day from the preceding days, compared with that day's use; null
+	// with fewer than three days.
 	TestedCores  *RequestTest `json:"tested_cores"`
 	TestedMemory *RequestTest `json:"tested_memory"` // The same of memory.
 	NowCores     *RequestTest `json:"now_cores"`     // Its current core request, compared with the same days; null if unknown.

@@ -29,8 +29,8 @@ import (
 
 // Options configure a remote store.
 type Options struct {
-	// Store is the address of the Graph Store Protocol, Query the address for SPARQL; both may contain a user, and
-	// ?password_file=FILE.
+	// Store is the address of the Graph Store Protocol, Query the address for SPARQL. Both may
+	// contain a user, and ?password_file=FILE.
 	Store, Query string
 	Registry     graph.Store
 	HTTP         *http.Client // nil is a client with a timeout of 30 s

@@ -47,7 +47,7 @@ type Snapshot struct {
 	// Hours are in order of time.
 	Hours []Hour
 	// Mark is the mark of the latest change of any hour. It grows while the store is open and
-	// starts again when it is opened.
+	// restarts when the store is opened.
 	Mark uint64
 }
 

@@ -40,8 +40,8 @@ type Cache struct {
 	version uint64        // of the answers, whole or not
 	changed chan struct{} // closed by the next answer
 	err     error
-	// given are the devices of containers as of the last answer, givenErr why there was none; both are nil while no pod
-	// needs devices.
+	// given are the devices of containers by the last answer, givenErr the reason why there was
+	// none. Both are nil while no pod needs devices.
 	given    map[containerName][]Device
 	givenErr error
 	unlisted unlisted

@@ -47,15 +47,15 @@ var ErrRefused = errors.New("the kubelet refuses")
 type Config struct {
 	// Address is http(s)://HOST:PORT, [DefaultAddress] if empty.
 	Address string
-	// TokenFile holds the bearer token, CAFile the authorities to trust: those of the service account of the pod that
-	// the agent runs in if empty. Both are read again for each use, since they are rotated.
+	// TokenFile holds the bearer token, CAFile the authorities to trust. The default is the service
+	// account of the agent's pod. Both are read again for each use, because they are rotated.
 	TokenFile, CAFile string
 	// Insecure takes any certificate: the token is then shown to whatever listens at the address.
 	Insecure bool
 	// Node is the name of the node, which a kubelet's certificate may have instead of its address.
 	Node string
-	// Root is the place where the file tree of the machine is mounted, "/" if empty. A kubelet that signed its own certificate is
-	// trusted if that lies in var/lib/kubelet/pki there.
+	// Root is the mount point of the machine's file tree, "/" if empty. A self-signed kubelet
+	// certificate is trusted if it is in var/lib/kubelet/pki there.
 	Root string
 	// Timeout is for one whole answer, 10 s if 0.
 	Timeout time.Duration

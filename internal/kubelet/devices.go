@@ -21,8 +21,8 @@ import (
 type Device struct {
 	// Resource is the name that is requested, such as nvidia.com/gpu, or the driver of a claim.
 	Resource string
-	// ID is the name that the plugin gives the device, such as GPU-UUID, without the number of a share of it; of a claim
-	// POOL/DEVICE.
+	// ID is the plugin's name of the device, such as GPU-UUID, without the number of a share; for a
+	// claim it is POOL/DEVICE.
 	ID string
 }
 

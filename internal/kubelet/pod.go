@@ -32,8 +32,8 @@ type Pod struct {
 	Containers []Container
 	// NeedsDevices: it requests a resource that a device plugin offers, or has a claim for devices.
 	NeedsDevices bool
-	// Own are amounts of the pod as such, which count instead of the sums of its containers; Overhead is added to what
-	// it requests.
+	// Own are amounts of the pod itself, which replace the sums of its containers. Overhead is
+	// added to its requests.
 	Own      struct{ Request, Limit Resources }
 	Overhead Resources
 }
@@ -54,8 +54,8 @@ const (
 type Container struct {
 	Name, Image string
 	Type        Type
-	// ID is the digits that the runtime names it by, Previous those of the one before it was begun again; empty while
-	// there is none.
+	// ID is the runtime's hexadecimal id, Previous the id before the restart; empty if there is
+	// none.
 	ID, Previous string
 	Restarts     int
 	Running      bool

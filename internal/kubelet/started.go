@@ -11,9 +11,9 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// The kubelet lists the id of a container a second or two after it was started. The link to the log of the container, which it makes as
-// soon
-// as the runtime has started it, has the id at once.
+// The kubelet lists the id of a container a second or two after it was started. The link to the
+// container's log, which the kubelet creates as soon as the runtime has started it, has the id at
+// once.
 
 // linksAge is for how long the links that were read are used: a container that is not listed yet may start many processes.
 const linksAge = 200 * time.Millisecond

@@ -41,9 +41,9 @@ type Options struct {
 	Dir      string
 	MaxBytes int64         // of all segments, default 256 MiB
 	MaxAge   time.Duration // of a record, default 7 days; negative is unlimited
-	// SegmentBytes is the size from which on a new segment is started, and thus the
-	// amount dropped at a time when the queue is full; default a sixteenth of MaxBytes,
-	// between 64 KiB and 4 MiB.
+	// SegmentBytes is the size from which a new segment is started, and thus the amount dropped at
+	// a time if the queue is full. The default is a sixteenth of MaxBytes, between 64 KiB and 4
+	// MiB.
 	SegmentBytes int64
 	// Clock is time.Now by default; tests replace it.
 	Clock func() time.Time
@@ -69,8 +69,8 @@ type Stats struct {
 	Records int       // waiting
 	Bytes   int64     // on disk
 	Oldest  time.Time // of the waiting records; zero when there are none
-	// Dropped counts unread records that were dropped because the queue was full, Expired
-	// those that were too old, and Damaged the bytes that could not be read back.
+	// Dropped counts unread records dropped because the queue was full, Expired those that were too
+	// old, and Damaged the bytes that could not be read back.
 	Dropped, Expired uint64
 	Damaged          uint64
 }

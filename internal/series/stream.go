@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Stream lets a reader tell the store that it is done with a series, so that the store can reuse
+// Stream lets a reader inform the store that it is done with a series, so that the store can reuse
 // the memory. Without that, a reader may keep series, as with any [storage.SeriesSet]. A Stream
 // belongs to one selection and is not safe for concurrent use.
 type Stream struct {

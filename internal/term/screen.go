@@ -14,8 +14,8 @@ type Screen struct {
 	io.Writer
 	// Terminal means that the output is interactive.
 	Terminal bool
-	// Width is the number of columns, 0 when lines may have any length (a pipe or a
-	// file); Height is the number of lines, 0 when unknown.
+	// Width is the number of columns, 0 if lines may have any length (a pipe or a file). Height is
+	// the number of lines, 0 if unknown.
 	Width, Height int
 	Color         bool
 	// ASCII means that the terminal cannot show other characters.

@@ -19,8 +19,8 @@ type Column struct {
 	Shrink int
 	// Wrap continues the cell in the next line where it is narrowed, so that no reason is cut.
 	Wrap bool
-	// Optional columns are left out, the highest first, when nothing else makes the table
-	// fit the screen; 0 is never left out.
+	// Optional columns are dropped, the highest first, if nothing else makes the table fit. 0 is
+	// never dropped.
 	Optional int
 	// Rare columns are left out where every cell is [Unknown].
 	Rare bool

@@ -7,8 +7,8 @@ import (
 	"reckon/interop/sonar"
 )
 
-// The use of a process is bounded by its node: CPU time by the cores times the uptime of the node, its growth by the run time of its job,
-// and resident memory by the memory of the node. Figures beyond that are corrupt, and the record is refused.
+// The use of a process is bounded by its node: CPU time by cores times uptime, growth by the run time of its job, and
+// resident memory by the node's memory. Figures beyond that are corrupt, and the record is refused.
 
 const (
 	// coresMost is the assumed maximum number of cores of a node that does not report it.

@@ -75,8 +75,8 @@ const maxBad = 100
 // Result is the result of an import, and what the catalogue needs of it.
 type Result struct {
 	wire.ImportResult
-	// Ranges are the time ranges in which series changed, and Gone workloads that no longer exist after older readings were imported, for
-	// the catalogue.
+	// Ranges are the time ranges in which series changed, and Gone the workloads that no longer
+	// exist after older readings were imported, for the catalogue.
 	Ranges [][2]time.Time
 	Gone   []store.Run
 }

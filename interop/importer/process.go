@@ -10,13 +10,13 @@ import (
 	"reckon/interop/sonar"
 )
 
-// The CPU time of a process, and its bytes read and written, include those of children it has waited for. So the use of an ended process
-// reappears as growth of its parent, or of the nearest ancestor above, and is deducted there (see wait(2), getrusage(2), and
-// wait_task_zombie in kernel/exit.c for the bytes).
+// The CPU time of a process, and its bytes read and written, include reaped children. The use of an
+// ended process thus reappears as growth of its parent, or of the nearest ancestor, and is deducted
+// there (see wait(2), getrusage(2), and wait_task_zombie in kernel/exit.c for the bytes).
 //
-// A process missing from a reading has ended, or its line was dropped: by a filter, or because it could not be read. Which of the two it
-// was shows if it is in a later reading again. Its state is kept for that case: it then grows by the difference, and what was deducted
-// from its ancestor is returned.
+// A process missing from a reading has ended, or its line was dropped by a filter or because it
+// could not be read. A later reading shows which, so its state is kept: if it returns, it grows by
+// the difference, and the deduction from its ancestor is reversed.
 
 // procKey identifies a process of a job: by number, or by name and parent if sonar summed several.
 type procKey struct {

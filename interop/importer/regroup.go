@@ -2,8 +2,8 @@ package importer
 
 import "reckon/interop/sonar"
 
-// sonar sums processes with the same parent and name that have no children. When one of them is the only one left, or gets a child, it is
-// reported separately again: its use moves from the sum to its number, and vice versa.
+// sonar sums processes with the same parent and name that have no children. If only one of them is left, or one gets a
+// child, it is reported separately again: its use moves from the sum to its number, and vice versa.
 
 // regroup subtracts moved use from the growth of its destination, and from the amount missing at its origin.
 func (a *advance) regroup(procs []*sonar.Process) {

@@ -8,8 +8,8 @@ import (
 	"reckon/store"
 )
 
-// Series follow the journal period by period. The state of a node at the end of a period starts the next one: when readings arrive for a
-// period, its series of that node are rebuilt, and those of the later periods for as long as the resulting state changes.
+// Series follow the journal period by period. The state of a node at the end of a period starts the next one. If readings arrive for a
+// period, its series of that node are rebuilt, and those of later periods as long as the resulting state changes.
 
 // known is the state of a node at the end of an earlier period.
 type known struct {

@@ -11,8 +11,8 @@ import (
 	"reckon/interop/sacct"
 )
 
-// Nodes, and therefore sonar, identify a task of an array by its own job number. Accounting maps the number to the task: its readings are
-// stored under the id that people use.
+// Nodes, and therefore sonar, identify an array task by its own job number. Accounting maps the
+// number to the task, whose readings are stored under the id that people use.
 
 // task is a job of accounting with an id that is not its number.
 type task struct {

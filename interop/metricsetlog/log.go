@@ -33,8 +33,8 @@ type Log struct {
 	Figures []Figure
 	// Text is the printed output of metrics that do not print JSON.
 	Text string
-	// Start and End are the times of the first and the last line, if the log has timestamps (kubectl logs --timestamps), or the time of
-	// fio's result.
+	// Start and End are the times of the first and last line if the log has timestamps (kubectl
+	// logs --timestamps), or the time of fio's result.
 	Start, End time.Time
 	// Notes describe what is missing or misleading.
 	Notes []string

@@ -48,8 +48,8 @@ type Job struct {
 	zeroCPU, zeroMemory                            bool // the export has 0 for unknown
 
 	Kind workload.Kind // of a batch system; empty is Slurm
-	// Line is the place where the record begins in the input; 0 if unknown. Unread are the errors of fields that the record was taken
-	// without.
+	// Line is the input line at which the record begins, 0 if unknown. Unread are the errors of
+	// fields that were skipped.
 	Line   int
 	Unread []error
 

@@ -205,8 +205,8 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 }
 
 func (p *Poller) readJobs(ctx context.Context) (Read, error) {
-	// The response is of this moment or later, and so within its run, even if the response takes so long that the job is requeued
-	// meanwhile.
+	// The response is from this moment or later, and so within its run, even if the job is requeued
+	// while a slow response arrives.
 	now := p.o.Clock()
 	jobs, got, err := p.source.Jobs(ctx)
 	p.tracker.UpdateQueue(now, jobs, err == nil)

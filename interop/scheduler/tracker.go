@@ -53,8 +53,8 @@ type run struct {
 	sent    string    // fingerprint of the last samples
 	sentAt  time.Time // time of the last sample
 	endSent bool
-	// suspendedSince is the time when the last suspension began that the queue reported, suspendedBefore the time suspended until then, in
-	// seconds.
+	// suspendedSince is the start of the last suspension reported by the queue, suspendedBefore the
+	// seconds suspended before that.
 	suspendedSince  time.Time
 	suspendedBefore float64
 

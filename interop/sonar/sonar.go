@@ -68,7 +68,7 @@ type Process struct {
 	Rolled    uint32 // number of further processes included
 	Threads   uint32 // 0 unknown
 
-	// CPU is user and system time since the start of the process, children that it waited for included. It is negative if unknown:
+	// CPU is user and system time since the start of the process, including reaped children. It is negative if unknown:
 	// sonar's first releases wrote only the mean over the lifetime, which does not show when the time was used.
 	CPU float64
 	// Mean is the mean number of cores used over the whole life, negative if unknown: together with CPU it gives the age of the process.

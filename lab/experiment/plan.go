@@ -46,8 +46,8 @@ type Plan struct {
 	Seed uint64 `yaml:"seed"`
 	// Repeat is the number of repetitions of every run; 0 is one.
 	Repeat int `yaml:"repeat"`
-	// Shuffle reorders the runs of each repetition independently, so that drift (a
-	// machine that warms up) does not look like an effect.
+	// Shuffle reorders the runs of each repetition independently, so that drift (such as a machine
+	// warming up) does not look like an effect.
 	Shuffle bool `yaml:"shuffle"`
 	// Pause is the rest before each run and after the last.
 	Pause   Duration `yaml:"pause"`
@@ -59,8 +59,8 @@ type Plan struct {
 type Measure struct {
 	// Node is the measured machine; empty for the only one with a meter.
 	Node string `yaml:"node"`
-	// Columns are PromQL expressions by the name of their column. Without columns and
-	// selectors they are the power of the node and the features that explain it.
+	// Columns are PromQL expressions by column name. Without columns and selectors, they are the
+	// power of the node and its explanatory features.
 	Columns map[string]string `yaml:"columns"`
 	// Select are PromQL selectors of series that become columns unchanged.
 	Select []string `yaml:"select"`

@@ -17,8 +17,8 @@ type Mark struct {
 	Name       string
 	Repetition int
 	Start, End time.Time
-	// Failed is the reason why it was not completed; empty if it was. A failed run is
-	// marked like any other: the machine was loaded.
+	// Failed is the reason why it was not completed, or empty. A failed run is marked like any
+	// other, because the machine was loaded.
 	Failed string
 }
 

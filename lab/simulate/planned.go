@@ -25,7 +25,7 @@ type Planned struct {
 	CancelledBy string
 	// Stuck is the reason for which it never starts; empty for a job that does.
 	Stuck string
-	// Steps are its steps, without the script's, one after the other; none for work in the
+	// Steps are its consecutive steps, without the script's. Without steps, the work is in the
 	// script.
 	Steps []PlannedStep
 	Does  Does

@@ -33,14 +33,14 @@ type Config struct {
 	// Users is the number of people: one for 60 jobs, between 6 and 400.
 	Users int
 	Seed  uint64
-	// Pods is the number of pods that run at a time beside the jobs, ten to a Deployment, spread over the nodes for jobs: 0. Each
-	// Deployment is rolled out anew RollOuts times.
+	// Pods is the number of concurrent pods beside the jobs, ten per Deployment and spread over the
+	// nodes for jobs; 0 means none. Each Deployment is rolled out RollOuts times.
 	Pods, RollOuts int
 	LinkSpeed      float64       // of the network device of a node, bytes per second: its devices report none
 	From           time.Time     // when it begins; it must be given
 	For            time.Duration // for how long jobs are handed in: 24 h
-	// Plan and Sessions are jobs and logins with every property given. With OnlyPlanned
-	// nothing else happens: no other job, no other login, and no node goes down.
+	// Plan and Sessions are jobs and logins with all properties given. With OnlyPlanned there are
+	// no other jobs and logins, and no node goes down.
 	Plan        []Planned
 	Sessions    []PlannedSession
 	OnlyPlanned bool

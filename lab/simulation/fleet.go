@@ -38,12 +38,11 @@ type Config struct {
 	Version string
 	// Workers is the number of nodes processed concurrently; 0 is one for each processor.
 	Workers int
-	// Installed is the time when the agents are installed and start to read; the zero value is the
+	// Installed is the time when the agents are installed and start to read. The zero value is the
 	// beginning of the site.
 	Installed time.Time
-	// Slots is the number of slots in an export interval over which the exports of nodes
-	// are spread; 0 is 15 for 60 nodes and more, so that they do not all come at once,
-	// and 1 for fewer.
+	// Slots is the number of slots in an export interval over which the nodes' exports are spread,
+	// so that they do not all arrive at once. 0 means 15 for 60 or more nodes, else 1.
 	Slots int
 }
 

@@ -19,8 +19,8 @@ type spinner struct {
 	parts  float64       // number of threads that share the target
 	cpu    int           // to be pinned to; -1 is anywhere
 
-	// others is the CPU time, in nanoseconds, of the rest of the process by which this
-	// thread reduces its own; the meter writes it.
+	// others is the CPU time in nanoseconds of the rest of the process, by which this thread
+	// reduces its own. The meter writes it.
 	others atomic.Int64
 	tid    atomic.Int64 // 0 until the thread has started
 	begun  atomic.Int64 // its CPU time at the start of the program
@@ -66,9 +66,8 @@ func (s *spinner) run(stop *atomic.Bool) {
 		if begin >= end {
 			return
 		}
-		// The burst is in the middle of its period: if it is delayed by other load on the
-		// CPU, it still ends within the period, and no boundary of a window cuts through
-		// it.
+		// The burst is in the middle of its period. If other load delays it, it still ends within
+		// the period, and no window boundary cuts through it.
 		wish := (s.curve.due(min(begin+s.period, end)) - s.curve.due(begin)) / s.parts
 		start := begin + max(0, (s.period-time.Duration(wish))/2)
 		if now := s.clock.now(); now < start {

@@ -12,9 +12,8 @@ import (
 type gpuDevice interface {
 	name() string
 	enter() error
-	// spin runs a kernel for about the given number of turns on all of the device, waits
-	// for its end without using a CPU, and returns the busy time of the device, by its own
-	// clock.
+	// spin runs a kernel for about the given number of turns on the whole device and waits for its
+	// end without using a CPU. It returns the busy time by the device's own clock.
 	spin(turns uint64) (time.Duration, error)
 	close() error
 }

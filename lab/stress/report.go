@@ -16,8 +16,8 @@ import (
 type Figure struct {
 	Wish     float64  `json:"wish"`
 	Achieved *float64 `json:"achieved"` // null when it could not be measured
-	// Deviation is the standard deviation of the CPU use of the process over windows of
-	// 100 ms, in cores; null where a step has fewer than two windows.
+	// Deviation is the standard deviation of the process's CPU use over windows of 100 ms, in
+	// cores; null if a step has fewer than two windows.
 	Deviation *float64 `json:"deviation,omitempty"`
 }
 

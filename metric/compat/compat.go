@@ -25,7 +25,7 @@ type View interface {
 	Name() string
 	// Descs lists everything that Append may add.
 	Descs() []*metric.Desc
-	// Append adds to b the samples of another program that correspond to the first n samples of b.
+	// Append adds the samples of another program that correspond to the first n samples of b to b.
 	// It never changes those samples.
 	Append(b *metric.Batch, n int)
 }

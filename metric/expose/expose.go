@@ -58,14 +58,14 @@ func (f Format) ContentType() string {
 
 // Options configure the encoding. The zero value is ready to use.
 type Options struct {
-	// Labels are added to every series, such as site and node. A label of the series
-	// itself takes precedence.
+	// Labels are added to every series, such as site and node. The labels of a series take
+	// precedence.
 	Labels map[string]string
 	// Keep returns which series the sender of a request may see; nil, as the function or its result, is for all.
 	Keep func(r *http.Request) func(*metric.Series) bool
-	// Created adds a _created line for each counter and histogram to OpenMetrics
-	// text. Off by default: Prometheus stores each as a separate series. The
-	// protobuf format has a field for it and always includes it.
+	// Created adds a _created line for each counter and histogram to OpenMetrics text. It is off by
+	// default, because Prometheus stores each as a separate series. The protobuf format has a field
+	// for it and always includes it.
 	Created bool
 }
 

@@ -30,8 +30,7 @@ type Entry struct {
 	// Open opens the sensor. The error is [sensor.ErrUnavailable] if the machine does not
 	// have it.
 	Open func() (sensor.Sensor, error)
-	// Hotplug means that its source may appear while the machine runs: a driver, a module
-	// of the kernel, a device.
+	// Hotplug means that its source may appear at run time: a driver, a kernel module or a device.
 	Hotplug bool
 }
 
@@ -40,8 +39,8 @@ type Options struct {
 	Root string // of the file tree; "" or "/" is our own machine
 	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
 	Tegrastats string
-	// HostEnergy is the file in which the host of a virtual machine reports its energy; empty
-	// for [host.Default].
+	// HostEnergy is the file in which the host of a virtual machine reports its energy, by default
+	// [host.Default].
 	HostEnergy string
 	// Redfish is the configuration file of management controllers; empty for none.
 	Redfish string

@@ -43,11 +43,11 @@ import (
 
 // Options controls the place to read from.
 type Options struct {
-	// Root is the file system to read, "/" if empty. A host's tree that is mounted
-	// elsewhere, and a recorded one, are read alike.
+	// Root is the file system to read, "/" if empty. It may be a mounted host tree or a recorded
+	// one.
 	Root string
-	// Tick is the time between two readings of a handle, a second if 0: by it files are read less often of
-	// groups that rest.
+	// Tick is the time between two readings of a handle; 0 means a second. It determines how seldom
+	// the files of idle groups are read.
 	Tick time.Duration
 }
 

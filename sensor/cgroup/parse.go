@@ -8,9 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// Every parser here is a pure function of the bytes of one file. A line or a word that
-// it does not know is skipped on purpose: newer kernels add some. What is not there,
-// or is no number, leaves its bit unset.
+// Each parser here is a pure function of the bytes of one file. It skips unknown lines and words,
+// because newer kernels add some. A value that is missing or no number leaves its bit unset.
 
 // tick is one USER_HZ clock tick, which is the same on every architecture of ours.
 const tick = 10_000_000 // nanoseconds

@@ -236,16 +236,16 @@ type library interface {
 	GPUInstance(h handle) (uint32, code)
 	Minor(h handle) (uint32, code)
 
-	// GPM is available on Hopper and later. instance is wholeDevice, or a GPU instance of
-	// h. Values are NaN for metrics that the device does not have.
+	// GPM is available on Hopper and later. instance is wholeDevice, or a GPU instance of h. Values
+	// are NaN for metrics that the device lacks.
 	GPM(h handle) (supported bool, c code)
 	NewGPMSample() (gpmSample, code)
 	FreeGPMSample(s gpmSample)
 	SampleGPM(h handle, instance uint32, s gpmSample) code
 	GPMMetrics(before, after gpmSample, ids []uint32, values []float64) code
 
-	// Watch enables reports of a device's errors, until Shutdown; Event takes one report,
-	// and returns timeout if there is none.
+	// Watch enables error reports of a device until Shutdown. Event returns one report, or timeout
+	// if there is none.
 	Watch(h handle) code
 	Event() (event, code)
 }

@@ -26,12 +26,11 @@ import (
 
 // Options configure a Player.
 type Options struct {
-	// Loop starts again after the last pass. A recording of one pass has nothing to
-	// continue and ends all the same.
+	// Loop restarts after the last pass. A recording with a single pass cannot be continued and
+	// ends anyway.
 	Loop bool
-	// Now moves the recording in time so that its first pass is at that moment. The zero
-	// time leaves it in the past, where the same recording always gives the same names of
-	// workloads.
+	// Now shifts the recording in time so that its first pass is at that moment. The zero time does
+	// not shift it, so that a recording always gives the same workload names.
 	Now time.Time
 }
 

@@ -17,12 +17,12 @@ import (
 
 // Options configure the suite for a sensor.
 type Options struct {
-	// Empty opens the sensor on an empty directory. The suite expects
-	// [sensor.ErrUnavailable] from it or from the first Read, with a path below the
-	// directory, and no samples. Nil skips the test, for sensors that read no files.
+	// Empty opens the sensor on an empty directory. The suite expects [sensor.ErrUnavailable] from
+	// it or the first Read, with a path below the directory, and no samples. nil skips the test,
+	// for sensors that read no files.
 	Empty func(root string) (sensor.Sensor, error)
-	// Foreign means that the names are another exporter's, kept unchanged so that its
-	// dashboards work: the naming conventions are not checked.
+	// Foreign means that the names are another exporter's, kept so that its dashboards work. Naming
+	// conventions are not checked.
 	Foreign bool
 	// Allocs is the number of allocations allowed for one Read after warm-up; give the reason where it is set.
 	Allocs float64

@@ -11,8 +11,8 @@ import (
 
 // TaskOptions configure the suite for a source of processes.
 type TaskOptions struct {
-	// Recorded means that the processes do not run on this machine: only properties of
-	// any table are tested.
+	// Recorded means that the processes do not run on this machine, so that only general properties
+	// of a table are tested.
 	Recorded bool
 	// CPUResolution is the maximum lag of CPU time, in nanoseconds; 0 is 20 ms.
 	CPUResolution uint64
@@ -204,8 +204,8 @@ func taskAllocations(b *table, o TaskOptions) {
 	for range 20 {
 		b.read()
 	}
-	// New processes may be allocated for, and a busy machine has new processes all the
-	// time: of many passes, the one with the fewest allocations counts.
+	// New processes may cause allocations, and a busy machine always has new processes, so the pass
+	// with the fewest allocations counts.
 	least := testing.AllocsPerRun(1, b.read)
 	for range 200 {
 		if least <= o.Allocs {

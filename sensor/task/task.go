@@ -36,8 +36,8 @@ const (
 
 // Options controls what to read and how.
 type Options struct {
-	// Root is the place where the file tree of the machine is mounted, "" for "/". The kernel can be
-	// asked only if it is the tree of the machine that we run on.
+	// Root is the mount point of the machine's file tree, "" for "/". The kernel can be queried
+	// only if it is the tree of this machine.
 	Root string
 	// Source is Auto (or empty), EBPF or Procfs.
 	Source string

@@ -31,8 +31,8 @@ var controllers = []struct {
 		write: []string{"cas_count_write", "data_writes", "data_write"}},
 	// The driver names no events: umc_cas_cmd.rd and .wr of tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json.
 	{prefix: "amd_umc", fixed: [2]string{"event=0x0a,rdwrmask=0x1", "event=0x0a,rdwrmask=0x2"}},
-	// Yitian 710 (Documentation/admin-guide/perf/alibaba_pmu.rst): commands of 64 bytes; a partial write (read-modify-write) counts as a
-	// write there.
+	// Yitian 710 (Documentation/admin-guide/perf/alibaba_pmu.rst): commands of 64 bytes. A partial
+	// write (read-modify-write) counts as a write there.
 	{prefix: "ali_drw", read: []string{"hif_rd"}, write: []string{"hif_wr+hif_rmw"}},
 }
 

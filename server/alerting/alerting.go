@@ -47,16 +47,16 @@ type Options struct {
 	Queryable  storage.Queryable
 	Appendable storage.AppendableV2
 
-	// Rules are rule files or patterns of names; the word default stands for the rules
-	// that the program brings, none for no rules. Empty is default.
+	// Rules are rule files or patterns of names. The word default stands for the built-in rules,
+	// none for no rules. Empty means default.
 	Rules []string
-	// Alertmanagers are the addresses of Alertmanagers; Config is the file of the one in this
-	// process. With neither, and a Dir, it takes the receivers of [Service.SetContact].
+	// Alertmanagers are the addresses of external Alertmanagers. Config is the file of the one in
+	// this process. With neither but a Dir, it uses the receivers of [Service.SetContact].
 	Alertmanagers []string
 	Config        string
 	Loopback      bool // contacts may be on this machine
-	// Dir is the directory of what a restart must not forget: the findings that were reported,
-	// and what the embedded Alertmanager keeps.
+	// Dir is the directory for state that must survive a restart: reported findings, and the state
+	// of the embedded Alertmanager.
 	Dir string
 
 	// Shared keeps the files of Dir for the other servers of a cluster, too; nil for one server.
@@ -66,8 +66,8 @@ type Options struct {
 	External string
 	// Interval is the interval of rules without one of their own; 0 is 30 s.
 	Interval time.Duration
-	// Resend is the interval at which a lasting alert is reported to the Alertmanager, which takes it
-	// for ended when it hears nothing for four times as long; 0 is a minute.
+	// Resend is the interval at which a lasting alert is reported to the Alertmanager, which
+	// assumes its end after four times as long without a report; 0 means a minute.
 	Resend time.Duration
 	// Findings gives the open cases of misuse that are to be reported; nil: there are none.
 	Findings func(context.Context) ([]Finding, error)

@@ -19,8 +19,8 @@ type Finding struct {
 	Site, Node, Owner, Workload string
 	Text                        string
 	Found                       time.Time
-	// Quiet: somebody has taken it up or muted it. It is not reported again, and one that was
-	// reported does not end by it.
+	// Quiet means that a user acknowledged or muted it. It is not reported again, and a reported
+	// one does not end because of it.
 	Quiet bool
 }
 

@@ -66,8 +66,8 @@ type Result struct {
 	Samples int64     `json:"samples"` // found in both stores
 	Sent    int64     `json:"sent"`    // of them now sent; the others were there
 	LeftOut int64     `json:"left_out"`
-	// Differ are samples with another value in the other store; they are left as they are
-	// there, and the first is named in Difference.
+	// Differ counts samples with another value in the other store. They are not changed there, and
+	// Difference describes the first.
 	Differ     int64  `json:"differ,omitempty"`
 	Difference string `json:"difference,omitempty"`
 	Address    string `json:"address"`

@@ -49,8 +49,8 @@ type Raw interface {
 	Origins() ([]store.Origin, error)
 	// Sealed returns the time before which all in-order samples are included in the origins.
 	Sealed() (time.Time, bool)
-	// Oldest is the time of its oldest sample, Since the time from which on it has all
-	// samples that it was given: imported samples may be older.
+	// Oldest returns the time of the oldest sample, Since the time from which all received samples
+	// are present. Imported samples may be older.
 	Oldest() (time.Time, bool)
 	Since() (time.Time, bool)
 }
@@ -59,15 +59,15 @@ type Raw interface {
 type Options struct {
 	Dir string // created if it does not exist
 	Raw Raw
-	// Stuck returns the number of queries that compute on though nobody waits for them, nil is none: no pass is made meanwhile, since
-	// it waits for the readers of what it replaces.
+	// Stuck returns the number of abandoned queries that still compute; it may be nil. No pass runs
+	// meanwhile, because it has to wait for the readers of the blocks that it replaces.
 	Stuck func() int
 	// Retention is the time that hours are kept; 0 is for ever.
 	Retention time.Duration
 	// MaxBytes limits their size on disk: the oldest are removed first. 0 is no limit.
 	MaxBytes int64
-	// Reserve is the free space on the disk, in bytes, below which nothing is written; 0
-	// is 64 MiB, and a negative value disables the check.
+	// Reserve is the free disk space in bytes below which nothing is written; 0 means 64 MiB, and a
+	// negative value disables the check.
 	Reserve int64
 	// Logger receives log messages; nil discards them.
 	Logger *slog.Logger

@@ -47,12 +47,11 @@ import (
 type Options struct {
 	// URL is the address of the server, as in [ParseURL].
 	URL string
-	// Natives are the names of metrics that are native histograms of [metric.HistogramSchema],
-	// to be reassembled where they are stored as classic ones.
+	// Natives are the metrics with native histograms of [metric.HistogramSchema] that are
+	// reassembled if they are stored as classic ones.
 	Natives []string
-	// Queue is a directory for samples that were not sent yet; if empty, Append waits for
-	// the other side. QueueBytes limits it, 256 MiB by default; the oldest are dropped
-	// first.
+	// Queue is a directory for unsent samples. If it is empty, Append waits for the server.
+	// QueueBytes limits it, by default to 256 MiB; the oldest samples are dropped first.
 	Queue      string
 	QueueBytes int64
 	// Sent is called when a request of the queue was accepted; may be nil.

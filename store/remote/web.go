@@ -25,8 +25,8 @@ import (
 type web struct {
 	conf   *settings
 	client *http.Client
-	// A store with a full disk answers queries and accepts no samples; one without queriers
-	// does the reverse. So each direction has its own breaker.
+	// A store with a full disk answers queries but accepts no samples; one without queriers does
+	// the reverse. Each direction therefore has its own breaker.
 	reads, writes breaker
 	pulse         pulse
 }

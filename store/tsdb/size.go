@@ -2,9 +2,9 @@ package tsdb
 
 import promtsdb "github.com/prometheus/prometheus/tsdb"
 
-// Each sample that is appended, and each series that is read, is looked up by its number in one of many maps. In a map of up to eight
-// series that takes two lines of the processor's cache less than in a larger one. How many maps there are is fixed when the database is
-// opened, so that the store notes how many series it had.
+// Each appended sample and each series read is looked up by number in one of many maps. A map of up
+// to eight series takes two cache lines less than a larger one. The number of maps is fixed when
+// the database is opened, so the store records its number of series.
 
 const (
 	// perStripe is the largest average number of series in a map.

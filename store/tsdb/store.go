@@ -46,16 +46,16 @@ type Options struct {
 	Beside func() int64
 	// OutOfOrder is by how much a sample may be older than the newest one of the store; 0 is 24 h, below 0 nothing.
 	OutOfOrder time.Duration
-	// Ahead is by how much a sample may be newer than the clock; 0 is 10 min, below 0 any. One node with a wrong clock would else make
-	// the samples of all others too old.
+	// Ahead is the time that a sample may be ahead of the clock; 0 means 10 min, a negative value no
+	// limit. Otherwise one node with a wrong clock would make the samples of all others too old.
 	Ahead time.Duration
-	// Reserve is the free space on the disk, in bytes, below which samples are refused before the write-ahead log is torn; 0 is 32 MiB,
-	// below 0 nothing.
+	// Reserve is the free disk space in bytes below which samples are refused, before the
+	// write-ahead log is torn. 0 means 32 MiB, a negative value no reserve.
 	Reserve int64
 	// Series is the number of live series that are expected; 0 is a few thousand. It sizes tables only and bounds nothing.
 	Series int
-	// Stuck returns the number of queries that compute on though nobody waits for them; nil is none. Nothing that they may read leaves
-	// memory or the disk meanwhile.
+	// Stuck returns the number of abandoned queries that still compute; it may be nil. Data that
+	// they may read stays in memory and on disk meanwhile.
 	Stuck func() int
 	// Logger takes what happens besides; nil discards it.
 	Logger *slog.Logger

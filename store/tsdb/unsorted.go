@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// The database merges what is in memory with its blocks in the order of labels, and sorts all series in memory for that, in every query
-// that overlaps a block: a quarter of what a query over many series costs. PromQL asks for no order, and most readers of many series do
-// not either. Blocks are therefore kept out of the database's own querier while it is opened, and merged by the hash of labels.
+// In every query that overlaps a block, the database merges its memory with its blocks in label order and sorts all series in memory for
+// that. This takes a quarter of a query over many series, although PromQL and most other readers require no order. Blocks are therefore
+// excluded from the database's own querier when it is opened, and merged by the hash of labels.
 
 // aside collects the queriers of blocks while the database opens one of its own.
 type aside struct {

@@ -20,9 +20,9 @@ import (
 	"github.com/prometheus/prometheus/util/compression"
 )
 
-// The write-ahead logs are directories of numbered segments of 32 KiB pages that hold records, each with a checksum
-// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/wal.md). The database ends at the first record that it cannot read
-// and deletes all segments behind it. Here what cannot be read is left out, before the database looks.
+// The write-ahead logs are directories of numbered segments of 32 KiB pages with records, each with a checksum
+// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/wal.md). The database stops at the first unreadable record and
+// deletes all later segments. Here unreadable records are removed before the database reads the log.
 
 const walPage = 32 << 10
 

@@ -71,10 +71,10 @@ func qemu(m machine, vmlinuz, initrd string) []string {
 	if m.arch == "arm64" {
 		command, console = []string{"qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57"}, "ttyAMA0"
 	}
-	// One thread runs all processors. With one for each, QEMU 7.2 keeps a translation that was made while another processor changed the
-	// code:
-	// where a static branch was switched, a processor took the breakpoint of the change again and again, though the memory held it no
-	// longer.
+	// One thread runs all processors. With a thread for each, QEMU 7.2 may keep a translation that
+	// was made while another processor changed the code. Where a static branch was switched, a
+	// processor then hit the breakpoint of the change repeatedly, although memory no longer held
+	// it.
 	return append(command, "-accel", "tcg,thread=single", "-m", strconv.Itoa(memoryMiB), "-smp", "2", "-nographic", "-no-reboot", "-nic",
 		"none", "-kernel", vmlinuz, "-initrd", initrd,
 		"-append", fmt.Sprintf("console=%s quiet panic=-1 guest.cgroups=%s guest.modes=%s guest.loads=%s guest.tests=%s", console, m.layout,

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Metrics of delta temporality report the increase since the last export
-// (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality). They are accumulated series by series, in memory: after a
-// restart of the server a series starts again at zero, which queries treat as a counter reset.
+// Delta metrics report the increase since the last export
+// (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality). They are accumulated per series in
+// memory. After a restart of the server a series starts at zero, which queries treat as a counter reset.
 
 const (
 	// maxDeltas limits the number of accumulated series, about 300 bytes each.

@@ -40,17 +40,17 @@ type Options struct {
 	Store storage.AppendableV2
 	// Describe is called with type, unit and help of a metric when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
-	// Allow returns the check of which nodes the sender of a request may send samples for; nil is for all. An error refuses the request,
-	// so that the sender keeps it.
+	// Allow returns the check of the nodes that the sender may send samples for; nil allows all. An
+	// error refuses the request, so that the sender keeps it.
 	Allow func(ctx context.Context) (func(site, node string) bool, error)
-	// Own returns the labels of a sender who may send figures of its own only, and nil for others; nil is for none. Allow and Admit are
-	// not asked about it.
+	// Own returns the labels of a sender that may only send its own figures, and nil for others; it
+	// may be nil. Allow and Admit do not apply to such senders.
 	Own func(ctx context.Context) *Own
-	// Begin counts a request against the limits of its sender; an error, such as a [*limits.Slow], refuses it for now. nil means no
-	// limits.
+	// Begin counts a request against the limits of its sender. An error, such as a [*limits.Slow],
+	// refuses it for now. nil means no limits.
 	Begin func(ctx context.Context) (*limits.Request, error)
-	// Admit decides whether a sender that identifies its instance may use its name; an error refuses the request, so that the sender
-	// keeps it. If after is not zero, samples up to that time are refused for good. nil admits all.
+	// Admit decides whether a sender that identifies its instance may use its name. An error refuses the request, so
+	// that the sender keeps it. Samples up to a nonzero after are refused permanently. nil admits all.
 	Admit func(s instance.Sender, address string) (after time.Time, err error)
 	// Stats counts requests and samples; may be nil. Sender returns the name of a sender in it.
 	Stats  *Stats
@@ -59,12 +59,12 @@ type Options struct {
 	MaxBody, MaxDecoded int64
 	// Sizes returns both limits for each request; nil for MaxBody and MaxDecoded.
 	Sizes func() (body, decoded int64)
-	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others wait. Those larger than 128 KiB leave one place
-	// of several free, and those larger than a megabyte another one, so that ordinary senders do not wait for them. Twice the number of
-	// processors by default. A body that is still on its way takes no such slot, so that slow senders hold nobody up.
+	// MaxConcurrent limits the requests that are unpacked and stored at the same time; others wait. Requests over 128 KiB leave one of
+	// several slots free, and those over a megabyte another one, so that ordinary senders do not wait for them. The default is twice the
+	// number of processors. A body that is still being received takes no slot, so that slow senders block no others.
 	MaxConcurrent int
-	// MaxReceiving limits the total bytes of bodies that are received, or being received, and not stored yet; a request beyond it is
-	// answered 503. 4 times MaxBody by default.
+	// MaxReceiving limits the total bytes of bodies received, or being received, and not yet
+	// stored. Requests beyond it get a 503. The default is 4 times MaxBody.
 	MaxReceiving int64
 	// Memory is the budget of bytes for decoding requests, which several receivers may share; one of its own by default.
 	Memory *limits.Memory

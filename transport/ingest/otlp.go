@@ -166,8 +166,8 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn,
 		return nil, status(http.StatusUnsupportedMediaType, "unsupported content encoding %q; send gzip or none", encoding)
 	}
 	_, most := h.Sizes()
-	// The trailer (RFC 1952) has the size of the last of possibly several members: if that is too small, decompression is repeated with
-	// the maximum size.
+	// The trailer (RFC 1952) has the size of the last of possibly several members. If that is too
+	// small, decompression is repeated with the maximum size.
 	size := int64(0)
 	if n := len(buf.body); n >= 4 {
 		size = int64(binary.LittleEndian.Uint32(buf.body[n-4:]))

@@ -31,8 +31,8 @@ type Config struct {
 	Labels Labels `yaml:"labels"`
 	// Senders bounds each sender by itself; a token may have bounds of its own.
 	Senders Bound `yaml:"senders"`
-	// Nodes bounds the series that may begin on each node of a sender in half an hour; 60,000 by default, and more where more was sent
-	// before there was a bound.
+	// Nodes limits the series that may begin on each node of a sender in half an hour; by default
+	// 60,000, or more if a node had more before there was a limit.
 	Nodes struct {
 		Series int `yaml:"series"`
 	} `yaml:"nodes"`

@@ -33,8 +33,8 @@ type Config struct {
 	Labels map[string]string
 	// QueueDir holds a folder for each endpoint.
 	QueueDir string
-	// SyncEvery is the minimum interval between two syncs of the queue to disk while an endpoint is unreachable; 0 syncs with every
-	// batch. A power cut loses at most the samples of that interval.
+	// SyncEvery is the minimum interval between two syncs of the queue while an endpoint is
+	// unreachable; 0 syncs every batch. A power cut loses at most the samples of that interval.
 	SyncEvery time.Duration
 	// Instance distinguishes this agent from another one of its name; the zero value sends none.
 	Instance instance.ID
@@ -155,8 +155,8 @@ type Status struct {
 	Bytes     uint64 // sent, compressed
 	LastSent  time.Time
 	LastError string // why sending fails at present; empty if all is well
-	// Behind is the time by which this machine's clock was behind the receiver's when the last request was stamped, if that was
-	// corrected.
+	// Behind is the time that this machine's clock was behind the receiver's when the last request was
+	// stamped, if that was corrected.
 	Behind time.Duration
 }
 

@@ -14,11 +14,11 @@ import (
 type Alerts interface {
 	// Test sends a test alert; the error explains why no receiver can be reached.
 	Test(ctx context.Context, by string) (client.AlertTest, error)
-	// Arrived returns the state of a test; the error matches answer.ErrNotFound if there is no
-	// such test.
+	// Arrived returns the state of a test. If there is no such test, the error matches
+	// answer.ErrNotFound.
 	Arrived(ctx context.Context, id string) (client.AlertTest, error)
-	// Receivers lists the receivers. Receive adds one by the parameters of a request, or removes one by its id; an error matches
-	// answer.ErrInvalid.
+	// Receivers returns the receivers. Receive adds one from the parameters of a request, or
+	// removes one by its id; errors match answer.ErrInvalid.
 	Receivers() client.AlertReceivers
 	Receive(add map[string]string, remove, by string) error
 }

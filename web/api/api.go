@@ -29,11 +29,11 @@ type Backend = access.Backend
 // Options are the components of the API.
 type Options struct {
 	Backend Backend
-	// Hub provides the ticks of /api/reckon/v1/live; nil if no agent runs in this
-	// process, in which case the stream returns an error.
+	// Hub provides the ticks of /api/reckon/v1/live. It is nil if no agent runs in this process;
+	// the stream then returns an error.
 	Hub *Hub
-	// Ready returns why the server is not ready, or nil if it is; a nil func means
-	// always ready. Until then, everything under /api/reckon/v1 returns 503.
+	// Ready returns the reason why the server is not ready, or nil; a nil func means always ready.
+	// Until then, everything under /api/reckon/v1 returns 503.
 	Ready func() error
 	// Usage returns history; nil: the server has none.
 	Usage Usage
@@ -51,8 +51,8 @@ type Options struct {
 	Inconsistent Inconsistent
 	// Proof compares usage with the counters; nil: the server has no proofs.
 	Proof Proof
-	// Replace allows another machine to send under the name of a node, and reports whether one had tried; nil:
-	// the server accepts no samples.
+	// Replace allows another machine to send under the name of a node, and reports whether one had
+	// tried. It is nil if the server accepts no samples.
 	Replace func(site, node string) bool
 	// Scale returns the scaling of a workload; nil: not supported.
 	Scale Scale
@@ -61,13 +61,13 @@ type Options struct {
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler
-	// Alerts sends test alerts; nil: the server sends none. Alertmanager is mounted at
-	// /alertmanager/ and may be nil.
+	// Alerts sends test alerts, or is nil. Alertmanager is mounted at /alertmanager/ and may be
+	// nil.
 	Alerts       Alerts
 	Alertmanager http.Handler
 	// Findings returns findings of misuse; nil: the server does not evaluate the rules.
 	Findings Findings
-	// Data returns series joined by time, Power the relation of power and work; nil: the
+	// Data returns series joined by time, Power the relation of power and work. They are nil if the
 	// server has no series.
 	Data  Data
 	Power Power
@@ -82,23 +82,23 @@ type Options struct {
 	// Graph serves the API of the knowledge graph at GraphPaths; nil: the server has none.
 	Graph      http.Handler
 	GraphPaths []string
-	// Write accepts samples at /api/v1/write from viewers who may send, Auth handles sign-in and
-	// sign-out at /auth/; either may be nil.
+	// Write accepts samples at /api/v1/write from viewers who may send. Auth handles sign-in and
+	// sign-out at /auth/. Either may be nil.
 	Write http.Handler
 	// OTLP accepts OpenTelemetry metrics at /api/v1/otlp/v1/metrics and /v1/metrics; may be nil.
 	OTLP http.Handler
 	Auth http.Handler
-	// Audit is called when a viewer who sees all looks at another user's work: with the
+	// Audit is called when a viewer with access to all looks at another user's work, with the
 	// object and its owner, empty for several owners. It may be nil.
 	Audit func(r *http.Request, action, object, owner string)
-	// Viewer identifies the sender of a request; an error is returned with its status (see
-	// access.Refuse), or 401. nil is for a server that only its own machine can reach:
-	// everybody is admin. Handlers find the viewer in the context (access.From).
+	// Viewer identifies the sender of a request. An error is returned with its status (see
+	// access.Refuse), or 401. nil is for a server that only its own machine can reach, where every
+	// sender is admin. Handlers find the viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
 	// Origins are those of pages elsewhere that may read workloads with a user's short-lived token.
 	Origins []string
-	// Within is the time limit for a viewer's request; nil or 0:
-	// none. Streams and imports are not limited.
+	// Within is the time limit for a viewer's request; nil or 0 means none. Streams and imports
+	// have no limit.
 	Within func(access.Viewer) time.Duration
 	// Pages are served at / and below; nil: a small page that lists the addresses.
 	Pages *Pages
@@ -106,8 +106,8 @@ type Options struct {
 	MadeUp bool
 	// Version is shown in the OpenAPI document and on the landing page.
 	Version string
-	// Logger gets one line per request at level debug, and server
-	// errors at level error; nil discards them.
+	// Logger gets one line per request at level debug and server errors at level error; nil
+	// discards them.
 	Logger *slog.Logger
 }
 

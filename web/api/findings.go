@@ -25,8 +25,8 @@ type Findings interface {
 	// [Refuse] with status 400.
 	WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error)
 	Policy() []byte
-	// FindingSteps returns the steps of a score of over-share; the error matches answer.ErrNotFound if
-	// there is no such finding, and is a [Refuse] for other rules.
+	// FindingSteps returns the steps of a score of over-share. The error matches answer.ErrNotFound
+	// if there is no such finding, and is a [Refuse] for other rules.
 	FindingSteps(ctx context.Context, id string) (client.FindingSteps, error)
 }
 

@@ -18,8 +18,8 @@ var static embed.FS
 
 // Pages are the pages for the browser.
 type Pages struct {
-	// Files contain index.html, a template with the values .Version and .Has, the features of the server
-	// (words, separated by spaces), and the files that it refers to below /static/.
+	// Files contains index.html, a template with the values .Version and .Has, the features of the
+	// server (words separated by spaces), and the files that it refers to below /static/.
 	Files fs.FS
 	// Paths are the URL patterns served with index.html.
 	Paths []string

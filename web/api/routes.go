@@ -26,8 +26,8 @@ type route struct {
 	stream  bool   // never compressed
 	shares  bool   // the same to all who see all, and not audited
 	fails   []int
-	// role is the minimum role of a viewer; the zero value means support, so
-	// that a route without an explicit role is not exposed. free is for routes without data.
+	// role is the minimum role of a viewer. The zero value means support, so that a route without a
+	// role is not exposed. free is for routes without data.
 	role access.Role
 	free bool
 	// may admits viewers of lower roles.

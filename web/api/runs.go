@@ -13,8 +13,8 @@ import (
 	"reckon/workload"
 )
 
-// Batch systems reuse ids when their job numbers wrap or their database is new; site,
-// id and start together identify a run.
+// Batch systems reuse ids when their job numbers wrap or their database is new. Site, id and start
+// together identify a run.
 
 // listedRuns is the maximum number of runs of an id that are searched.
 const listedRuns = 1000

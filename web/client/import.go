@@ -22,8 +22,8 @@ type ImportOptions struct {
 	Force bool
 	// Batch assigns jobs without an epoch to the batch system (sonar).
 	Batch bool
-	// Fields are the columns of an export without a header line, Zone the time zone of its times
-	// (sacct): a name such as Europe/Oslo.
+	// Fields are the columns of an export without a header line. Zone is the time zone of its times
+	// (sacct), by name such as Europe/Oslo.
 	Fields string
 	Zone   string
 	// Progress hears now and then what is done, for people; nil if nobody does. It may be called by several goroutines.

@@ -43,8 +43,8 @@ type Forwarder interface {
 // Options configure the API.
 type Options struct {
 	Store graph.Store
-	// Querier and Updater are nil if the store is remote; then Forwarder serves the queries of administrators, and
-	// other viewers use subgraphs.
+	// Querier and Updater are nil if the store is remote. Forwarder then serves the queries of
+	// administrators, and other viewers use subgraphs.
 	Querier   Querier
 	Updater   Updater
 	Forwarder Forwarder

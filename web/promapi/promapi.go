@@ -56,8 +56,8 @@ type Options struct {
 	// Ready explains why queries cannot be answered yet; nil is always ready.
 	Ready func() error
 
-	// Rules and Alertmanagers are reported at /api/v1/rules, alerts and alertmanagers to those
-	// who see all; nil: there are none.
+	// Rules and Alertmanagers are reported at /api/v1/rules, alerts and alertmanagers to viewers
+	// who see all; they may be nil.
 	Rules         v1.RulesRetriever
 	Alertmanagers v1.AlertmanagerRetriever
 
@@ -71,8 +71,8 @@ type Options struct {
 	Appendable  storage.Appendable
 	Appendable2 storage.AppendableV2
 
-	// MaxConcurrent bounds the requests that read the store at one time (default 20);
-	// one that has waited for MaxWait (default 30 s) is refused with 503.
+	// MaxConcurrent limits the requests that read the store at the same time (default 20). A
+	// request that waited for MaxWait (default 30 s) is refused with 503.
 	MaxConcurrent int
 	MaxWait       time.Duration
 	// AtOnce bounds those of one viewer; nil bounds nobody.

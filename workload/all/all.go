@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Kubernetes recognises pods; nil for one that knows no names.
 	Kubernetes *kubernetes.Resolver
-	// Root is the root of the file tree in which definitions of virtual machines are; "" or "/"
-	// for the name of this machine.
+	// Root is the root of the file tree with the definitions of virtual machines; "" or "/" for
+	// this machine.
 	Root string
 }
 

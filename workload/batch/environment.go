@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// What each system reports about a job in its environment: qsub(1B) of PBS, TORQUE and Grid Engine,
-// and the reference of LSF's environment variables.
+// Job data in the environment of each system: qsub(1B) of PBS, TORQUE and Grid Engine, and the
+// reference of LSF's environment variables.
 
 func get(h *workload.Hint, key string) string {
 	s, _ := h.Getenv(key)

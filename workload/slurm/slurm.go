@@ -148,8 +148,8 @@ func begunAgain(h *workload.Hint, at *place, j *job) bool {
 func name(h *workload.Hint, at *place, j *job) {
 	id, ok := jobID(h)
 	if ok && at.number && id != at.job {
-		// A step over several components of a heterogeneous job carries the number of the
-		// first; which of them this is, the control group knows.
+		// A step over several components of a heterogeneous job has the number of the first. The
+		// control group shows which component this is.
 		if _, ok = component(h, at.job); ok {
 			id = at.job
 		}

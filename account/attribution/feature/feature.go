@@ -28,8 +28,8 @@ type Feature struct {
 	Help string
 	// Factors are multiplied.
 	Factors []Factor
-	// Expr is the PromQL query of a feature that factors can not express; the agent then
-	// computes it in a way of its own.
+	// Expr is the PromQL query of a feature that cannot be expressed by factors. The agent computes
+	// such a feature in its own way.
 	Expr string
 }
 

@@ -32,13 +32,13 @@ type Family struct {
 	Level   float64 `json:"level"`
 	// Shape is power at Load over power at full load.
 	Shape []float64 `json:"shape"`
-	// Error is the mean absolute error of a system left out of the derivation, as a
-	// ratio over all loads; Low and High hold 90 % of measured over estimated.
+	// Error is the mean absolute error, as a ratio over all loads, of a system left out of the
+	// derivation. Low and High hold 90 % of measured over estimated power.
 	Error float64 `json:"error"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
-	// Cores are the fewest and the most physical cores of a system in the derivation,
-	// MostMemory is the largest memory in GiB.
+	// Cores are the smallest and largest number of physical cores of a system in the derivation,
+	// MostMemory the largest memory in GiB.
 	Cores      [2]int  `json:"cores"`
 	MostMemory float64 `json:"most_memory"`
 }

@@ -59,8 +59,8 @@ type Machine struct {
 	// Memory is the installed memory in bytes, Hertz the nominal clock.
 	Memory float64 `json:"memory_bytes,omitempty"`
 	Hertz  float64 `json:"clock_hertz,omitempty"`
-	// Virtual names the hypervisor that the machine runs on; empty on hardware. It is
-	// detected on the machine and never stored in a file.
+	// Virtual is the hypervisor of the machine, empty on hardware. It is detected on the machine
+	// and never stored in a file.
 	Virtual string `json:"-"`
 }
 
@@ -71,9 +71,8 @@ type Feature struct {
 	// Min and Max are the range in training.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
-	// Source is the expression over live series that computes the feature, in the form of
-	// package account/attribution/feature; empty if the name alone determines it. Added in
-	// version 2.
+	// Source is the expression over live series that computes the feature, in the syntax of package
+	// account/attribution/feature. It is empty if the name is enough. Added in version 2.
 	Source string `json:"source,omitempty"`
 	// Lag is the age of the value, in steps.
 	Lag int `json:"lag,omitempty"`
@@ -112,16 +111,16 @@ type Score struct {
 	DRE float64 `json:"dre"`
 	// Worst is the MAPE of the worst fold.
 	Worst float64 `json:"worst_fold_mape"`
-	// Outside is the MAPE at the lowest and the highest level of a calibration, each left out of its fit; it is in no other figure.
-	// 0 where it is not known apart.
+	// Outside is the MAPE at the lowest and highest level of a calibration, each left out of its
+	// fit. No other figure includes it. It is 0 if not computed.
 	Outside float64 `json:"outside_mape,omitempty"`
 }
 
 // Prediction is the result of a model for one vector.
 type Prediction struct {
 	Watts, Low, High float64
-	// Outside is the number of features outside their trained range, and Furthest the
-	// index of the one furthest outside, -1 if none is.
+	// Outside is the number of features outside their trained range, and Furthest the index of the
+	// one furthest outside, or -1.
 	Outside, Furthest int
 	// Missing is the number of features that were NaN; the power is then NaN as well.
 	Missing int

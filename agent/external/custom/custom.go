@@ -47,11 +47,11 @@ type Reading struct {
 	Unit string `yaml:"unit"`
 	// File is the path of one file, or a pattern (* ? [...]) for several.
 	File string `yaml:"file"`
-	// PathLabel names a label for the text that the first * of File matches; required if
-	// a pattern matches several files.
+	// PathLabel is the label for the text matched by the first * of File. It is required if a
+	// pattern matches several files.
 	PathLabel string `yaml:"path_label"`
-	// JSON is the path of the number in a JSON file: names and indices separated by dots.
-	// Without it the file begins with the number.
+	// JSON is the path of the number in a JSON file: names and indices separated by dots. If it is
+	// empty, the file begins with the number.
 	JSON   string            `yaml:"json"`
 	Scale  *float64          `yaml:"scale"`
 	Offset float64           `yaml:"offset"`

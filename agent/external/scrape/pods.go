@@ -28,9 +28,9 @@ type Pods struct {
 	// All scrapes every pod that declares a port with metrics in its name, except those with prometheus.io/scrape:
 	// "false".
 	All bool `yaml:"all"`
-	// TokenFile holds the token for the kubelet, the service account's in a pod by default;
-	// CAFile the authorities to trust. Insecure accepts any certificate of a kubelet, which is
-	// mostly self-signed: the token is then sent to whatever listens there.
+	// TokenFile holds the token for the kubelet, by default the pod's service account token; CAFile
+	// the authorities to trust. Insecure accepts any certificate, because those of kubelets are
+	// mostly self-signed; the token is then sent to any process that listens there.
 	TokenFile string `yaml:"token_file"`
 	CAFile    string `yaml:"ca_file"`
 	Insecure  bool   `yaml:"insecure"`

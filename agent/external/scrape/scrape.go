@@ -94,8 +94,8 @@ type target struct {
 	body   []byte
 	peers  peers
 	row    *metric.Series
-	// strange targets requested scraping themselves: their owner is known, but they may not
-	// claim to be another workload.
+	// strange targets requested scraping themselves. Their owner is known, and they may not claim
+	// to be another workload.
 	strange bool
 	stop    func() // stops scraping the target of a pod
 

@@ -34,8 +34,8 @@ import (
 // Folder is a folder of files. The fields have the names of the configuration.
 type Folder struct {
 	Dir string `yaml:"dir"`
-	// MaxAge is the maximum age of a file, 48 h by default: longer than the interval of a
-	// daily job. Negative is for ever.
+	// MaxAge is the maximum age of a file, by default 48 h, which exceeds the interval of a daily
+	// job. A negative age means no limit.
 	MaxAge time.Duration `yaml:"max_age"`
 	// MaxSeries is the maximum number of series of one file, 1000 by default.
 	MaxSeries int `yaml:"max_series"`

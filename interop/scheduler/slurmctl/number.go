@@ -10,8 +10,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// The types here accept a value in every format that a release of Slurm has used, and are empty otherwise: a record with one unexpected
-// field keeps the others.
+// The types here accept a value in every format that a release of Slurm has used, and are empty
+// otherwise, so that one unexpected field does not affect the others of a record.
 
 // decode parses a record; a field with an unexpected type does not affect the others.
 func decode(raw []byte, v any) bool {

@@ -9,8 +9,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Text output is read with a separator that is random in each call, and with the free text, the name of the job, as the last field: no
-// name can then end a field or start a record, whatever it contains, line feeds included.
+// Text output is read with a random separator in each call, and with the job name, the only free text, as the last
+// field. No name can then end a field or start a record, even if it contains line feeds.
 
 // mark separates fields.
 type mark string

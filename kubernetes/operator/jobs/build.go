@@ -186,8 +186,8 @@ func (b *builder) replicatedJob(m *metricset.Measure, p *part) (v1alpha2.Replica
 		Completions:           ptr.To(p.pods),
 		CompletionMode:        ptr.To(batch.IndexedCompletion),
 		ActiveDeadlineSeconds: spec.DeadlineSeconds,
-		// A workload that fails has failed: starting it again would measure something else. A pod whose
-		// node went away shows nothing about the workload, and is made again.
+		// A workload that fails has failed, because a restart would measure something else. A pod
+		// on a lost node shows nothing about the workload and is created again.
 		BackoffLimit: ptr.To(int32(0)),
 		PodFailurePolicy: &batch.PodFailurePolicy{Rules: []batch.PodFailurePolicyRule{{
 			Action:          batch.PodFailurePolicyActionIgnore,

@@ -31,8 +31,8 @@ const (
 type Logs struct {
 	// Image of the collector.
 	Image string
-	// Endpoint is the destination of logs unless a pod names an aggregator: Loki's OTLP address, such as
-	// http://loki:3100/otlp.
+	// Endpoint is the destination of logs unless a pod names an aggregator: Loki's OTLP address,
+	// such as http://loki:3100/otlp.
 	Endpoint string
 	// Namespace is the operator's own, where nothing is added.
 	Namespace string

@@ -24,8 +24,8 @@ type AccountsSpec struct {
 	Record, Buffer int
 	// Room is the number of accounts there that is room for at a time, 0 for a number of processes that grows with the processors.
 	Room uint32
-	// Attach names the tracing programs to load, in the order in which they are attached. "ended" comes before those that
-	// create accounts, so that the end of each account's process is marked.
+	// Attach lists the tracing programs to load, in the order of attachment. "ended" precedes those
+	// that create accounts, so that the end of each account's process is recorded.
 	Attach []string
 	// Also names programs that are loaded and not attached.
 	Also []string

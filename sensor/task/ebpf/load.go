@@ -182,8 +182,8 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 			return fail(fmt.Errorf("attach the map iterator: %w", err))
 		}
 	}
-	// The first reading reports the programs which pid namespace is ours: without it the ends
-	// of processes outside of it would be recorded, too.
+	// The first reading passes our pid namespace to the programs. Without it they would record the ends
+	// of processes outside of it as well.
 	if err := k.begin(); err != nil {
 		return fail(err)
 	}

@@ -289,9 +289,9 @@ func (s *Source) addThreads() {
 		}
 		if !w.full || int32(th.Seq-w.total.seq) < 0 ||
 			th.Harvested > 0 && th.Harvested != w.total.harvested {
-			// Read before a thread of the process ended: it may be that one, which
-			// is in the total already. Or it began after the process was read as
-			// one that has no threads and has not run.
+			// It was read before a thread of the process ended, possibly that one, which is in the
+			// total already. Or it began after the process was read as one without threads that has
+			// not run.
 			continue
 		}
 		u := threadUsage(th)

@@ -20,9 +20,9 @@ type names struct {
 	root   string
 	known  map[uint64]mount
 	others mount // stands for file systems beyond maxNames, or that no table of mounts names
-	// unfound is how often a device came that no table names. Tables of a node of containers are long, so it is looked for when it comes
-	// for
-	// the first time, the second, the fourth, and so on up to each maxUnfound times.
+	// unfound counts how often a device was in no mount table. Because tables of container nodes are
+	// long, it is looked up only at the first, second, fourth and so on occurrence, up to every
+	// maxUnfound.
 	unfound map[uint64]uint
 }
 

@@ -57,10 +57,10 @@ import (
 type Options struct {
 	// Root is the place where the machine's file tree is mounted, "" for "/".
 	Root string
-	// Descriptors is the number of files that are kept open between passes, for the processes
-	// that run; each also holds a page of kernel memory. 0 takes a quarter of the soft limit
-	// (RLIMIT_NOFILE), at most 8192. The limit itself is not changed: the Go runtime
-	// has raised it to the hard one already, for this process alone.
+	// Descriptors is the number of files kept open between passes for active processes; each also
+	// holds a page of kernel memory. 0 means a quarter of the soft limit (RLIMIT_NOFILE), at most
+	// 8192. The limit itself is not changed, because the Go runtime has already raised it to the
+	// hard limit for this process.
 	Descriptors int
 	// NoClock reads stat at each pass instead of asking for CPU clocks.
 	NoClock bool

@@ -45,7 +45,7 @@ type Options struct {
 	// Root is the place where the file tree of the machine is mounted, "" for "/".
 	Root string
 	// Buffer is the number of bytes of records that the kernel keeps between two calls of Drain; 0
-	// is 16 MiB. A record takes some 2.5 KiB of it.
+	// means 16 MiB. A record takes about 2.5 KiB.
 	Buffer int
 }
 

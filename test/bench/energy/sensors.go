@@ -152,8 +152,8 @@ func passes(e *measure.Env, rounds int) error {
 		}
 		return failed
 	}
-	// One reading a second, as in the agent: some of what a sensor does it does by the
-	// clock, such as looking for processes that opened a device since.
+	// One reading a second, as in the agent, because some of a sensor's work depends on time, such
+	// as the search for processes that opened a device.
 	per := func(f func() error) (sum float64) {
 		failed = errors.Join(failed, f())
 		for range rounds {

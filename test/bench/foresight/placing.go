@@ -10,9 +10,9 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// Placing: 1,000 pods arrive one after the other, every ten minutes, and stay. What pod i uses of the cores that it asked for is
-// what Bitbrains VM i mod 48 used of its capacity; node j has the power curve of the SPECpower machine j*7 mod their
-// number, scaled to its cores. Nodes stay on. Every policy sees the use so far, as its formula takes it; none sees what comes.
+// Placing: 1,000 pods arrive in sequence, every ten minutes, and stay. Pod i uses the fraction of its requested cores that Bitbrains VM i
+// mod 48 used of its capacity. Node j has the power curve of SPECpower machine j*7 mod their number, scaled to its cores. Nodes stay on.
+// Every policy sees the past use as input of its formula, and none sees the future.
 
 const (
 	arrival   = 10.0 / 60 // hours between two pods

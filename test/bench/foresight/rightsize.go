@@ -10,8 +10,8 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// Right-size: each day a request is set from earlier days only and held for the day; the last 15 days of 24 VMs count. Times in
-// which a VM was off show nothing.
+// Right-size: each day a request is derived from earlier days only and holds for the day. The last
+// 15 days of 24 VMs count. Times in which a VM was off are ignored.
 
 const sizedDays = 15
 
