@@ -25,7 +25,7 @@ import (
 // Role decides the rights of a viewer. The zero value may see nothing.
 type Role uint8
 
-// The roles, each seeing what the one before it sees, and more.
+// Roles. Each sees everything that the previous one sees, and more.
 const (
 	Nobody Role = iota
 	Public
@@ -80,7 +80,7 @@ type Bound struct {
 	SamplesPerSecond float64 `yaml:"samples_per_second" json:"samples_per_second,omitempty"`
 }
 
-// OwnSeries is the number of series of their own that a user of this machine may send without a token.
+// OwnSeries is the number of external series that a local user may send without a token.
 const OwnSeries = 1_000
 
 // Scope is the part of a fleet that an agent's token may write for.
@@ -142,7 +142,7 @@ func (v Viewer) KeepsRuns(namespace string) bool {
 // All reports whether the viewer sees the work of all owners.
 func (v Viewer) All() bool { return v.Role >= Support }
 
-// Changes reports whether the viewer may change what others see.
+// Changes reports whether the viewer may change data that other users see.
 func (v Viewer) Changes() bool { return v.Role >= Admin }
 
 // Own lists the owners of the viewer's own work.
@@ -202,7 +202,7 @@ type key struct{}
 // With puts the viewer into a context.
 func With(ctx context.Context, v Viewer) context.Context { return context.WithValue(ctx, key{}, v) }
 
-// From returns the viewer of a context; Nobody if there is none.
+// From returns the viewer of a context, or Nobody if there is none.
 func From(ctx context.Context) Viewer {
 	v, _ := ctx.Value(key{}).(Viewer)
 	return v

@@ -111,7 +111,7 @@ func (v Viewer) Unknown() error {
 	return Refuse(ErrUnauthenticated, "sign in, or send a token", fmt.Errorf("a viewer of role %s sees nothing", v.Role))
 }
 
-// nameless rejects filters that would reveal the name of an owner to a viewer who may not see names.
+// nameless rejects filters that would reveal an owner's name to a viewer who may not see names.
 func nameless(f wire.Filter) error {
 	if len(f.IDs) > 0 || f.Family != "" {
 		return Refuse(ErrForbidden, "sign in", errors.New("a workload is shown to its owner only"))

@@ -10,7 +10,7 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrThrottled: too many failed attempts; later ones may succeed.
 	ErrThrottled = errors.New("too many attempts")
-	// ErrUndecided: the server cannot determine the sender's rights, by a fault of its own.
+	// ErrUndecided means that the server could not determine the sender's rights because of an internal error.
 	ErrUndecided = errors.New("access is undecided")
 )
 
@@ -24,7 +24,7 @@ type Refusal struct {
 // Refuse returns a [Refusal].
 func Refuse(reason error, hint string, err error) error { return &Refusal{reason, hint, err} }
 
-// Error is the text of the cause.
+// Error returns the text of the cause.
 func (r *Refusal) Error() string { return r.Err.Error() }
 
 // Unwrap gives the reason and the cause.

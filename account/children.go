@@ -63,7 +63,7 @@ func (e *process) kin() *offspring {
 	return e.children
 }
 
-// legacy is the CPU time that the process adds to its parent's child times, as far as it was charged.
+// legacy returns the charged CPU time that the process adds to its parent's child times.
 func (e *process) legacy() uint64 {
 	v := e.last.user + e.last.system
 	if e.children != nil {
@@ -90,7 +90,7 @@ const clockTick = uint64(10 * time.Millisecond)
 // clockStep is the possible lag of child times: both figures are cut to clock ticks.
 const clockStep = 2 * clockTick
 
-// tailSlack is added to the estimate of what a child used after it was last seen.
+// tailSlack is added to the estimate of a child's use after its last reading.
 const tailSlack = uint64(20 * time.Millisecond)
 
 // lineage is the working state of one tick.
@@ -253,7 +253,7 @@ func (tab *table) owe(e *process, nanos uint64) {
 	}
 }
 
-// stillOwed keeps what the charges of an ended process added: its parent has not waited for it yet.
+// stillOwed keeps the contribution of an ended process, because its parent has not reaped it yet.
 func (tab *table) stillOwed(e *process) {
 	if tab.line.settled || !e.passed {
 		return

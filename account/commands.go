@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// namedCommands is the number of programs of one part that get a series of their own.
+	// namedCommands is the number of programs of a part with their own series.
 	namedCommands = 16
 	// trackedCommands is the number of programs that are distinguished at one time.
 	trackedCommands = 64

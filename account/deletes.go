@@ -13,14 +13,14 @@ var cancelledBytes = metric.NewDesc("reckon_workload_io_cancelled_bytes_total", 
 	"Bytes that the workload deleted or cut off before they reached storage: written by itself, mostly, or by others. They are in "+
 		"reckon_workload_io_bytes_total of who wrote them.")
 
-// deletes are the bytes that did not reach storage, by who deleted them.
+// deletes counts the bytes that did not reach storage, by the deleting part.
 type deletes struct {
 	last   map[deleter]uint64 // of processes, as last read
 	of     map[*Part]uint64
 	recent map[*Part]*writes
 }
 
-// writes counts the recent writes and deletions of a part: what is written is in memory for half a minute at most.
+// writes counts the recent writes and deletions of a part. Written data stays in memory for at most half a minute.
 type writes struct {
 	written, deleted uint64 // at the last export
 	recent           uint64 // written before that may not have reached storage yet
@@ -33,7 +33,7 @@ type deleter struct {
 	start uint64
 }
 
-// take charges what a process deleted. known means that some of it was charged before, and how much is not known.
+// take charges the bytes that a process deleted. known means that an unknown part of them was charged before.
 func (d *deletes) take(e *process, p *sensor.Process, known bool) {
 	if p.CancelledBytes == 0 || p.Have&sensor.FieldIO == 0 {
 		return
@@ -55,7 +55,7 @@ func (d *deletes) absorb(p, o *Part) {
 	}
 }
 
-// export appends what a part deleted.
+// export appends the bytes that a part deleted.
 func (d *deletes) export(p *Part, b *metric.Batch) {
 	if n := d.of[p]; n > 0 {
 		b.Add(p.lazy(&p.rows.cancelled, cancelledBytes), float64(n))
@@ -114,7 +114,7 @@ func (d *deletes) state(p *Part) [2]uint64 {
 	return s
 }
 
-// restore takes up what was saved of a part with restored counters.
+// restore restores the saved counts of a part with restored counters.
 func (d *deletes) restore(p *Part, saved [2]uint64) {
 	if p.total.write == 0 && saved == [2]uint64{} {
 		return

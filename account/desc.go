@@ -104,7 +104,7 @@ var (
 
 func with(labels ...string) []string { return sensor.Charged(labels...) }
 
-// Descs returns every series that a ledger may export, besides its tallies' series, for the metric reference.
+// Descs returns every series that a ledger may export, except those of its tallies, for the metric reference.
 func Descs() []*metric.Desc {
 	return append(energy.Descs(),
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram, coresWanted,

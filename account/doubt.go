@@ -12,7 +12,7 @@ import (
 // pair is a part, and another one that it may have got time of, or that may have got its time.
 type pair struct{ part, rest *Part }
 
-// uncertain is CPU time, nanoseconds: at most so much too much was charged to a part, and at most so much is missing.
+// uncertain is CPU time in nanoseconds: upper bounds of the excess charged to a part and of the amount that it lacks.
 type uncertain struct{ over, lack uint64 }
 
 func (u *uncertain) add(o uncertain) { u.over, u.lack = u.over+o.over, u.lack+o.lack }
@@ -26,10 +26,10 @@ type doubts struct {
 	guesses bool // living processes have such, too
 }
 
-// doubt is the unclear amount of one part: for good, and at the last export what may be void later.
+// doubt is the uncertain amount of one part: permanent, and at the last export including amounts that may be resolved later.
 type doubt struct{ known, open uncertain }
 
-// note notes that rest may have used some of what was charged to part, or part some of what was charged to rest.
+// note records that rest may have used time charged to part, or part time charged to rest.
 func (d *doubts) note(part, rest *Part, u uncertain) {
 	if part == rest || u == (uncertain{}) {
 		return
@@ -39,20 +39,20 @@ func (d *doubts) note(part, rest *Part, u uncertain) {
 	d.noted[pair{part, rest}] = sum
 }
 
-// of returns all that is unclear about a part.
+// of returns the uncertainty of a part.
 func (d *doubts) of(p *Part) uncertain {
 	u := d.about[p]
 	u.known.add(u.open)
 	return u.known
 }
 
-// state returns the serialized form of what is unclear about a part. What would be void later is not known after a restart.
+// state returns the serialized uncertainty of a part. Amounts that might have been resolved later become permanent by a restart.
 func (d *doubts) state(p *Part) [2]uint64 {
 	u := d.of(p)
 	return [2]uint64{u.over, u.lack}
 }
 
-// settleDoubts distributes what was noted. Where a part may still be folded into the other one it stays open.
+// settleDoubts distributes the recorded doubts. A doubt stays open if the part may still be folded into the other one.
 func (tab *table) settleDoubts() {
 	d := &tab.doubts
 	for p, u := range d.about {
@@ -97,7 +97,7 @@ func (tab *table) settleDoubts() {
 	}
 }
 
-// doubtGuess adds what was charged to a part for children that were never seen: they may be process groups of their own.
+// doubtGuess adds time charged to a part for children that no reading saw, because they may be process groups of their own.
 func (tab *table) doubtGuess(p *Part, nanos uint64, settled bool) {
 	tab.doubts.add(p, uncertain{over: nanos}, settled)
 	if short := tab.parts.byKey[key{workload.MakeID(workload.Short, p.owner+"/"+tab.config.Node), "", p.owner}]; short != nil {
@@ -105,7 +105,7 @@ func (tab *table) doubtGuess(p *Part, nanos uint64, settled bool) {
 	}
 }
 
-// add adds to what is unclear about a part, for good if it is settled.
+// add adds to the uncertainty of a part, permanently if it is settled.
 func (d *doubts) add(p *Part, u uncertain, settled bool) {
 	if p.group == nil {
 		return // forgotten

@@ -48,7 +48,7 @@ var figureNames = [figures]string{
 	"memory_needed_peak_bytes", "io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "memory_traffic_bytes",
 }
 
-// endedThreads is the certainty of figures that lack what threads did which ended.
+// endedThreads is the certainty of figures that lack ended threads.
 var endedThreads = lacking(sensor.LackEndedThreads, fromThreads)
 
 // judge states how exact the figures of a ledger are.
@@ -179,7 +179,7 @@ type exactness struct {
 	rows  [][]exactRow // by figure
 }
 
-// peculiar reports whether the evidence against a figure concerns the one workload only.
+// peculiar reports whether the evidence against a figure concerns only this workload.
 func (c certainty) peculiar() bool {
 	if c.degree == figure.Exact {
 		return false
@@ -273,7 +273,7 @@ func (j *judge) export(modelled bool, b *metric.Batch) {
 	j.evidence = j.evidence.next()
 }
 
-// judgeCores records what makes the cores in use less exact than the CPU time.
+// judgeCores records the reasons why the cores in use are less exact than the CPU time.
 func (p *Part) judgeCores(note func(judged, certainty)) {
 	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
 		note(figCores, lacking(sensor.LackLate, fromSeen))
@@ -336,7 +336,7 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	})
 }
 
-// judgeHanded records which figures lack what was handed over before the part got all series.
+// judgeHanded records the figures that lack amounts handed over before the part got all series.
 func (p *Part) judgeHanded(books *tally.Books, note func(judged, certainty)) {
 	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handed()
 	if p.set != nil && lacksHanded(p.set.heldCPU, p.CPU()+p.set.heldCPU) {

@@ -21,7 +21,7 @@ const (
 	// A held group is busy from reducedCPU, reducedIO or quietMemory on.
 )
 
-// excess holds the groups that have no account of their own.
+// excess holds the groups without an account.
 type excess struct {
 	live   map[string]int            // bounded parts by login, at the last count, and those since
 	at     map[string]uint64         // tick of that count
@@ -30,7 +30,7 @@ type excess struct {
 	rows   map[string]*metric.Series // by owner, for shortLive
 }
 
-// held is the use of a workload without an account of its own.
+// held is the use of a workload without an account.
 type held struct {
 	owner, login string
 	used         usage
@@ -45,14 +45,14 @@ func newExcess() excess {
 		rows: map[string]*metric.Series{}}
 }
 
-// numbered reports whether there may be so many of a kind only. A unit of a user has the user in its name.
+// numbered reports whether the number of workloads of a kind is limited. A user's unit has the user in its name.
 func numbered(id workload.ID, inCgroup bool, owner string) bool {
 	kind := id.Kind()
 	return owner != "root" && owner != "" && (kind.Group() || kind.Session() || kind.Container() || kind.Batch() && !inCgroup ||
 		kind.Unit() && strings.Contains(id.Name(), "/"))
 }
 
-// login is the user with the bound that a part counts in.
+// login returns the user with the limit that a part counts against.
 func (p *Part) login() string {
 	if p.set == nil {
 		return p.owner
@@ -117,7 +117,7 @@ func (tab *table) bound(e *process, found *Identified) (was *held, login string,
 	return nil, "", true
 }
 
-// take adds what a process of a held group did. A group that is busy is identified again at the next tick.
+// take adds the use of a process in a held group. A busy group is identified again in the next tick.
 func (x *excess) take(e *process, p *sensor.Process, d usage, tick uint64) {
 	h := x.of[e]
 	if h == nil {
@@ -133,7 +133,7 @@ func (x *excess) take(e *process, p *sensor.Process, d usage, tick uint64) {
 	e.retry = e.retry || h.busy && x.live[h.login] < mostBusy
 }
 
-// begin begins the account of a workload that was held. Its counters lack what short work has, as reduced parts' do.
+// begin begins the account of a held workload. As with reduced parts, its counters lack the amounts in short work.
 func (p *Part) begin(h *held) {
 	p.total.add(h.used.counters())
 	p.apart().handed.add(h.used.counters())
@@ -145,7 +145,7 @@ func (p *Part) begin(h *held) {
 	}
 }
 
-// handOverHeld moves what sources counted of held workloads to the short work of their owners.
+// handOverHeld moves the counts of held workloads to the short work of their owners.
 func (tab *table) handOverHeld() {
 	for _, h := range tab.excess.groups {
 		if !h.tally.Empty() {
@@ -154,7 +154,7 @@ func (tab *table) handOverHeld() {
 	}
 }
 
-// Excess calls f with each owner who has process groups without an account of their own.
+// Excess calls f with each owner of process groups without an account.
 func (l *Ledger) Excess(f func(owner string)) {
 	for owner := range l.table.excess.rows {
 		f(owner)

@@ -111,7 +111,7 @@ func (p *Part) lingers(boot uint64, linger time.Duration) bool {
 	return !p.superseded && grown(p.end, boot) < uint64(max(linger, 0))
 }
 
-// Close closes the control groups that the ledger reads. Nothing is measured by it any more.
+// Close closes the control groups of the ledger, which must not be used afterwards.
 func (l *Ledger) Close() {
 	for _, p := range l.parts.order {
 		p.leaveCgroup()
@@ -184,7 +184,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	}
 }
 
-// exportControlGroup appends the counters of the control group that are exported as they are.
+// exportControlGroup appends the counters of the control group that are exported unchanged.
 func (p *Part) exportControlGroup(b *metric.Batch) {
 	r := p.rows
 	if p.cg.Have&sensor.CgroupThrottle != 0 {

@@ -14,10 +14,10 @@ var interconnectBytes = &metric.Desc{
 	Labels: sensor.Charged("device", "direction"),
 }
 
-// maxAdapters is the number of adapters of a workload that have series of their own.
+// maxAdapters is the number of adapters of a workload with their own series.
 const maxAdapters = 64
 
-// adapters describes what is charged of RDMA adapters, with a set of series for each.
+// adapters describes the charges for RDMA adapters, with a set of series for each.
 var adapters = func() *sensor.TallySpec {
 	figure := &sensor.TallyFigure{Name: "interconnect_bytes", Source: "sole_user", Lacks: []sensor.Lack{sensor.LackShared}}
 	var all []sensor.TallySeries

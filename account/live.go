@@ -96,7 +96,7 @@ func (p *Part) memoryRate(tallies *tally.Books, tick uint64) (rate float64, ok b
 // may exceed it, because some use arrives late.
 func (l *Ledger) Busy() (cores float64, ok bool) { return l.node.busy, l.node.haveBusy }
 
-// Parts calls f for every running part, for what splits machine totals over them.
+// Parts calls f for every running part, so that callers can split machine totals over them.
 func (l *Ledger) Parts(f func(*Part)) {
 	for _, p := range l.parts.order {
 		if p.end == 0 {

@@ -98,7 +98,7 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 	return crowds
 }
 
-// doubtMapped makes the memory of a part a lower bound while the machine holds more shared memory of nobody than before the part began.
+// doubtMapped makes the memory of a part a lower bound while the machine has more unowned shared memory than before the part began.
 func (p *Part) doubtMapped(before, now uint64) {
 	c, now := &p.crowd, min(before, now) // of two ticks: the machine is read a moment later than its processes
 	if c.unclaimed == 0 {

@@ -66,7 +66,8 @@ func (m *monitoring) take(pass *sensor.MonitorPass, tab *table, estimated bool) 
 	m.last = tab.lastAt
 }
 
-// heldBy notes that a group holds the part, with so many threads of its workload. last is the boot time of the reading before.
+// heldBy records that a group holds the part, with the given number of threads of its workload.
+// last is the boot time of the previous reading.
 func (p *Part) heldBy(g *sensor.Monitored, last uint64, threads int) *monitored {
 	if p.monitored == nil {
 		p.monitored = new(monitored)
@@ -79,7 +80,7 @@ func (p *Part) heldBy(g *sensor.Monitored, last uint64, threads int) *monitored 
 	return m
 }
 
-// count charges what a group counted in a span, nanoseconds; known is false at the first reading.
+// count charges the counts of a group over a span in nanoseconds. known is false at the first reading.
 func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated bool) {
 	m.cache, m.occupies = g.Cache, g.Occupies
 	if g.Counted && !(m.first && estimated) { // else cache misses were charged until now
@@ -90,7 +91,7 @@ func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated boo
 	}
 }
 
-// churn is by how many threads, in fifteenths, the two readings may differ in which threads come and go, besides a fifteenth of them.
+// churn is the number of threads by which two readings may differ, besides a fifteenth of them, in fifteenths.
 const churn = 64
 
 // holders returns the parts of the one workload that all listed threads belong to, and the number of their threads. It returns no parts
@@ -136,7 +137,7 @@ func (p *Part) exportMonitored(b *metric.Batch) {
 	}
 }
 
-// certainty is the exactness of a part's memory traffic as counted by groups.
+// certainty returns the certainty of a part's memory traffic as counted by groups.
 func (m *monitored) certainty() certainty {
 	if m.Late {
 		return lacking(sensor.LackUnread, fromMonitors)

@@ -46,7 +46,7 @@ func (s *span) count(proc *sensor.Process) {
 	s.killed = s.killed || proc.OOMKilled
 }
 
-// beside adds what other processes report about the same time, later what they report about a later time.
+// beside adds the reports of other processes for the same time; later adds reports for a later time.
 func (s *span) beside(o span) {
 	high := s.high + o.high
 	s.later(o)
@@ -140,7 +140,7 @@ func (p *Part) bound(gone, settled bool) {
 	b.now = now // for the whole
 }
 
-// needs records what a part of the whole reports about this tick and what it needed, at least. The whole may be nil.
+// needs records the report of a part of the whole for this tick and its minimum need. The whole may be nil.
 func (w *whole) needs(p *Part) {
 	b := p.memory.bounds
 	if w != nil {
@@ -155,7 +155,7 @@ func (w *whole) needs(p *Part) {
 	b.now = span{}
 }
 
-// needState is saved of needBounds: its most, then what was filled and needed at the last reading.
+// needState is the saved part of needBounds: its maximum, and the filled and the needed memory at the last reading.
 type needState [3]uint64
 
 // wholeState is saved of a whole workload: its peak, its needed peak and its needState.
@@ -168,7 +168,7 @@ func (b *needBounds) state() (s needState) {
 	return s
 }
 
-// restore takes over the output of state. What was counted of kills before is not known any more.
+// restore restores the output of state. The earlier count of kills is lost.
 func (m *memory) restore(s needState) {
 	if s == (needState{}) {
 		return

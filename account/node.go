@@ -16,7 +16,7 @@ var (
 		"Time that all threads of the node waited for a processor since the agent began: workloads, short work and other together.")
 )
 
-// exportCounted appends what the task source counted of all processes of the node.
+// exportCounted appends the task source's totals over all processes of the node.
 func (tab *table) exportCounted(b *metric.Batch) {
 	if tab.have&sensor.FieldIO != 0 {
 		b.Add(tab.row(0, nodeIO, "read"), float64(tab.counted.read))

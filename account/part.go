@@ -190,7 +190,7 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	p.total.add(used)
 }
 
-// settleIO uses the control group's counters where processes could not be read, and returns what they counted more.
+// settleIO uses the control group's counters if processes could not be read, and returns their excess over the processes.
 func (p *Part) settleIO() (more usage) {
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
 		more.read, more.write = grown(p.total.read, p.counter(cgRead)), grown(p.total.write, p.counter(cgWrite))
@@ -242,7 +242,7 @@ func (r *registry) absorb(p, o *Part) {
 	}
 }
 
-// adopt takes over the handle of the part's control group.
+// adopt sets the handle of the part's control group.
 func (p *Part) adopt(h sensor.CgroupHandle) {
 	switch {
 	case h == nil || h == p.cgroup:
@@ -296,7 +296,7 @@ func rests(h sensor.CgroupHandle) bool {
 	return ok && r.Rest()
 }
 
-// leftOver are the figures of a control group that remain valid after it is gone, besides CPU time.
+// leftOver are the figures of a control group, besides CPU time, that remain valid after it is gone.
 const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
 	sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
 

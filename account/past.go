@@ -7,7 +7,7 @@ import "reckon/sensor"
 // from another part when a group changes its name.
 type past [cgCounters]int64
 
-// The counters of a control group that are exported as they are.
+// Counters of a control group that are exported unchanged.
 const (
 	cgThrottled = iota
 	cgThrottledPeriods

@@ -52,7 +52,7 @@ func number(b bool) float64 {
 	return 0
 }
 
-// podLabels are the labels of podInfo beside the workload's.
+// podLabels returns the labels of podInfo in addition to the workload's.
 func podLabels(f *workload.ContainerFacts) [10]string {
 	return [...]string{f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.HostIP, f.Priority, strconv.FormatBool(f.HostNetwork),
 		f.QoS}

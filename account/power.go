@@ -32,7 +32,7 @@ type power struct {
 	find     func(pid int32) (*energy.Account, bool)
 }
 
-// consumers returns the open parts with what they did until now. The slice is valid until the next call.
+// consumers returns the open parts with their use so far. The slice is valid until the next call.
 func (w *power) consumers(parts []*Part) []energy.Consumer {
 	w.parts = w.parts[:0]
 	for _, p := range parts {
@@ -100,7 +100,7 @@ func (l *Ledger) accountOfProcess(pid int32) (of *energy.Account, ended bool) {
 	return &e.part.energy, e.gone
 }
 
-// EnergyProblem describes what is wrong with a meter, "" if nothing is.
+// EnergyProblem describes the fault of a meter, or returns "".
 func (l *Ledger) EnergyProblem() string { return l.power.Problem() }
 
 // EnergyModelled reports whether a power model is in use because no meter is available.

@@ -43,7 +43,7 @@ type process struct {
 	share    sharing
 }
 
-// table holds the processes of a ledger, with what is open between parents and children; see children.go.
+// table holds the processes of a ledger and the open amounts between parents and children; see children.go.
 type table struct {
 	*times
 	config   *Config
@@ -177,7 +177,8 @@ func (s *sequence) find(p *sensor.Process) *process {
 	return s.last[s.at-1]
 }
 
-// end makes the present pass the last one, and returns what was in that one and not found. It is valid until the next call.
+// end makes the current pass the last one and returns its predecessor's processes that were not
+// found. The slice is valid until the next call.
 func (s *sequence) end() (missing []*process) {
 	missing = append(s.skipped, s.last[s.at:]...)
 	s.now, s.last, s.at, s.skipped = s.last[:0], s.now, 0, missing[:0]
@@ -391,7 +392,7 @@ func (found *Identified) isOf(parent *Part) bool {
 // kernel completes the totals only after the process was reaped and released.
 const lateTicks = 3
 
-// putOffTicks is the same while readings of what programs in the kernel count are put off: two of them take place in that time.
+// putOffTicks is the same while readings of kernel program counts are postponed: two of them take place in that time.
 const putOffTicks = 9
 
 // miss has forget look at a process that may be missing from the pass.

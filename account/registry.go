@@ -8,7 +8,7 @@ import (
 	"reckon/workload"
 )
 
-// registry holds the parts of a ledger by their names. Parts of short work are folded in it; see short.go.
+// registry holds the parts of a ledger by name and folds short work; see short.go.
 type registry struct {
 	*times
 	config *Config

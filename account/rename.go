@@ -35,7 +35,7 @@ func (p *Part) starting() bool {
 	return ok && p.end == 0 && workload.RuntimeStage(program.String())
 }
 
-// nameGrace is the time that an export holds back a part without its final name, nanoseconds.
+// nameGrace returns the time in nanoseconds that an export holds back a part without its final name.
 func (r *registry) nameGrace() uint64 {
 	if r.config.NameGrace == nil {
 		return nameGrace
@@ -83,13 +83,13 @@ func (r *registry) placed(place string) *Part {
 	return nil
 }
 
-// better reports whether the names found are to replace those of the part.
+// better reports whether the names found should replace those of the part.
 func (p *Part) better(found *Identified) bool {
 	k := key{found.Workload, found.Part, found.Owner}
 	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (p.phase < exported || found.Naming == workload.Named)
 }
 
-// Name looks up better names for the parts that have provisional ones. [Ledger.Tick] does, and a caller who learns names after it may.
+// Name looks up better names for parts with provisional ones. [Ledger.Tick] calls it, and so may callers that get names later.
 func (l *Ledger) Name() {
 	if l.config.Rename == nil {
 		return

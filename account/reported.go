@@ -80,7 +80,7 @@ func (p *Part) endReport(next *Part, b *metric.Batch) {
 	}
 }
 
-// reports are the series of a container's report, nil where there is none.
+// reports returns the series of a container's report, or nil if there is none.
 func (c *container) reports() [11]*metric.Series {
 	if c == nil {
 		return [11]*metric.Series{}

@@ -12,7 +12,7 @@ import (
 // node. Test it with errors.Is.
 var ErrDamaged = errors.New("the saved accounts are damaged")
 
-// sealFormat is the last line of a saved state: the CRC-32C of what precedes it.
+// sealFormat is the last line of a saved state: the CRC-32C of everything before it.
 const sealFormat = "#crc32c %08x\n"
 
 const sealLength = len("#crc32c 01234567\n")

@@ -12,7 +12,7 @@ import (
 // counts as ended. It covers the pause between two job steps and the restart of a service.
 const endGrace = uint64(10 * time.Second)
 
-// rootOwner owns what belongs to nobody else, and may delete everybody's files.
+// rootOwner owns unowned work, and may delete all users' files.
 const rootOwner = "root"
 
 // settle closes the tick for every part and compares their sum with the machine.
@@ -101,7 +101,7 @@ func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
 	return int64(float64(busy) * min(1, float64(grown(l.at.now, m.Boot))/float64(span)))
 }
 
-// busyTicks is the busy time as the kernel's modes count it.
+// busyTicks returns the busy time as counted by the kernel's modes.
 func busyTicks(m *sensor.Machine) uint64 {
 	return m.User + m.Nice + m.System + m.IRQ + m.SoftIRQ
 }

@@ -306,7 +306,7 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 	return types, lacking(sensor.LackSharedPages, fromRSSSum), false
 }
 
-// changed reports whether so much changed since the part was measured that its processes share other pages.
+// changed reports whether the part changed so much since it was measured that its processes share other pages.
 func (c *crowd) changed(live uint32, steady bool) bool {
 	return live > c.live+c.live/8 || live < c.live-c.live/4 || c.rss > c.base+c.base/8 || c.rss < c.base-c.base/4 ||
 		steady && c.rss > c.base+c.base/32

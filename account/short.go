@@ -23,7 +23,7 @@ const (
 	quietMemory = uint64(64 << 20) // bytes, at the peak
 )
 
-// quietUntil is the age up to which a quiet process group may be short work.
+// quietUntil returns the age up to which an idle process group may be short work.
 func (c *Config) quietUntil() time.Duration {
 	return max(c.Export, min(quietExports*c.Export, quietLife))
 }

@@ -33,7 +33,7 @@ type awaited2[T any] struct {
 	U T
 }
 
-// state2 is what is not of version 3.
+// state2 is the part of version 2 that differs from version 3.
 type state2 struct {
 	Traffic *struct {
 		Began int64
@@ -100,7 +100,7 @@ const (
 	line2   = 64 // bytes of memory that a pending cache miss moves; version 2 did not report
 )
 
-// amounts collects what is not 0.
+// amounts collects nonzero amounts.
 type amounts []tally.Amount
 
 func (a *amounts) add(n float64, key string, name ...string) {
@@ -159,7 +159,7 @@ func (a *amounts) mount(m *mounted2) {
 	}
 }
 
-// fromVersion2 fills in what version 2 has in another form.
+// fromVersion2 converts the parts of version 2 that have another form.
 func (s *state) fromVersion2(body []byte) error {
 	var old state2
 	if err := json.Unmarshal(body, &old); err != nil {
@@ -209,7 +209,7 @@ func (a *amounts) pending(key string, c count2, factor uint64) {
 	}
 }
 
-// sources are the states of the sources, with what waits for its process.
+// sources returns the states of the sources, with the amounts that wait for their process.
 func (old *state2) sources() map[string]tally.SourceState {
 	waiting := map[string][]tally.Waiting{}
 	wait := func(source string, pid int32, start uint64, all amounts) {

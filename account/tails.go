@@ -86,7 +86,7 @@ func (tab *table) share(tails []tail, s spans) {
 	}
 }
 
-// divide charges tails with what each wants, or with their shares of nanos where that is less.
+// divide charges each tail with the amount that it wants, or with its share of nanos if that is less.
 func divide(tails []tail, nanos uint64, want func(*tail) uint64) {
 	sum := 0.0
 	for i := range tails {
@@ -108,7 +108,7 @@ func divide(tails []tail, nanos uint64, want func(*tail) uint64) {
 	}
 }
 
-// charged is the sum of what was charged to tails.
+// charged returns the sum charged to tails.
 func charged(tails []tail) (sum uint64) {
 	for i := range tails {
 		sum += tails[i].charged
@@ -203,7 +203,7 @@ func (tab *table) claims(tails []tail, all uint64, s spans) []claim {
 	return claims
 }
 
-// rival returns the part that most of what a claim may have too much or too little belongs to, nil if there is no other.
+// rival returns the other part that most of a claim's uncertainty concerns, or nil if there is none.
 func rival(claims []claim, of int) (rest *Part) {
 	most := uint64(0)
 	for i := range claims {
@@ -228,7 +228,7 @@ func (tab *table) mayHaveSiblings(e *process, held bool) bool {
 	return unseen && e.start > before
 }
 
-// unseenSince reports whether processes began since the last tick that no reading saw, with held since the one before.
+// unseenSince reports whether processes that no reading saw began since the last tick, or with held since the one before.
 func (tab *table) unseenSince(held bool) bool {
 	return tab.line.unseenForks[0] || held && tab.line.unseenForks[1]
 }

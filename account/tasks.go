@@ -68,7 +68,7 @@ func (p *Part) exportTasks(b *metric.Batch) {
 	b.Add(t.busiest, seconds(most))
 }
 
-// taskState is the serialized CPU nanoseconds of the tasks of a part, by name.
+// taskState returns the serialized CPU nanoseconds of a part's tasks by name.
 func (p *Part) taskState() map[string]uint64 {
 	if p.byTask == nil || p.byTask.overflow {
 		return nil

@@ -159,12 +159,12 @@ func (tab *table) takeUnseen(e *process, nanos uint64) {
 // guessed reports whether time was charged for children that were never seen.
 func (o *offspring) guessed() bool { return o != nil && o.merged > 0 && o.same+o.away == 0 }
 
-// mixed reports whether more than a hundredth of the children that were seen belong to another part than most of them.
+// mixed reports whether more than a hundredth of the children seen belong to another part than most of them.
 func (o *offspring) mixed() bool {
 	return o != nil && min(o.same, o.away) > max(o.same, o.away)/bearableUse
 }
 
-// saw counts a child that was seen in the part of its parent (q), or in another one. What was seen long ago counts less.
+// saw counts a child that was seen in the part of its parent q or in another part. Older sightings count less.
 func (o *offspring) saw(part *Part, q *process) {
 	if o.same+o.away >= manySeen {
 		o.same, o.away = o.same/2, o.away/2
@@ -208,7 +208,7 @@ func (tab *table) unseenPart(e *process) *Part {
 // foldable reports whether the part is folded into the short work of its owner, or is that, if it ends soon.
 func (p *Part) foldable() bool { return p.kind.Group() || p.kind.Folded() }
 
-// leads reports whether most of the children that were seen are process groups of their own: so are those that nobody saw.
+// leads reports whether most of the children seen are process groups of their own; unseen ones are then assumed to be, too.
 func (o *offspring) leads() bool {
 	return o != nil && o.away > o.same && o.awayPart.foldable()
 }

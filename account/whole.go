@@ -18,7 +18,7 @@ type whole struct {
 	peak, neededPeak, neededMost *metric.Series
 }
 
-// adopt takes over the handle of the control group; nil is none.
+// adopt sets the handle of the control group; nil means none.
 func (g *group) adopt(h sensor.CgroupHandle) {
 	if h == nil {
 		return

@@ -33,7 +33,7 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// Config controls what an agent reads and when.
+// Config configures the sources and intervals of an agent.
 type Config struct {
 	Node string // name of this machine; empty asks the kernel
 	Root string // root of the file trees of the machine, "/" by default
@@ -195,7 +195,7 @@ type Agent struct {
 	status  []client.Sensor
 }
 
-// Node is the name of the machine that the agent measures.
+// Node returns the name of the machine that the agent measures.
 func (a *Agent) Node() string { return a.config.Node }
 
 // warmUp is after how many ticks the memory of the start is given back.
@@ -251,7 +251,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 	}
 }
 
-// wait answers what is asked of the loop until the next tick; false is the end.
+// wait serves requests to the loop until the next tick. It returns false at the end.
 func (a *Agent) wait(ctx context.Context, tick <-chan time.Time) bool {
 	for {
 		select {
@@ -265,7 +265,7 @@ func (a *Agent) wait(ctx context.Context, tick <-chan time.Time) bool {
 	}
 }
 
-// last takes a final reading, so that stopping loses nothing.
+// last takes a final reading, so that no use is lost when the agent stops.
 func (a *Agent) last(sinks []Sink, failing []bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -348,7 +348,7 @@ func (a *Agent) sendBatch(ctx context.Context, b *metric.Batch, sinks []Sink, fa
 	}
 }
 
-// Close frees what the agent holds. Run has returned.
+// Close frees the agent's resources after Run has returned.
 func (a *Agent) Close() error {
 	var errs []error
 	for _, u := range a.sensors {

@@ -2,7 +2,7 @@ package agent
 
 import "reckon/sensor"
 
-// processReader reads what identifies a process, and what its children used.
+// processReader reads the identity of a process and its child times.
 type processReader interface {
 	Process(pid int32) (sensor.Process, error)
 }

@@ -105,7 +105,7 @@ func (a *Agent) tickEnergy(m *sensor.Machine) {
 	}
 }
 
-// utilisation is the share of the processors' time that was busy since the last tick.
+// utilisation returns the busy share of the processors' time since the last tick.
 func (e *metering) utilisation(m *sensor.Machine) float64 {
 	if m == nil {
 		e.primed = false

@@ -107,7 +107,7 @@ func (a *Agent) export(now time.Time) {
 	}
 }
 
-// copy takes over the samples of b, reusing memory.
+// copy copies the samples of b, reusing memory.
 func (e *exposure) copy(b *metric.Batch) {
 	e.samples = append(e.samples[:0], b.Samples...)
 	e.current = 1 - e.current
@@ -218,7 +218,7 @@ func scarce(err error) error {
 // maxReason bounds a reason, in bytes: it is a label.
 const maxReason = 240
 
-// reasonOf shortens an error for a label: what is missing, and what to do.
+// reasonOf shortens an error for a label, to the missing thing and the remedy.
 func reasonOf(err error) string {
 	var u *sensor.UnavailableError
 	s := strings.ReplaceAll(err.Error(), "\n", "; ")

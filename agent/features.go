@@ -113,7 +113,7 @@ func (f *features) index(name string) int {
 	return -1
 }
 
-// tick reads what changes within an export; boot is in nanoseconds.
+// tick reads the features that change within an export interval; boot is in nanoseconds.
 func (f *features) tick(cpu float64, boot uint64) {
 	if f.cpu >= 0 {
 		f.values[f.cpu], f.known[f.cpu] = cpu, true // NaN is missing to the model

@@ -36,7 +36,7 @@ func (a *Agent) addGPU(u *unit, s sensor.GPUSource) {
 	}
 }
 
-// start lets the sensors that read in the background begin with the reading of a tick of the given length.
+// start starts the background readings of the sensors for a tick of the given length.
 func (g *gpuing) start(tick time.Duration) {
 	due := time.Until(g.next)
 	for _, r := range g.sources {
@@ -66,7 +66,7 @@ func (a *Agent) tickGPU() {
 	}
 }
 
-// busy is the share of its time that a device computed in this tick.
+// busy returns the share of this tick that a device computed.
 func (g *gpuing) busy(zone string) (float64, bool) {
 	for i := range g.pass.Devices {
 		d := &g.pass.Devices[i]

@@ -13,7 +13,7 @@ import (
 	"reckon/workload/process"
 )
 
-// looker reads what identifies a process.
+// looker reads the identity of a process.
 type looker interface {
 	Cgroups(pid int32) ([]sensor.CgroupPath, error)
 	Env(pid int32, keys ...string) (map[string]string, error)
@@ -34,7 +34,7 @@ type leader struct {
 	seen  uint64
 }
 
-// identify reports what a process belongs to.
+// identify resolves the workload of a process.
 func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) account.Identified {
 	h, gone := a.hint(p, ended)
 	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
@@ -64,7 +64,7 @@ func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) accou
 	return found
 }
 
-// login is the user who logged in and has the process, empty where that is not known or root.
+// login returns the login user of a process, or "" if that is unknown or root.
 func (a *Agent) login(pid int32) string {
 	if look, ok := a.look.(interface {
 		LoginUser(pid int32) (uint32, bool, error)
@@ -298,7 +298,7 @@ func (s *sharedHandle) Rest() bool {
 	return ok && r.Rest()
 }
 
-// Close closes the handle and lets it be opened anew.
+// Close closes the handle, so that it can be opened again.
 func (s *sharedHandle) Close() error {
 	if s.agent.handles[s.key] == s {
 		delete(s.agent.handles, s.key)

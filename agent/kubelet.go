@@ -36,7 +36,7 @@ type Kubelet struct {
 	Account []string
 }
 
-// firstAnswer is for how long the start of the agent waits for the list of pods.
+// firstAnswer is the time that the start of the agent waits for the list of pods.
 const firstAnswer = time.Second
 
 // openKubelet begins to ask the kubelet. pods, which may be nil, reports it too.
@@ -108,7 +108,7 @@ func (s kubeletSensor) Read(*metric.Batch) error {
 	return sensor.Unavailable(reason, fix, err)
 }
 
-// noteNameless reports once that there are pods and nobody to ask for their names, unless that was chosen.
+// noteNameless logs once that there are pods but no source for their names, unless that was chosen.
 func (a *Agent) noteNameless(id *workload.Identity) {
 	if id.Place == "" || a.kubernetes != nil || a.self.nameless || a.config.Kubelet.Address == "none" {
 		return
@@ -128,7 +128,7 @@ func (a *Agent) takeUpReports() {
 	})
 }
 
-// exportWaiting appends what is reported of containers that wait and have no part that the ledger exports or reports on.
+// exportWaiting appends the reports of waiting containers without a part that the ledger exports or reports on.
 func (a *Agent) exportWaiting(b *metric.Batch) {
 	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		if f.Waiting != "" && !a.ledger.Reports(id) {
@@ -152,7 +152,7 @@ func (a *Agent) exportEnded(b *metric.Batch) {
 	a.notRunning.Sweep()
 }
 
-// listed calls f for what the kubelet lists and the ledger has no account of.
+// listed calls f for the kubelet's pods and containers without an account in the ledger.
 func (a *Agent) listed(f func(*workload.Identity, *workload.ContainerFacts)) {
 	if a.pods == nil {
 		return
@@ -164,7 +164,7 @@ func (a *Agent) listed(f func(*workload.Identity, *workload.ContainerFacts)) {
 	})
 }
 
-// rename is account.Config.Rename.
+// rename implements account.Config.Rename.
 func (a *Agent) rename(place, program string) workload.Identity {
 	if a.kubernetes == nil {
 		return workload.Identity{Place: place, Naming: workload.Unnamed}
@@ -180,14 +180,14 @@ const outage = 30 * time.Second
 // The kubelet usually takes milliseconds; without the wait the pod would appear one export later.
 const answerWait = 250 * time.Millisecond
 
-// awaitNames has an export carry the pods of its own tick under their names, if the kubelet may be asked and answers in time.
+// awaitNames waits for the names of this tick's pods before an export, if the kubelet may be queried and responds in time.
 func (a *Agent) awaitNames(ctx context.Context) {
 	if a.pods != nil && a.pods.Await(ctx, answerWait) {
 		a.ledger.Name()
 	}
 }
 
-// nameGrace is account.Config.NameGrace. A kubelet that refuses to answer is not waited for.
+// nameGrace implements account.Config.NameGrace. It does not wait for a kubelet that refuses requests.
 func (a *Agent) nameGrace() time.Duration {
 	if a.pods == nil {
 		return 0
@@ -198,7 +198,7 @@ func (a *Agent) nameGrace() time.Duration {
 	return outage
 }
 
-// container is account.Config.Container.
+// container implements account.Config.Container.
 func (a *Agent) container(place string, ended bool) *workload.ContainerFacts {
 	if a.kubernetes == nil {
 		return nil

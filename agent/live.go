@@ -7,7 +7,7 @@ import (
 	"reckon/web/client"
 )
 
-// live builds the tick of a live view. Everything in it is new memory.
+// live builds the tick of a live view in new memory.
 func (a *Agent) live() client.Live {
 	a.rows = a.ledger.Live(a.rows[:0])
 	l := client.Live{Time: a.now().UTC(), Node: a.config.Node, Workloads: make([]client.LiveWorkload, 0, len(a.rows))}

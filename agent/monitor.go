@@ -2,7 +2,7 @@ package agent
 
 import "reckon/sensor"
 
-// readMonitors charges what monitoring groups of the kernel counted, before the ledger is exported.
+// readMonitors charges the counts of the kernel's monitoring groups before the ledger is exported.
 func (a *Agent) readMonitors() {
 	for _, u := range a.sensors {
 		s, ok := u.sensor.(sensor.MonitorSource)

@@ -207,7 +207,7 @@ func bootID(root string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// restore takes up the accounts of an agent that ran before on this boot.
+// restore restores the accounts of an earlier agent of this boot.
 func (a *Agent) restore() {
 	if a.config.State == "" || a.bootID == "" {
 		return

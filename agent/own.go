@@ -25,7 +25,7 @@ var (
 		"Requests of `reckon push` and the like, by result: taken or refused.")
 )
 
-// Bounds of what others may add.
+// Limits on external figures.
 const (
 	ownPerWorkload = 200    // series of one workload, unless the configuration states otherwise
 	ownAltogether  = 20_000 // series of all
@@ -58,7 +58,7 @@ type subject struct {
 	part, owner string
 }
 
-// total is the subject without the part: bounds are for workloads.
+// total returns the subject without the part, because limits apply to workloads.
 func (w subject) total() subject { return subject{w.id, "", w.owner} }
 
 // resolution is the subject of an origin, or why there is none.
@@ -93,7 +93,7 @@ type ownRow struct {
 	round   uint64
 }
 
-// OwnInput is the state of a file or address with figures of its own.
+// OwnInput is the state of a file or address with external figures.
 type OwnInput struct {
 	Sensor, Name string
 	Reason       string // why nothing, or not everything, was taken; empty when all is well
@@ -178,7 +178,7 @@ func (a *Agent) exportOwn(b *metric.Batch) {
 	a.mu.Unlock()
 }
 
-// read lets the source read, and does not wait for ever.
+// read starts a reading of the source and waits for a limited time.
 func (r *ownReader) read() bool {
 	if r.busy {
 		select {
@@ -216,7 +216,7 @@ func (o *owning) reading(u *unit) bool {
 	return false
 }
 
-// input reports how an input is, and logs what changes.
+// input returns the state of an input and logs changes.
 func (a *Agent) input(r *ownReader, i int, b *metric.Batch) OwnInput {
 	in, bad := &r.pass.Inputs[i], &r.bad[i]
 	up, reason := 1.0, ""
@@ -292,7 +292,7 @@ func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value flo
 	return nil
 }
 
-// name is the popular name.
+// name returns the display name.
 func (w subject) name() string {
 	if w.id != "" {
 		return string(w.id)
@@ -300,7 +300,7 @@ func (w subject) name() string {
 	return "the user " + w.owner
 }
 
-// series is raw with the labels of its workload.
+// series returns raw with the labels of its workload.
 func (o *owning) series(raw *metric.Series, w subject) *metric.Series {
 	labels, values := make([]string, 0, 12), make([]string, 0, 12)
 	add := func(name, value string) {

@@ -47,7 +47,7 @@ func (c *ownConfig) names(sensor string) bool {
 	return false
 }
 
-// readOwn reads what is configured.
+// readOwn reads the configuration.
 func readOwn(c *Config) (*ownConfig, error) {
 	own := &ownConfig{}
 	if c.OwnMetrics != "" {

@@ -10,7 +10,7 @@ import (
 	"reckon/workload"
 )
 
-// processLooker reads what identifies a process by its id. A recording cannot.
+// processLooker reads the identity of a process by its id. A recording does not implement it.
 type processLooker interface {
 	Process(pid int32) (sensor.Process, error)
 }

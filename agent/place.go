@@ -27,7 +27,7 @@ type placed struct {
 // examined at once.
 const wholeEvery = 15
 
-// openPlaces finds out whether there is anything to distinguish.
+// openPlaces determines whether there are processors to distinguish.
 func (a *Agent) openPlaces() {
 	r, err := topology.Open(a.config.Root)
 	if err != nil {

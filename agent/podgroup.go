@@ -16,7 +16,7 @@ func podGroupDesc(name string, kind metric.Kind, unit metric.Unit, help string, 
 		help+"; of the control group of the whole pod, shown on /metrics with the view cadvisor.")
 }
 
-// The control group of a pod holds the groups of its containers, and what ended ones used.
+// The control group of a pod includes its containers' groups and ended containers.
 var (
 	podCPU = podGroupDesc("cpu_seconds_total", metric.Counter, metric.Seconds, "CPU time by mode (user, system)", "mode")
 	podMem = podGroupDesc("memory_bytes", metric.Gauge, metric.Bytes,
@@ -39,7 +39,7 @@ type podGroup struct {
 	round  uint64
 }
 
-// exportPodGroups appends what the control group of each pod reports. A pod without a group that can be found and read has none.
+// exportPodGroups appends the figures of each pod's control group, if it can be found and read.
 func (a *Agent) exportPodGroups(b *metric.Batch) {
 	g := &a.podGroups
 	g.round++

@@ -39,7 +39,7 @@ type podDevices struct {
 	list        []netns.Device
 }
 
-// exportPodNetwork appends what passed the devices of each pod, once a pod.
+// exportPodNetwork appends the traffic of each pod's devices, once per pod.
 func (a *Agent) exportPodNetwork(b *metric.Batch) {
 	n := &a.podNet
 	if n.reader == nil {
@@ -59,7 +59,7 @@ func (a *Agent) exportPodNetwork(b *metric.Batch) {
 	n.each(&n.bytes, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) { add(podNetwork, c.Bytes) })
 }
 
-// exportPodPackets appends what else is counted of them, for the view that shows it.
+// exportPodPackets appends the other counters of these devices for the view that shows them.
 func (a *Agent) exportPodPackets(b *metric.Batch) {
 	a.podNet.each(&a.podNet.more, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) {
 		add(podPackets, c.Packets)
@@ -68,7 +68,7 @@ func (a *Agent) exportPodPackets(b *metric.Batch) {
 	})
 }
 
-// each calls f with the counters of each device and direction, and appends what it adds.
+// each calls f with the counters of each device and direction, and appends the samples that f adds.
 func (n *podNet) each(series *metric.Cache, b *metric.Batch, f func(*netns.Counters, func(*metric.Desc, uint64))) {
 	for _, p := range n.pods {
 		for i := range p.list {

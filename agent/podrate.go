@@ -35,7 +35,7 @@ type podRate struct {
 	seen  bool
 }
 
-// rateOf is the interval of exports that a pod asks for; 0 for the common one, or for a wish that cannot be read.
+// rateOf returns the export interval that a pod requests, or 0 for the common one or an invalid request.
 func rateOf(p *kubelet.Pod, export time.Duration) time.Duration {
 	text := p.Annotations[rateAnnotation]
 	if text == "" {
@@ -51,7 +51,7 @@ func rateOf(p *kubelet.Pod, export time.Duration) time.Duration {
 	return d
 }
 
-// update follows the list of pods. Who was there first goes on when there are too many.
+// update follows the list of pods. If there are too many, the earlier ones keep their intervals.
 func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Time) {
 	for _, x := range r.pods {
 		x.seen = false
@@ -86,7 +86,7 @@ func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Ti
 	}
 }
 
-// due are the pods at their time; the next time of each stays on its grid.
+// due returns the pods that are due. The next time of each stays on its grid.
 func (r *podRates) due(now time.Time) map[string]bool {
 	var out map[string]bool
 	for uid, x := range r.pods {

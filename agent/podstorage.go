@@ -20,7 +20,7 @@ var (
 			"and logs. With emptyDirs it is its share of what the kubelet counts as ephemeral storage.")
 )
 
-// podStorage is a sensor of what pods keep on this node.
+// podStorage is a sensor of the pods' storage on this node.
 type podStorage struct {
 	*podstorage.Reader
 	agent   *Agent

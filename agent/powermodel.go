@@ -80,7 +80,7 @@ func openPowerModel(root, file string) (*powerModel, error) {
 	return p, nil
 }
 
-// noCurve gives the reason why nothing is modelled, and what to do.
+// noCurve returns the reason why no power is modelled, and the remedy.
 func noCurve(here powermodel.Machine, err error) error {
 	if here.Virtual != "" {
 		return sensor.Unavailable("a virtual machine ("+here.Virtual+"): only its host can meter what it draws",
@@ -137,7 +137,7 @@ func (p *powerModel) source() attribution.Source {
 	return attribution.Source{Name: "model", Meters: p.meters[:], Model: true, Named: p.named, Idle: p.idle}
 }
 
-// trouble reports what the model waits for, once two exports did not bring it.
+// trouble reports the features that are still missing after two exports.
 func (p *powerModel) trouble() error {
 	if len(p.waiting) == 0 {
 		p.exports = 0

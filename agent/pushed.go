@@ -50,7 +50,7 @@ type refusal struct{ error }
 // errUnseen means that no reading has seen the process group of a sender yet.
 var errUnseen = errors.New("the process that sends has just started; try again")
 
-// push takes figures in the name of a process. It waits for the loop to run, and until a reading has seen who sends.
+// push accepts figures on behalf of a process. It waits for the loop to run and until a reading has seen the sender.
 func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error) {
 	for r.tried = 0; ; r.tried++ {
 		done := make(chan struct{})
@@ -78,7 +78,7 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error)
 	}
 }
 
-// Process groups of a user that have sent figures have a row of their own, however short: so many at once and in an hour.
+// Process groups that sent figures get their own row even if they are short. pushRows limits their number per user, at once and per hour.
 const pushRows = 200.0
 
 // filed returns the workload of a process group's figures: the group, which is then no short work, or the short work of its user.

@@ -47,7 +47,7 @@ func (a *Agent) rediscover(ctx context.Context, missing []all.Entry) {
 	}
 }
 
-// install takes over a sensor that was found after the start.
+// install adds a sensor found after the start.
 func (a *Agent) install(name string, s sensor.Sensor) {
 	i := slices.IndexFunc(a.sensors, func(u *unit) bool { return u.name == name && u.sensor == nil })
 	if i < 0 {

@@ -91,7 +91,7 @@ func (s *self) export(a *Agent, b *metric.Batch) {
 	s.add(b, agentProcesses, float64(processes))
 }
 
-// process appends what this process uses and how it keeps time.
+// process appends this process's own use and timing.
 func (s *self) process(b *metric.Batch) {
 	var use unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &use) == nil {
@@ -134,7 +134,7 @@ func (s *self) resident() (bytesResident uint64, ok bool) {
 	return pages * uint64(os.Getpagesize()), err == nil
 }
 
-// Descs lists what the agent reports about itself, for the metric reference.
+// Descs returns the agent's own metrics, for the metric reference.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, refusedReadings, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,

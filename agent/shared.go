@@ -37,7 +37,7 @@ const (
 	sharingLeast   = 50 * time.Microsecond
 )
 
-// tickShared is called after the ledger took a tick.
+// tickShared must be called after the ledger took a tick.
 func (a *Agent) tickShared() {
 	look, ok := a.look.(sharedReader)
 	s := &a.sharing

@@ -24,7 +24,7 @@ type Machine interface {
 // podLister is a machine that lists its pods, as the kubelet of a real one does; nil where it has none.
 type podLister interface{ Pods() kubernetes.Pods }
 
-// tallied is a machine on which sources count what processes do.
+// tallied is a machine with sources that count per process.
 type tallied interface{ Tallies() []sensor.Tally }
 
 // OpenMachine returns an agent that reads m and the given sensors instead of this machine. It uses
@@ -64,7 +64,7 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 // Step takes a reading.
 func (a *Agent) Step() error { return a.tick() }
 
-// Take makes an export of what was read. The batch is valid until the next Take.
+// Take returns an export of the readings. The batch is valid until the next Take.
 func (a *Agent) Take() *metric.Batch {
 	a.export(a.now())
 	return &a.batch

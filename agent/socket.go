@@ -25,7 +25,7 @@ import (
 // format. The kernel identifies the process at the other end (unix(7), SO_PEERCRED) and thereby the
 // owner of the figures, so that no process can claim to be another.
 
-// Bounds of what comes by the socket.
+// Limits on requests through the socket.
 const (
 	pushBody      = 64 << 10
 	pushSeries    = 500
@@ -82,7 +82,7 @@ func (a *Agent) Listen(path string) (*Socket, error) {
 	return a.ListenOn(ln), nil
 }
 
-// ListenOn takes figures at a unix socket that somebody else has opened, such as systemd.
+// ListenOn accepts figures at a unix socket that another program has opened, such as systemd.
 func (a *Agent) ListenOn(ln net.Listener) *Socket {
 	s := &Socket{Path: ln.Addr().String(), agent: a, ln: ln, served: make(chan struct{}), rates: map[uint32]*rate{}}
 	s.http = &http.Server{
@@ -96,7 +96,7 @@ func (a *Agent) ListenOn(ln net.Listener) *Socket {
 	return s
 }
 
-// Close stops listening and removes the socket, unless somebody else has opened it.
+// Close stops listening and removes the socket, unless another program opened it.
 func (s *Socket) Close() error {
 	err := s.http.Close()
 	_ = s.ln.Close() // closed already, unless serving had not begun
@@ -167,7 +167,7 @@ func (l *limited) give(uid uint32) {
 	}
 }
 
-// credentials are the other end's; without a process when the kernel does not report.
+// credentials returns the credentials of the other end, without a process id if the kernel does not report it.
 func credentials(c net.Conn) (cred sender) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
@@ -282,7 +282,7 @@ func (s *Socket) may(uid uint32) bool {
 	return take(s.rates, uid, time.Now(), pushBurst, pushRate)
 }
 
-// take takes one from a bucket of so many that is filled again at a rate per second.
+// take takes a token from a bucket of at most most tokens that is refilled at a rate per second.
 func take[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond float64) bool {
 	b := rates[of]
 	if b == nil {

@@ -39,14 +39,14 @@ type watchedProgram struct {
 	row *metric.Series
 }
 
-// watch has the agent report what programs in the kernel miss.
+// watch makes the agent report events missed by kernel programs.
 func (a *Agent) watch(name string, s any) {
 	if p, ok := s.(programs); ok {
 		a.kernel.watched = append(a.kernel.watched, watchedProgram{p, metric.NewSeries(agentMissed, name)})
 	}
 }
 
-// openTallies opens what counts activity of processes, and returns what is missing.
+// openTallies opens the sources of per-process counts and returns the unavailable ones.
 func (a *Agent) openTallies(o task.Options) (notes []Note) {
 	for _, t := range task.Tallies() {
 		name := t.Spec.Name
@@ -75,7 +75,7 @@ func (a *Agent) addTally(s sensor.Tally) {
 	a.kernel.tallies = append(a.kernel.tallies, &tally{Tally: s})
 }
 
-// openLinks opens what reads the users of RDMA adapters, and returns what is missing.
+// openLinks opens the reader of RDMA users, and returns a note if it is unavailable.
 func (a *Agent) openLinks(o task.Options) []Note {
 	s, err := task.OpenLinks(o)
 	if err != nil {
@@ -93,7 +93,7 @@ const (
 	countEnded = 64
 )
 
-// tickCounts reads what was counted, or puts it off. It comes after the ledger took the tick, so that who began in it is known.
+// tickCounts reads or postpones the counts. It runs after the ledger took the tick, so that new processes are known.
 func (a *Agent) tickCounts() {
 	n := &a.kernel
 	n.skipped++
@@ -107,7 +107,7 @@ func (a *Agent) tickCounts() {
 	n.again = many
 }
 
-// readCounts charges what was counted up to this tick, if that was put off.
+// readCounts charges the counts up to this tick if they were postponed.
 func (a *Agent) readCounts() {
 	n := &a.kernel
 	if n.skipped == 0 {
@@ -121,7 +121,7 @@ func (a *Agent) readCounts() {
 	}
 }
 
-// tickLinks charges what went through RDMA adapters, after the ledger took the tick.
+// tickLinks charges the traffic of RDMA adapters after the ledger took the tick.
 func (a *Agent) tickLinks() {
 	n := &a.kernel
 	if n.links == nil {

@@ -202,7 +202,7 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 	return out
 }
 
-// slackOf returns by how much a figure may exceed a bound that depends on the machine, with so many cores.
+// slackOf returns the amount by which a figure may exceed a bound that depends on a machine with the given cores.
 func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float64 {
 	switch {
 	case rule == figure.SumWithinWhole:

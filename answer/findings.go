@@ -176,7 +176,7 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (wire.FindingSte
 	return out, nil
 }
 
-// Acknowledge records who has taken note of a finding.
+// Acknowledge records the user who acknowledged a finding.
 func (c *Findings) Acknowledge(ctx context.Context, id, by string) (wire.Finding, error) {
 	f, err := c.Keeper.Acknowledge(ctx, id, by)
 	return changed(f, err)

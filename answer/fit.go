@@ -68,7 +68,7 @@ type classes struct {
 	byNode map[nodeName]*class
 }
 
-// unscheduled are the nodes that are in no partition, where the site's batch system has partitions: login and service nodes.
+// unscheduled returns the nodes in no partition of a site that has partitions, such as login and service nodes.
 func unscheduled(nodes []wire.Node) map[nodeName]bool {
 	sites, out := map[string]bool{}, map[nodeName]bool{}
 	partitions := func(n *wire.Node) bool { return n.Batch != nil && len(n.Batch.Partitions) > 0 }

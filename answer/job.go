@@ -20,7 +20,7 @@ import (
 	"reckon/workload"
 )
 
-// Jobs lists workloads from the catalogue, and adds figures over time to one of them.
+// Jobs lists workloads from the catalogue and adds figures over time to a single one.
 type Jobs struct {
 	Catalogue Catalogue
 	Steps     Steps // nil if steps are not stored

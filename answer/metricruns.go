@@ -280,7 +280,7 @@ func (m *MetricRuns) Run(ctx context.Context, namespace, name string) (wire.Metr
 	return r, err
 }
 
-// Samples returns the samples of a run. Those of pods measured by the agent come from its series.
+// Samples returns the samples of a run. Samples of pods measured by the agent come from its series.
 func (m *MetricRuns) Samples(ctx context.Context, namespace, name string) (wire.MetricRunSamples, error) {
 	_, s, err := m.read(ctx, namespace, name)
 	return s, err
@@ -336,7 +336,7 @@ func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r wire.M
 	return r, s, nil
 }
 
-// NoMetricRun is the error for a run that does not exist or that the viewer may not see.
+// NoMetricRun returns the error for a run that does not exist or that the viewer may not see.
 func NoMetricRun(namespace, name string) error {
 	return NotFound("`reckon runs` lists them", errors.New("no such run: "+namespace+"/"+name))
 }

@@ -20,7 +20,7 @@ import (
 	"reckon/workload"
 )
 
-// Moves returns who should run their work on another partition or cluster.
+// Moves recommends moves of work to another partition or cluster.
 type Moves struct {
 	Catalogue  Catalogue
 	Rollups    NodeUse
@@ -61,7 +61,7 @@ type moving struct {
 	exempt      func(owner string) bool
 }
 
-// Move judges the work of owners in a period. Viewers who may not see all get their own.
+// Move judges the work of owners in a period. Viewers who do not see all get only their own.
 func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, error) {
 	if q.Until.IsZero() {
 		q.Until = m.Clock()
@@ -154,7 +154,7 @@ func (g *moving) readRuns(ctx context.Context) error {
 	return nil
 }
 
-// add adds a run to its work, and to what its shape was taken by.
+// add adds a run to its work and to the use of its shape.
 func (g *moving) add(r *store.Workload) {
 	run, batch := g.run(r), workload.Kind(r.Kind).Batch()
 	if run.Seconds <= 0 || run.Hours <= 0 && batch {
@@ -221,7 +221,7 @@ func (g *moving) run(r *store.Workload) move.Run {
 	return run
 }
 
-// inside is for how long a run was in the period.
+// inside returns the time that a run was within the period.
 func (g *moving) inside(r *store.Workload) time.Duration {
 	return store.Earlier(cmp.Or(r.End, r.Seen), g.until).Sub(store.Later(r.Start, g.from))
 }
@@ -233,7 +233,7 @@ func prompt(name string) bool {
 		strings.HasPrefix(name, "sys/dashboard") || strings.HasPrefix(name, "jupyter") || strings.HasPrefix(name, "rstudio")
 }
 
-// gpuBusy is the number of GPUs that computed on average; 0 where GPU use on all its nodes was measured and none was its own.
+// gpuBusy returns the mean number of computing GPUs. It is 0 if GPU use was measured on all nodes and none belonged to the run.
 func (g *moving) gpuBusy(r *store.Workload, ran float64) *float64 {
 	if r.GPUSeconds != nil {
 		return new(*r.GPUSeconds / max(ran, 1))
@@ -290,7 +290,7 @@ func (g *moving) bursts(ctx context.Context, k workKey) (n int, err error) {
 	return n, nil
 }
 
-// found reads findings: what is agreed (muted), and who has a score for more CPU than a fair share.
+// found reads findings: agreed (muted) ones, and owners with a score for more than a fair share of CPU.
 func (g *moving) found(ctx context.Context) (agreed func(string, *move.Work) bool, contended map[string]bool, err error) {
 	muted, contended := map[workKey]bool{}, map[string]bool{} // of an owner, and a run or all
 	if g.Findings != nil {

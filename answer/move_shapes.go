@@ -23,7 +23,7 @@ import (
 // the partition, and partition is empty on machines without a batch system.
 type shapeKey struct{ site, partition, class string }
 
-// moveShapes are kinds of nodes, and what the runs of the period took of each.
+// moveShapes holds the kinds of nodes and their use by the runs of the period.
 type moveShapes struct {
 	shapes []move.Shape
 	places []movePlace // of each shape
@@ -55,7 +55,7 @@ type moveNode struct {
 	partitions                     []string
 }
 
-// readShapes reads nodes and partitions as they were at the end of the period.
+// readShapes reads nodes and partitions as of the end of the period.
 func (g *moving) readShapes(ctx context.Context, file []fileShape) error {
 	g.moveShapes = moveShapes{at: map[shapeKey]int{}, nodes: map[nodeName]*moveNode{}, file: map[[2]string]*fileShape{},
 		inFile: map[nodeName]string{}, limits: map[[2]string]float64{}, sites: map[string][2]int{}}
@@ -105,7 +105,7 @@ func (g *moving) readShapes(ctx context.Context, file []fileShape) error {
 	return err
 }
 
-// readNodes reads what nodes have: by their hours, by the last report of each and of its batch system, and by their GPUs.
+// readNodes reads the resources of nodes from their hours, their last reports and their batch system's, and their GPUs.
 func (g *moving) readNodes(ctx context.Context) error {
 	rows, err := g.Rollups.NodeUse(ctx, store.RollupQuery{From: g.from, To: g.until, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
@@ -153,7 +153,7 @@ func (g *moving) node(site, name string) *moveNode {
 	return g.nodes[k]
 }
 
-// key is the key of a node in a partition. Nodes of a class are alike; memory may differ by what the kernel reserves.
+// key returns the key of a node in a partition. Nodes of a class are alike; memory may differ by the kernel's reservation.
 func (g *moving) key(site, partition string, n *moveNode) shapeKey {
 	if g.file[[2]string{site, partition}] != nil {
 		return shapeKey{site, partition, ""}
@@ -180,7 +180,7 @@ func (g *moving) shape(k shapeKey) int {
 	return i
 }
 
-// join counts a node to a shape, unless the file reports how many there are, and takes what is known of it.
+// join counts a node for a shape, unless the file gives the number, and merges its known figures.
 func (g *moving) join(i int, name string) {
 	s, p := &g.shapes[i], &g.places[i]
 	if name == "" || p.in[name] {
@@ -220,7 +220,7 @@ func (g *moving) shapeOf(r *store.Workload) int {
 	return i
 }
 
-// take counts what a run took of its shape in each hour, how long it waited, and what it drew.
+// take counts the hourly use, the wait and the power of a run for its shape.
 func (g *moving) take(r *store.Workload, run *move.Run) {
 	p, inside, hours := &g.places[run.Shape], g.inside(r), int(g.until.Sub(g.from)/time.Hour)+1
 	if p.taken == nil {
@@ -257,7 +257,7 @@ func (g *moving) take(r *store.Workload, run *move.Run) {
 	}
 }
 
-// wait is the median wait of jobs of half to twice the size in a partition.
+// wait returns the median wait of jobs of half to twice the size in a partition.
 func (g *moving) wait(s int, cores, gpus float64) *move.Wait {
 	var list []float64
 	about := func(v, of float64) bool { return v >= of/2 && v <= of*2 }
@@ -278,7 +278,7 @@ func (g *moving) wait(s int, cores, gpus float64) *move.Wait {
 	return &move.Wait{Seconds: quantiles.Nearest(list, 0.5), Jobs: len(list), Source: move.ByJobs}
 }
 
-// finish fills in what runs report their shapes.
+// finish sets the figures of shapes that come from runs.
 func (g *moving) finish() {
 	var memory, perCore []float64 // of nodes without GPUs
 	for i := range g.shapes {
@@ -337,7 +337,7 @@ func (g *moving) busy(s int) *float64 {
 	return new(busy / float64(len(taken)-span[0]))
 }
 
-// placeName is a shape as people know it: its partition or nodes, and its cluster where it is another one than home.
+// placeName returns the display name of a shape: its partition or nodes, and its cluster if that is not home.
 func (g *moving) placeName(i int, home string) string {
 	s, names := &g.shapes[i], g.places[i].names
 	name := cmp.Or(s.Partition, strings.Join(names[:min(len(names), 3)], ","))
@@ -350,7 +350,7 @@ func (g *moving) placeName(i int, home string) string {
 	return name
 }
 
-// answer is the judgement of a work.
+// answer returns the judgement of a work.
 func (g *moving) answer(w *move.Work, r *move.Result) wire.Move {
 	out := wire.Move{Owner: w.Owner, Name: w.Name, Rule: r.Rule, Runs: len(w.Runs), Hours: r.Hours, GPUHours: r.GPUHours,
 		Jobs: append([]string{}, r.Top...), Unknown: []string{}}

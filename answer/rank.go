@@ -396,7 +396,7 @@ func (r *Ranks) readData(ctx context.Context, now time.Time) {
 	r.data, r.dataRead = list, now
 }
 
-// share is the share of the data that is on a node; NaN if none is named or its location is unknown.
+// share returns the share of the named data that is on a node, or NaN if none is named or its location is unknown.
 func (r *Ranks) share(names []string, n *wire.Node) float64 {
 	if len(names) == 0 || r.dataRead.IsZero() {
 		return math.NaN()

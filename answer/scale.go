@@ -40,7 +40,7 @@ const (
 	shortest     = 10 * time.Second
 )
 
-// Scale returns the use of the allocation of a workload, and what its runs show about scaling.
+// Scale returns a workload's use of its allocation and the scaling of its runs.
 func (s *Scale) Scale(ctx context.Context, w wire.Workload) (wire.Scale, error) {
 	out := wire.Scale{Workload: w}
 	whole, err := whole(ctx, s.Views, &w)
@@ -269,7 +269,7 @@ func literal(s string) string {
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }
 
-// judge evaluates what the runs show.
+// judge evaluates the runs.
 func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
 	unit := scaling.Cores
 	if out.SizeUnit == "gpus" {

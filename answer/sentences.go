@@ -13,7 +13,7 @@ var sentenceFile string
 
 var sentences = phrase.MustParse(sentenceFile)
 
-// sentenceOf returns a sentence about a run with what it is made of.
+// sentenceOf returns a sentence about a run with its template and values.
 func sentenceOf(s phrase.Sentence, w *wire.Workload) *wire.Sentence {
 	return &wire.Sentence{Key: s.Key, Template: s.Template, Values: findings.Values(s.Values), Run: w.ID, From: w.Start.UTC(),
 		To: until(w).UTC(), Over: w.End != nil}

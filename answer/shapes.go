@@ -91,7 +91,7 @@ func written(text string, parse func(string) (float64, error)) (*float64, error)
 	return &v, nil
 }
 
-// namedNodes takes a number of nodes, or their names as Slurm lists them.
+// namedNodes parses a number of nodes, or a list of node names in Slurm's notation.
 func namedNodes(y *yaml.Node) (n float64, names []string, err error) {
 	if y.Decode(&n) == nil || y.IsZero() {
 		return n, nil, nil

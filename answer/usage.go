@@ -221,7 +221,7 @@ type usageKey struct {
 	from int64              // Unix milliseconds, 0 for all the time
 }
 
-// only is the key with some dimensions, and the time.
+// only returns the key with the given dimensions and the time.
 func (k *usageKey) only(by []int) usageKey {
 	out := usageKey{from: k.from}
 	for _, n := range by {
@@ -230,7 +230,7 @@ func (k *usageKey) only(by []int) usageKey {
 	return out
 }
 
-// without is the key without some dimensions.
+// without returns the key without the given dimensions.
 func (k usageKey) without(dims []int) usageKey {
 	for _, n := range dims {
 		k.of[n] = 0

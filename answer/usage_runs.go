@@ -28,7 +28,7 @@ type Runs interface {
 // ownersOfNode is the number of owners of a node that are distinguished; the others together are "other".
 const ownersOfNode = 200
 
-// byRunsOnly reports whether hours alone do not distinguish what the query wants distinguished.
+// byRunsOnly reports whether the query needs dimensions that hours do not have.
 func byRunsOnly(q wire.UsageQuery) bool {
 	node, others := slices.Contains(q.By, "node"), len(q.Owners)+len(q.Accounts)+len(q.Partitions)+len(q.Kinds) > 0 || q.Command != ""
 	for _, by := range q.By {
@@ -67,7 +67,7 @@ var (
 		hourOf("wait_core_seconds")
 	usedSpread, usedEstimated = hourOf("cpu_interpolated_seconds"), hourOf("held_estimated_core_seconds")
 
-	// spreading are the figures of hours and runs that are the same, by both numbers, and runKeys what is read of runs.
+	// spreading lists the figures common to hours and runs, by both numbers, and runKeys the figures read from runs.
 	spreading, runKeys = func() (numbers [][2]int, keys []string) {
 		for i, f := range figure.Of(figure.Hours) {
 			if at := figure.Index(figure.Runs, f.Key); at >= 0 {
@@ -95,7 +95,7 @@ type runSums struct {
 	slots    []uint64 // a hash table of places in the sums, from 1, each with the hash of its key
 }
 
-// next is the end of the stretch that holds a time, not after the end of all.
+// next returns the end of the stretch that contains a time, limited to the end of all.
 func (r *runSums) next(at time.Time) time.Time {
 	end := r.to
 	switch begin := store.SpanStart(r.span, at); r.span {
@@ -167,7 +167,7 @@ func (r *runSums) keyOf(w *store.Workload) (k usageKey) {
 	return k
 }
 
-// classOfRun returns the class of a run in a dimension; a run of many has no size of its own.
+// classOfRun returns the class of a run in a dimension. A sum of many runs has no size.
 func classOfRun(w *store.Workload, dim int) string {
 	cores, _ := w.GivenCores()
 	gpus, _ := w.GivenGPUs()
@@ -234,7 +234,7 @@ func (r *runSums) slot(hash uint64, k *usageKey) int {
 	}
 }
 
-// overlap adds what a run held and used between two times, on one of its nodes.
+// overlap adds the allocation and use of a run between two times on one of its nodes.
 func (s *runSum) overlap(w *store.Workload, at, until time.Time, share float64, nodes int) {
 	seconds, part := until.Sub(at).Seconds(), 1/float64(nodes)
 	s.seconds += seconds
@@ -403,7 +403,7 @@ func (d *divided) stamp(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
-// machine is the key with the node and, where sites are distinguished, the site.
+// machine returns the key with the node and, if sites are distinguished, the site.
 func (d *divided) machine(k *usageKey) usageKey {
 	out := k.only([]int{dimNode})
 	if slices.Contains(d.by, dimSite) {
@@ -454,7 +454,7 @@ func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
 	return err
 }
 
-// give adds to the row of a group, if the filters of the query select the group: hours of a node are of all that was on it.
+// give adds to the row of a group if the query selects it. Hours of a node include everything on it.
 func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
 	if d.q.Command != "" {
 		if ok, err := path.Match(d.q.Command, d.texts.text[k.of[dimCommand]]); err != nil || !ok {

@@ -93,7 +93,7 @@ func (a *account) own(owner string, byBatch, instead bool) {
 	a.Owner, a.OwnerRank, a.touched = owner, rank, true
 }
 
-// placeOf is the place of a series.
+// placeOf returns the place of a series.
 func placeOf(n *series.Labels) place {
 	if n.Node == "" && n.Part == "" {
 		return place{}
@@ -114,7 +114,7 @@ type ending struct{ End, T, Until int64 }
 // covers reports whether a sample of the part is not from after the end was reported.
 func (e ending) covers(t int64) bool { return t <= max(e.T, e.Until) }
 
-// seen is the time of the last sample.
+// seen returns the time of the last sample.
 func (a *account) seen() int64 {
 	var t int64
 	for _, k := range a.Tracks {
@@ -126,7 +126,7 @@ func (a *account) seen() int64 {
 	return t
 }
 
-// last is the time of the last sample, without looking at all series of what ended.
+// last returns the time of the last sample without scanning the series of ended workloads.
 func (a *account) last() int64 {
 	if !a.Ended || a.touched {
 		return a.seen()
@@ -193,7 +193,7 @@ func (a *account) spans() []span {
 	return out
 }
 
-// schedulerGone is for how long a scheduler may be silent about a job that it has.
+// schedulerGone is the time that a scheduler may be silent about a running job.
 const schedulerGone = 15 * 60 * 1000
 
 // unmeasuredGone is the same for a job that no node observes.
@@ -397,7 +397,7 @@ func (a *account) meanMemory(row *figure.Row, until int64) {
 	}
 }
 
-// lastEnd is the time when the last part ended as its node observed it; 0 where none did.
+// lastEnd returns the latest end of a part as observed by its node, or 0.
 func lastEnd(ends map[place]ending) (last int64) {
 	for _, e := range ends {
 		last = max(last, e.End)
@@ -518,7 +518,7 @@ func lanes(spans []span, ends map[place]ending) map[place]int {
 	return out
 }
 
-// laneOf is the lane of a part. What has no span, such as the distribution of all parts on a node, gets one of its own.
+// laneOf returns the lane of a part. Data without a span, such as the distribution over all parts of a node, gets its own.
 func laneOf(lane map[place]int, p place) int {
 	at, ok := lane[p]
 	if !ok && lane != nil {

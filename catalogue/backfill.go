@@ -98,7 +98,7 @@ func (f *fold) lacks(k key, a *account) bool {
 	return false
 }
 
-// holding is the run of the fold that a sample of time t belongs to, or nil.
+// holding returns the run of the fold that a sample of time t belongs to, or nil.
 func (f *fold) holding(k key, t int64, byBatch bool) *account {
 	if i := lasting(f.accounts[k], t, byBatch); i >= 0 {
 		return f.accounts[k][i]

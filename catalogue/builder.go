@@ -219,12 +219,12 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	return total, errors.Join(b.save(ctx, now), b.rollUp(ctx, now, dirty))
 }
 
-// pastKeeper is a catalogue that can keep what is older than the series.
+// pastKeeper is a catalogue that can keep data older than the series.
 type pastKeeper interface {
 	DropSince(ctx context.Context, t time.Time) error
 }
 
-// drop empties the catalogue but for what the series have forgotten.
+// drop empties the catalogue except for data that the series no longer have.
 func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
 	if k, ok := b.cat.(pastKeeper); ok {
 		return k.DropSince(ctx, oldest)
@@ -242,7 +242,7 @@ func (b *Builder) Run(ctx context.Context, every time.Duration) error {
 	return b.Save(context.WithoutCancel(ctx))
 }
 
-// Save keeps the state, so that the next start goes on from here.
+// Save saves the state, so that the next start continues from it.
 func (b *Builder) Save(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -258,7 +258,7 @@ type appendReporter interface {
 	Appended(mark uint64) (since, counts time.Time, now uint64, known bool)
 }
 
-// newerReader is a store that can leave out what was read before: all samples up to a time that were there when it gave a mark.
+// newerReader is a store that can skip samples that were read before: those up to a time that existed at a mark.
 type newerReader interface {
 	Newer(mark uint64, read time.Time) storage.Queryable
 }
@@ -435,7 +435,7 @@ func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Ti
 	return nil
 }
 
-// has reports whether a row is of a reported run of the fold.
+// has reports whether a row belongs to a reported run of the fold.
 func (f *fold) has(k key, r *store.Workload) bool {
 	return !r.Submit.IsZero() && slices.ContainsFunc(f.accounts[k],
 		func(a *account) bool { return sameSubmit(a.Scheduler.Submit, r.Submit.UnixMilli()) })
@@ -450,7 +450,7 @@ func (a *account) wrote(r *store.Workload) bool {
 	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.Scheduler.covers(r.Start.UnixMilli(), maxClockSkew)
 }
 
-// oldest is the time before which there is nothing to read.
+// oldest returns the time before which there is nothing to read.
 func (b *Builder) oldest(now time.Time) time.Time {
 	if t, ok := b.q.(oldestReporter); ok {
 		if at, ok := t.Oldest(); ok && !at.After(now) {

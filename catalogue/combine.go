@@ -94,7 +94,7 @@ func (a *account) shares(spans []span) map[string]figure.Share {
 	return out
 }
 
-// value is the number that a series gives; false when it gives none now.
+// value returns the current number of a series, or false if there is none.
 func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
 	switch of {
 	case figure.Total:
@@ -232,7 +232,7 @@ func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int
 	}
 }
 
-// distributions are the distributions of a figure by lane, in their order.
+// distributions returns the distributions of a figure in the order of lanes.
 func (a *account) distributions(tracks []*track, lane map[place]int, i int) (out []*metric.Histogram) {
 	by := map[int]*metric.Histogram{}
 	for _, k := range tracks {

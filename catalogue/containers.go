@@ -127,7 +127,7 @@ func (a *account) containers(w *store.Workload, gone time.Duration) {
 	}
 }
 
-// worse reports whether an end reports more of what went wrong than another: for lack of memory, then with a code, then the later one.
+// worse reports whether an end is worse than another one: for lack of memory, then with an exit code, then the later one.
 func (x *containerState) worse(o *containerState) bool {
 	rank := func(c *containerState) int {
 		switch {

@@ -78,7 +78,7 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 	return nil
 }
 
-// times are the stretches of samples of one degree that is not exact.
+// times returns the stretches of samples with the same inexact degree.
 func (i inexact) times(it chunkenc.Iterator) (out []inexact) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		t, v := it.At()
@@ -108,7 +108,7 @@ func (p *pass) doubt(it chunkenc.Iterator) {
 	p.doubts[k] = append(p.doubts[k], inexact{}.times(it)...)
 }
 
-// degree is the exactness of a figure in an hour on its node, for the workload that was read last.
+// degree returns the exactness of a figure in an hour on its node for the workload read last.
 func (p *pass) degree(f *figure.Figure, hour int64) (worst figure.Exactness) {
 	n := &p.names
 	if len(p.doubts) == 0 || !figure.Packs(f.Key) {
@@ -124,7 +124,7 @@ func (p *pass) degree(f *figure.Figure, hour int64) (worst figure.Exactness) {
 	return worst
 }
 
-// judge takes over what holds for the account in an interval.
+// judge applies the exactness found for an interval to the account.
 func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 	if len(found) == 0 {
 		return

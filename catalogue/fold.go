@@ -47,7 +47,7 @@ func newFold(q storage.Queryable) *fold {
 		moved: map[key]int64{}}
 }
 
-// sameStart is by how much two starts may differ and still be one: sources round.
+// sameStart is the largest difference between two reports of one start, because sources round.
 const sameStart = 1500
 
 // nextPart is the time after the last sample of a workload within which another part of it may
@@ -82,7 +82,7 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 	return f.judge(ctx, from, to)
 }
 
-// unread is the source of samples.
+// unread returns the source of samples.
 func (f *fold) unread() storage.Queryable {
 	if f.newer != nil {
 		return f.newer

@@ -64,7 +64,7 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 	return nil
 }
 
-// heldGPUs is the number of GPUs that a run was given, 0 where that is not known.
+// heldGPUs returns the number of GPUs allocated to a run, or 0 if unknown.
 func heldGPUs(w *store.Workload) float64 {
 	for _, key := range gpuTime.Zero.Held {
 		if v := *w.At(figure.Index(figure.Runs, key)); v != nil {
@@ -77,7 +77,7 @@ func heldGPUs(w *store.Workload) float64 {
 // gpuTime is the statement of the table about GPU time: when its absence is a known zero.
 var gpuTime = figure.Of(figure.Runs)[figure.Index(figure.Runs, "gpu_seconds")]
 
-// gpuWatch is the time when a node measured its GPUs, and what of their time nobody was charged.
+// gpuWatch is the time when a node measured its GPUs, and their unattributed time.
 type gpuWatch struct {
 	from, to time.Time
 	at       []int64 // milliseconds, sorted
@@ -90,7 +90,7 @@ type step struct {
 	v float64
 }
 
-// watchGPUs reads when nodes measured, and what of the time of their GPUs went to nobody.
+// watchGPUs reads when nodes measured their GPUs, and the unattributed GPU time.
 func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gpuWatch, gap time.Duration) error {
 	var names []string
 	var from, to time.Time
@@ -163,7 +163,7 @@ func (g *gpuWatch) covers(from, to, gap int64) bool {
 	return len(g.at) > 0 && to-last <= gap && slices.ContainsFunc(g.at, func(t int64) bool { return t >= from-gap && t <= to })
 }
 
-// nobody is the GPU time between two times that no process is known to have used, seconds.
+// nobody returns the unattributed GPU seconds between two times.
 func (g *gpuWatch) nobody(from, to int64) (sum float64) {
 	for _, s := range g.other {
 		if s.t > from && s.t <= to {

@@ -41,7 +41,7 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...st
 	return b.history(ctx, ranges, 0, gone...)
 }
 
-// history is History of ranges with first samples that may count what was used so long before.
+// history is History for ranges with first samples that may count use from the time back before them.
 func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.Duration, gone ...store.Run) (int, error) {
 	now := b.o.Clock()
 	dirty, err := b.dirty()
@@ -120,7 +120,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	return total, b.clean(ctx, now, dirty, within(ranges))
 }
 
-// historyHours makes the hours of some ranges, and of so much time before each.
+// historyHours computes the hours of some ranges and of the time back before each.
 func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldest, now time.Time, back time.Duration) error {
 	if b.roll == nil {
 		return nil
@@ -146,7 +146,7 @@ func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldes
 	return nil
 }
 
-// widen reads again as a whole what was known of times that the stretches do not hold.
+// widen rereads runs that extend beyond the imported ranges.
 func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 	if len(known.wider) == 0 {
 		return 0, nil
@@ -172,7 +172,7 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 	return b.write(ctx, to.Add(2*b.o.Gone))
 }
 
-// wider is from when to when a workload is known to have lived.
+// wider is the known lifetime of a workload.
 type wider struct{ from, to time.Time }
 
 // unmarked is a catalogue with a fixed watermark. It rejects rows of workloads for which it has

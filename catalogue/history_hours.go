@@ -39,19 +39,19 @@ const (
 	// historyBack is the time that an hour stays open for additions before it is written, and the
 	// minimum time that the last sample of a series is carried. Accounting has one sample a day.
 	historyBack = historyStep
-	// historySlice is the time that is read at once, between multiples of it since the Unix epoch: the time of a block of imported samples.
+	// historySlice is the time range read at once, aligned to the Unix epoch: a block of imported samples.
 	historySlice = 18 * time.Hour
 	// historyRows is the number of rows that are written together.
 	historyRows = 50_000
 )
 
-// sliceEnd is the end of the slice of history that a time is in.
+// sliceEnd returns the end of the slice of history that contains a time.
 func sliceEnd(t time.Time) time.Time {
 	const length = int64(historySlice / time.Millisecond)
 	return time.UnixMilli((t.UnixMilli()/length + 1) * length).UTC()
 }
 
-// hours makes the hours from one time to another. All that changed by an import is in these: the hours before and after are right.
+// hours computes the hours of a time range. An import changes only these; earlier and later hours are correct.
 func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) error {
 	h.written, h.from, h.runs, h.runsTo = from, from, nil, 0
 	for at := from; at.Before(to); {

@@ -96,7 +96,7 @@ func joint(ctx context.Context, q storage.Queryable, runs []*store.Workload) err
 	return nil
 }
 
-// take spreads what a counter counted between two samples evenly over the time between.
+// take spreads the increase of a counter between two samples evenly over the time between them.
 func (r *together) take(t0 int64, v0 float64, t int64, v float64) {
 	begin := r.Start.UnixMilli()
 	if t <= begin || t > begin+int64(len(r.cores))*r.step {

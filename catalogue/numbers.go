@@ -46,7 +46,7 @@ func (f *fold) forgetNumbers() {
 	}
 }
 
-// named is the job that a node means by an id at a time.
+// named returns the job that a node means by an id at a time.
 func (f *fold) named(k key, t int64) key {
 	of, ok := f.numbers[k]
 	if ok && slices.ContainsFunc(f.accounts[of],

@@ -24,7 +24,7 @@ func (f *fold) alone(k key, byBatch bool) *account {
 	return list[0]
 }
 
-// runAt is the run that a sample of time t of a series belongs to.
+// runAt returns the run that a sample of a series at time t belongs to.
 func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels) *account {
 	if !byBatch {
 		k = f.named(k, t)

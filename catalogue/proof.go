@@ -43,7 +43,7 @@ type Difference struct {
 // maxDifferences is the number of differences that are named.
 const maxDifferences = 50
 
-// agree is by how much a sum may differ from the same sum in another order, by their size.
+// agree is the relative difference allowed between two sums in different order.
 const agree = 1e-9
 
 // Accounted returns the share of CPU time on which roll-ups and counters agree, from 0 to 1. It is
@@ -154,7 +154,7 @@ func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
 	return nil
 }
 
-// settle makes what is dirty now, whenever it was to be made.
+// settle recomputes the dirty hours now.
 func (b *Builder) settle(ctx context.Context, now time.Time) error {
 	if b.fold == nil || b.roll == nil {
 		return nil
@@ -248,7 +248,7 @@ func figuresBy(use []store.Use, nodes []store.NodeUse) map[proven]*store.Used {
 	return out
 }
 
-// provenFigures are the figures that are increases of counters, by their numbers.
+// provenFigures returns the figures that are counter increases, by number.
 func provenFigures() map[int]string {
 	out := map[int]string{}
 	for _, e := range hourSlots.list {
@@ -284,7 +284,7 @@ func value0(v *float64) float64 {
 // covered reports whether an hour is part of the proof.
 func (v *verifier) covered(at time.Time) bool { return !at.Before(v.From) && at.Before(v.To) }
 
-// again compares hours that differed once more: they may have been made meanwhile.
+// again compares differing hours once more, because they may have been recomputed meanwhile.
 func (v *verifier) again(ctx context.Context) error {
 	if !v.differs() {
 		return nil
@@ -323,7 +323,7 @@ func (v *verifier) hours(ctx context.Context) error {
 	return nil
 }
 
-// sum makes the proof of what was found.
+// sum completes the proof from the results.
 func (v *verifier) sum() {
 	v.Hours, v.Nodes, v.RawCPU, v.Off, v.Differing, v.Differences, v.LeftOut = 0, 0, 0, 0, 0, nil, nil
 	for v.From.Before(v.To) && v.counts[v.From.UTC()] == 0 && len(v.off[v.From.UTC()]) == 0 {
@@ -355,7 +355,7 @@ func (v *verifier) sum() {
 	v.Differences = all[:min(len(all), maxDifferences)]
 }
 
-// lostHours are the hours that lost samples to damage.
+// lostHours returns the hours that lost samples to damage.
 func (b *Builder) lostHours(from, to time.Time) map[time.Time]bool {
 	out := map[time.Time]bool{}
 	damaged, ok := b.q.(interface {

@@ -27,7 +27,7 @@ type wanted struct {
 	before []*account // the reported runs before
 }
 
-// wants are the ids of accounts, in order of time.
+// wants returns the ids of accounts in order of time.
 func wants(list []*account) []*wanted {
 	at := map[key]*wanted{}
 	var out []*wanted
@@ -74,7 +74,7 @@ func (w *wanted) after(t SchedulerTimes, born int64) {
 	w.before = append(w.before, bare(w.key, t, born))
 }
 
-// bare is a reported run without samples.
+// bare returns a reported run without samples.
 func bare(k key, t SchedulerTimes, born int64) *account {
 	a := &account{Site: k.Site, ID: k.ID, Known: true, Scheduler: t, Born: born, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
 	a.Start = a.begin()
@@ -131,7 +131,7 @@ func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time)
 	return nil
 }
 
-// merge takes the newly read runs of a workload in the place of the same ones before, and of those that hold samples of them.
+// merge replaces the runs of a workload by newly read ones, and drops runs that hold samples of those.
 func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 	reported := slices.ContainsFunc(read, (*account).reported)
 	out := slices.Clone(read)

@@ -192,13 +192,13 @@ const (
 	memoryFree  = "node_memory_MemAvailable_bytes"
 )
 
-// rollSlot is the slot of a counter that hours need.
+// rollSlot returns the slot of a counter that hours need.
 func rollSlot(n *series.Labels) (slot, bool) {
 	s, ok := hourSlots.of(n)
 	return s, ok && (s < firstHourFigure || n.Workload != "")
 }
 
-// ofNode reports whether the series of a slot are of a node and not of a workload.
+// ofNode reports whether the series of a slot belong to a node instead of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
 // gap is a sample without a usable previous sample: there is none within reach, or it precedes the
@@ -329,7 +329,7 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reac
 	return nil
 }
 
-// since is the count of the sample of a gap, with its start; 0 where that is unknown.
+// since returns the start and the amount counted by the sample of a gap, or 0 if unknown.
 func (g *gap) since(o *origin, s slot) (from int64, amount float64) {
 	begin := o.begin(g.t)
 	switch last := g.before; {
@@ -349,7 +349,7 @@ func (g *gap) since(o *origin, s slot) (from int64, amount float64) {
 	return 0, 0
 }
 
-// firstLooks finds since when nodes are watched and by which machines, before what is in reach.
+// firstLooks finds the time since which nodes are watched, and their machines, before the range within reach.
 func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to time.Time, nodes []string) error {
 	var n series.Labels
 	for group := range slices.Chunk(nodes, rereadTogether) {

@@ -19,7 +19,7 @@ import (
 	"reckon/workload"
 )
 
-// hold takes over what was spread as the request of a workload on a node.
+// hold records the request of a workload on a node.
 func (p *pass) hold(k key, node string, cores float64) {
 	if p.held[k] == nil {
 		p.held[k] = map[string]*holding{}
@@ -63,7 +63,7 @@ type point struct {
 // runFacts are the samples of the scheduler on the runs of an id, by metric, in order of time.
 type runFacts map[string][]point
 
-// allocations books what the runs of batch systems were given.
+// allocations adds the allocations of batch runs.
 func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
 	for group := range slices.Chunk(runs, rereadTogether) {
 		facts, err := schedulerFacts(ctx, q, group)
@@ -123,7 +123,7 @@ func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Work
 	return out, err
 }
 
-// runBegin is the time when the scheduler begins to report a run.
+// runBegin returns the time when the scheduler begins to report a run.
 func runBegin(w *store.Workload) time.Time {
 	if !w.Submit.IsZero() {
 		return store.Earlier(w.Submit, w.Start)

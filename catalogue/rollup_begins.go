@@ -22,7 +22,7 @@ type beginning struct{ at, first int64 }
 // bootRun is a stretch in which a series reported one time of boot. Times are in milliseconds.
 type bootRun struct{ at, first, last int64 }
 
-// nodeBoots are the boots of a node by one series: of several it is the one with the latest boot.
+// nodeBoots holds the boots of a node from the series with the latest boot.
 type nodeBoots struct {
 	series uint64 // hash of its labels
 	runs   []bootRun
@@ -87,7 +87,7 @@ func (b nodeBoots) replaced(t int64) (at int64) {
 	return at
 }
 
-// boot is the boot time of the machine that had the name at a time; 0 where it is not known.
+// boot returns the boot time of the machine that had the name at a time, or 0 if unknown.
 func (b nodeBoots) boot(t int64) (at int64) {
 	for i, r := range b.runs {
 		if i == 0 || r.first <= t {
@@ -97,7 +97,7 @@ func (b nodeBoots) boot(t int64) (at int64) {
 	return at
 }
 
-// origin is from when on the counters of a series count.
+// origin is the time from which the counters of a series count.
 type origin struct {
 	ofNode  bool
 	boots   nodeBoots

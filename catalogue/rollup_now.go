@@ -20,7 +20,7 @@ type underWay struct {
 	whole       bool  // these hours are read whole each time
 }
 
-// changedSince drops what is kept of the time before until if there are samples of it that were not read.
+// changedSince drops kept results if there are unread samples before until.
 func (r *roller) changedSince(t time.Time) {
 	if r != nil && t.Before(r.now.until) {
 		r.now = underWay{}
@@ -133,7 +133,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	return nil
 }
 
-// begin reads the hours under way up to a time, if none of them was read yet, and what it would read is too much for one pass.
+// begin reads the current hours up to a time if that was not done and is too much for one pass.
 func (r *roller) begin(ctx context.Context, until, oldest time.Time) error {
 	from := r.now.from
 	if !r.now.until.Equal(from) || !until.After(from) {
@@ -162,7 +162,7 @@ func (r *roller) setKnown(p *pass) {
 	}
 }
 
-// recent makes the stretches of time between edges, of which the first are made already, with samples from so far before the others on.
+// recent computes the stretches between edges after the first before ones, reading samples from reach earlier.
 func (r *roller) recent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
 	p := newPassAt(edges, before)
 	p.reach = reach.Milliseconds()

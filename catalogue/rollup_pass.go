@@ -76,7 +76,7 @@ type cell struct {
 	owner string // of a process group, which may be of several users: each has what its own processes used; empty for other kinds
 }
 
-// cellOf is the cell of an hour that a series counts in.
+// cellOf returns the cell of an hour that a series counts in.
 func cellOf(n *series.Labels, hour int64) cell {
 	c := cell{key: key{n.Site, n.Workload}, hour: hour}
 	if workload.Kind(n.Kind).Group() {
@@ -160,7 +160,7 @@ func newPassAt(edges []int64, before int) *pass {
 	}
 }
 
-// part limits what is read next to a part of the time of the pass, the parts one after the other; what was read is kept as rows.
+// part limits the next readings to a part of the pass; parts must be consecutive. Earlier data is kept as rows.
 func (p *pass) part(from, to int64) {
 	p.flush()
 	p.from, p.to = from, to
@@ -169,7 +169,7 @@ func (p *pass) part(from, to int64) {
 	}
 }
 
-// flush makes rows of what was read of workloads, in a number that a pass over hours would not have room for.
+// flush converts the workloads read so far to rows, because a pass over many hours could not hold them all.
 func (p *pass) flush() {
 	p.use = joined(append(p.useRows(), p.use...))
 	for _, m := range p.nodes {
@@ -227,7 +227,7 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 	return p.allocations(ctx, q, runs)
 }
 
-// at is the number of the stretch that holds a time.
+// at returns the index of the stretch that contains a time.
 func (p *pass) at(t int64) int {
 	for t < p.edges[p.near] {
 		p.near--
@@ -250,7 +250,7 @@ func (p *pass) clear() {
 	clear(p.has)
 }
 
-// keep adds what was spread of one series.
+// keep adds the spread amounts of one series.
 func (p *pass) keep(n *series.Labels, s slot) {
 	k := key{n.Site, n.Workload}
 	at := nodeKey{n.Site, n.Node}
@@ -343,10 +343,10 @@ func (p *pass) learnRun(k key, w *store.Workload) {
 	}
 }
 
-// begins is the time from which on the pass reads.
+// begins returns the time from which the pass reads.
 func (p *pass) begins() time.Time { return time.UnixMilli(p.from - p.reach) }
 
-// said are the facts of a series and the time of its last sample.
+// said holds the facts of a series and the time of its last sample.
 type said struct {
 	fact
 	t int64
@@ -463,13 +463,13 @@ func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 	return most
 }
 
-// rows returns the rows: workloads by what groups are distinguished by, CPU time by program.
+// rows returns the rows: workloads by the dimensions of groups, CPU time by program.
 func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 	p.flush()
 	return p.use, p.nodeRows()
 }
 
-// useRows makes the rows of workloads of what was read last.
+// useRows converts the workloads read last to rows.
 func (p *pass) useRows() []store.Use {
 	var use []store.Use
 	for c, f := range p.cells {

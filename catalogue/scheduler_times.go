@@ -34,7 +34,7 @@ type schedulerRun struct {
 	first, last int64
 }
 
-// runs joins what was reported at the same times.
+// runs joins values reported at the same times.
 func (r *schedulerSeries) runs() []schedulerRun {
 	var out []schedulerRun
 	used := map[int]bool{}
@@ -69,7 +69,7 @@ func (r *schedulerSeries) runs() []schedulerRun {
 	return out
 }
 
-// from is the time when a run begins to be reported.
+// from returns the time when a run begins to be reported.
 func (t *SchedulerTimes) from() int64 {
 	if t.Submit != 0 && (t.Start == 0 || t.Submit < t.Start) {
 		return t.Submit
@@ -212,7 +212,7 @@ func (f *fold) adopt(k key, mine *account) {
 	}
 }
 
-// adoptThose is adopt for accounts with a start that lies in the run, or for the others.
+// adoptThose is adopt for accounts with a start inside the run (within), or for the others.
 func (f *fold) adoptThose(k key, mine *account, within bool) {
 	f.accounts[k] = slices.DeleteFunc(f.accounts[k], func(a *account) bool {
 		if a == mine || a.reported() || !a.Known || mine.holds(a.Start) != within || !mine.Scheduler.covers(a.Start, maxClockSkew) {

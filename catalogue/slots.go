@@ -37,7 +37,7 @@ const (
 	firstFigure // the slots of figures follow
 )
 
-// named are the series of metrics, whatever their labels.
+// named returns all series of the metrics.
 func named(metrics ...string) []figure.Source {
 	out := make([]figure.Source, len(metrics))
 	for i, name := range metrics {
@@ -49,7 +49,7 @@ func named(metrics ...string) []figure.Source {
 // accountedExit are the exit codes that accounting alone reports.
 var accountedExit = figure.Source{Metric: figure.ExitCode, Label: "by", Value: figure.Accounting}
 
-// The slots that roll-ups need besides figures.
+// Slots that roll-ups need besides figures.
 const (
 	commandSlot slot = iota
 	nodeCPUSlot
@@ -148,7 +148,7 @@ func (r *registry) need(label string) {
 	}
 }
 
-// metrics are the names of all series.
+// metrics returns the names of all series.
 func (r *registry) metrics() []string {
 	var out []string
 	for name := range r.byMetric {
@@ -170,7 +170,7 @@ func (r *registry) split(first slot) (before, others []string) {
 	return before, others
 }
 
-// names are the names of slots in a saved state, by number.
+// names returns the names of slots in a saved state, by number.
 func (r *registry) names() []string {
 	out := make([]string, len(r.list))
 	for i, e := range r.list {
@@ -179,7 +179,7 @@ func (r *registry) names() []string {
 	return out
 }
 
-// of is the slot of a series; false when none is about it.
+// of returns the slot of a series, or false if there is none.
 func (r *registry) of(n *series.Labels) (slot, bool) {
 	if x, ok := r.except[n.Metric]; ok && n.Rest[x.Label] == x.Value {
 		return 0, false

@@ -13,7 +13,7 @@ type Status struct {
 	Dirty   int       // hours that wait to be made again
 }
 
-// Status looks without waiting for a round under way: it is of the last one then.
+// Status returns the state without waiting for a running round; it is then that of the last round.
 func (b *Builder) Status(context.Context) (Status, error) {
 	if b.mu.TryLock() {
 		b.noteStatus()

@@ -71,7 +71,7 @@ func (x *jobStep) value(s slot) *stepValue {
 	return &x.NCores
 }
 
-// steps are the steps of the run, by begin and id.
+// steps returns the steps of the run by start and id.
 func (a *account) steps() []store.Step {
 	var out []store.Step
 	for _, id := range slices.Sorted(maps.Keys(a.Steps)) {

@@ -31,7 +31,7 @@ func (k *track) place() place { return place{k.Node, k.Part, k.Owner} }
 // byBatch reports whether a batch system wrote the series.
 func (k *track) byBatch() bool { return k.Node == "" && k.Part == "" }
 
-// total is the count of a counter since the workload began.
+// total returns the count of a counter since the workload began.
 func (k *track) total() float64 { return k.Base + k.V }
 
 func (k *track) number(t int64, v float64) {
@@ -51,7 +51,7 @@ func (k *track) histogram(t int64, h *metric.Histogram) {
 	k.T, k.Hist, k.Stale = t, h, false
 }
 
-// anew keeps what a histogram held before it began anew.
+// anew keeps the content of a histogram before a reset.
 func (k *track) anew() {
 	if k.HistBase == nil {
 		k.HistBase = &metric.Histogram{}
@@ -60,7 +60,7 @@ func (k *track) anew() {
 	k.Hist = nil
 }
 
-// distribution is the whole of a histogram, over all its beginnings.
+// distribution returns the whole histogram across all resets.
 func (k *track) distribution() *metric.Histogram {
 	var out metric.Histogram
 	for _, h := range []*metric.Histogram{k.HistBase, k.Hist} {

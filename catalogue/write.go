@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// keptRows is for how many rows of a round room is kept, a kilobyte each.
+// keptRows is the number of rows of a round for which memory is kept, a kilobyte each.
 const keptRows = 2048
 
 // write updates the rows of workloads that changed, or that became silent for too long, since the
@@ -93,7 +93,7 @@ func (f *fold) rewritten() []*account {
 	return list
 }
 
-// stays is 0 where a row that is there goes, and 1 where none does.
+// stays returns 0 if an existing row is deleted, and 1 otherwise.
 func (a *account) stays() int {
 	if a.replaces || slices.ContainsFunc(a.Rows, func(was int64) bool { return was != a.Start }) {
 		return 0

@@ -99,7 +99,7 @@ type Match struct {
 	Line    string
 }
 
-// Find returns the lines that contain all words, in any case, at most limit of them.
+// Find returns at most limit lines that contain all words, in any case.
 func Find(words string, limit int) (out []Match) {
 	want := strings.Fields(strings.ToLower(words))
 	if len(want) == 0 {

@@ -32,7 +32,7 @@ func (e Exactness) String() string {
 // MarshalText returns the name of the degree in the API.
 func (e Exactness) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// UnmarshalText parses what MarshalText returned.
+// UnmarshalText parses the output of MarshalText.
 func (e *Exactness) UnmarshalText(text []byte) error {
 	for i, word := range exactWords {
 		if word == string(text) {

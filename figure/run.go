@@ -147,5 +147,5 @@ func (r *Row) NeededMost() *float64 {
 	return most
 }
 
-// Apart is by which share the ends of a range differ for both to be shown.
+// Apart is the relative difference from which both ends of a range are shown.
 const Apart = 0.05

@@ -9,7 +9,7 @@ const (
 	State      = "reckon_workload_state"
 	NodesInfo  = "reckon_workload_nodes_info"
 	ExitCode   = "reckon_workload_exit_code"
-	// What the kubelet reports of the containers of pods; the labels reason are Kubernetes's.
+	// The kubelet's reports about containers of pods. The labels reason are Kubernetes's.
 	ContainerRestarts = "reckon_container_restarts_total"
 	ContainerWaiting  = "reckon_container_waiting"
 	ContainerExit     = "reckon_container_exit_code"

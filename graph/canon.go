@@ -187,7 +187,7 @@ func (c *canonicaliser) related(label string, q Quad, issuer *namer, position st
 	return hash(in + c.firstDegree(label))
 }
 
-// manyDegrees is Hash N-Degree Quads of the specification.
+// manyDegrees implements Hash N-Degree Quads of the specification.
 func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 	groups := map[string][]string{}
 	for _, q := range c.of[label] {

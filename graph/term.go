@@ -105,7 +105,7 @@ func Number(v float64) Term {
 	return Double(v)
 }
 
-// DoubleForm is the canonical lexical form of an xsd:double.
+// DoubleForm returns the canonical lexical form of an xsd:double.
 func DoubleForm(v float64) string {
 	switch {
 	case math.IsInf(v, 1):

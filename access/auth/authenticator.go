@@ -17,7 +17,7 @@ import (
 	"reckon/internal/webconfig"
 )
 
-// Authenticator identifies the sender of a request, and lets people sign in and out.
+// Authenticator identifies the sender of a request and handles sign-in and sign-out.
 type Authenticator struct {
 	Users *Users
 	// Public shows public information to viewers who are not signed in.
@@ -115,7 +115,7 @@ func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewe
 	return unixUser(p), nil
 }
 
-// unixUser is somebody on this machine who is not registered: they see their own work and may send figures of their own.
+// unixUser returns the viewer of an unregistered local user, who sees their own work and may send their own figures.
 func unixUser(p peer.Peer) access.Viewer {
 	return access.Viewer{Role: access.User, Name: p.Name, Figures: true, Bound: access.Bound{Series: access.OwnSeries}}
 }

@@ -45,7 +45,7 @@ type User struct {
 	Created time.Time   `json:"created"`
 }
 
-// CheckName returns an error that describes what is wrong with the name of a user.
+// CheckName returns an error if name is not a valid user name.
 func CheckName(name string) error {
 	if name == "" || len(name) > 128 || !utf8.ValidString(name) ||
 		strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == ':' || r == 0x7f }) {
@@ -240,7 +240,7 @@ func (us *Users) hash(ctx context.Context, password string) (string, error) {
 		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
-// decoy is a hash that matches no password.
+// decoy returns a hash that matches no password.
 func (us *Users) decoy() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads,
 		strings.Repeat("A", 22), strings.Repeat("A", 43))

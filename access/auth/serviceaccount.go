@@ -94,7 +94,7 @@ func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log 
 	return &Cluster{ClusterConfig: c, keys: keys, clock: clock}, nil
 }
 
-// signatures are the algorithms that a cluster may sign tokens with.
+// signatures returns the algorithms that a cluster may sign tokens with.
 func signatures() []string {
 	return []string{string(jose.RS256), string(jose.RS384), string(jose.RS512), string(jose.ES256), string(jose.ES384), string(jose.ES512)}
 }

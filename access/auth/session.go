@@ -75,7 +75,7 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 	return viewer(role, name, owners)
 }
 
-// number is a boolean as it is stored.
+// number returns the stored form of a boolean.
 func number(yes bool) int {
 	if yes {
 		return 1

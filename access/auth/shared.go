@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// sharedSchema is the schema for PostgreSQL.
+// sharedSchema returns the schema for PostgreSQL.
 func sharedSchema() string {
 	return strings.NewReplacer(" WITHOUT ROWID", "", "BLOB", "BYTEA", "key INTEGER PRIMARY KEY",
 		"key BIGSERIAL PRIMARY KEY").Replace(schema)

@@ -35,7 +35,7 @@ func (a *Authenticator) Handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// page is the form to sign in.
+// page serves the sign-in form.
 func (a *Authenticator) page(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

@@ -52,13 +52,13 @@ func (a *attempts) wait(now time.Time, free int, longest time.Duration) time.Dur
 	return a.last.Add(pause).Sub(now)
 }
 
-// keysOf are the name with the address, the name, and the address.
+// keysOf returns the keys of an attempt: the name with the address, the name, and the address.
 func keysOf(name, from string) (both, byName, byFrom string) {
 	from = sender(from)
 	return "both " + name + "\x00" + from, "name " + name, "from " + from
 }
 
-// sender is the address block of one sender: for IPv6 the whole network that one customer is given.
+// sender returns the address block of one sender, which is the whole network of a customer for IPv6.
 func sender(from string) string {
 	ip, err := netip.ParseAddr(from)
 	if err != nil {

@@ -185,7 +185,7 @@ func (us *Users) settle(ctx context.Context) {
 // would do so at this size as well, but without the record of the file.
 const settleAt = 4 << 20
 
-// write executes what need not be in the file at once.
+// write executes a statement that need not reach the file at once.
 func (us *Users) write(ctx context.Context, query string, args ...any) error {
 	_, err := us.db.ExecContext(ctx, query, args...)
 	if st, statErr := os.Stat(us.file + "-wal"); us.file != "" && statErr == nil && st.Size() >= settleAt {

@@ -64,7 +64,7 @@ func unixSocketIsHere(inode uint32) bool {
 		le.Uint32(answer[unix.NLMSG_HDRLEN+4:]) == inode
 }
 
-// request is struct nlmsghdr with struct inet_diag_req_v2 for one socket.
+// request returns struct nlmsghdr with struct inet_diag_req_v2 for one socket.
 func request(from, to netip.AddrPort) []byte {
 	b := make([]byte, unix.NLMSG_HDRLEN+requestLen)
 	le := binary.NativeEndian

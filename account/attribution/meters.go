@@ -38,7 +38,7 @@ type Load struct {
 }
 
 const (
-	// mostWatts bounds what comes through the gate of the sensors ([sensor.Register]), once more.
+	// mostWatts limits power again, after the sensors' own gate ([sensor.Register]).
 	mostWatts = sensor.MaxWatts
 	// dead is the time without a reading, in nanoseconds, after which a meter is ignored.
 	dead = uint64(10e9)
@@ -50,7 +50,7 @@ const (
 	loaded = 0.05
 	// patience is the number of implausible readings in a row after which the counter is taken as restarted.
 	patience = 3
-	// idleGap is the number of seconds out of use after which a stream starts anew.
+	// idleGap is the number of unused seconds after which a stream starts again.
 	idleGap = 60.0
 	// mostDebt is the maximum lead of narrow meters over a wide one, in seconds of their power. It
 	// allows for meters that the hardware updates at different instants.
@@ -92,13 +92,13 @@ var devices = []string{"nvml", "amdgpu", "drm", "tegra"}
 // Streams returns all streams so far, with their energy of the last tick.
 func (m *Meters) Streams() []Stream { return m.streams }
 
-// Measures reports whether anything is measured or modelled at all.
+// Measures reports whether any energy is measured or modelled.
 func (m *Meters) Measures() bool { return len(m.picks) > 0 }
 
 // Modelled reports whether a model was in use in the last tick.
 func (m *Meters) Modelled() bool { return m.modelled }
 
-// Problem describes what is wrong with a meter that is present but ignored, "" if none.
+// Problem describes the fault of an ignored meter, or returns "".
 func (m *Meters) Problem() string { return m.problem }
 
 // Advance takes the readings of a tick. sources must be in the same order each time.
@@ -237,7 +237,7 @@ func (m *Meters) lives(source string, d sensor.Domain) bool {
 	return false
 }
 
-// measured reports whether anything but a model meters processors or the board.
+// measured reports whether a meter other than a model covers processors or the board.
 func (m *Meters) measured(sources []Source) bool {
 	for i := range sources {
 		if s := &sources[i]; !s.Model &&
@@ -248,7 +248,7 @@ func (m *Meters) measured(sources []Source) bool {
 	return false
 }
 
-// metered reports whether anything but a model has ever metered processors or the board.
+// metered reports whether a meter other than a model has ever covered processors or the board.
 func (m *Meters) metered(sources []Source) bool {
 	for k, g := range m.gauges {
 		if !g.proven || k.domain != sensor.DomainPackage && k.domain != sensor.DomainPsys && k.domain != sensor.DomainBoard {

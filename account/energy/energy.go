@@ -61,17 +61,17 @@ func (p *Account) heir() *Account {
 	return p
 }
 
-// fold leaves what comes from now on to another account.
+// fold redirects all further charges to another account.
 func (p *Account) fold(into *Account) { p.place = &place{into: into} }
 
-// place is the processors that a part may run on, and the account that is charged instead of its own.
+// place holds the processors that a part may run on, and the account that is charged instead of its own.
 type place struct {
 	packages uint64
 	clock    float64
 	into     *Account // what it was folded into, or other once it is forgotten; nil before
 }
 
-// Consumer is a part with what it did until now.
+// Consumer is a part with its use so far.
 type Consumer struct {
 	*Account
 	CPU, Tick   uint64  // CPU time so far, and in the last tick
@@ -151,7 +151,7 @@ func (e *Books) Charge(
 	}
 }
 
-// Problem describes what is wrong with a meter, "" if nothing is.
+// Problem describes the fault of a meter, or returns "".
 func (e *Books) Problem() string {
 	if e.began == 0 {
 		return ""
@@ -172,7 +172,7 @@ func (e *Books) mark(stream int, came bool) {
 	}
 }
 
-// settle charges the energy of one stream of a machine with so many cores.
+// settle charges the energy of one stream on a machine with the given number of cores.
 func (e *Books) settle(i int, s *attribution.Stream, several bool, shares []Share, cores int) {
 	gpu := s.Domain == string(sensor.DomainGPU)
 	var method string
@@ -336,7 +336,7 @@ func (p *Consumer) request(gpu bool) float64 {
 	return p.Cores
 }
 
-// count is the number of streams of a domain.
+// count returns the number of streams of a domain.
 func (e *Books) count(domain string) (n int) {
 	for i := range e.meters.Streams() {
 		if e.meters.Streams()[i].Domain == domain {
@@ -506,7 +506,7 @@ func (p *Account) State() (s AccountState) {
 	return s
 }
 
-// Restore restores a saved node and its accounts; what is damaged of energy or of devices counts from zero.
+// Restore restores a saved node and its accounts. Damaged energy or device data restarts from zero.
 func (e *Books) Restore(s *State, devices []DeviceState, accounts []*Account, saved []*AccountState) {
 	e.restoreEnergy(s, accounts, saved)
 	e.restoreGPUs(devices, accounts, saved)

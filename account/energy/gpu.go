@@ -198,7 +198,7 @@ func (e *Books) addShare(from int, s Share) {
 	e.shares = append(e.shares, s)
 }
 
-// absorbGPUs takes over the use of a folded part.
+// absorbGPUs adds the use of a folded part.
 func (p *Account) absorbGPUs(o *Account) {
 	for i := range o.gpus {
 		if o.gpus[i].empty() {

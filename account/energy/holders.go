@@ -17,7 +17,7 @@ import (
 // appears in the pass that lists a new process or in the first sample.
 const putOffs = 2
 
-// forgotten is the number of readings without an answer of the driver after which nobody waits for one.
+// forgotten is the number of readings without a response of the driver after which it is no longer waited for.
 const forgotten = 60
 
 // holder is a process that has a device open, or had it open at the reading before.
@@ -191,7 +191,7 @@ func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
 	}
 }
 
-// spend returns the busy time of the device in this tick and in those put off, and the time that it is of, in seconds.
+// spend returns the busy time of the device in this tick and in the postponed ones, and the time that it covers in seconds.
 func (d *gpuDevice) spend() (busy, span float64, known bool) {
 	span, busy = d.now.Span+d.owed.span, d.owed.busy
 	switch {
@@ -205,7 +205,7 @@ func (d *gpuDevice) spend() (busy, span float64, known bool) {
 	return min(busy, span), span, true
 }
 
-// split fills in the share of the busy time of each candidate; what is left of 1 belongs to none.
+// split sets each candidate's share of the busy time. The remainder belongs to none of them.
 func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	switch {
 	case len(e.gpuUse) == 0:
@@ -232,7 +232,7 @@ func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	return ok, max(slices.Index(Methods[:], name), measured)
 }
 
-// byCounters shares by what the kernel counted for each process. What no counter has was used by those that have left since.
+// byCounters shares by the kernel's counters per process. Time in no counter was used by processes that ended since.
 func (e *Books) byCounters(d *gpuDevice, busy float64) {
 	whole := max(d.useBusy, busy)
 	left := 0

@@ -25,13 +25,13 @@ type opener struct {
 const (
 	// openFor is the number of ticks in which a process may start to compute that has opened a device: drivers take seconds for that.
 	openFor = 30
-	// openAfter is the number of readings in which what a process did may show that has ended.
+	// openAfter is the number of readings that may still show the use of an ended process.
 	openAfter = 2
 	// mostOpeners are kept at a time.
 	mostOpeners = 256
 )
 
-// meetOpens records what was opened, and finds the accounts of the processes.
+// meetOpens records the opened devices and finds the accounts of the processes.
 func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 	for i := range e.openers {
 		e.openers[i].ticks++

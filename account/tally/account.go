@@ -120,7 +120,7 @@ func (h *held) hand(i int, amount float64) {
 	h.handed[i] += amount
 }
 
-// all returns an amount with what was handed over of it.
+// all returns an amount including the part of it that was handed over.
 func (h *held) all(i int) float64 {
 	if h.handed == nil {
 		return h.amounts[i]
@@ -193,7 +193,7 @@ func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond 
 	return 0, false
 }
 
-// Has reports whether the account was charged anything that has a rate to show.
+// Has reports whether the account was charged any amount with a displayed rate.
 func (a *Account) Has(rate sensor.TallyRate) bool {
 	for _, h := range a.held {
 		for k := range h.set.series {

@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// counting is the time since which a source counts, and whether some of it was lost.
+// counting is the time since which a source counts, and whether it lost some of it.
 type counting struct {
 	since  uint64        // boot time at which counting began, 0 while the source does not count
 	began  int64         // the same in milliseconds since the Unix epoch, preserved over a restart

@@ -74,7 +74,7 @@ func (b *Books) cell(x *Amount) (*set, int) {
 	return b.set(at.source, name), at.series
 }
 
-// Restore gives an account what was saved. Amounts of series that no source has any more are dropped.
+// Restore adds saved amounts to an account. It drops amounts of series that no source has any more.
 func (b *Books) Restore(a *Account, saved []Amount) {
 	for i := range saved {
 		x := &saved[i]
@@ -99,7 +99,7 @@ func (b *Books) Restore(a *Account, saved []Amount) {
 	}
 }
 
-// State returns the sources, to be saved: when they began to count, totals of the node, and what waits.
+// State returns the sources for saving: the start of counting, the totals of the node, and the waiting amounts.
 func (b *Books) State() map[string]SourceState {
 	all := make(map[string]SourceState)
 	for _, s := range b.sources {
@@ -125,7 +125,7 @@ func (b *Books) State() map[string]SourceState {
 	return all
 }
 
-// RestoreSources takes up saved sources. What waits has as long as what was just read.
+// RestoreSources restores saved sources. Waiting amounts have as much time left as newly read ones.
 func (b *Books) RestoreSources(saved map[string]SourceState) {
 	for _, s := range b.sources {
 		x, ok := saved[s.spec.Name]

@@ -120,7 +120,7 @@ func (b *Books) source(spec *sensor.TallySpec) *source {
 	return s
 }
 
-// cellKey is the name under which amounts of a series are saved.
+// cellKey returns the name under which the amounts of a series are saved.
 func cellKey(s *sensor.TallySeries) string {
 	return strings.Join(append([]string{strings.TrimPrefix(s.Desc.Name, "reckon_workload_")}, s.Values...), " ")
 }

@@ -142,7 +142,7 @@ func use(c counters) client.ProbeUse {
 	}
 }
 
-// row is the line of a process.
+// row returns the table row of a process.
 func (o *Options) row(t *task, d counters) client.ProbeRow {
 	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policy(t.policy),
 		Priority: &t.priority, Processor: &t.processor, ProbeUse: use(d)}
@@ -206,7 +206,7 @@ func byCommand(t *table, d map[key]counters) (out []client.ProbeRow) {
 	return out
 }
 
-// policy is the scheduling policy by its name in sched(7).
+// policy returns the name of a scheduling policy as in sched(7).
 func policy(n int) string {
 	names := []string{"NORMAL", "FIFO", "RR", "BATCH", "ISO", "IDLE", "DEADLINE", "EXT"}
 	if n < 0 || n >= len(names) {

@@ -27,7 +27,7 @@ type question struct {
 	Duration time.Duration `json:"duration,omitempty"`
 }
 
-// Bounds of what another pod may ask for.
+// Limits on requests of another pod.
 const (
 	maxMessage  = 1 << 20
 	maxTrials   = 1_000_000
@@ -35,10 +35,10 @@ const (
 	maxQuestion = 1 << 10
 )
 
-// peerPatience is for how long a pod that was asked waits for the other of the pair: its name may not be known everywhere yet.
+// peerPatience is the time that a requested pod waits for the other one of the pair, because its name may not be known everywhere yet.
 const peerPatience = 30 * time.Second
 
-// NetworkOptions are of the probe of the network between pods.
+// NetworkOptions configures the probe of the network between pods.
 type NetworkOptions struct {
 	// Hosts are all pods, this one first.
 	Hosts []string
@@ -243,7 +243,7 @@ func roundTrips(ctx context.Context, p *client.ProbePair, q question, port strin
 	return nil
 }
 
-// throughput is the received amount of the other side, over the time until its report.
+// throughput returns the bytes received by the other side per second until its report.
 func throughput(ctx context.Context, p *client.ProbePair, q question, port string) error {
 	c, err := dial(ctx, q.Host, port, question{Kind: "sink"})
 	if err != nil {

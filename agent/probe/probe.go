@@ -62,7 +62,7 @@ type Probe struct {
 	drained chan struct{} // closed when the end was served and all before it read
 }
 
-// New returns a probe that has not begun.
+// New returns a probe that has not started.
 func New(o Options) (*Probe, error) {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -226,7 +226,7 @@ func (p *Probe) add(before, after *table, high int64) int64 {
 	return high
 }
 
-// Result ends a measurement of another kind with what it found.
+// Result ends a measurement of another kind with its result.
 func (p *Probe) Result(r *client.ProbeResult) {
 	p.mu.Lock()
 	p.page.Result = r
@@ -241,7 +241,7 @@ func (p *Probe) end(reason string) {
 	p.wake()
 }
 
-// wake tells those who wait that something has changed. The lock is held.
+// wake signals a change to all waiting goroutines. The caller must hold the lock.
 func (p *Probe) wake() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -274,7 +274,7 @@ func (p *Probe) Page(ctx context.Context, after, kept int64, limit int) client.P
 	}
 }
 
-// acknowledge forgets what was read. The lock is held.
+// acknowledge drops samples that were read. The caller must hold the lock.
 func (p *Probe) acknowledge(after int64) {
 	if after > p.next-1 {
 		after = p.next - 1

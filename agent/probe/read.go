@@ -84,7 +84,7 @@ func newReader(root string) *reader {
 	return r
 }
 
-// bootTime is the line btime of /proc/stat.
+// bootTime returns btime of /proc/stat.
 func bootTime(path string) time.Time {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -99,7 +99,7 @@ func bootTime(path string) time.Time {
 	return time.Time{}
 }
 
-// read returns one table; at is the time of it.
+// read returns one table with the time at.
 func (r *reader) read(at time.Time) (*table, error) {
 	t := &table{at: at, processes: map[key]*task{}, threads: map[key]*task{}, absent: map[string]string{}}
 	names, err := os.ReadDir(r.root)
@@ -204,7 +204,7 @@ func (r *reader) readThreads(t *table, p *task, dir string) {
 	}
 }
 
-// processClock is the processor time of a process, its ended threads included (clock_getcpuclockid(3)).
+// processClock returns the CPU time of a process including ended threads (clock_getcpuclockid(3)).
 func processClock(pid int32) (int64, bool) {
 	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
 	var ts unix.Timespec

@@ -130,7 +130,7 @@ func (p *Probe) fail(err error) {
 // maxSummary is the length of a termination message that the kubelet keeps.
 const maxSummary = 4096
 
-// summary is the page without samples, with what all of them used.
+// summary returns the page without samples, with the total use of all samples.
 func (p *Probe) summary() []byte {
 	p.mu.Lock()
 	page := p.page

@@ -18,7 +18,7 @@ import (
 	"reckon/web/client"
 )
 
-// StorageOptions are of the probe of a volume.
+// StorageOptions configures the probe of a volume.
 type StorageOptions struct {
 	Directory string
 	// Size of the file and of one block, bytes.
@@ -126,7 +126,7 @@ func openDirect(name string, try bool) (*os.File, bool, error) {
 	return f, false, err
 }
 
-// aligned is memory that begins at a multiple of size, which O_DIRECT asks for.
+// aligned returns memory that begins at a multiple of size, as O_DIRECT requires.
 func aligned(n, size int) []byte {
 	b := make([]byte, n+size)
 	skip := 0

@@ -19,7 +19,7 @@ import (
 	"reckon/sensor/task/procfs"
 )
 
-// hierarchy is one mounted cgroup hierarchy and where we are in it.
+// hierarchy is one mounted cgroup hierarchy and our place in it.
 type hierarchy struct {
 	controllers []string // empty for version 2
 	mount       string   // mount point
@@ -260,7 +260,7 @@ func (g *group) memoryFiles() (dir string, keys [3]string, now string) {
 	return "", keys, ""
 }
 
-// memoryPeak is the highest charge so far; false where the kernel does not keep it.
+// memoryPeak returns the highest charge so far, or false if the kernel does not record it.
 func (g *group) memoryPeak() (uint64, bool) {
 	if g == nil {
 		return 0, false

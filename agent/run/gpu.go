@@ -91,7 +91,7 @@ func (g *gpuMeter) look(t *tree, at float64, last bool) {
 	g.books.Charge(now.UnixMilli(), load, g.list, shares, []energy.Consumer{{Account: &g.mine}, {Account: &g.other}}, &g.other, 1)
 }
 
-// busy is the share of its time that a device computed in the last reading.
+// busy returns the share of the last reading's time that a device computed.
 func (g *gpuMeter) busy(zone string) (float64, bool) {
 	for i := range g.pass.Devices {
 		if d := &g.pass.Devices[i]; d.Device == zone && d.Have&sensor.GPUBusy != 0 && d.Span > 0 {

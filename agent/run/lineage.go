@@ -101,7 +101,7 @@ func (t *tree) bequeath(p *proc) {
 	}
 }
 
-// settleWait puts the exact waiting of an ended process in place of what was sampled.
+// settleWait replaces the sampled waiting time of an ended process by the exact one.
 func (t *tree) settleWait(p *proc) {
 	for _, w := range p.waits {
 		t.observed.run -= w.run

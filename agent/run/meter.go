@@ -79,7 +79,7 @@ type sharedMemory struct {
 	grew    bool   // more than the tree mapped, so that its memory is a lower bound
 }
 
-// threadClock is the CPU time of the calling thread.
+// threadClock returns the CPU time of the calling thread.
 func threadClock() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
@@ -88,7 +88,7 @@ func threadClock() time.Duration {
 
 func (m *meter) now() float64 { return time.Since(m.begin).Seconds() }
 
-// look takes the cheap sample: who lives, and how much memory they hold.
+// look takes the cheap sample: the live processes and their memory.
 func (m *meter) look() {
 	runtime.LockOSThread() // the clock of the thread shows what this costs
 	defer runtime.UnlockOSThread()

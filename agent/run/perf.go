@@ -223,7 +223,7 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 	}
 }
 
-// take copies out of the ring what the kernel has written, and gives the room back.
+// take copies new records out of the ring and frees their space.
 func (r *perfRing) take(dst []byte) []byte {
 	meta := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.mem[0]))
 	data := r.mem[os.Getpagesize():]

@@ -24,7 +24,7 @@ type profile struct {
 // weighted is a value and how long it held.
 type weighted struct{ v, w float32 }
 
-// keptRows bounds what is kept for a plot; then windows are merged in pairs.
+// keptRows limits the rows kept for a plot. Beyond it, windows are merged in pairs.
 const keptRows = 7200
 
 func (p *profile) memory(at, bytes float64) {
@@ -138,7 +138,7 @@ func summarise(windows []weighted, mean float64) Cores {
 	return c
 }
 
-// CSV writes rows as they come, with a header line before the first. A gap is empty.
+// CSV writes rows as they arrive, with a header line before the first. A gap is empty.
 type CSV struct {
 	w     *csv.Writer
 	cells []string

@@ -239,7 +239,7 @@ func (r *runner) row(at float64) {
 	}
 }
 
-// reapRest records what ended with the command.
+// reapRest records processes that ended with the command.
 func (r *runner) reapRest() {
 	for {
 		pid, err := waitable(unix.WNOHANG)
@@ -263,7 +263,7 @@ func (r *runner) close() {
 	_ = r.group.close()
 }
 
-// selfCPU is the CPU time of this process, seconds.
+// selfCPU returns the CPU time of this process in seconds.
 func selfCPU() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

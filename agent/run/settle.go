@@ -65,7 +65,7 @@ func (r *runner) report() *Report {
 	return rep
 }
 
-// eventSource names what reports processes that ended.
+// eventSource returns the name of the source that reports ended processes.
 func (r *runner) eventSource() string {
 	switch {
 	case r.meter.perf != nil:
@@ -222,7 +222,7 @@ func (r *runner) counted() (source string, exact bool) {
 	return sampled, false
 }
 
-// sampled is the source of what was found by looking now and then.
+// sampled is the source of figures found by periodic readings.
 const sampled = "/proc samples"
 
 // fillWait settles the waiting, if enough of the tree was seen.

@@ -49,7 +49,7 @@ type proc struct {
 // threadRun is the schedstat of a thread: nanoseconds running and waiting.
 type threadRun struct{ run, wait uint64 }
 
-// cpu is the best known CPU time of the process itself, ns.
+// cpu returns the best known CPU time of the process itself in ns.
 func (p *proc) cpu() uint64 {
 	c := max(p.clock, p.stat.User+p.stat.System)
 	if p.dead {
@@ -199,7 +199,7 @@ func (t *tree) closeFile(p *proc) {
 	}
 }
 
-// sweep folds what is dead for long enough and packs the order.
+// sweep folds processes that have been dead long enough and compacts the order.
 func (t *tree) sweep(ready func(*proc) bool) {
 	for _, p := range slices.Backward(t.order) { // children before their parents
 		if p.pid != 0 && p.dead && ready(p) {
@@ -223,7 +223,7 @@ type level struct {
 	bound                  bool // the memory is an upper bound: processes may have one address space
 }
 
-// scale takes a share of the memory, so that pages of several processes count once.
+// scale scales the memory, so that shared pages count once.
 func (l *level) scale(share float64) {
 	l.resident = uint64(float64(l.resident) * share)
 	l.shared = min(uint64(float64(l.shared)*share), l.resident)
@@ -363,7 +363,7 @@ func (t *tree) study() {
 	}
 }
 
-// studyOne reads what a zombie still shows too.
+// studyOne reads the data that even a zombie shows.
 func (t *tree) studyOne(p *proc) (ioRead bool) {
 	t.readClock(p)
 	if f, err := t.files.Traffic(p.pid); err == nil {

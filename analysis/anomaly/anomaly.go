@@ -220,7 +220,7 @@ func (d *detector) recorded(from, to int) []float64 {
 	return d.buffer
 }
 
-// mean returns the means of the last residuals and of their values; false if half of them are missing.
+// mean returns the means of the last residuals and of their values, or false if half of them are missing.
 func (d *detector) mean(t, steps int) (rest, value float64, ok bool) {
 	n := 0.0
 	for i := max(0, t-steps+1); i <= t; i++ {

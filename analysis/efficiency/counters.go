@@ -21,7 +21,7 @@ const (
 	scalar       = 0.8  // of these work on one number each
 )
 
-// counters reports what limited it on the cores that it had, and whether it used vectors.
+// counters reports what limited the workload on its cores, and whether it used vectors.
 func (j *judge) counters() {
 	c := &j.u.Row
 	instructions, ok := figure.Known(c.Instructions)
@@ -54,7 +54,7 @@ func (j *judge) counters() {
 	}
 }
 
-// trafficRate is its memory traffic in a second of CPU time, bytes; 0 where it is not known.
+// trafficRate returns its memory traffic per second of CPU time in bytes, or 0 if unknown.
 func (j *judge) trafficRate() float64 {
 	traffic, seen := figure.Known(j.u.MemoryTrafficBytes)
 	if cpu, used := figure.Known(j.u.CPUSeconds); seen && used && cpu > 0 {

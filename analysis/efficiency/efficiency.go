@@ -80,7 +80,7 @@ type Neighbour struct {
 	Cores float64 // on average
 }
 
-// Usage is a run and what is known of it beyond its record. The exactness of its figures is in the record.
+// Usage is a run with facts beyond its record. The exactness of its figures is in the record.
 type Usage struct {
 	figure.Run
 	Running     bool

@@ -30,7 +30,7 @@ func (j *judge) neverRan() bool {
 	return true
 }
 
-// by names the user who cancelled it.
+// by returns the user who cancelled it.
 func (j *judge) by() string {
 	if j.u.EndedByUser == "" {
 		return ""
@@ -244,7 +244,7 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 	return true
 }
 
-// stoppedStep names the first step that ran into a time limit of its own, or else that was cancelled, in a job that went on.
+// stoppedStep reports the first step that exceeded its own time limit or was cancelled, in a job that continued.
 func (j *judge) stoppedStep() {
 	for _, of := range []struct {
 		state, key string

@@ -75,7 +75,7 @@ func (j *judge) memory() {
 	}
 }
 
-// andCache returns the words about page cache beside the needed memory, or in memory that was full; none where it is little.
+// andCache returns the words about page cache beside the needed memory, or in full memory; none if there is little.
 func andCache(cached, peak float64, full bool) phrase.Text {
 	switch {
 	case cached < 64<<20 || cached < 0.1*peak:

@@ -67,7 +67,7 @@ func (j *judge) slowed(seconds, observed, cores float64) bool {
 	return ok && cores < low*able
 }
 
-// its names the time that was looked at: all of it, or the last of it.
+// its describes the observed time: all of it, or the last part.
 func (j *judge) its(observed float64) phrase.Text {
 	if observed < 0.99*j.u.WallSeconds {
 		return phrase.Join("its last ", phrase.Time(observed))

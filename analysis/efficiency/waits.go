@@ -5,7 +5,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// waits reports what kept the workload from using cores.
+// waits reports the reasons why the workload did not use its cores.
 func (j *judge) waits() {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)

@@ -95,7 +95,7 @@ func (t *trial) past(weights []float64, i int) []float64 {
 	return together(weights, func(m int) []float64 { return t.forecast[m][i] })
 }
 
-// score returns the sum of the logarithms of the mean absolute errors at the origins that share no step with the one left out.
+// score returns the sum of the logarithms of the mean absolute errors at the origins that share no step with the excluded one.
 func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
 	sum, small := 0.0, 1e-5*spread(h.y)+1e-300
 	for i := range t.origins {

@@ -99,14 +99,14 @@ func (rs *residuals) center(h *history, scale []float64, r *Result) {
 	}
 }
 
-// least is the minimum forecast that is compared, for a series above 0.
+// least returns the smallest forecast to compare, for a series above 0.
 func (h *history) least() float64 { return slices.Min(h.y) / 2 }
 
 // drift widens the band, because the future differs from the past slightly more than past days from each other. sided
 // widens it further if most errors lie on one side, as in a series that keeps rising or falling.
 const drift, sided = 1.13, 0.3
 
-// bias returns the one-sidedness of the errors: 0 where they cancel out, 1 where all are of one sign.
+// bias returns the one-sidedness of the errors: 0 if they cancel out, 1 if all have one sign.
 func (rs *residuals) bias() float64 {
 	sum, all := 0.0, 0.0
 	for _, e := range rs.e {

@@ -6,7 +6,7 @@ import (
 	"reckon/internal/quantiles"
 )
 
-// method forecasts the next steps of a history; nil if there is too little of it.
+// method forecasts the next steps of a history, or returns nil if the history is too short.
 type method struct {
 	name string
 	run  func(h *history, horizon int) []float64
@@ -74,7 +74,8 @@ func medianHours(h *history, n int) []float64 {
 	return repeat(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
-// recentProfile is the profile of medians, shifted by the deviation of the last quarter of a day; from the second day on by half of that.
+// recentProfile returns the profile of medians shifted by the deviation of the last quarter of a
+// day, and by half of that from the second day on.
 func recentProfile(h *history, n int) []float64 {
 	recent := h.day / 4
 	if recent < 2 {

@@ -8,7 +8,7 @@ import (
 	"reckon/internal/quantiles"
 )
 
-// history is a series as used by the methods; intermediate results that several of them need are computed once.
+// history is a series as used by the methods. It caches intermediate results that several of them need.
 type history struct {
 	y         []float64
 	filled    []bool
@@ -37,7 +37,7 @@ func newHistory(p prepared) *history {
 	return h
 }
 
-// before returns the history up to a step, with the same seasons as far as it has two of them.
+// before returns the history up to a step, with those of its seasons that it covers twice.
 func (h *history) before(n int) *history {
 	b := &history{y: h.y[:n], filled: h.filled[:n], log: h.log, z: h.z[:n], tuned: h.tuned}
 	if n >= 2*h.day {
@@ -112,7 +112,7 @@ func seasons(y []float64, day, week int) []int {
 	return out
 }
 
-// significant is Bartlett's test of one autocorrelation at 90 %, plus a minimum of explained variance.
+// significant reports whether an autocorrelation passes Bartlett's test at 90 % and explains a minimum of variance.
 func significant(acf []float64, m, n int) bool {
 	if m >= len(acf) || m < 2 {
 		return false
@@ -199,7 +199,7 @@ func autocorrelation(y []float64) []float64 {
 	return out
 }
 
-// fft is the radix-2 transform in place; the length must be a power of two.
+// fft computes the radix-2 transform in place. The length must be a power of two.
 func fft(x []complex128) {
 	n := len(x)
 	for i, j := 1, 0; i < n; i++ {
@@ -257,7 +257,7 @@ func multiplicative(y []float64, m int) bool {
 	return div > 1e-6*n && (sxy-sx*sy/n)/div > 0.5
 }
 
-// shiftedDays is for how many days at most a new level is a shift.
+// shiftedDays is the maximum age in days of a new level that counts as a shift.
 const shiftedDays = 7
 
 // levelShift reports whether the level changed two to seven days ago. The medians of the days since

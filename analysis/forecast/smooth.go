@@ -62,7 +62,7 @@ func fitDamped(y []float64, limit float64) dampedTrend {
 // unit maps a real number to (0, 1).
 func unit(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// simple is simple exponential smoothing, with alpha from a grid search; it returns alpha and the level.
+// simple does simple exponential smoothing with alpha from a grid search. It returns alpha and the level.
 func simple(y []float64, limit float64) (alpha, level float64) {
 	bestSSE := math.Inf(1)
 	for _, a := range []float64{0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95} {

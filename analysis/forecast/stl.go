@@ -124,7 +124,7 @@ func (s *stl) cycles(m, window int) {
 	}
 }
 
-// lowPass is the moving average of m, m and 3 steps; its first n values are kept.
+// lowPass sets the moving average of m, m and 3 steps. It keeps the first n values.
 func (s *stl) lowPass(m int) {
 	a := movingAverage(s.cycle, m, s.low)
 	b := movingAverage(a, m, s.buffer)

@@ -55,7 +55,7 @@ type Finding struct {
 	Values   []phrase.Value // the figures and names in Text, in order
 }
 
-// SetText sets the text, and the figures in it.
+// SetText sets the text and its figures.
 func (f *Finding) SetText(s phrase.Sentence) { f.Text, f.Values = s.String(), s.Values }
 
 // Wasted returns the unused allocation that the finding is about, and its unit; empty where it is about none.
@@ -68,7 +68,7 @@ func (f *Finding) Wasted() (amount float64, unit string) {
 	return 0, ""
 }
 
-// Workload is one run and what is known of it beyond its record.
+// Workload is a run with facts beyond its record.
 type Workload struct {
 	figure.Run
 

@@ -19,7 +19,7 @@ var covered = map[[2]string][][2]string{
 	{MemoryThrashing, "swap"}:   {{OverRequested, "memory"}},
 }
 
-// once drops those findings of one workload that another one of them covers.
+// once drops the findings that another one of the same workload covers.
 func once(found []Finding) []Finding {
 	var drop [][2]string
 	for i := range found {

@@ -33,7 +33,7 @@ type ruleTexts struct {
 	shows     map[string][]Show
 }
 
-// readRules parses the texts once; they are part of the program, so an error in them is a panic.
+// readRules parses the texts once. An error panics, because they are part of the program.
 var readRules = sync.OnceValue(func() ruleTexts {
 	t := ruleTexts{defaults: map[string]string{}, shows: map[string][]Show{}}
 	var sentences strings.Builder
@@ -61,12 +61,12 @@ var readRules = sync.OnceValue(func() ruleTexts {
 	return t
 })
 
-// say fills in a sentence of a rule.
+// say returns a sentence of a rule with its words filled in.
 func say(key string, words phrase.Words) phrase.Sentence {
 	return readRules().sentences.Sentence(key, words)
 }
 
-// told returns a text about a rule by the first word of its key; empty if there is none.
+// told returns a text about a rule by the first word of its key, or "".
 func told(what, rule string) string {
 	if key := what + "." + rule; readRules().sentences.Has(key) {
 		return readRules().sentences.Say(key, nil)
@@ -74,7 +74,7 @@ func told(what, rule string) string {
 	return ""
 }
 
-// Meaning returns a sentence on what a rule finds; empty if there is no such rule.
+// Meaning returns a sentence about the findings of a rule, or "" if there is no such rule.
 func Meaning(rule string) string { return told("rule", rule) }
 
 // Help returns a line for lists: the misuse that a rule finds.

@@ -37,7 +37,7 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	}
 }
 
-// gatherPassed adds workloads that ended soon, all of them short, to their owner's.
+// gatherPassed adds short-lived workloads, all of them short, to their owner's.
 func gatherPassed(all map[[2]string]*heap, s *Passed, p *Policy) {
 	if !p.ManySmallJobs.On || s.Owner == "" || exempt(p.ManySmallJobs.Exempt, s.Owner) {
 		return

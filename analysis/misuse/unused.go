@@ -11,7 +11,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// UnusedOverTimeRule is about owners who hold for days what they do not use.
+// UnusedOverTimeRule finds owners who do not use their allocations for days.
 type UnusedOverTimeRule struct {
 	On        bool    `yaml:"on"`
 	CoreHours float64 `yaml:"core_hours" limit:"above 0"`
@@ -44,7 +44,7 @@ type Holding struct {
 	First, Last time.Time
 }
 
-// Add adds what other runs held.
+// Add adds the allocations of other runs.
 func (h *Holding) Add(o *Holding) {
 	h.Runs, h.Running, h.Whole, h.PerCore = h.Runs+o.Runs, h.Running+o.Running, h.Whole+o.Whole, max(h.PerCore, o.PerCore)
 	for i := range h.Held {
@@ -68,7 +68,7 @@ func (u *UnusedOverTimeRule) least(h *Holding) [resources]float64 {
 	return [...]float64{u.CoreHours, u.GPUHours, cmp.Or(u.GiBHours, u.CoreHours*h.PerCore/(1<<30))}
 }
 
-// breaks returns the resources that are unused beyond what the rule allows, in a period or, over a longer one, at the same pace.
+// breaks returns the resources that exceed the allowed waste in a period or, over a longer one, at the same pace.
 func (u *UnusedOverTimeRule) breaks(h *Holding, pace float64) (out []int) {
 	for i, least := range u.least(h) {
 		if _, hour := unit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
@@ -78,7 +78,7 @@ func (u *UnusedOverTimeRule) breaks(h *Holding, pace float64) (out []int) {
 	return out
 }
 
-// Period is a stretch of time with what was held in it.
+// Period is a time range and the allocations in it.
 type Period struct {
 	From, To time.Time
 	Holdings []Holding

@@ -45,7 +45,7 @@ func OverShareText(x Excess) phrase.Sentence {
 		"waited": Span(x.Waited), "fair": phrase.Percent(x.Fair), "by": FairBy(x.Held)})
 }
 
-// FairBy reports what a fair share is, where jobs held a share of the capacity.
+// FairBy describes the fair share if jobs held a share of the capacity.
 func FairBy(held float64) phrase.Sentence {
 	if held > 0 {
 		return say("over-share.beside-jobs", phrase.Words{"held": phrase.Percent(held)})

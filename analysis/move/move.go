@@ -103,7 +103,7 @@ const (
 	cutShare  = 0.1 // of the runs
 	// waitedLong is the least wait that counts, and the least that a shorter queue has to save.
 	waitedLong = 300.0
-	// LeastCoreHours and LeastGPUHours are what has to be freed in a month.
+	// LeastCoreHours and LeastGPUHours are the minimum amounts that a move must free in a month.
 	LeastCoreHours, LeastGPUHours = 100.0, 5.0
 	busyHours                     = 0.25
 	waitFactor, waitMore          = 1.2, 600.0
@@ -185,7 +185,7 @@ func needOf(runs []Run) Need {
 	}
 }
 
-// waitHere is the wait of the runs of the work: the median, or nothing where no batch system queues them.
+// waitHere returns the median wait of the work's runs, or nil without a batch system queue.
 func waitHere(s *Shape, runs []Run) *Wait {
 	if s.Bare {
 		return &Wait{Source: NoQueue, Jobs: len(runs)}
@@ -308,7 +308,7 @@ func at(v *float64, of func(float64) bool) bool { return v != nil && of(*v) }
 
 func above(limit float64) func(float64) bool { return func(v float64) bool { return v > limit } }
 
-// fits reports whether a shape has what the work needs; a figure of the shape that is unknown fits nothing that is needed.
+// fits reports whether a shape has everything that the work needs. An unknown figure of the shape does not fit a need.
 func (j *judge) fits(t *Shape, gpus bool) bool {
 	n := &j.Need
 	enough := func(need, has *float64) bool { return need != nil && has != nil && *need <= *has*1.0001 }
@@ -321,7 +321,7 @@ func (j *judge) fits(t *Shape, gpus bool) bool {
 	return (t.MaxTime == nil || n.Seconds == nil || *n.Seconds <= *t.MaxTime) && (t.MaxNodes == nil || n.Nodes <= *t.MaxNodes)
 }
 
-// to chooses the target: the smallest that has what the work needs and that it can go to. It explains why there is none.
+// to selects the target, the smallest accessible shape that fits the work, or explains why there is none.
 func (j *judge) to(rule string, value float64, gpus bool, suits func(*Shape) bool) {
 	j.Rule, j.Value, j.Why = rule, value, "no-larger"
 	var list []int

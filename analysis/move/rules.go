@@ -23,7 +23,8 @@ func (j *judge) gpuOff() error {
 	return nil
 }
 
-// gpuUp: all GPUs of its nodes are busy and it waited for them, or their memory is full. Nobody waits where no batch system queues.
+// gpuUp applies if all GPUs of its nodes are busy and it waited for them, or if their memory is
+// full. Without a batch system queue nothing waits.
 func (j *judge) gpuUp() error {
 	s := j.source
 	if !at(s.GPUs, above(0)) {

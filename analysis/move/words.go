@@ -22,7 +22,7 @@ type Said struct {
 	Letter  string
 }
 
-// Say puts a result into words; name is the name of a shape, from and until enclose the period.
+// Say describes a result in words. name returns the name of a shape; from and until enclose the period.
 func (r *Result) Say(w *Work, shapes []Shape, name func(int) string, from, until time.Time) (out Said) {
 	source := ""
 	if r.From >= 0 {
@@ -82,7 +82,7 @@ func (r *Result) reason(w *Work, from, to *Shape) string {
 	return texts.Say(key, words)
 }
 
-// said reports how long a wait is, and by what that is known.
+// said describes the length of a wait and its source.
 func (w *Wait) said() string {
 	switch {
 	case w == nil:

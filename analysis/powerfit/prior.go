@@ -209,7 +209,7 @@ func isotonic(v []float64) {
 // pointNoise is the standard deviation of the logarithm of one careful reading.
 const pointNoise = 0.003
 
-// errNotRatio is why the curve family is skipped.
+// errNotRatio is the reason for skipping the curve family.
 var errNotRatio = errors.New("the utilisation feature is not a ratio from 0 to 1")
 
 // fitCurve completes the curve of one utilisation feature under the prior. If there are many rows,

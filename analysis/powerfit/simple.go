@@ -7,7 +7,7 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// errNoFeature is why a family that needs a feature is skipped.
+// errNoFeature is the reason for skipping a family that needs a feature.
 var errNoFeature = errors.New("no feature that varies")
 
 func meanPart(t *table) powermodel.Part {

@@ -233,7 +233,7 @@ func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
 	return s, folds
 }
 
-// stated is the score to state: of a calibration, from the levels between others. The lowest and the highest level's score is stated apart.
+// stated returns the score to report. For a calibration it covers the inner levels; the lowest and highest have a separate score.
 func stated(t *table, pred []float64) powermodel.Score {
 	in, kept, outside := inner(t, pred)
 	s, _ := foldScore(in, kept)

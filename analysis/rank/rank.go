@@ -76,7 +76,7 @@ const (
 	NoRoom              // the requests do not fit, or it accepts no work
 )
 
-// Reason is why a node is not in the first tier, or what was assumed.
+// Reason is the reason why a node is not in the first tier, or an assumption made.
 type Reason uint16
 
 // Reasons; a place may have several.
@@ -187,7 +187,7 @@ func largeMemory(nodes []Node) float64 {
 	return 2 * math.Exp(sum/n) // NaN, which nothing reaches, without any
 }
 
-// strands reports whether the work would leave unused what the node has and others need: free GPUs, or three quarters of a large memory.
+// strands reports whether the work would waste resources that others need: free GPUs, or three quarters of a large memory.
 func (w *Work) strands(n *Node, large float64) bool {
 	return w.GPUs == 0 && n.GPUs > known(n.HeldGPUs) || w.Memory > 0 && n.Memory >= large && w.Memory < n.Memory/4
 }

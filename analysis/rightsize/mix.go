@@ -17,7 +17,7 @@ type mix struct {
 	buckets []float64
 }
 
-// mixOf merges the last days; a day has half the weight of the one a week later.
+// mixOf merges the last days. A day has half the weight of the one a week later.
 func mixOf(days []Day) *mix {
 	m := &mix{}
 	for i, d := range lastDays(days, CoreDays) {

@@ -26,7 +26,7 @@ var textFile string
 
 var texts = phrase.MustParse(textFile)
 
-// Run is a run and what is known of it beyond its record; a nil figure was not measured or not requested.
+// Run is a run with facts beyond its record. A nil figure was not measured or not requested.
 type Run struct {
 	figure.Run
 	Seconds             float64
@@ -269,7 +269,7 @@ func subject(runs []Run, i int) phrase.Text {
 	return phrase.Join("a run (", phrase.Text{{Name: "run", Text: runs[i].ID}}, ")")
 }
 
-// of marks what is stated about a run that is not the first.
+// of marks a statement about a run other than the first.
 func (r *Run) of(i int, said phrase.Text) phrase.Text {
 	if i == 0 {
 		return said

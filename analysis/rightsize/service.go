@@ -43,7 +43,7 @@ func ServiceDefault() ServiceConfig {
 const (
 	// LeastDays is the minimum number of measured days.
 	LeastDays = 2
-	// CoreDays and MemoryDays are the days evaluated for cores and memory; for cores, a day has half the weight of the one a week later.
+	// CoreDays and MemoryDays are the number of evaluated days. For cores, a day has half the weight of the one a week later.
 	CoreDays, MemoryDays = 28, 14
 	halfLife             = 7.0
 	// fewDays is the number of days below which the peaks do not show their variation.

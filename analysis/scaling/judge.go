@@ -117,7 +117,7 @@ func (j *judge) given() (spare bool) {
 	return false
 }
 
-// causes reports what limits the run, and thus what would help.
+// causes reports the limits of the run, and thus the possible improvements.
 func (j *judge) causes(spare bool) {
 	u := j.u
 	if u.Killed {

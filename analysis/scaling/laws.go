@@ -20,7 +20,7 @@ const (
 	GPUs  Unit = "GPU"
 )
 
-// used is the name of the time that a run spends on a unit.
+// used returns the name of the time that a run spends on a unit.
 func (u Unit) used() string {
 	if u == GPUs {
 		return "GPU time"
@@ -186,7 +186,7 @@ func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 	return 0, 0, 0
 }
 
-// claim reports what the law of the runs means.
+// claim reports the meaning of the law of the runs.
 func (c *comparison) claim(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
 	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)),
@@ -212,7 +212,7 @@ func (c *comparison) claim(law *Fit) {
 	}
 }
 
-// double reports what twice the cores would bring.
+// double reports the effect of twice the cores.
 func (c *comparison) double(law *Fit) {
 	given, ok := figure.Known(c.u.Given)
 	if !ok || given < 1 || c.u.GivenBy != "" {

@@ -54,7 +54,7 @@ func Bindable(name, source string) error {
 	return err
 }
 
-// PowerDomains are the domains of power that can be a target: the whole node, as far as it is metered, or one kind of its meters.
+// PowerDomains returns the power domains that can be a target: the whole node, as far as it is metered, or one kind of meter.
 func PowerDomains() []string { return []string{"node", "package", "dram", "gpu", "board"} }
 
 // PowerMeters returns expressions for the measured power of a domain, the most complete first; "" is the whole node.

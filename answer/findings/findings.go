@@ -219,7 +219,7 @@ func asRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
 	}, nil
 }
 
-// Acknowledge records that somebody takes care of a finding.
+// Acknowledge records that a user handles a finding.
 func (k *Keeper) Acknowledge(ctx context.Context, id, by string) (store.Finding, error) {
 	return k.change(ctx, id, func(f *store.Finding) { f.AckBy, f.AckAt = by, k.Clock() })
 }
@@ -243,7 +243,8 @@ func (k *Keeper) change(ctx context.Context, id string, set func(*store.Finding)
 	return list[0], k.Store.PutFindings(ctx, list)
 }
 
-// Imported finds by the policy in force who did not use what they held in imported time since a time: a report, which is not stored.
+// Imported returns the findings about unused allocations in imported history under the current
+// policy. They are a report and are not stored.
 func (k *Keeper) Imported(ctx context.Context, since time.Time) ([]misuse.Finding, error) {
 	policy, err := ReadPolicy(k.Policy)
 	if err != nil {

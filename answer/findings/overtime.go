@@ -29,7 +29,7 @@ var heldFigures = []string{"cpu_seconds", "gpu_seconds", "allocated_cores", "all
 	"request_memory_bytes", "request_gpus", "suspended_seconds", "memory_needed_peak_bytes", "memory_needed_most_bytes",
 	"memory_peak_bytes"}
 
-// holdings sums up what runs held and did not use in periods that end at the same time.
+// holdings sums allocated and unused amounts of runs in periods with a common end.
 type holdings struct {
 	periods  []misuse.Period
 	sums     []map[heldKey]*misuse.Holding
@@ -74,7 +74,7 @@ type sparedRun struct {
 	resource          int
 }
 
-// mute takes over which findings are muted: their runs do not count again in sums of days.
+// mute sets the muted findings. Their runs do not count again in sums over days.
 func (e *Evaluator) mute(list []store.Finding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,10 +116,10 @@ func (e *Evaluator) spare(ctx context.Context, past Past) (map[sparedRun]bool, e
 
 type heldKey struct{ site, owner, name, partition string }
 
-// wholeNodes has how many runs of a partition have so many cores on each of their nodes.
+// wholeNodes counts the runs of a partition by their cores per node.
 type wholeNodes map[float64]float64
 
-// is reports whether the partition gives whole nodes: nearly every run has, of each of its nodes, what the largest has.
+// is reports whether the partition gives whole nodes: nearly every run has as much of each node as the largest one.
 func (w wholeNodes) is() bool {
 	full, runs, most := 0.0, 0.0, 0.0
 	for cores := range w {
@@ -133,7 +133,7 @@ func (w wholeNodes) is() bool {
 	return runs >= 3 && full >= 0.95*runs
 }
 
-// overTime finds who held what they did not use over the last days.
+// overTime finds owners with unused allocations over the last days.
 func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Policy) ([][]misuse.Finding, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,7 +151,7 @@ func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Poli
 // heldFor is the time that the sums of days are taken for the sums of now.
 const heldFor = 15 * time.Minute
 
-// Imported finds, by accounting, who held what they did not use while nobody measured the nodes.
+// Imported finds unused allocations from accounting, for time without node measurements.
 func (e *Evaluator) Imported(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
 	h, err := e.holdings(ctx, []misuse.Period{{From: from, To: to, Report: true}}, true)
 	if err != nil {
@@ -223,7 +223,7 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 	return h, nil
 }
 
-// power is the power that machines drew for each of their cores, watts; 0 where that was not measured.
+// power returns the watts per core that machines drew, or 0 if that was not measured.
 func power(nodes []store.NodeUse) float64 {
 	joules, seconds := 0.0, 0.0
 	for i := range nodes {
@@ -237,7 +237,7 @@ func power(nodes []store.NodeUse) float64 {
 	return joules / seconds
 }
 
-// price adds what the machines' energy for unused cores cost, where there is a tariff.
+// price adds the cost of the machines' energy for unused cores, if there is a tariff.
 func (e *Evaluator) price(f *misuse.Finding, watts float64) {
 	unused, unit := f.Wasted()
 	if e.Tariff == nil || watts == 0 || unit != "core-seconds" {
@@ -253,7 +253,7 @@ func (e *Evaluator) price(f *misuse.Finding, watts float64) {
 	}
 }
 
-// look learns what the runs of partitions hold.
+// look records the sizes of the runs of partitions.
 func (h *holdings) look(w *store.Workload) {
 	if w.AllocatedCores == nil || len(w.Nodes) == 0 || w.Partition == "" {
 		return
@@ -279,7 +279,7 @@ func (h *holdings) look(w *store.Workload) {
 // memoryFills is the share of its memory from which on a run needs the whole node for its memory.
 const memoryFills = 0.7
 
-// span is the time of a run that counts; false if none does.
+// span returns the part of a run's time that counts, or false if there is none.
 func (h *holdings) span(w *store.Workload) (from, to time.Time, ok bool) {
 	from, to = w.Start, cmp.Or(w.End, w.Seen)
 	since, measured := time.Time{}, len(w.Nodes) > 0
@@ -327,7 +327,7 @@ func (h *holdings) add(w *store.Workload) {
 	}
 }
 
-// measure sets what a run held and did not use in some seconds, a share of its time; false if nothing is known of it.
+// measure sets the allocated and unused amounts of a run over seconds, a share of its time. It returns false if nothing is known.
 func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, share float64) (known bool) {
 	if w.SuspendedSeconds != nil {
 		seconds = max(seconds-*w.SuspendedSeconds*share, 0)

@@ -82,7 +82,7 @@ type owner struct {
 	kinds, ids                         map[string]bool // of its workloads
 }
 
-// system is the owner of root's services, who is not judged. What people do as root in their shells is root's.
+// system is the owner of root's services, which are not judged. Processes of root's shells belong to root.
 const system = "the services of root"
 
 // id identifies a workload.

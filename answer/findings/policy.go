@@ -41,7 +41,7 @@ type Policy struct {
 	alone, short time.Duration
 }
 
-// look takes account of what the rules of one workload look at.
+// look takes the rules about single workloads into account.
 func (p *Policy) look(rules *misuse.Policy) {
 	p.briefest, p.alone = min(p.briefest, rules.Briefest()), min(p.alone, rules.Alone())
 	if rules.ManySmallJobs.On {

@@ -8,10 +8,10 @@ import (
 	"reckon/analysis/fairshare"
 )
 
-// leastTraffic is the traffic of a node, bytes per second, below which shares of it are not evaluated.
+// leastTraffic is the traffic of a node in bytes per second below which shares are not evaluated.
 const leastTraffic = 1 << 20
 
-// leastWaiting is the mean number of threads waiting for storage from which an owner wants more of it.
+// leastWaiting is the mean number of threads waiting for storage from which an owner counts as wanting more.
 const leastWaiting = 0.02
 
 // storage returns the traffic of disks and network file systems as a resource. Its capacity is the

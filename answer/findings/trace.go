@@ -306,7 +306,7 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 	return w
 }
 
-// at returns the owners who wait for a node; requests that could never run there wait for others.
+// at returns the owners with requests that wait for a node. Requests that could never run there are excluded.
 func (w *waiting) at(m *machine) (out waits) {
 	cores, gpus := float64(len(m.cpus)), float64(len(m.gpus))
 	for _, k := range w.of[m.place] {

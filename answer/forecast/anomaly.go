@@ -113,11 +113,11 @@ func (x *search) events(s *series) {
 	}
 }
 
-// least amounts of a deviation that anybody would look at, by figure.
+// leastOdd is the smallest relevant deviation by figure.
 var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "watts": 20, "gpus": 0.2, "disk_bytes_per_second": 4e6,
 	"network_bytes_per_second": 4e6}
 
-// nothingLeft is the share of what was expected below which a figure is as good as gone.
+// nothingLeft is the share of the expected value below which a figure counts as gone.
 const nothingLeft = 0.2
 
 // matters reports whether an event is large enough for a finding. It must exceed the minimum for

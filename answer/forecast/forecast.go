@@ -182,7 +182,7 @@ func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 	return HourlySteps, nil
 }
 
-// arrived is by how much the time that nodes were up before a daily run has grown where it is made again, beside a day: hours came late.
+// arrived is the growth of the nodes' up-time before a daily run from which the run is repeated, because hours arrived late.
 const arrived = 1.05
 
 // up returns for how long all nodes were up in the time that a forecast made at an hour is based on, seconds.

@@ -77,7 +77,7 @@ type Kept struct {
 	Days   int
 }
 
-// Kept returns the newest daily forecasts of a subject, by figure; hours that a later hourly run covers are replaced by it.
+// Kept returns the newest daily forecasts of a subject by figure. Hours covered by a later hourly run are replaced.
 func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, error) {
 	now := k.Clock()
 	list, err := k.Store.Forecasts(ctx,

@@ -12,7 +12,7 @@ import (
 	"reckon/store"
 )
 
-// headroom is the factor by which a forecast of power may exceed the most ever drawn: a machine states no limit of its own.
+// headroom is the factor by which a forecast of power may exceed the highest measured power, because machines report no limit.
 const headroom = 1.2
 
 // machine names a node, or a site where the node is empty.
@@ -33,7 +33,7 @@ type limits struct {
 	memory map[machine]float64 // of nodes, bytes
 }
 
-// limits reads what the machines have, once for each end. Where the series cannot be asked the number of GPUs is unknown.
+// limits reads the resources of the machines, once for each end. If the series are unavailable, the number of GPUs is unknown.
 func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 	k.limitsMu.Lock()
 	defer k.limitsMu.Unlock()
@@ -89,7 +89,7 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 	return l, nil
 }
 
-// bound sets the capacity of series that have none of their own yet.
+// bound sets the capacity of series that have none yet.
 func (l *limits) bound(list []series) {
 	for i := range list {
 		s := &list[i]
@@ -122,7 +122,7 @@ func most(values []float64) float64 {
 	return m
 }
 
-// like describes what a node has, for the comparison with nodes that have the same.
+// like describes the hardware of a node, for comparison with equal nodes.
 func (l *limits) like(s *series) string {
 	words := []string{fmt.Sprintf("%g cores", math.Round(s.cores))}
 	if g := l.gpus[machine{s.site, s.name}]; g.count > 0 {

@@ -193,7 +193,7 @@ func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, 
 // guessed is the share of interpolated use from which an hour does not count as measured.
 const guessed = 0.1
 
-// measuredHour reports whether the use of an hour was measured: what was counted across a gap is spread evenly over its hours.
+// measuredHour reports whether the use of an hour was measured rather than spread over a gap.
 func measuredHour(interpolated, used *float64) bool {
 	return interpolated == nil || used == nil || *interpolated <= guessed**used
 }

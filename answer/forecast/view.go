@@ -238,7 +238,7 @@ func (q viewQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, ms .
 	})
 }
 
-// names collects from the series of the newest forecasts; without a matcher of the name, from all of them.
+// names collects names from the series of the newest forecasts, or of all forecasts if no matcher selects the name.
 func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(labels.Labels, func(string))) ([]string,
 	annotations.Annotations, error) {
 	named := slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })

@@ -33,7 +33,7 @@ const (
 )
 
 const (
-	// Tolerance is by how much a figure may exceed its bound, as a share of the bound.
+	// Tolerance is the share of a bound by which a figure may exceed it.
 	Tolerance = 0.01
 	// Tick is the length of a clock tick (USER_HZ), to which start times are rounded.
 	Tick = 10 * time.Millisecond

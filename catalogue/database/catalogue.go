@@ -112,11 +112,11 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	return c, nil
 }
 
-// onlyInBackups reports what cannot be rebuilt.
+// onlyInBackups lists the data that cannot be rebuilt.
 const onlyInBackups = "Runs and hours older than the series, marks on findings, forecasts, runs of MetricSets and what others wrote to " +
 	"the knowledge graph are in backups only: `reckon restore`"
 
-// lostWithLog reports the same of what is lost with the log.
+// lostWithLog describes the data lost with the log.
 const lostWithLog = "Runs and hours are read again from the series; marks on findings, forecasts, runs of MetricSets and what others " +
 	"wrote to the knowledge graph are not: restore a backup if any are missing"
 
@@ -223,7 +223,7 @@ func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// create makes the tables of an empty database, or checks that those which are there are of this version.
+// create creates the tables of an empty database, or checks the version of existing ones.
 func (c *Catalogue) create(ctx context.Context) error {
 	text, err := files.ReadFile("schema/" + c.d.name + ".sql")
 	if err != nil {
@@ -264,14 +264,14 @@ func (c *Catalogue) create(ctx context.Context) error {
 	})
 }
 
-// createStarts adds an index to SQLite's tables: with workloads_waits it finds what began in a time. Older programs keep it up to date.
+// createStarts adds an index to SQLite's tables that, with workloads_waits, finds workloads by start. Older programs maintain it as well.
 const createStarts = `CREATE INDEX IF NOT EXISTS workloads_unsubmitted ON workloads (start_ms) WHERE submit_ms IS NULL;`
 
 // createMigrations makes the table with the number of the schema.
 const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (
 	version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`
 
-// change changes the schema in a transaction of its own.
+// change changes the schema in a separate transaction.
 func (c *Catalogue) change(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := c.db.BeginTx(ctx, nil)
 	if err != nil {

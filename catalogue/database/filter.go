@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// The contents of the columns in memory for a row, besides its key, id and nodes.
+// The in-memory columns of a row, besides its key, id and nodes.
 var (
 	heldWords   = []string{"site", "kind", "name", ownersSQL, "account", "partition_name", "command", "state", "qos", "exactness"}
 	heldTimes   = []string{"start_ms", "seen_ms", "until_ms", wallSQL, "submit_ms", "exit_code"}
@@ -37,10 +37,10 @@ const (
 	numberSubmit  = 4 // the first one that may be unknown
 )
 
-// ownersSQL is the owner of a row and, of a process group of several users, all of them, by lines: filters look for any.
+// ownersSQL is the owner of a row or, for a process group of several users, all of them on separate lines, so that filters match any.
 const ownersSQL = "CASE shares WHEN '' THEN owner ELSE owner || (SELECT group_concat(char(10) || key, '') FROM json_each(shares)) END"
 
-// owners is the same of a row.
+// owners returns the same for a row.
 func owners(w *store.Workload) string {
 	out := w.Owner
 	for _, o := range slices.Sorted(maps.Keys(w.Shares)) {
@@ -49,7 +49,7 @@ func owners(w *store.Workload) string {
 	return out
 }
 
-// mayLack reports whether what a list is sorted by is unknown of some rows.
+// mayLack reports whether the sort key is unknown for some rows.
 func mayLack(order string) bool { return slices.Index(heldNumbers, order) >= numberSubmit }
 
 // held converts a row for the columns.

@@ -13,7 +13,7 @@ import (
 const findingColumns = `id, rule, severity, site, owner, workload, node, part, text, evidence, first_ms, last_ms, found_ms, seen_ms, ` +
 	`state, ack_by, ack_ms, muted_until_ms, mute_reason`
 
-// millis is a time as stored; 0 for never.
+// millis returns the stored form of a time; 0 means never.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -39,7 +39,7 @@ func parseGlob(pattern string) glob {
 	return g
 }
 
-// letters returns the characters of a text; each invalid byte is a character of its own.
+// letters returns the characters of a text. Each invalid byte is a separate character.
 func letters(s string) []rune {
 	out := make([]rune, 0, len(s))
 	for len(s) > 0 {

@@ -88,7 +88,7 @@ func (u *upsert) insertOf(ctx context.Context, w *store.Workload) *sql.Stmt {
 	return u.insert
 }
 
-// ofMeasured is the statement of the figures that a row has; nil when there is none.
+// ofMeasured returns the statement for the figures that a row has, or nil if there is none.
 func (u *upsert) ofMeasured(ctx context.Context, w *store.Workload) *sql.Stmt {
 	if u.inserts == nil {
 		return nil

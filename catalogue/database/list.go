@@ -39,7 +39,7 @@ func sortFields() map[string]string {
 	return m
 }
 
-// thenByStart are the columns with so many equal rows that these are ordered by start.
+// thenByStart are the columns with many equal rows, which are then ordered by start.
 var thenByStart = []string{"owner", "kind", "account", "partition_name", "state", "command"}
 
 // Workloads returns the workloads that the filter selects, and their number without the limit. The
@@ -334,7 +334,7 @@ func (w *conditions) groups(f store.Filter) {
 	}
 }
 
-// shared is the condition that a row is of a process group of several users and that one of some has a share in it.
+// shared returns the condition for process groups of several users in which one of the owners has a share.
 func (w *conditions) shared(owners []string) string {
 	return "shares <> '' AND " + w.d.key("shares", w.list(owners))
 }

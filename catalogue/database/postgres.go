@@ -119,7 +119,7 @@ func OpenMember(ctx context.Context, address string, log *slog.Logger, fence fun
 	return c, nil
 }
 
-// dial creates the connections of a catalogue; setting is run on each of them.
+// dial creates the connections of a catalogue. It runs setting on each of them.
 func dial(address string, log *slog.Logger, setting string) (*Catalogue, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -189,7 +189,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	return u.aside(ctx, key, w, string(nodes), &old)
 }
 
-// exactText is the exactness of the figures of a row as JSON; empty when all are exact.
+// exactText returns the exactness of a row's figures as JSON, or "" if all are exact.
 func exactText(d figure.Degrees) string {
 	if len(d) == 0 {
 		return ""
@@ -198,7 +198,7 @@ func exactText(d figure.Degrees) string {
 	return string(text)
 }
 
-// aside writes the data that has tables of its own.
+// aside writes the data in separate tables.
 func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes string, old *had) error {
 	if _, known := u.names[w.Name]; !known {
 		u.names[w.Name] = struct{}{}

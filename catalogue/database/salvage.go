@@ -117,7 +117,7 @@ func damagedTables(ctx context.Context, conn *sql.Conn, bad map[int64]bool) (map
 	return damaged, nil
 }
 
-// takeOver copies tables whole, or none of them.
+// takeOver copies tables completely, or none of them.
 func takeOver(ctx context.Context, conn *sql.Conn, tables []string) (err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func takeOver(ctx context.Context, conn *sql.Conn, tables []string) (err error) 
 	return tx.Commit()
 }
 
-// reportMoved logs what became of a catalogue that was damaged.
+// reportMoved logs the fate of a damaged catalogue.
 func (c *Catalogue) reportMoved(aside string, took, lost []part, cause, failed error) {
 	names, means := make([]string, 0, len(took)), make([]string, 0, len(lost)+1)
 	for _, p := range took {

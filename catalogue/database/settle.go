@@ -40,7 +40,7 @@ func newSettler(ctx context.Context, db *sql.DB, path string, pages *durable.Pag
 	return &settler{path: path, pages: pages, conn: conn, log: log}, nil
 }
 
-// settle copies the log into the file if at least so many bytes were written to it since the last time.
+// settle copies the log into the file if at least from bytes were written since the last time.
 func (s *settler) settle(ctx context.Context, from int64) {
 	if s == nil {
 		return

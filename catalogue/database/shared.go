@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Shared is the database for data beside the catalogue, in tables of its own.
+// Shared is the database for data beside the catalogue in separate tables.
 type Shared struct {
 	DB *sql.DB
 	// Write must be held by writers: SQLite has one writer.

@@ -38,7 +38,7 @@ func (u *upsert) steps(ctx context.Context, key int64, list []store.Step) error 
 	return nil
 }
 
-// optionalMS is a time in milliseconds since the Unix epoch; nil for none.
+// optionalMS returns a time in milliseconds since the Unix epoch, or nil.
 func optionalMS(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil

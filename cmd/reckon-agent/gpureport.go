@@ -110,7 +110,7 @@ func sum(a *energy.Account) (seconds float64) {
 	return seconds
 }
 
-// tick takes one reading, a second after the one before, as an agent does.
+// tick takes one reading, a second after the previous one, like an agent.
 func (r *gpuReporter) tick() error {
 	time.Sleep(time.Second)
 	if s, ok := r.source.(sensor.GPUStarter); ok {

@@ -178,7 +178,7 @@ first, it has each pair measured, one after the other, and ends with the result.
 	return cmd
 }
 
-// program serves the result of a program that measures by itself, prints it, and ends with it.
+// program serves the result of a program that measures by itself, prints it, and exits with it.
 func (o *probeOptions) program(cmd *cobra.Command, measure func(context.Context) (*client.ProbeResult, error)) error {
 	o.Rate = time.Second
 	p, err := probe.New(o.Options)

@@ -19,7 +19,7 @@ import (
 	"reckon/workload/users"
 )
 
-// webOptions define who may read /metrics.
+// webOptions determine who may read /metrics.
 type webOptions struct {
 	config   string
 	insecure bool
@@ -107,12 +107,12 @@ func localOnly(h http.Handler) http.Handler {
 	})
 }
 
-// byUser reports whether the user of a connection decides what is shown: as in ps(1) with hidepid, others see their own.
+// byUser reports whether the connection's user determines the visible series. As in ps(1) with hidepid, users see only their own.
 func (d *door) byUser() bool { return d.local && d.config == nil }
 
 type peerKey struct{}
 
-// peer notes the user at the other end of a connection, while it is there.
+// peer records the user at the other end of a connection while it exists.
 func (d *door) peer(ctx context.Context, c net.Conn) context.Context {
 	if !d.byUser() {
 		return ctx
@@ -125,7 +125,7 @@ func (d *door) peer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, uid)
 }
 
-// knownOnly refuses whom the kernel does not name: who comes from another network namespace, as a container.
+// knownOnly refuses senders that the kernel cannot identify, such as those in another network namespace.
 func knownOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, known := r.Context().Value(peerKey{}).(uint32); !known && r.URL.Path == "/metrics" {
@@ -160,7 +160,7 @@ func (d *door) keep(r *http.Request) func(*metric.Series) bool {
 	}
 }
 
-// firstUser is the first id of people, UID_MIN of login.defs(5); 1000 where that is not known.
+// firstUser returns the first id of people (UID_MIN of login.defs(5)), or 1000 if unknown.
 func firstUser(file string) uint32 {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

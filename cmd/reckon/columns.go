@@ -35,7 +35,7 @@ func jobWords() map[string]string {
 	return words
 }
 
-// usageWords are aliases for columns of usage: the words of --sort and of sreport.
+// usageWords returns aliases for usage columns: the words of --sort and of sreport.
 func usageWords() map[string]string {
 	words := usedWords()
 	maps.Copy(words, map[string]string{
@@ -45,7 +45,7 @@ func usageWords() map[string]string {
 	return words
 }
 
-// nodeWords are aliases for columns of nodes: the words of sinfo.
+// nodeWords returns aliases for node columns: the words of sinfo.
 func nodeWords() map[string]string {
 	return map[string]string{
 		"nodelist": "node", "nodename": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1",
@@ -54,7 +54,7 @@ func nodeWords() map[string]string {
 	}
 }
 
-// findingWords are aliases for columns of findings.
+// findingWords returns aliases for finding columns.
 func findingWords() map[string]string {
 	return map[string]string{"user": "owner", "jobid": "workload", "nodelist": "node", "since": "first", "what": "text", "start": "first",
 		"end": "last"}

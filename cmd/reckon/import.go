@@ -201,7 +201,7 @@ func (f *importFlags) showProgress(w io.Writer, files []client.ImportFile) (stop
 	return func() { close(done) }
 }
 
-// countedFile reports what is read.
+// countedFile reports the bytes read.
 type countedFile struct {
 	io.ReadCloser
 	report func(n int)

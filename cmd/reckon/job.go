@@ -235,7 +235,7 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 	return printJob(g.screen(), d, o.by.value, now)
 }
 
-// withHeld writes what has no rows: of the owner of short work, and of all where a workload is not there.
+// withHeld writes data without rows: of the owner of short work, and of all owners if a workload does not exist.
 func withHeld(ctx context.Context, g *globals, c *client.Client, id string, err error) error {
 	list, bad := c.Nodes(ctx)
 	switch {

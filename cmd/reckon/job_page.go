@@ -153,7 +153,7 @@ func (m marked) network(w client.Workload) []string {
 	return facts
 }
 
-// interconnect formats what went through adapters that bypass the sockets.
+// interconnect formats the traffic of adapters that bypass sockets.
 func (m marked) interconnect(w client.Workload) string {
 	if w.InterconnectBytes == nil {
 		return ""
@@ -161,7 +161,7 @@ func (m marked) interconnect(w client.Workload) string {
 	return "interconnect " + m.figure(w.Exactness, "interconnect_bytes", term.Bytes(w.InterconnectBytes))
 }
 
-// processor formats what the counters of the processors and the monitoring of their caches report.
+// processor formats the processor counters and cache monitoring.
 func (m marked) processor(w client.Workload) (facts []string) {
 	if ipc := figure.Ratio(w.Instructions, w.Cycles); ipc != nil {
 		facts = append(facts, m.figure(w.Exactness, "instructions", term.Number(ipc))+" instructions in a cycle")

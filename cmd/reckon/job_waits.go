@@ -101,7 +101,7 @@ func (p *page) asks(w client.Workload) {
 	}
 }
 
-// waitingTable lists pending workloads: since when, for what, and why.
+// waitingTable lists pending workloads with the start of the wait, the resources and the reason.
 func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|ACCOUNT:s8o3|PARTITION:s8o2|SUBMITTED:o5|WAITS:r|CORES:r|MEMORY:r|GPUS:ro4" +
 		"|NODES:ro6|TASKS:ro3|TIME:r|BECAUSE:s8")

@@ -31,7 +31,7 @@ type jobsOptions struct {
 	format       *choice
 }
 
-// sortWords are short names for common sort keys, in descending order.
+// sortWords returns short names for common sort keys in descending order.
 func sortWords() map[string]string {
 	return map[string]string{
 		"cpu": "-cpu_seconds", "cores": "-cores_mean", "memory": "-memory_peak_bytes", "start": "-start",

@@ -159,7 +159,7 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 	return func() { stop(); _ = os.RemoveAll(dir) }, nil
 }
 
-// forward lets kubectl forward a free port of this machine to a port of the service, by name, until stop is called.
+// forward makes kubectl forward a free local port to a named port of the service until stop is called.
 func (p *plugin) forward(ctx context.Context, port string) (address string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var problem bytes.Buffer

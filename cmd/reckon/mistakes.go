@@ -69,7 +69,8 @@ func slurmFlag(name string) string {
 	}[name]
 }
 
-// flagError explains what a flag accepts, where the library only reports a parse error, and what stands for a flag of Slurm in lists.
+// flagError explains the values that a flag accepts if the library only reports a parse error, and
+// the replacement of Slurm flags in lists.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && cmd.Flags().Lookup("columns") != nil && slurmFlag(unknown.GetSpecifiedName()) != "" {

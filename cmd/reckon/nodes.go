@@ -162,7 +162,7 @@ func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
 	return printMissing(s, nodes)
 }
 
-// printHeld lists what has no rows on nodes, since it is more than a bound allows; with short only what this short work has there.
+// printHeld lists data without rows on nodes because of a limit; with short only that of this short work.
 func printHeld(s term.Screen, nodes []client.Node, short string) error {
 	text := ""
 	for i := range nodes {
@@ -248,7 +248,7 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 	return t
 }
 
-// ofOrUnknown formats what is used of something, and is one word where it is not known.
+// ofOrUnknown formats the used part of an amount, or a single word if it is unknown.
 func ofOrUnknown(format func(*float64) string, used, of *float64) string {
 	if used == nil {
 		return term.Unknown

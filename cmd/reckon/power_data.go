@@ -346,7 +346,7 @@ func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
 	return out, nil
 }
 
-// orInstead reports what else may be given where nothing is metered.
+// orInstead adds alternatives to the error for an unmetered domain.
 func orInstead(err error, domain, instead string) error {
 	if errors.Is(err, errNoMeter) {
 		return noMeter(domain, instead)

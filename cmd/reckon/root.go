@@ -20,7 +20,7 @@ import (
 	"reckon/web/client"
 )
 
-// deps are the external dependencies of the program, so that a test can run all of it.
+// deps holds the external dependencies of the program, so that a test can run all of it.
 type deps struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -39,7 +39,7 @@ func (d *deps) now() time.Time {
 	return d.clock()
 }
 
-// globals holds what all commands share.
+// globals holds the state shared by all commands.
 type globals struct {
 	deps
 	connection
@@ -61,7 +61,7 @@ func (g *globals) registerStages() {
 	g.agent.Register(g.measuring, g.getenv("NODE_IP")) // status.hostIP of the downward API
 }
 
-// newTree returns the command tree or, for a quick start, the part of it with only one command.
+// newTree returns the command tree or, for a quick start, only the part with one command.
 func newTree(d deps, only string) *cobra.Command {
 	g := &globals{deps: d}
 	root := &cobra.Command{

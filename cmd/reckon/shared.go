@@ -60,7 +60,7 @@ func newShared(g *globals) *shared {
 	return s
 }
 
-// holder is a command for the registration of completions.
+// holder returns a command for registering completions.
 func (s *shared) holder(flags *pflag.FlagSet) *cobra.Command {
 	cmd := &cobra.Command{}
 	cmd.Flags().AddFlagSet(flags)

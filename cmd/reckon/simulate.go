@@ -151,7 +151,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	return simulatePush(ctx, g, o, site, fleet, stretch)
 }
 
-// progressLines returns a function that prints how far a simulation is, first after 2 s and then every 5 s. share is from 0 to 1.
+// progressLines returns a function that prints the progress of a simulation, first after 2 s and then every 5 s. share is 0 to 1.
 func progressLines(w io.Writer) func(share float64, p simulation.Progress) {
 	began := time.Now()
 	next := began.Add(2 * time.Second)

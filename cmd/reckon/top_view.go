@@ -14,7 +14,7 @@ import (
 	"reckon/web/client"
 )
 
-// View draws the screen, in place of what the terminal showed before.
+// View draws the screen on top of the terminal's content.
 func (m *topModel) View() tea.View {
 	v := tea.NewView(m.draw())
 	v.AltScreen = true

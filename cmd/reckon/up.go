@@ -63,7 +63,7 @@ on where it stopped.`,
 	return cmd
 }
 
-// spareMemory is the memory that may be idle in the heap, bytes: half of what a block of ended series takes to write.
+// spareMemory is the idle heap memory in bytes: half of what writing a block of ended series takes.
 const spareMemory = 10 << 20
 
 func runUp(ctx context.Context, g *globals, demo bool) error {
@@ -127,7 +127,7 @@ func greet(g *globals, s *server.Server) {
 	showNotes(g.stdout, s.Notes())
 }
 
-// sees reports what of others' processes is seen. inside means that those outside of the pid namespace are not.
+// sees describes the visibility of other users' processes. inside means that those outside the pid namespace are hidden.
 func sees(root, io, ends, inside bool) string {
 	who := "Running without root"
 	if root {

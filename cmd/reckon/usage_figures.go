@@ -12,7 +12,7 @@ import (
 	"reckon/web/client"
 )
 
-// usedWords are short names of figures of usage, besides their keys.
+// usedWords returns short names of usage figures besides their keys.
 func usedWords() map[string]string {
 	return map[string]string{
 		"cpu": "cpu_seconds", "cpu-wait": "cpu_wait_seconds", "memory": "memory_byte_seconds", "gpu": "gpu_seconds",

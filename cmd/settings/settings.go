@@ -31,7 +31,7 @@ func New() *Set {
 	return s
 }
 
-// Add adds the settings of another set, which are shared with it.
+// Add adds the settings of another set, which remain shared.
 func (s *Set) Add(other *Set) {
 	s.Flags.AddFlagSet(other.Flags)
 	s.Keys.AddFlagSet(other.Keys)
@@ -99,7 +99,7 @@ func (s *Set) moved(err error) error {
 		key.Name)
 }
 
-// Read reads the file. What the command line gave stays.
+// Read reads the file. Values from the command line take precedence.
 func (s *Set) Read(file string) error {
 	f, err := os.Open(file)
 	if err != nil {

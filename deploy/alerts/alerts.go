@@ -14,11 +14,11 @@ var watchdog []byte
 //go:embed alertmanager.yml
 var alertmanager []byte
 
-// Alertmanager is the content of alertmanager.yml, an example of routes and receivers.
+// Alertmanager returns alertmanager.yml, an example of routes and receivers.
 func Alertmanager() []byte { return append([]byte(nil), alertmanager...) }
 
-// Watchdog is the content of watchdog.yml: an alert that always fires.
+// Watchdog returns watchdog.yml, an alert that always fires.
 func Watchdog() []byte { return append([]byte(nil), watchdog...) }
 
-// Rules is the content of reckon.yml.
+// Rules returns reckon.yml.
 func Rules() []byte { return append([]byte(nil), rules...) }

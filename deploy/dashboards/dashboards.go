@@ -59,7 +59,7 @@ type object = map[string]any
 // source is the data source that the reader chooses.
 var source = object{"type": "prometheus", "uid": "${source}"}
 
-// JSON is the dashboard as Grafana reads it.
+// JSON returns the dashboard in Grafana's format.
 func (d *Dashboard) JSON() ([]byte, error) {
 	panels := []object{}
 	id, y := 1, 0
@@ -120,7 +120,7 @@ func (d *Dashboard) variables() []object {
 	return out
 }
 
-// Query is Grafana's request for the values.
+// Query returns Grafana's query for the values.
 func (v *Var) Query() string {
 	return fmt.Sprintf("label_values(%s{%s}, %s)", v.Metric, v.Filter, v.Label)
 }

@@ -1,6 +1,6 @@
 package dashboards
 
-// Links of panels: to the dashboard and to the page of what a line stands for.
+// Links of panels to the dashboard and the page of a line.
 const (
 	toNode     = "/d/reckon-node?var-node=${__field.labels.node}&${source:queryparam}&${__url_time_range}"
 	toWorkload = "/d/reckon-workload?var-workload=${__field.labels.workload}&${source:queryparam}&${__url_time_range}"
@@ -21,7 +21,7 @@ var (
 	nodeVar = Var{Name: "node", Metric: "reckon_agent_info", Label: "node", Filter: onSite}
 )
 
-// List is every dashboard.
+// List returns all dashboards.
 func List() []Dashboard {
 	list := []Dashboard{site(), node(), workload(), owner(), gpu(), energy(), slurm(), agent(), server()}
 	for i := range list {
@@ -32,7 +32,7 @@ func List() []Dashboard {
 
 func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
 
-// rate is the rate of a counter over what Grafana takes for a step; sumBy adds rates up.
+// rate returns the rate of a counter over Grafana's step; sumBy sums rates.
 func rate(metric, of string) string { return "rate(" + metric + "{" + of + "}[$__rate_interval])" }
 
 func sumBy(labels, metric, of string) string {

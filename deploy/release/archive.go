@@ -60,7 +60,7 @@ func (r *release) archive(ctx context.Context, arch string) error {
 	})
 }
 
-// compressed writes a compressed archive of what fill packs.
+// compressed writes a compressed archive filled by fill.
 func (r *release) compressed(name string, fill func(*tar.Writer) error) (err error) {
 	f, err := os.Create(filepath.Join(r.out, name))
 	if err != nil {

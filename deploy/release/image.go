@@ -54,7 +54,7 @@ func (r *release) images(ctx context.Context, arch string) error {
 	return nil
 }
 
-// tagged is a version as tags of images take it: + is no letter there.
+// tagged returns a version as an image tag, in which + is not allowed.
 func tagged(version string) string {
 	return string(bytes.ReplaceAll([]byte(version), []byte("+"), []byte("-")))
 }

@@ -98,7 +98,7 @@ func (r *release) run(ctx context.Context, archives, images, packages bool) erro
 	return r.sign(ctx, os.Getenv("SIGN_KEY"))
 }
 
-// describe finds the version and the time of what is built.
+// describe determines the version and the time of the build.
 func (r *release) describe(ctx context.Context) error {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
@@ -183,10 +183,10 @@ func (r *release) build(ctx context.Context, arch, tags, name, dir string) (stri
 // commands are the commands to build.
 var commands = []string{"reckon", "reckon-agent"}
 
-// operator is a program of a module of its own, which runs in clusters only: there is an image of it, and no package.
+// operator is a program in a separate module that runs only in clusters. It has an image but no package.
 const operator = "reckon-operator"
 
-// completions lets a binary of this machine write what shells read, and the manual pages.
+// completions makes a local binary write its shell completions and manual pages.
 func (r *release) completions(ctx context.Context, dir string) error {
 	bin, err := r.build(ctx, runtime.GOARCH, "", "reckon", dir)
 	if err != nil {

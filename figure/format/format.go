@@ -146,7 +146,7 @@ func Count(v float64) string {
 	return s
 }
 
-// AtMost formats a number as [Count] does, rounded up: for what was no more than it.
+// AtMost formats a number like [Count] but rounded up, for an upper bound.
 func AtMost(v float64) string {
 	for up := v; ; up += math.Abs(v) / 1e4 {
 		text := Count(up)

@@ -63,7 +63,7 @@ type DataColumn struct {
 	Values []*float64 `json:"values"` // One for each row; null is a gap.
 }
 
-// Correlation is which series go together: the response of GET /api/reckon/v1/data/correlate.
+// Correlation is the correlation of series: the response of GET /api/reckon/v1/data/correlate.
 type Correlation struct {
 	From        time.Time         `json:"from"`         // Start of the first step.
 	To          time.Time         `json:"to"`           // End of the last step.

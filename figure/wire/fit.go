@@ -54,7 +54,7 @@ type Place struct {
 	LongestRun  *float64 `json:"longest_run_seconds"` // How long the longest of them ran, seconds.
 }
 
-// GPUTenant is a workload that has a GPU open, with its use of it in the last day.
+// GPUTenant is a workload that has a GPU open, with its use over the last day.
 type GPUTenant struct {
 	Workload string `json:"workload"`        // The workload, or words without a name for those who may not see it.
 	Owner    string `json:"owner,omitempty"` // Owner of the workload.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// MoveQuery selects the work that is judged: who should move to another partition or cluster.
+// MoveQuery selects the work to be judged for a move to another partition or cluster.
 type MoveQuery struct {
 	Since, Until  time.Time
 	Owners, Sites []string
@@ -57,7 +57,7 @@ type Move struct {
 	Text            string   `json:"text,omitempty"`                       // Paragraph for the owner; it names nobody else.
 }
 
-// MoveList lists the owners who should move, the most hours freed first: the response of GET /api/reckon/v1/move.
+// MoveList lists recommended moves by owner, the most hours freed first: the response of GET /api/reckon/v1/move.
 type MoveList struct {
 	Since   time.Time `json:"since"`             // Start of the period.
 	Until   time.Time `json:"until"`             // End of the period.

@@ -238,7 +238,7 @@ type Node struct {
 	Bounds  []NodeBound  `json:"bounds,omitempty"`  // What of it has no rows, since it is more than a bound allows.
 }
 
-// NodeBound is what has no rows of its own on a node, since there is more of it than a bound of the agent or the server allows.
+// NodeBound is work without rows of its own on a node, because it exceeds a limit of the agent or the server.
 type NodeBound struct {
 	Owner string  `json:"owner,omitempty"` // Whose it is; empty for the node itself.
 	Kind  string  `json:"kind"`            // One of process groups, file systems, and new series.

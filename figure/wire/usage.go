@@ -20,7 +20,7 @@ type UsageQuery struct {
 	Command                                           string // shell pattern
 }
 
-// UsageDimensions returns the dimensions that rows of usage can be distinguished by, any of them together.
+// UsageDimensions returns the dimensions of usage rows, which can be combined freely.
 func UsageDimensions() []string {
 	return []string{"owner", "account", "partition", "node", "command", "kind", "site", "qos", "size", "gpus", "length"}
 }

@@ -20,7 +20,7 @@ type Snapshots interface {
 // ones to the query.
 const firstOwn = sparql.ID(1) << 30
 
-// overlay is a view with graphs that are built when a pattern is matched in them: snapshots, and the latest values.
+// overlay is a view with graphs built on demand: snapshots and the latest values.
 type overlay struct {
 	*view
 	visible func(graph.Info) bool

@@ -40,7 +40,7 @@ func New(server string) Vocabulary {
 	return Vocabulary{Cluster: server, K8s: K8s}
 }
 
-// Context is the JSON-LD context of the exporter.
+// Context returns the JSON-LD context of the exporter.
 func (v Vocabulary) Context() map[string]any {
 	return map[string]any{
 		"k8s": v.K8s, "glc": "https://glaciation-heu.github.io/models/reference_model.turtle",

@@ -96,7 +96,7 @@ func (d *Document) measurement(id graph.Term, description string, v float64, at 
 	d.add(glc(source), "makes", id)
 }
 
-// NodeMeasurement adds a measurement of a node, or of a part of it if the query names one.
+// NodeMeasurement adds a measurement of a node, or of a part if the query names one.
 func (d *Document) NodeMeasurement(m object.Measurement, now int64) {
 	d.measured(m, now, true)
 }

@@ -184,7 +184,7 @@ type Logs struct {
 	Dashboard string
 }
 
-// Query is the query of a third-party exporter for measurements: what it measures, where and in what unit.
+// Query is a third-party exporter's query for measurements: the quantity, the place and the unit.
 type Query struct {
 	Measurement string // Usage, Energy.Usage
 	Subresource string // CPU; empty for the resource itself

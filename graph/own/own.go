@@ -39,13 +39,13 @@ func (v Vocabulary) id(kind string, parts ...string) graph.Term {
 	return graph.Node(b.String())
 }
 
-// NodeID is the id of a node.
+// NodeID returns the id of a node.
 func (v Vocabulary) NodeID(name string) graph.Term { return v.id("node", name) }
 
-// SiteID is the id of the site.
+// SiteID returns the id of the site.
 func (v Vocabulary) SiteID() graph.Term { return v.id("site") }
 
-// WorkloadID is the id of a workload or pod.
+// WorkloadID returns the id of a workload or pod.
 func (v Vocabulary) WorkloadID(kind, namespace, name, uid string) graph.Term {
 	parts := []string{strings.ToLower(kind)}
 	if namespace != "" {

@@ -2,7 +2,7 @@ package own
 
 import "reckon/graph"
 
-// Namespace is the namespace of reckon's own terms, besides the terms of SAREF, SOSA and QUDT.
+// Namespace is the namespace of reckon's own terms, in addition to SAREF, SOSA and QUDT.
 const Namespace = "urn:reckon:ns#"
 
 // Namespaces of other vocabularies.
@@ -14,7 +14,7 @@ const (
 	dcterms = "http://purl.org/dc/terms/"
 )
 
-// Prefixes are the prefixes used in output.
+// Prefixes returns the prefixes used in output.
 func Prefixes() []graph.Prefix {
 	return []graph.Prefix{
 		{Name: "rk", IRI: Namespace}, {Name: "saref", IRI: saref}, {Name: "sosa", IRI: sosa}, {Name: "qudt", IRI: qudt},
@@ -23,7 +23,7 @@ func Prefixes() []graph.Prefix {
 	}
 }
 
-// Context is the JSON-LD context of the output. Every prefix ends in a delimiter, so every processor expands it.
+// Context returns the JSON-LD context of the output. Every prefix ends in a delimiter, so that every processor expands it.
 func Context() map[string]any {
 	out := map[string]any{}
 	for _, p := range Prefixes() {

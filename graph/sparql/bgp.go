@@ -165,7 +165,7 @@ func put(row []ID, v int, id ID) bool {
 	return true
 }
 
-// active are the graphs that a pattern is matched in; 0 is the union of all.
+// active returns the graphs that a pattern is matched in; 0 is the union of all.
 func (e *eval) active() []ID {
 	if e.graph == 0 && e.from != nil {
 		return e.from

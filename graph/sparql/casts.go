@@ -47,7 +47,7 @@ var casts = map[string]func([]graph.Term) (graph.Term, error){
 	},
 }
 
-// text is the number as xsd:string: a float of usual size as a decimal (XPath functions, casting to xs:string).
+// text returns the number as xsd:string: a float of usual size as a decimal (XPath functions, casting to xs:string).
 func (n num) text() string {
 	if n.r == nil && !math.IsInf(n.f, 0) && (n.f == 0 || math.Abs(n.f) >= 1e-6 && math.Abs(n.f) < 1e6) {
 		bits := 64

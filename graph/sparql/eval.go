@@ -122,7 +122,7 @@ func (q *Query) run(e *eval) (*Result, error) {
 	return out, nil
 }
 
-// seed is one row without bindings.
+// seed returns one row without bindings.
 func (e *eval) seed() *table {
 	t := newTable(e.width)
 	t.data = make([]ID, e.width)

@@ -108,7 +108,7 @@ func (o *operation) eval(e *eval, row []ID) (graph.Term, error) {
 	return arithmetic(o.op, l, r)
 }
 
-// logic is || and && in three-valued logic: an error on one side does not matter if the other side decides.
+// logic implements || and && in three-valued logic: an error on one side does not matter if the other side decides.
 func (o *operation) logic(e *eval, row []ID) (graph.Term, error) {
 	decides := o.op == "||"
 	l, err := truthOf(o.left, e, row)

@@ -42,7 +42,7 @@ var ownFunctions = map[string]struct {
 	"BNODE":   {1, blankNode},
 }
 
-// blankNode is BNODE: a new node, or one for each text within a row.
+// blankNode implements BNODE: a new node, or one per text within a row.
 func blankNode(e *eval, row []ID, a []graph.Term) (graph.Term, error) {
 	if len(a) == 0 {
 		return e.mint(), nil
@@ -158,7 +158,7 @@ func part(f func(s, sub string) graph.Term) func([]graph.Term) (graph.Term, erro
 	}
 }
 
-// beside makes STRBEFORE and STRAFTER.
+// beside implements STRBEFORE and STRAFTER.
 func beside(f func(s, sub string) (string, bool)) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		if !stringy(a[0]) || !stringy(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {

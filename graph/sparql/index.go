@@ -34,7 +34,7 @@ func NewIndex(quads []Quad) *Index {
 	return x
 }
 
-// Len is the number of quads.
+// Len returns the number of quads.
 func (x *Index) Len() int { return len(x.byS) }
 
 // Quads returns all quads by subject; the caller must not change them.

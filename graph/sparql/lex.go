@@ -149,7 +149,7 @@ func (l *lexer) named(rest string, n int) error {
 	return l.take(name, rest[:n]+":"+local, n+1+length)
 }
 
-// variableLength is the length of a name without dots and dashes.
+// variableLength returns the length of a name without dots and dashes.
 func variableLength(s string) int {
 	n := graph.NameLength(s)
 	if at := strings.IndexAny(s[:n], ".-"); at >= 0 {

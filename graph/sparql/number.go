@@ -119,7 +119,7 @@ func decimalForm(r *big.Rat) string {
 	return s
 }
 
-// floatForm is the shortest form that parses back to the same value.
+// floatForm returns the shortest form that parses back to the same value.
 func floatForm(f float64, bits int) string {
 	switch {
 	case math.IsInf(f, 1):
@@ -237,7 +237,7 @@ func compare(l, r graph.Term) (int, error) {
 	return strings.Compare(l.Value, r.Value), nil
 }
 
-// equal is = of SPARQL: by value for supported types, an error if the result is undefined.
+// equal implements = of SPARQL: by value for supported types, and an error if the result is undefined.
 func equal(l, r graph.Term) (bool, error) {
 	if l == r {
 		return true, nil
@@ -269,7 +269,7 @@ func equal(l, r graph.Term) (bool, error) {
 	return false, errType
 }
 
-// compareForOrder is a total order: unbound, blank nodes, IRIs, literals; numbers and times by value.
+// compareForOrder implements a total order: unbound, blank nodes, IRIs, literals; numbers and times by value.
 func compareForOrder(l, r graph.Term) int {
 	if c := cmp.Compare(rank(l), rank(r)); c != 0 {
 		return c

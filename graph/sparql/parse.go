@@ -254,7 +254,7 @@ func (p *parser) selectQuery(s *selectNode, q *Query) error {
 	return p.finish(s)
 }
 
-// tail reads what follows the pattern: modifiers and VALUES.
+// tail parses the modifiers and VALUES after the pattern.
 func (p *parser) tail(s *selectNode) error {
 	if err := p.modifiers(s); err != nil {
 		return err

@@ -2,7 +2,7 @@ package sparql
 
 import "reckon/graph"
 
-// rest reads sources, pattern and what follows it, for the forms other than SELECT.
+// rest parses sources, pattern and modifiers for the forms other than SELECT.
 func (p *parser) rest(q *Query, needsPattern bool) error {
 	q.sel = selectNode{limit: -1, star: true, where: unit{}}
 	outer := p.collecting

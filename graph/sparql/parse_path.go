@@ -90,7 +90,7 @@ func (p *parser) predicate() (graph.Term, error) {
 	return s.term, err
 }
 
-// negatedSet reads what follows a "!": one predicate, or several in ( ).
+// negatedSet parses the part after a "!": one predicate, or several in ( ).
 func (p *parser) negatedSet() (*path, error) {
 	out := &path{op: '!'}
 	one := func() error {

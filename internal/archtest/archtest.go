@@ -64,7 +64,7 @@ type Violation struct {
 	What string
 }
 
-// String is the beginning of a line of test output.
+// String returns the start of a line of test output.
 func (v Violation) String() string {
 	if v.Line == 0 {
 		return v.File + ": " + v.What

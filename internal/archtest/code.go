@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// CodeRules are conventions for every package.
+// CodeRules returns conventions for every package.
 func CodeRules() []Rule {
 	return []Rule{
 		{

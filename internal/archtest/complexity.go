@@ -68,7 +68,7 @@ func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
 	return out
 }
 
-// complexityOf is McCabe's complexity: one, plus one for each branch, loop, case and shortcut.
+// complexityOf returns McCabe's complexity: one, plus one for each branch, loop, case and shortcut.
 func complexityOf(body *ast.BlockStmt) int {
 	n := 1
 	ast.Inspect(body, func(x ast.Node) bool {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// pages are the Markdown files at the root and in doc/, relative to the module.
+// pages returns the Markdown files at the root and in doc/, relative to the module.
 func (t *Tree) pages() []string {
 	pages, _ := filepath.Glob(filepath.Join(t.Dir, "*.md")) // the pattern is well formed
 	_ = filepath.WalkDir(filepath.Join(t.Dir, "doc"), func(path string, _ os.DirEntry, err error) error {

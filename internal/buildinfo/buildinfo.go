@@ -60,7 +60,7 @@ func from(version string, b *debug.BuildInfo) Info {
 	return i
 }
 
-// String is one line for people.
+// String returns a line for people.
 func (i Info) String() string {
 	s := "reckon " + i.Version
 	if i.Revision != "" && !strings.Contains(i.Version, i.Revision[:min(12, len(i.Revision))]) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// closedSuffix ends the name of the note beside a file.
+// closedSuffix is the suffix of the note beside a file.
 const closedSuffix = ".closed"
 
 // closedNote is the state of a file when it was closed, or last written while it is open.

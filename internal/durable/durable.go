@@ -31,7 +31,7 @@ func Replace(path string, raw []byte, rights fs.FileMode) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// Sync waits until what was written to a file or directory is on the disk.
+// Sync waits until the data written to a file or directory is on disk.
 func Sync(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -100,7 +100,7 @@ func (t *Tracker) Observe(values []float64) Prediction {
 	return t.m.Predict(t.x)
 }
 
-// Explain is [Model.Explain] for the readings last observed.
+// Explain is [Model.Explain] for the last observed readings.
 func (t *Tracker) Explain(watts []float64) (base float64) { return t.m.Explain(t.x, watts) }
 
 // Reset forgets the history, as after a gap in the readings.

@@ -115,7 +115,7 @@ func joinNumbers(b []byte) []byte {
 	return out
 }
 
-// Check returns an error that describes what is wrong with m, or nil.
+// Check returns an error that describes the fault of m, or nil.
 func (m *Model) Check() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("power model %q: "+format, append([]any{m.Name}, a...)...)

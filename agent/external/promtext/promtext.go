@@ -317,7 +317,7 @@ func afterComma(rest []byte, name string) ([]byte, error) {
 	return rest, nil
 }
 
-// quotedText reads what stands in double quotes at the start of b, and returns what follows.
+// quotedText parses the double-quoted text at the start of b and returns the rest.
 func quotedText(b []byte) (text string, rest []byte, err error) {
 	value := make([]byte, 0, 32)
 	rest = b

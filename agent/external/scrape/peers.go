@@ -159,7 +159,7 @@ func endpoint(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, uint16(n)), ok
 }
 
-// holder returns a process that has a socket open: the one with the lowest id.
+// holder returns the lowest id of a process that has a socket open.
 func holder(root string, inode uint64) int32 {
 	proc, err := os.Open(filepath.Join(root, "proc"))
 	if err != nil {

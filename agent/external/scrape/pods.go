@@ -99,7 +99,7 @@ func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	return list, bad
 }
 
-// port returns the default port of a pod: the one called metrics, which offers them, else the first.
+// port returns the default port of a pod: the one named metrics, in which case offers is true, else the first.
 func port(p *kubelet.Pod) (number string, offers bool) {
 	first := ""
 	for _, c := range p.Containers {

@@ -29,7 +29,7 @@ type pack struct {
 	f64  []float64
 }
 
-// empty is a pack without known values.
+// empty returns a pack without known values.
 func empty() pack { return pack{base: math.NaN()} }
 
 func equal(a, b float64) bool { return a == b || (a != a && b != b) }

@@ -55,7 +55,7 @@ type entry struct {
 	at    uint32 // chunk and row
 }
 
-// place returns the chunk of an entry, and the row in it.
+// place returns the chunk and the row of an entry.
 func (s *search) place(e entry) (int, int) {
 	at := e.at ^ s.turn
 	return int(at / chunkRows), int(at % chunkRows)

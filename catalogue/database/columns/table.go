@@ -30,7 +30,7 @@ type Row struct {
 	Numbers []float64 // NaN is unknown
 }
 
-// Change adds or replaces a row, or deletes the one with its key.
+// Change adds or replaces a row, or deletes the row with its key.
 type Change struct {
 	Row
 	Delete bool

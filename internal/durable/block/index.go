@@ -66,7 +66,7 @@ func verifyIndex(path string, segments []int64, info *Info) error {
 
 func (c *indexCheck) damage(at int, what string) error { return &Damage{c.path, int64(at), what} }
 
-// section is four bytes of length, that many bytes, and their CRC-32C.
+// section checks four bytes of length, that many bytes, and their CRC-32C.
 func (c *indexCheck) section(at, end uint64, what string) error {
 	_, err := c.sized(at, end, what)
 	return err
