@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"reckon/access"
+	"reckon/figure/wire"
 )
 
 func TestRoles(t *testing.T) {
@@ -43,6 +44,19 @@ func TestSees(t *testing.T) {
 		if got := c.v.Sees(c.owner); got != c.want {
 			t.Errorf("%+v sees %q: %v", c.v, c.owner, got)
 		}
+	}
+}
+
+func TestLive(t *testing.T) {
+	cores := 2.0
+	got := access.Viewer{Role: access.User, Name: "alice"}.Live(wire.Live{Workloads: []wire.LiveWorkload{
+		{ID: "slurm/1", Name: "train", Owner: "alice", Cores: 1}, {ID: "slurm/2", Name: "cook", Owner: "bob", Cores: cores, Wait: &cores},
+		{ID: "slurm/3", Name: "wash", Owner: "carol", Cores: cores, Wait: &cores}}}).Workloads
+	if len(got) != 2 || got[0].ID != "slurm/1" || got[1].Cores != 4 || *got[1].Wait != 4 {
+		t.Fatalf("%+v", got)
+	}
+	if got[1].ID != "others" || got[1].Name != "" || got[1].Owner != "" {
+		t.Errorf("the others are named %q %q of %q: one word is enough", got[1].ID, got[1].Name, got[1].Owner)
 	}
 }
 

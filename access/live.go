@@ -18,7 +18,7 @@ func (v Viewer) Live(l wire.Live) wire.Live {
 		}
 	}
 	if len(l.Workloads) < len(all) {
-		rest.ID, rest.Name = "others", "others"
+		rest.ID = "others"
 		l.Workloads = append(l.Workloads, rest)
 	}
 	return l

@@ -81,6 +81,27 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	return out, nil
 }
 
+// unadvised returns why a workload has no advice, and from when on it has.
+func (b *Jobs) unadvised(d *wire.WorkloadDetail) *wire.Verdict {
+	key, words := "inexact", phrase.Words(nil)
+	switch kind := workload.Kind(d.Kind); {
+	case !kind.Requests():
+		key, words = "kind", phrase.Words{"kind": d.Kind}
+	case d.State == "pending":
+		key = "pending"
+	case kind.Service():
+		key = "service"
+	case d.Running:
+		key = "running"
+	case d.Lost:
+		key = "lost"
+	case b.unheard(d):
+		key = "unheard"
+	}
+	s := sentences.Sentence("advice.none."+key, words)
+	return &wire.Verdict{Kind: "advice", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}
+}
+
 // unheard reports whether a job has just ended and its batch system has not reported how: its limits, steps and kills come with that.
 func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay

@@ -124,6 +124,9 @@ func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wir
 		}
 	}
 	d.Advice, err = b.advice(ctx, &d)
+	if d.Advice == nil && err == nil {
+		d.NoAdvice = b.unadvised(&d)
+	}
 	if err := b.Outage.degrade(&d.Missing, "advice", err); err != nil {
 		return wire.WorkloadDetail{}, err
 	}

@@ -160,6 +160,32 @@ func TestAdviceWaitsForAccounting(t *testing.T) {
 		if got := d.Advice != nil; got != c.advice {
 			t.Errorf("%s after its end in the state %q: advice %+v", c.after, c.state, d.Advice)
 		}
+		if c.advice != (d.NoAdvice == nil) || d.NoAdvice != nil && !strings.Contains(d.NoAdvice.Text, "the batch system has reported") {
+			t.Errorf("%s after its end: no advice because %+v", c.after, d.NoAdvice)
+		}
+	}
+	s.Clock = func() time.Time { return end.Add(time.Hour) }
+	for why, c := range map[string]struct {
+		kind, state          string
+		running, end, silent bool
+	}{
+		"a session requests nothing, so there is no advice":                           {kind: "session", running: true},
+		"no advice yet: a job that waits gets it from the first run of its name":      {kind: "slurm", state: "pending"},
+		"no advice yet: a service gets it after two days of exact figures":            {kind: "unit", running: true},
+		"no advice yet: it comes when a run has ended":                                {kind: "group", running: true},
+		"no advice: whether and when it ended is unknown":                             {kind: "slurm", silent: true},
+		"no advice: cores need an exactly measured run of 30 s or more, memory an ex": {kind: "group", end: true},
+	} {
+		x := w
+		x.Kind, x.ID, x.State, x.Running, x.Lost, x.End = c.kind, c.kind+"/2", c.state, c.running, c.silent, nil
+		x.WallSeconds, x.MemoryPeakBytes, x.MemoryNeededPeakBytes = 0, nil, nil
+		if c.end {
+			x.End = &w.Start
+		}
+		d, err := s.Workload(t.Context(), x, wire.Range{})
+		if err != nil || d.Advice != nil || d.NoAdvice == nil || !strings.HasPrefix(d.NoAdvice.Text, why) || d.NoAdvice.Sentence == nil {
+			t.Errorf("%s %s: %+v, %+v, %v; want %q", c.kind, c.state, d.Advice, d.NoAdvice, err, why)
+		}
 	}
 }
 

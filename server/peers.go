@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"time"
 
 	"reckon/access/peer"
 	unixusers "reckon/workload/users"
@@ -37,8 +38,10 @@ func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 // of is the sender of a request.
 func (p *peers) of(r *http.Request) (peer.Peer, bool) {
 	who, ok := r.Context().Value(peerKey{}).(peer.Peer)
-	if ok && !who.Foreign {
-		who.Name = p.names.Name(who.UID)
+	if ok && !who.Foreign { // a directory that answers late finds the sender by number
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		who.Name = p.names.Wait(ctx, who.UID)
+		cancel()
 	}
 	return who, ok
 }

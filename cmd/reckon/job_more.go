@@ -218,8 +218,8 @@ func deref(v *float64) float64 {
 
 // next prints the recommended request for the next run; of a process group also why it has none.
 func (p *page) next(d *client.WorkloadDetail) {
-	if d.Advice == nil && workload.Kind(d.Kind).Group() {
-		why := notAdvised(&d.Workload)
+	if d.NoAdvice != nil && workload.Kind(d.Kind).Group() {
+		why := d.NoAdvice.Text
 		p.line("")
 		p.fold(0, "%s", strings.ToUpper(why[:1])+why[1:])
 	}

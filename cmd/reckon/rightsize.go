@@ -9,7 +9,6 @@ import (
 
 	"reckon/internal/term"
 	"reckon/web/client"
-	"reckon/workload"
 )
 
 func newRightsize(g *globals) *cobra.Command {
@@ -58,7 +57,10 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 	g.partial(d.Missing)
 	a := d.Advice
 	if a == nil {
-		return errors.New(id + ": " + notAdvised(&d.Workload))
+		if d.NoAdvice == nil { // an older server, or one that could not ask
+			return errors.New(id + ": no advice")
+		}
+		return errors.New(id + ": " + d.NoAdvice.Text)
 	}
 	text := ""
 	switch format {
@@ -78,21 +80,6 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 	}
 	_, err = fmt.Fprintln(g.stdout, text)
 	return err
-}
-
-// notAdvised returns why a workload has no advice, and from when on it has.
-func notAdvised(w *client.Workload) string {
-	switch kind := workload.Kind(w.Kind); {
-	case !kind.Requests():
-		return "a " + w.Kind + " requests nothing, so there is no advice"
-	case w.State == "pending":
-		return "no advice yet: a job that waits gets it from the first run of its name"
-	case kind.Service():
-		return "no advice yet: a service gets it after two days of exact figures"
-	case w.Running:
-		return "no advice yet: it comes when a run has ended"
-	}
-	return "no advice: cores need an exactly measured run of 30 s or more, memory an exactly measured peak"
 }
 
 func printRightsize(g *globals, d client.WorkloadDetail) error {

@@ -62,7 +62,8 @@ type AlertReceivers struct {
 // AlertSent lists the receivers that are notified of a firing alert.
 type AlertSent struct {
 	Labels map[string]string `json:"labels"` // Of the alert.
-	To     []string          `json:"to"`     // Receivers; empty for nobody.
+	// Receivers, each with why it is not notified for now, as by a silence or mute time; empty for nobody.
+	To []string `json:"to"`
 }
 
 // AlertReceiver is a receiver from the page Alerts.

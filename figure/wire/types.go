@@ -125,8 +125,9 @@ type WorkloadDetail struct {
 	// tensor, fp64, fp32 and fp16 are their pipes, dram is the share of the peak memory traffic.
 	// Absent if no GPU counts engines, or if another workload used one of them.
 	GPUEngines map[string]float64 `json:"gpu_engines,omitempty"`
-	Advice     *Advice            `json:"advice,omitempty"` // Recommended request; null if there is no basis for one.
-	Runs       []Run              `json:"lives,omitempty"`  // All runs of the id, the latest first, if there is more than one.
+	Advice     *Advice            `json:"advice,omitempty"`    // Recommended request; null if there is no basis for one.
+	NoAdvice   *Verdict           `json:"no_advice,omitempty"` // Why there is no recommended request, and from when on there is one.
+	Runs       []Run              `json:"lives,omitempty"`     // All runs of the id, the latest first, if there is more than one.
 	// What could not be asked when the answer was made, and why; absent when it is whole.
 	Missing []string `json:"missing,omitempty"`
 }

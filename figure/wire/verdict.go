@@ -5,7 +5,7 @@ import "time"
 // Verdict is one sentence on a workload and the number behind it.
 type Verdict struct {
 	// Subject: cores, memory, gpu, cpu_wait, throttled, balance, gpu_balance, memory_balance,
-	// renamed, time, swap, oom, timeout, node_fail, exit or short.
+	// renamed, time, swap, oom, timeout, node_fail, exit, short or advice.
 	Kind     string    `json:"kind"`
 	Severity string    `json:"severity"`           // critical, warning, good or info.
 	Text     string    `json:"text"`               // The sentence.

@@ -197,16 +197,27 @@ func (s *Service) Receivers() wire.AlertReceivers {
 	return out
 }
 
-// sentTo lists whom the routes notify of an alert, each once.
+// sentTo lists whom the routes notify of an alert, each once, and why one is not notified for now.
 func (s *Service) sentTo(alert map[string]string, people map[string][]string) []string {
-	to := []string{}
+	to, why := []string{}, map[string]string{}
 	if s.inside != nil {
-		for _, name := range s.inside.routed(alert) {
-			to = append(to, people[name]...)
+		names, held := s.inside.routed(alert)
+		for i, name := range names {
+			for _, who := range people[name] {
+				if old, twice := why[who]; !twice || old != "" {
+					why[who] = held[i]
+				}
+			}
 		}
 	}
+	for who, held := range why {
+		if held != "" {
+			who += " (not now: " + held + ")"
+		}
+		to = append(to, who)
+	}
 	slices.Sort(to)
-	return slices.Compact(to)
+	return to
 }
 
 // SetContact adds a contact, or removes the one with the id. It holds at once and after a restart.

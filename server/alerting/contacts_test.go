@@ -2,7 +2,10 @@ package alerting
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,4 +148,50 @@ func TestContactsHearOwnRules(t *testing.T) {
 	if strings.Contains(hook.text(), "AgentSilent") {
 		t.Errorf("a warning that stays on the pages was sent:\n%s", hook.text())
 	}
+}
+
+// TestSentNow: a receiver that an alert goes to, but not now, is named with the reason.
+func TestSentNow(t *testing.T) {
+	hook, b := newHook(t), newBench(t)
+	rules := strings.NewReplacer("Broken", "LoadHigh").Replace(rulesText) + `
+      - alert: AgentSilent
+        expr: test_broken > 0
+`
+	b.set(1)
+	s, _ := b.start(Options{Rules: []string{write(t, "r.yml", rules)}, Config: write(t, "am.yml", `
+route:
+  receiver: day
+  routes:
+    - {receiver: day, active_time_intervals: [past], continue: true}
+    - {receiver: night, mute_time_intervals: [ever], continue: true}
+    - {receiver: both, mute_time_intervals: [ever], continue: true}
+    - {receiver: both}
+receivers: `+strings.NewReplacer("'", `"`, "URL", hook.URL).Replace(`[{'name':'day','webhook_configs':[{'url':'URL'}]},
+  {'name':'night','webhook_configs':[{'url':'URL'}]}, {'name':'both','webhook_configs':[{'url':'URL'}]}]`)+`
+time_intervals:
+  - {name: past, time_intervals: [{years: ['1971']}]}
+  - {name: ever, time_intervals: [{years: ['2000:2999']}]}
+inhibit_rules:
+  - {source_matchers: [alertname="LoadHigh"], target_matchers: [alertname="AgentSilent"]}
+`)})
+	want := map[string]string{
+		"LoadHigh": "both, day (not now: outside of past), night (not now: mute time ever)",
+		"AgentSilent": "both (not now: another alert inhibits it), day (not now: another alert inhibits it), " +
+			"night (not now: another alert inhibits it)",
+	}
+	holds := func() bool {
+		got := map[string]string{}
+		for _, a := range s.Receivers().Sent {
+			got[a.Labels["alertname"]] = strings.Join(a.To, ", ")
+		}
+		return maps.Equal(got, want)
+	}
+	until(t, holds)
+	req := httptest.NewRequest(http.MethodPost, Prefix+"/api/v2/silences", strings.NewReader(fmt.Sprintf(
+		`{"matchers":[{"name":"alertname","value":"LoadHigh","isRegex":false}],"startsAt":%q,"endsAt":%q,"createdBy":"me","comment":"x"}`,
+		time.Now().Add(-time.Minute).Format(time.RFC3339), time.Now().Add(time.Hour).Format(time.RFC3339))))
+	req.Header.Set("Content-Type", "application/json")
+	s.Handler().ServeHTTP(httptest.NewRecorder(), req)
+	want["LoadHigh"] = "both (not now: silenced), day (not now: silenced), night (not now: silenced)"
+	until(t, holds)
 }

@@ -1,6 +1,7 @@
 package alerting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,7 @@ type embedded struct {
 	dispatcher *dispatch.Dispatcher
 	inhibitor  *inhibit.Inhibitor
 	routes     *dispatch.Route
+	times      *timeinterval.Intervener
 	counts     map[string][]string // integrations by receiver
 
 	stop   chan struct{}
@@ -181,10 +183,11 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopPresent()
+	e.times = timeinterval.NewIntervener(times)
 	e.inhibitor = inhibit.NewInhibitor(e.alerts, conf.InhibitRules, e.log, e.recorder)
 	inhibitor := e.inhibitor
 	stage := e.pipeline.New(receivers, func() time.Duration { return 0 }, inhibitor, e.silencer,
-		timeinterval.NewIntervener(times), e.groups, &deliveryLog{e.notified, e.memory, e.notified.Snapshot}, nil)
+		e.times, e.groups, &deliveryLog{e.notified, e.memory, e.notified.Snapshot}, nil)
 	e.drain = &drainStage{stage: stage}
 	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, e.drain, e.groups,
 		func(d time.Duration) time.Duration { return max(d, notify.MinTimeout) }, 30*time.Second, nil, e.log, e.recorder, e.measured, tmpl)
@@ -262,18 +265,36 @@ func (e *embedded) put(list ...*notifier.Alert) {
 	}
 }
 
-// routed names the receivers that the routes choose for an alert.
-func (e *embedded) routed(of map[string]string) (names []string) {
+// routed names the receivers that the routes choose for an alert, and why each of them is not notified for now; empty where it is.
+func (e *embedded) routed(of map[string]string) (names, held []string) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	set := model.LabelSet{}
 	for name, value := range of {
 		set[model.LabelName(name)] = model.LabelValue(value)
 	}
-	for _, r := range e.routes.Match(set) {
-		names = append(names, r.RouteOpts.Receiver)
+	why, ctx := "", context.Background()
+	switch {
+	case e.inhibitor.Mutes(ctx, set):
+		why = "another alert inhibits it"
+	case e.silencer.Mutes(ctx, set):
+		why = "silenced"
 	}
-	return names
+	for _, r := range e.routes.Match(set) {
+		names, held = append(names, r.RouteOpts.Receiver), append(held, cmp.Or(why, e.muted(&r.RouteOpts)))
+	}
+	return names, held
+}
+
+// muted returns the time interval for which a route notifies nobody now; empty if there is none.
+func (e *embedded) muted(r *dispatch.RouteOpts) string {
+	if is, by, err := e.times.Mutes(r.MuteTimeIntervals, time.Now()); is && err == nil {
+		return "mute time " + strings.Join(by, ", ")
+	}
+	if is, _, err := e.times.Mutes(r.ActiveTimeIntervals, time.Now()); !is && err == nil && len(r.ActiveTimeIntervals) > 0 {
+		return "outside of " + strings.Join(r.ActiveTimeIntervals, ", ")
+	}
+	return ""
 }
 
 func (e *embedded) check(_ context.Context, id string) []Delivery {
@@ -283,7 +304,7 @@ func (e *embedded) check(_ context.Context, id string) []Delivery {
 	var out []Delivery
 	names := slices.Sorted(maps.Keys(counts))
 	if id != Last {
-		names = e.routed(map[string]string{"alertname": testName, testLabel: id, "severity": "info"})
+		names, _ = e.routed(map[string]string{"alertname": testName, testLabel: id, "severity": "info"})
 	}
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()

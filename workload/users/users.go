@@ -9,10 +9,11 @@
 // knows the user, the name is the number in decimal. Answers are kept for ten minutes,
 // also that nobody knows a user, failures for one, and at most 4,096 of them.
 //
-// All methods may be called from any goroutine and none waits for an answer.
+// All methods may be called from any goroutine and none but Wait waits for an answer.
 package users
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,7 +25,8 @@ import (
 const (
 	keepKnown   = 10 * time.Minute // LDAP names change rarely
 	keepFailure = time.Minute
-	checkFile   = 5 * time.Second // how often the time stamp of passwd is looked at
+	checkFile   = 5 * time.Second        // how often the time stamp of passwd is looked at
+	checkMiss   = 100 * time.Millisecond // the same for a user who is not in it
 	maxAnswers  = 4096
 	maxPending  = 64
 )
@@ -91,9 +93,12 @@ func New(root string) *Table {
 func (t *Table) Name(uid uint32) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refresh()
+	t.refresh(checkFile)
 	if name, ok := t.names[uid]; ok {
 		return name
+	}
+	if t.refresh(checkMiss); t.names[uid] != "" { // added a moment ago
+		return t.names[uid]
 	}
 	if a, ok := t.lookup(question{uid: uid}); ok {
 		return a.name
@@ -103,6 +108,26 @@ func (t *Table) Name(uid uint32) string {
 		return numberMark + number
 	}
 	return number
+}
+
+// Wait is Name, but waits for the first answer about a user, until ctx is done.
+func (t *Table) Wait(ctx context.Context, uid uint32) string {
+	q := question{uid: uid}
+	for {
+		name := t.Name(uid)
+		t.mu.Lock()
+		_, answered := t.answers[q]
+		waits := t.pending[q] && !answered && !t.closed
+		t.mu.Unlock()
+		if !waits {
+			return name
+		}
+		select {
+		case <-ctx.Done():
+			return name
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // numberMark stands before the number of a user without a name where another user has that number for a name. No name begins with it.
@@ -116,7 +141,7 @@ func (t *Table) ID(name string) (uint32, bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refresh()
+	t.refresh(checkFile)
 	if uid, ok := t.ids[name]; ok {
 		return uid, true
 	}
@@ -142,11 +167,11 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// refresh reads passwd if it changed. If the file is unreadable, or empty because it is being
-// rewritten, the previous content stays.
-func (t *Table) refresh() {
+// refresh reads passwd if it changed and was not checked for the given time. If the file is unreadable, or empty
+// because it is being rewritten, the previous content stays.
+func (t *Table) refresh(after time.Duration) {
 	now := time.Now()
-	if !t.checked.IsZero() && now.Sub(t.checked) < checkFile {
+	if !t.checked.IsZero() && now.Sub(t.checked) < after {
 		return
 	}
 	t.checked = now

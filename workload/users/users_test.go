@@ -2,6 +2,7 @@ package users
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"net"
 	"os"
@@ -90,9 +91,9 @@ func TestFileIsReadAgain(t *testing.T) {
 		if got := tab.Name(2000); got != "2000" {
 			t.Errorf("the file is looked at on each call: %q", got)
 		}
-		<-time.After(checkFile)
+		<-time.After(checkMiss)
 		if got := tab.Name(2000); got != "carol" {
-			t.Errorf("2000 is %q after the file changed", got)
+			t.Errorf("2000 is %q soon after carol was added", got)
 		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
@@ -199,6 +200,23 @@ func TestDatabase(t *testing.T) {
 	settle(t, tab)
 	if uid, ok := tab.ID("ldap-alice"); !ok || uid != 70001 {
 		t.Errorf("ldap-alice is %d, %v", uid, ok)
+	}
+}
+
+func TestWait(t *testing.T) {
+	_, socket := serve(t, map[uint32]string{70001: "ldap-alice"})
+	tab, _ := table(t, passwd)
+	tab.socket = socket
+	defer tab.Close()
+	for uid, want := range map[uint32]string{70001: "ldap-alice", 70002: "70002", 1000: "alice"} {
+		if got := tab.Wait(t.Context(), uid); got != want {
+			t.Errorf("%d is %q, want %q", uid, got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := tab.Wait(ctx, 70003); got != "70003" {
+		t.Errorf("70003 is %q before the database answered", got)
 	}
 }
 

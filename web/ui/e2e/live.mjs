@@ -131,8 +131,16 @@ await visit("a list of six hours is in the order of what was used in them", {}, 
     ["energy", "energy_joules"],
     ["memory", "memory_byte_seconds"],
   ]) {
-    const end = Math.floor(Date.now() / 1000) - 7200,
-      query = `sort_desc(sum by (workload) (increase(reckon_workload_${metric}_total[6h] anchored)))`;
+    const at = await ask(
+        "/api/v1/query?" +
+          new URLSearchParams({
+            query: "max(timestamp(reckon_workload_cpu_seconds_total))",
+            time: Math.floor(Date.now() / 1000) - 7200,
+          }),
+      ),
+      end = Math.ceil(Number(at.data.result[0].value[1])), // and six hours before there are samples too
+      last = `last_over_time(reckon_workload_${metric}_total[6h])`, // what began in this time began at 0
+      query = `sort_desc(sum by (workload) (${last} - (last_over_time(reckon_workload_${metric}_total[5m] offset 6h) or 0 * ${last})))`;
     const d = await ask("/api/v1/query?" + new URLSearchParams({ query, time: end })),
       want = d.data.result.slice(0, 5).map((r) => [r.metric.workload, Number(r.value[1])]);
     await page.goto(`${base}/workloads?of=${what}&from=${end - 6 * 3600}&to=${end}&cols=id,used`);
@@ -305,7 +313,7 @@ await visit(
       (n) => document.querySelector("[role=status]").textContent.startsWith(n + " workload"),
       want,
     );
-    await page.waitForSelector("th[aria-sort=descending]:has-text('CPU time')");
+    await page.waitForSelector("th[aria-sort=descending]:has-text('Core-hours')");
     const files = await page.evaluate(async () => {
       const of = (t) =>
         fetch([...document.querySelectorAll("a")].find((a) => a.textContent === t).href);

@@ -161,7 +161,9 @@ const rows = async (page, look) => {
 const expected = (w) => [
   w.name.slice(0, 40),
   w.state.replaceAll("_", " "),
-  `${Math.min(100, Math.round((100 * w.cpu_seconds) / (w.allocated_cores * w.wall_seconds)))} % of ${w.allocated_cores} core${w.allocated_cores === 1 ? "" : "s"}`,
+  w.state === "pending"
+    ? "not started"
+    : `${Math.min(100, Math.round((100 * w.cpu_seconds) / (w.allocated_cores * w.wall_seconds)))} % of ${w.allocated_cores} core${w.allocated_cores === 1 ? "" : "s"}`,
 ];
 for (const look of [{}, phone])
   await count.visit("the latest jobs of a user in a portal", look, async (page) => {
@@ -174,7 +176,7 @@ for (const look of [{}, phone])
       workloads.filter((w) => !w.running).map(expected),
     );
     assert.ok(
-      got.every((r) => /^(. )?\d+ % of [\d.]+ GiB$/.test(r[3])),
+      got.every((r) => /^((. )?\d+ % of [\d.]+ GiB|not started)$/.test(r[3])),
       JSON.stringify(got),
     );
     await fits(page, "portal");
@@ -184,9 +186,18 @@ for (const look of [{}, phone])
 await count.visit("one job, and an answer that the portal brings along", {}, async (page) => {
   tag = widget(`data-token="${mine}" data-job="${first.id}"`);
   assert.deepEqual((await rows(page))[0].slice(0, 3), expected(first));
-  const jobs = JSON.stringify(await asMe("/api/reckon/v1/workloads?sort=-start&limit=3"));
-  tag = widget(`data-jobs="${jobs.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"`);
-  assert.equal((await rows(page)).length, 3);
+  const along = (answer) => {
+    const jobs = JSON.stringify(answer);
+    tag = widget(`data-jobs="${jobs.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"`);
+    return rows(page);
+  };
+  assert.equal((await along(await asMe("/api/reckon/v1/workloads?sort=-start&limit=3"))).length, 3);
+  const waits = { ...first, state: "pending", cpu_seconds: null, memory_needed_peak_bytes: null };
+  assert.deepEqual((await along({ workloads: [waits] }))[0].slice(1), [
+    "pending",
+    "not started",
+    "not started",
+  ]);
 });
 for (const [why, secret, name] of [
   ["a token that lasts two hours", long],

@@ -110,7 +110,7 @@ const pages = {
   ],
   nodes: ["/nodes", "node-0002", "Pressure", "drained", "3 waiting jobs", "75 % storage"],
   node: ["/node?name=n1", "Cores by workload", "train", "idle"],
-  workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"],
+  workloads: ["/workloads", "workloads", "Core-hours"],
   workload: [
     "/workload?id=slurm/4711",
     "Verdict",

@@ -37,10 +37,12 @@
       ({ "at least": "≥ ", "at most": "≤ ", estimated: "~ ", modelled: "~ " })[
         w.exactness?.[key] ?? ""
       ] ?? "";
-  /** "43 % of 16 cores", or that it was not measured. */
-  const share = (used: unknown, whole: unknown, of: string, sign: string) =>
+  /** "43 % of 16 cores", or that it was not measured, or is not yet. */
+  const share = (w: Job, used: unknown, whole: unknown, of: string, sign: string) =>
     !known(used)
-      ? "not measured"
+      ? w.state === "pending"
+        ? "not started"
+        : "not measured"
       : !known(whole) || whole <= 0
         ? "no allocation known"
         : `${sign}${Math.min(100, Math.round((100 * used) / whole))} % of ${of}`;
@@ -68,6 +70,7 @@
         row,
         "td",
         share(
+          w,
           w.cpu_seconds,
           known(cores) && known(w.wall_seconds) ? cores * w.wall_seconds : null,
           `${cores} core${cores === 1 ? "" : "s"}`,
@@ -78,6 +81,7 @@
         row,
         "td",
         share(
+          w,
           w.memory_needed_peak_bytes,
           memory,
           `${short((memory ?? 0) / 2 ** 30)} GiB`,

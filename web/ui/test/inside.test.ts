@@ -68,13 +68,14 @@ it("charts inside a workload are of the time of its other charts", () => {
       start: at(1000),
       end: at(9000),
       seen: at(9000),
+      step_seconds: 60,
       profile: first.map((s) => ({
         metric: "cores",
         unit: "cores",
         points: [{ time: at(s), value: 1 }],
       })),
     });
-  expect(spanOf(of([5000, 4000]))).toEqual([4000, 9000]);
+  expect(spanOf(of([5000, 4000]))).toEqual([3940, 9000]);
   expect(spanOf(of([900]))).toEqual([1000, 9000]);
   expect(spanOf(of([]))).toEqual([1000, 9000]);
 });
@@ -85,9 +86,14 @@ it.each([
   [3, "cores", "exact", "3"],
   [3, "cores", undefined, "3"],
   [3, "cores", "estimated", "~ 3"],
-  [0.0001, "cores", "at least", "> 0"],
+  [0.0001, "cores", "at least", "–"],
+  [0, "cores", "at least", "–"],
+  [0, "bytes", "at least", "–"],
+  [0, "bytes", "at most", "0 B"],
+  [0.0001, "cores", "at most", "< 0.001"],
+  [0, "bytes", "estimated", "~ 0 B"],
   [0.0001, "cores", "estimated", "< 0.001"],
-  [5, "core-seconds", "at least", "> 0 core-hours"],
+  [5, "core-seconds", "at least", "–"],
   [17.9, "core-seconds", undefined, "< 0.01 core-hours"],
   [18, "core-seconds", "at least", "≥ 0.01 core-hours"],
   [0, "core-seconds", undefined, "0 core-hours"],

@@ -22,7 +22,8 @@ import { complete, place } from "../src/lib/promql";
 import { figureUnit, today } from "../src/lib/forecast";
 import { pressure, sorted, stateOfNode } from "../src/lib/nodes";
 import { stepLines } from "../src/lib/steps";
-import { overlaid, together, untilEnd } from "../src/lib/profile";
+import { asked as periodOf, rangeOf } from "../src/lib/span";
+import { fromStart, lastStep, overlaid, together } from "../src/lib/profile";
 import type { Node, Profile, WorkloadDetail } from "../src/lib/types";
 import { othersOf } from "../src/lib/names";
 import { connections, nameOf, relationOf } from "../src/lib/links";
@@ -386,21 +387,45 @@ describe("what is free, marks and buckets", () => {
   });
 });
 
+test("a range from one second to another is asked for so", () => {
+  const at: Record<string, string> = { from: "1795829877", to: "1795851477" },
+    r = rangeOf((k) => at[k] ?? "", 0);
+  expect(r.from % r.step).toBe(0);
+  expect(Object.values(periodOf(r)).map((t) => Date.parse(t) / 1000)).toEqual([
+    1795829877, 1795851477,
+  ]);
+});
+
 describe("a workload's charts", () => {
   const profile = (metric: string, unit: string, values: (number | null)[]): Profile => ({
     metric,
     unit,
     points: values.map((value, i) => ({ time: new Date(i * 60000).toISOString(), value })),
   });
-  test("what has ended ends with its last figure", () => {
-    const p = [profile("cores", "cores", [2, 0, 3, 0])];
-    expect(untilEnd(p, new Date(3 * 60000).toISOString())[0].points.map((x) => x.value)).toEqual([
-      2, 0, 3,
+  test("what has ended ends with its last figure, and begins with its first step", () => {
+    const p = [profile("cores", "cores", [2, 0, 3, 0])],
+      values = (end: number) =>
+        fromStart(p, 60, new Date(end).toISOString())[0].points.map((x) => x.value);
+    expect(values(3 * 60000)).toEqual([2, 0, 3]);
+    expect(values(3 * 60000 + 1)).toEqual([2, 0, 3, 0]);
+    expect(fromStart(p, 60, null)[0].points.map((x) => Date.parse(x.time) / 1000)).toEqual([
+      -60, 0, 60, 120,
     ]);
-    expect(
-      untilEnd(p, new Date(3 * 60000 + 1).toISOString())[0].points.map((x) => x.value),
-    ).toEqual([2, 0, 3, 0]);
-    expect(untilEnd(p, null)).toBe(p);
+    expect(lastStep([-60, 0, 60], 60, new Date(110_000).toISOString())).toBe(50);
+    expect(lastStep([-60, 0, 60], 60, null)).toBe(60);
+  });
+  test("a run beside others begins with its first step", () => {
+    const p = profile("cores", "cores", [0, 2, 3]),
+      d = {
+        id: "a",
+        start: new Date(0).toISOString(),
+        step_seconds: 60,
+        profile: [{ ...p, points: p.points.slice(1) }],
+      } as unknown as WorkloadDetail;
+    expect(overlaid([d], "cores", (id) => id)).toMatchObject({
+      times: [0, 60],
+      lines: [{ row: [2, 3] }],
+    });
   });
   test("what is read side by side is in one chart, with the whole above its parts", () => {
     const out = together([

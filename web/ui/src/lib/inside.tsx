@@ -23,12 +23,12 @@ export const delays = (sel: string, r: string): [string, string][] =>
 
 /** The time of the other charts of a workload, so that the axes agree: what was measured of it may be less than its life. */
 export function spanOf(
-  d: Pick<WorkloadDetail, "start" | "end" | "seen" | "profile">,
+  d: Pick<WorkloadDetail, "start" | "end" | "seen" | "profile" | "step_seconds">,
 ): [number, number] {
   const from = Date.parse(d.start) / 1000,
     to = Date.parse(d.end ?? d.seen) / 1000,
     times = d.profile.flatMap((p) =>
-      p.points.length > 0 ? [Date.parse(p.points[0].time) / 1000] : [],
+      p.points.length > 0 ? [Date.parse(p.points[0].time) / 1000 - d.step_seconds] : [],
     );
   return [times.length > 0 ? Math.max(from, Math.min(to, ...times)) : from, to];
 }

@@ -46,15 +46,15 @@ export const same = (
 /** Attributes of the element that shows a quantity. */
 export const quantity = (of: string | undefined, v: unknown) =>
   of ? { "data-of": of, "data-v": known(v) ? String(v) : "" } : {};
-/** A figure with the sign of its exactness; at least something below what is shown is above 0. */
+/** A figure with the sign of its exactness, as the command line has it: a text that is a bound already gets none, a lower bound that
+ *  rounds to 0 shows nothing and is a dash, and at most 0 is 0. */
 export function amount(v: Num | unknown, unit: Unit, is?: string): string {
   const text = human(v, unit),
-    sign = known(v) ? mark(is) : "";
-  return sign && text.startsWith("< ")
-    ? is === "at least"
-      ? text.replace(/^< [\d.]+/, "> 0")
-      : text
-    : sign + text;
+    none = /^0( |$)/.test(text),
+    tiny = text.startsWith("< ");
+  if (!known(v)) return text;
+  if (is === "at least" && (none || tiny)) return unknown;
+  return tiny || (is === "at most" && none) ? text : mark(is) + text;
 }
 /** How exact the rest is of what is exact, less a figure. */
 export const opposite = (is?: string) =>

@@ -97,14 +97,18 @@ interface Group {
   total?: Line;
 }
 
-/** Without the zeros that stand at and after the end of what has ended: the last figure is that of its last step. */
-export const untilEnd = (profile: Profile[], end?: string | null): Profile[] =>
-  end
-    ? profile.map((p) => ({
-        ...p,
-        points: p.points.filter((x) => x.value !== 0 || Date.parse(x.time) < Date.parse(end)),
-      }))
-    : profile;
+/** Points stand at the ends of their steps, in charts at the beginnings. Without the zeros that stand at and after the end of what
+ *  has ended: the last figure is that of its last step. */
+export const fromStart = (profile: Profile[], step: number, end?: string | null): Profile[] =>
+  profile.map((p) => ({
+    ...p,
+    points: p.points
+      .filter((x) => !end || x.value !== 0 || Date.parse(x.time) < Date.parse(end))
+      .map((x) => ({ ...x, time: new Date(Date.parse(x.time) - step * 1000).toISOString() })),
+  }));
+/** How long the last step of a chart is, seconds: it ends with what is drawn. */
+export const lastStep = (times: number[], step: number, end?: string | null) =>
+  Math.max(1, Math.min(step, end ? Date.parse(end) / 1000 - times[times.length - 1] : step));
 
 /** Charts of the whole workload, one for each family; what belongs to none follows. */
 export function together(profile: Profile[]): Group[] {
@@ -208,8 +212,8 @@ export function overlaid(
       for (const p of of)
         for (const x of p.points)
           if (x.value !== null) {
-            const t = (Date.parse(x.time) - begin) / 1000;
-            if (t >= 0) sums.set(t, (sums.get(t) ?? 0) + x.value);
+            const t = Math.max(0, (Date.parse(x.time) - begin) / 1000 - d.step_seconds);
+            sums.set(t, (sums.get(t) ?? 0) + x.value);
           }
       return { d, points: [...sums].sort((a, b) => a[0] - b[0]), step: d.step_seconds };
     })

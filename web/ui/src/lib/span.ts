@@ -46,12 +46,14 @@ export function shifted(r: Range, by: 1 | -1, now: number): Record<string, strin
     : { from: String(Math.round(to - r.length)), to: String(Math.round(to)), last: "", since: "" };
 }
 const iso = (t: number) => new Date(t * 1000).toISOString();
-/** As parameters of the API. */
-export const asked = (r: Range): Record<string, string> =>
-  r.fixed ? { since: iso(r.from), until: iso(r.to) } : { since: iso(r.to - r.length) };
+/** As parameters of the API: exactly the range, where a chart begins with a whole step. */
+export const asked = (r: Range): Record<string, string> => ({
+  since: iso(r.to - r.length),
+  ...(r.fixed ? { until: iso(r.to) } : {}),
+});
 /** Names a range in the zone of who looks: both days only where they differ. */
 export function named(r: Range): string {
-  const a = new Date(r.from * 1000),
+  const a = new Date((r.to - r.length) * 1000),
     b = new Date(r.to * 1000),
     today = b.toDateString() === a.toDateString();
   const d = (x: Date) =>

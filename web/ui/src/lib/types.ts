@@ -146,6 +146,7 @@ export interface WorkloadDetail extends Workload {
   energy_method?: string;
   gpu_engines?: Record<string, number>;
   advice?: Advice | null;
+  /** Why there is none, and from when on there is one. */ no_advice?: Verdict;
   lives?: { start: string; end: string | null; owner: string; name: string }[];
 }
 export interface Sensor {

@@ -457,7 +457,7 @@ function Next({ list }: { list: Workload[] }) {
         .map((g) => g.of.reduce((a, w) => (w.start > a.start ? w : a))),
     [list],
   );
-  const a = useAsk<{ w: Workload; advice: Advice }[]>(
+  const a = useAsk<{ w: Workload; advice?: Advice; why?: string }[]>(
     ids.length ? "advice " + ids.map((w) => w.id).join(" ") : null,
     false,
     async (_p, s) =>
@@ -469,7 +469,7 @@ function Next({ list }: { list: Workload[] }) {
                 new URLSearchParams({ start: w.start, ...(w.site ? { site: w.site } : {}) }),
               s,
             ).then(
-              (d) => (d.advice ? [{ w, advice: d.advice }] : []),
+              (d) => [{ w, advice: d.advice ?? undefined, why: d.no_advice?.text }],
               () => [],
             ),
           ),
@@ -481,34 +481,37 @@ function Next({ list }: { list: Workload[] }) {
     <Show a={a}>
       {(l) =>
         l.length === 0 ? (
-          <Empty>There is no advice yet: it needs runs that have ended.</Empty>
+          <Empty>The runs that lost most could not be asked for.</Empty>
         ) : (
           <ul class="todo">
-            {l.map(({ w, advice: x }) => (
+            {l.map(({ w, advice: x, why }) => (
               <li>
                 <span class="w">
                   <Name href={workloadLink(w.id, w.start, w.site)} max={36}>
                     {describe(w)}
                   </Name>
                 </span>
-                <div class="d">
-                  {(
-                    [
-                      ["cores", x.cores, "cores"],
-                      ["memory", x.memory_bytes, "bytes"],
-                      ["time", x.seconds, "seconds"],
-                      ["GPUs", x.gpus, "gpus"],
-                    ] as [string, Num, string][]
-                  )
-                    .filter(([, v]) => known(v) && v > 0)
-                    .map(([word, v, u], i) => (
-                      <>
-                        {i > 0 && ", "}
-                        <Q v={v} unit={u} /> {v === 1 ? word.replace(/s$/, "") : word}
-                      </>
-                    ))}{" "}
-                  · from <Q v={x.runs} unit="count" /> run{x.runs === 1 ? "" : "s"}
-                </div>
+                {!x && <div class="d wrap">{why ?? "no advice"}</div>}
+                {x && (
+                  <div class="d">
+                    {(
+                      [
+                        ["cores", x.cores, "cores"],
+                        ["memory", x.memory_bytes, "bytes"],
+                        ["time", x.seconds, "seconds"],
+                        ["GPUs", x.gpus, "gpus"],
+                      ] as [string, Num, string][]
+                    )
+                      .filter(([, v]) => known(v) && v > 0)
+                      .map(([word, v, u], i) => (
+                        <>
+                          {i > 0 && ", "}
+                          <Q v={v} unit={u} /> {v === 1 ? word.replace(/s$/, "") : word}
+                        </>
+                      ))}{" "}
+                    · from <Q v={x.runs} unit="count" /> run{x.runs === 1 ? "" : "s"}
+                  </div>
+                )}
               </li>
             ))}
           </ul>

@@ -27,7 +27,7 @@ import {
 } from "../lib/parts";
 import { has, param, set, workloadLink } from "../lib/state";
 import { titleOf } from "../lib/names";
-import { grouped, overlaid, titles, together, untilEnd } from "../lib/profile";
+import { fromStart, grouped, lastStep, overlaid, titles, together } from "../lib/profile";
 import { stateOf } from "../lib/search";
 import { marks as marksOf, quantile, rebin } from "../lib/stack";
 import type { Bucket, Members, Num, Scale, Step, WorkloadDetail, WorkloadList } from "../lib/types";
@@ -401,7 +401,20 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
       )}
       <div class="cols">
         {waits ? <Asked d={d} /> : <Requests d={d} />}
-        {d.advice && <Next d={d} />}
+        {d.advice ? (
+          <Next d={d} />
+        ) : (
+          d.no_advice &&
+          d.kind === "group" && (
+            <Section title="Next time, request">
+              <Empty>
+                <span class="wrap">
+                  {d.no_advice.text[0].toUpperCase() + d.no_advice.text.slice(1)}.
+                </span>
+              </Empty>
+            </Section>
+          )
+        )}
       </div>
       {!waits && <Profiles d={d} by={by} />}
       <div class="cols">
@@ -819,7 +832,8 @@ function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
       ] as Mark[],
     [d.events, d.start, d.end],
   );
-  const profile = useMemo(() => untilEnd(d.profile, d.end), [d.profile, d.end]);
+  const step = d.step_seconds,
+    profile = useMemo(() => fromStart(d.profile, step, d.end), [d.profile, step, d.end]);
   const groups = useMemo(
     () =>
       by === "total"
@@ -869,6 +883,8 @@ function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
                 lines={g.lines}
                 unit={g.unit}
                 marks={marks}
+                steps
+                lasting={lastStep(g.times, step, d.end)}
                 stack={g.stack}
                 total={g.total}
                 height={180}
@@ -879,6 +895,11 @@ function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
         </div>
       )}
       <p class="quiet">
+        {groups.length > 0 && step > 0 && (
+          <>
+            Means of <Q v={step} unit="seconds" />.{" "}
+          </>
+        )}
         ▸ start{d.end && ", ■ end"}
         {(d.events ?? []).some((e) => e.kind !== "throttled") && ", ✕ a process was killed"}
         {(d.events ?? []).some((e) => e.kind === "throttled") && ", ≈ throttled by its quota"}

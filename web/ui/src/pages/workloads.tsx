@@ -42,6 +42,7 @@ import {
 } from "../lib/search";
 import { axis, onto, promAny, type Row } from "../lib/stack";
 import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
+import { hereTimes } from "../lib/units";
 import type { What } from "../lib/users";
 
 const rowHeight = 32,
@@ -61,9 +62,10 @@ export function Workloads() {
   const parsed = useMemo(() => parse(text), [text]);
   const r = range.value,
     long = parsed.params.since || parsed.params.until || parsed.params.id,
+    until = r.fixed ? r.to : Math.ceil(r.to / 300) * 300, // up to now is asked for anew each five minutes
     time = useMemo(
-      () => (long ? {} : asked({ ...r, to: Math.ceil(r.to / 300) * 300 })),
-      [long, Math.ceil(r.to / 300), r.length, r.fixed],
+      () => (long ? {} : asked({ ...r, to: until })),
+      [long, until, r.length, r.fixed],
     );
   const by = sort.replace(/\bused$/, keyOf(what)),
     base = useMemo(
@@ -411,8 +413,8 @@ function Rows({
       )}
       {missing.length > 0 && (
         <div class="note warning" role="status">
-          <strong>Partial answer.</strong> Could not be asked:{" "}
-          <span class="wrap">{missing.join("; ")}</span>
+          <strong>Partial answer.</strong>{" "}
+          <span class="wrap">Missing: {missing.map((t) => hereTimes(t)).join("; ")}</span>
         </div>
       )}
       <p class="quiet" role="status" aria-live="polite">
@@ -621,7 +623,7 @@ function Cell({ w, c, spark, what }: { w: Workload; c: Column; spark?: Row; what
     <Q
       v={v}
       unit={times[c.key] ?? c.unit}
-      is={w.exactness?.[c.key]}
+      is={(v === w[c.key] ? w : w.within)?.exactness?.[c.key]}
       of={
         w.running || v !== w[c.key]
           ? undefined
