@@ -36,7 +36,7 @@ const (
 
 var names = []string{"nobody", "public", "user", "support", "admin"}
 
-// String is the name of the role.
+// String returns the name of the role.
 func (r Role) String() string {
 	if int(r) >= len(names) {
 		return fmt.Sprintf("role %d", r)

@@ -80,7 +80,7 @@ func (v *Views) lastDay(s *Selection) *grid {
 	return g
 }
 
-// mover is a node with what a workload moved and used there, in steps.
+// mover is a node with the traffic and use of a workload there, in steps.
 type mover struct {
 	own   map[string]*line // by direction, of the workload
 	cores *line

@@ -42,7 +42,7 @@ const (
 	requestMemoryMetric = "reckon_container_request_memory_bytes"
 
 	day = 24 * time.Hour
-	// begun is the minimum distance between the start of the selection and the first sample for the series to count as started within it.
+	// begun is the minimum time from the start of the selection to the first sample of a series that started within it.
 	begun = 5 * time.Minute
 	// apart is the most time between two samples of a counter over which its use counts as even.
 	apart = 5 * time.Minute

@@ -80,7 +80,7 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 	return worst, nil
 }
 
-// limitedUse adds what control groups with limits moved and used.
+// limitedUse adds the traffic and use of control groups with limits.
 func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map[place]*limited) error {
 	begin, err := v.start(ctx, s)
 	if err != nil {

@@ -34,13 +34,13 @@ var nodeMetrics = []string{
 	gpuInfo, gpuBusy, gpuUsedMetric, gpuSizeMetric, gpuPower, memoryMoved, cacheMoved, groupsHeld, mountsLeft,
 }
 
-// What agents measure and give no rows.
+// Measurements of agents without rows.
 const (
 	groupsHeld = "reckon_short_live_groups"
 	mountsLeft = "reckon_node_filesystems_left_out"
 )
 
-// unused are the times of processors that are not use: user time includes guest time. Each processor has times besides these.
+// unused are the processor modes that are no use; user time includes guest time. Each processor also has other modes.
 const unused = "idle|iowait|guest|guest_nice"
 
 // nodeSeries selects the series read for every node. Processor times are most of a node's series, so only the needed
@@ -313,7 +313,7 @@ func waiting(rate *float64) *float64 {
 	return new(min(max(*rate, 0), 1))
 }
 
-// halves adds up what is counted in two halves for each socket: reads and writes, or local and remote. A sum without one of them is none.
+// halves sums counts in two halves per socket: reads and writes, or local and remote. The sum is unknown without either.
 type halves struct {
 	sum   float64
 	count [2]int

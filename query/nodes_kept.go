@@ -117,7 +117,7 @@ func (v *Views) startNodes(ctx context.Context, now time.Time, over func()) *nod
 	return r
 }
 
-// after reports whether the list is of a later time: the question is about the past, or the clock was set back.
+// after reports whether the list is later than now: the query is about the past, or the clock was set back.
 func (k *keptNodes) after(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,7 +148,7 @@ func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
 	return nil, now, nil
 }
 
-// rest is the time to wait before the list is read in the background, and whether there is none yet.
+// rest returns the time to wait before the list is read in the background, and whether there is none yet.
 func (k *keptNodes) rest(now time.Time) (rest time.Duration, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -179,7 +179,7 @@ func (k *keptNodes) begin(r *nodesRead) {
 	k.under = r
 }
 
-// end keeps what was read, if it is newer.
+// end stores the list if it is newer.
 func (k *keptNodes) end(r *nodesRead, took time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,7 +19,7 @@ type NodeGPUs struct {
 	Measured           bool     // how busy they are was reported
 }
 
-// GPUNodes calls take with what series of GPUs report about their nodes in a time range: a device, a size, that use is measured.
+// GPUNodes calls take with the nodes of GPU series in a time range: a device, a size, or the fact that use is measured.
 func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(NodeGPUs)) error {
 	seen := map[spaceKey]bool{}
 	var n series.Labels

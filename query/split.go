@@ -14,7 +14,7 @@ import (
 	"reckon/internal/series"
 )
 
-// namedCommands is the number of programs with a line of their own.
+// namedCommands is the number of programs with their own line.
 const namedCommands = 20
 
 // CommandProfile returns the cores used by each program over time, summed over nodes and parts, in

@@ -117,7 +117,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	return out, nil
 }
 
-// transport adds a series of network traffic, if it is of what was sent over TCP.
+// transport adds a series of network traffic if it counts data sent over TCP.
 func (s *Strain) transport(n *series.Labels, it chunkenc.Iterator) {
 	switch {
 	case n.Metric == resentMetric:
@@ -130,7 +130,7 @@ func (s *Strain) transport(n *series.Labels, it chunkenc.Iterator) {
 	}
 }
 
-// addTotal adds what a counter counted since it began.
+// addTotal adds the count of a counter since it began.
 func addTotal(to **float64, it chunkenc.Iterator) {
 	if total, ok := series.Total(it); ok {
 		figure.Plus(to, &total)

@@ -41,7 +41,7 @@ func Implausible(err error) (n int, alone bool) {
 	return 0, false
 }
 
-// Joined returns err, with what was refused if anything was.
+// Joined returns err, joined with refused if that is not nil.
 func Joined(err, refused error) error {
 	switch {
 	case refused == nil:
@@ -128,7 +128,7 @@ type Register struct {
 	rises            int // refused in a row
 }
 
-// patience is the least number of refused rises, and the least time of them, after which a register counts anew.
+// patience is the minimum number of refused rises, and patienceTime their minimum duration, after which a register restarts.
 const (
 	patience     = 3
 	patienceTime = 2 * time.Second
@@ -176,7 +176,7 @@ type Odometer struct {
 	total float64
 }
 
-// Add takes a reading of the register and returns the increase since the first; see [Register.Add].
+// Add reads the register and returns the increase since the first reading; see [Register.Add].
 func (o *Odometer) Add(now time.Time, what, device string, raw, most float64) (total float64, err error) {
 	rise, err := o.Register.Add(now, what, device, raw, most)
 	o.total += rise

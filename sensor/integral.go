@@ -15,7 +15,7 @@ type Integral struct {
 	at     time.Time
 }
 
-// Add takes a reading and returns the energy since the first one, in joules.
+// Add adds a reading and returns the energy since the first one in joules.
 func (i *Integral) Add(now time.Time, watts float64) float64 {
 	watts = max(watts, 0)
 	if !(watts < MaxWatts) {
@@ -35,5 +35,5 @@ func (i *Integral) Busy(now time.Time, share float64) float64 { return i.Add(now
 // Break starts a new span: the time between the last reading and the next adds nothing.
 func (i *Integral) Break() { i.at = time.Time{} }
 
-// Total is the energy so far.
+// Total returns the energy so far.
 func (i *Integral) Total() float64 { return i.joules }

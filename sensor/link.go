@@ -1,6 +1,6 @@
 package sensor
 
-// Link is an RDMA adapter and who holds queue pairs on it.
+// Link is an RDMA adapter and the holders of queue pairs on it.
 type Link struct {
 	Device string    // as in /sys/class/infiniband
 	Octets [2]uint64 // received, sent: the counters of all its ports

@@ -2,7 +2,7 @@ package sensor
 
 import "reckon/metric"
 
-// MemoryTraffic is the series of bytes between caches and memory, by what counts them.
+// MemoryTraffic is the series of bytes between caches and memory by counting method.
 var MemoryTraffic = &metric.Desc{
 	Name: "reckon_workload_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
 	Help: "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both " +

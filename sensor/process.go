@@ -138,7 +138,7 @@ type Open struct {
 	Node uint32 // number of the device, see [Node]
 }
 
-// Node is the kernel's number of a device file, 0 if there is none.
+// Node returns the kernel's number of a device file, 0 if there is none.
 func Node(major, minor uint32) uint32 { return major<<20 | minor&(1<<20-1) }
 
 // TaskSource reads the task table.

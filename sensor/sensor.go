@@ -58,7 +58,7 @@ type UnavailableError struct {
 // Error joins reason, cause and fix into one line.
 func (e *UnavailableError) Error() string { return e.line(e.Err != nil) }
 
-// Label is the error without its cause, unless the kernel refused something.
+// Label returns the error without its cause, unless the kernel refused something.
 func (e *UnavailableError) Label() string { return e.line(e.Refused) }
 
 func (e *UnavailableError) line(cause bool) string {
@@ -88,7 +88,7 @@ func Refused(reason, fix string, cause error) error {
 	return &UnavailableError{Reason: reason, Fix: fix, Err: cause, Refused: true}
 }
 
-// RefusedAny returns an [UnavailableError] for what the kernel refused in part, nil without a cause.
+// RefusedAny returns an [UnavailableError] for a partial refusal of the kernel, or nil if there is no cause.
 func RefusedAny(reason string, causes ...error) error {
 	if cause := errors.Join(causes...); cause != nil {
 		return Refused(reason, "", cause)

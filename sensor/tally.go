@@ -25,7 +25,7 @@ type PartialTally interface {
 	Missing() (name string, err error)
 }
 
-// TallySpec describes what a [Tally] counts. It never changes.
+// TallySpec describes the counts of a [Tally]. It is immutable.
 type TallySpec struct {
 	Name string // of the source, in flags and in reckon_sensor_up
 	// Sets are the sets of series. The first is the set of every process; the others have names that are known at run time.
@@ -58,7 +58,7 @@ type TallySeries struct {
 	Rate        TallyRate
 }
 
-// TallyFigure is a figure of the API with an exactness that follows from what its source lacks.
+// TallyFigure is a figure of the API whose exactness follows from the lacks of its source.
 type TallyFigure struct {
 	Name   string // in the API: "network_bytes"
 	Source string // the label source of reckon_figure_exactness: "sockets"
@@ -73,7 +73,7 @@ func (f *TallyFigure) Exactness() (e figure.Exactness) {
 	return e
 }
 
-// TallyWeight reports what much of a series makes of a process group.
+// TallyWeight is the importance of a series for the activity of a process group.
 type TallyWeight uint8
 
 // The weights.
@@ -124,7 +124,7 @@ type TallyName struct {
 	Labels [2]string
 }
 
-// OtherNames is the label value of what is beyond the bound of named sets.
+// OtherNames is the label value for names beyond the limit of named sets.
 const OtherNames = "other"
 
 // TallyPass is one reading of a [Tally]. Its memory is reused.

@@ -17,7 +17,7 @@ import (
 	"reckon/access/auth"
 )
 
-// Access reports who may reach the server.
+// Access configures access to the server.
 type Access struct {
 	// Insecure lets everybody in who reaches the address, as admin.
 	Insecure bool
@@ -120,7 +120,7 @@ func proxies(list []string) (out []netip.Prefix, err error) {
 	return out, nil
 }
 
-// readStrict reads a file into to; a field that is not in it is an error.
+// readStrict reads a file into to. An unknown field is an error.
 func readStrict(flag, file string, to any) error {
 	text, err := os.Open(file)
 	if err != nil {

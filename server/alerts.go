@@ -53,7 +53,7 @@ func (s *Server) openAlerts(ctx context.Context) (err error) {
 	return err
 }
 
-// runAlerts evaluates rules until ctx ends, and reads them and the targets anew at each SIGHUP.
+// runAlerts evaluates rules until ctx ends. At each SIGHUP it reads the rules and the targets again.
 func (s *Server) runAlerts(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -76,7 +76,7 @@ func (s *Server) runAlerts(ctx context.Context) error {
 	return s.alerts.Run(ctx)
 }
 
-// openFindings are the cases of misuse that last.
+// openFindings returns the cases of misuse that last.
 func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
 	now := time.Now()
 	rows, _, err := s.catalogue.Findings(ctx, store.FindingFilter{States: []string{store.FindingNew, store.FindingOpen}, Now: now})
@@ -103,7 +103,7 @@ func severity(of string) string {
 	return "warning"
 }
 
-// mountAlerts adds what the HTTP API answers about alerts.
+// mountAlerts adds the alerts part of the HTTP API.
 func (s *Server) mountAlerts(o *api.Options, p *promapi.Options) {
 	if s.alerts == nil {
 		return

@@ -61,7 +61,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// APISocket is the path of the Unix socket of the API; empty where there is none.
+// APISocket returns the path of the Unix socket of the API; empty if there is none.
 func (s *Server) APISocket() string {
 	if s.local == nil {
 		return ""

@@ -26,7 +26,7 @@ import (
 // catalogue and users.
 var stateFiles = []string{"agent.state", "slurm.json", "alerts", "imports"}
 
-// copier copies what a server keeps.
+// copier copies the data of a server.
 type copier struct {
 	mu   sync.Mutex
 	data string
@@ -101,7 +101,7 @@ func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
 	return backup.Write(ctx, begin(), dir, backup.Manifest{Version: buildinfo.Get().Version, Time: now, LeftOut: c.elsewhere})
 }
 
-// removeCopies removes what a backup that was killed left behind.
+// removeCopies removes leftovers of a killed backup.
 func removeCopies(data string) {
 	list, err := filepath.Glob(filepath.Join(data, copyPrefix+"*"))
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	learnFrom = 24 * time.Hour
 )
 
-// begunBounds are the bounds of new series, as they are kept.
+// begunBounds are the stored limits on new series.
 type begunBounds struct {
 	Nodes  map[string]int `json:"nodes"`
 	Series int            `json:"series"` // of the server; 0 is what its memory holds

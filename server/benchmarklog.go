@@ -7,7 +7,7 @@ import (
 	"reckon/web/client"
 )
 
-// benchmarkLog reads the log of a metric that is a program of its own. A log of an unknown kind stays as it is.
+// benchmarkLog parses the log of a metric that is a program of its own. A log of an unknown kind stays unchanged.
 func benchmarkLog(text string) (figures []client.MetricRunReport, rest, note string) {
 	l, err := metricsetlog.Read(strings.NewReader(text))
 	if err != nil {

@@ -117,7 +117,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	}
 }
 
-// counted is up to when usage was counted, on this member of the site or another; zero where that is not known.
+// counted returns the time up to which usage was counted by any member of the site, or zero if unknown.
 func (s *Server) counted(ctx context.Context) time.Time {
 	at, err := s.builder.Counted(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func hurry(least, round time.Duration) time.Duration {
 	return min(least, max(15*time.Second, 20*round))
 }
 
-// lull rests for a time, or for a shorter one if somebody asked since the last round or asks now.
+// lull waits for a time, or for a shorter one if a request arrived since the last round or arrives now.
 func lull(ctx context.Context, least, shorter time.Duration, asked <-chan struct{}) error {
 	if err := sleep(ctx, shorter); err != nil || least <= shorter {
 		return err
@@ -311,7 +311,7 @@ type backend struct {
 // Nodes implements api.Backend.
 func (b backend) Nodes(ctx context.Context) (client.NodeList, error) { return b.nodes.Nodes(ctx) }
 
-// notUpToDate is why the catalogue lacks what happened lately; nil when it lacks nothing.
+// notUpToDate returns the reason why the catalogue lacks recent data, or nil.
 func (s *Server) notUpToDate() error {
 	if err := s.behind.why(); err != nil || s.caughtUp.Load() {
 		return err
@@ -322,12 +322,12 @@ func (s *Server) notUpToDate() error {
 	return errors.New("the server was started a moment ago and reads what was stored since")
 }
 
-// remaking is the reason for what answers lack while a catalogue that was lost is made again.
+// remaking is the reason why answers are incomplete while a lost catalogue is rebuilt.
 type remaking struct{}
 
 func (remaking) Error() string {
 	return "the catalogue was lost and is being made from the series; this may take minutes"
 }
 
-// All reports that not only what happened lately may be missing.
+// All reports that not only recent data may be missing.
 func (remaking) All() bool { return true }

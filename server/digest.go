@@ -21,7 +21,7 @@ import (
 const (
 	digestDay  = time.Monday
 	digestHour = 7
-	// digestLate is for how long after it a server that was away still sends it.
+	// digestLate is the time after which a server that was down no longer sends a digest.
 	digestLate = 24 * time.Hour
 	// digestLasts is the time that its alert lasts: longer than group_wait of any sensible route.
 	digestLasts = 2 * time.Hour
@@ -37,7 +37,7 @@ type digests struct {
 	send     func(alerting.Digest, time.Time)
 }
 
-// digestDue is the last Monday morning up to a time.
+// digestDue returns the last Monday morning up to a time.
 func digestDue(now time.Time) time.Time {
 	at := time.Date(now.Year(), now.Month(), now.Day(), digestHour, 0, 0, 0, now.Location())
 	for at.After(now) || at.Weekday() != digestDay {

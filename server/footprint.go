@@ -102,7 +102,7 @@ func (r *rate) now() *footprint.Rate {
 	return r.value
 }
 
-// rates are the rates of now, for answers; nil where nobody knows any.
+// rates returns the rates of now, for answers; nil if nobody knows any.
 func (f *Footprint) rates() *answer.Rates {
 	if f == nil {
 		return nil

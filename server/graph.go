@@ -38,7 +38,7 @@ type Graph struct {
 // graphState is the file that remembers which database the graph was in.
 const graphState = "graph.state"
 
-// timestampsKept is for how long graphs that clients write at every tick are kept.
+// timestampsKept is the time that graphs written by clients at every tick are kept.
 const timestampsKept = 6 * time.Hour
 
 // knowledge is the knowledge graph of a server.
@@ -96,7 +96,7 @@ func (s *Server) openGraph(ctx context.Context) error {
 	return nil
 }
 
-// subgraphs is the place where the graph is.
+// subgraphs returns the place where the graph is.
 func (k *knowledge) subgraphs() graph.Store {
 	if k.away != nil {
 		return k.away
@@ -114,7 +114,7 @@ func explainGraph(d database.Shared) func(context.Context, error) error {
 	}
 }
 
-// graphURL is under which others reach this server.
+// graphURL returns the address at which others reach this server.
 func (s *Server) graphURL() string {
 	if s.config.Graph.URL != "" {
 		return s.config.Graph.URL
@@ -122,7 +122,7 @@ func (s *Server) graphURL() string {
 	return s.URL()
 }
 
-// graphHandler is the API of the graph and where it is mounted.
+// graphHandler returns the API of the graph and where it is mounted.
 func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	if s.graph == nil {
 		return nil, nil
@@ -155,7 +155,7 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	return graphapi.New(o)
 }
 
-// runGraph writes what changed in the catalogue into the graph, until ctx ends.
+// runGraph writes changes of the catalogue to the graph until ctx ends.
 func (s *Server) runGraph(ctx context.Context) error {
 	minutes := time.NewTicker(time.Minute)
 	defer minutes.Stop()

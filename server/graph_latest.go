@@ -22,7 +22,7 @@ type latestValues struct {
 	now    func() time.Time
 }
 
-// Latest implements graph.Latest. Of what ended, it is the last value.
+// Latest implements graph.Latest. For ended series it returns the last value.
 func (l *latestValues) Latest(ctx context.Context, quads []graph.Quad, only graph.Term) (out []graph.Quad, err error) {
 	for _, s := range vocabulary.SeriesOf(quads, only) {
 		if !l.answers(s) {

@@ -39,7 +39,7 @@ func (s *snapshots) Times(context.Context) ([]int64, error) {
 	return out, nil
 }
 
-// measured are the figures of a workload that are asked of the series.
+// measured returns the figures of a workload that are asked of the series.
 func measured() map[object.Query]string {
 	of := func(what, source, unit string) object.Query {
 		return object.Query{Measurement: "Usage", Subresource: what, Source: source, Unit: unit, Property: what + ".Usage",

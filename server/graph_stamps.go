@@ -19,7 +19,7 @@ type stamps struct {
 	last    time.Time
 }
 
-// stampOrigin is the origin of the stamps. They hold the work of everybody, so only administrators read them.
+// stampOrigin is the origin of the stamps. They include the work of all owners, so only administrators may read them.
 const stampOrigin = "reckon/timestamps"
 
 // write writes the graph of now, if something changed since the last one.
@@ -40,7 +40,7 @@ func (s *stamps) write(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// note means that so many subgraphs changed.
+// note records that the given number of subgraphs changed.
 func (s *stamps) note(changed int) {
 	if s != nil && changed > 0 {
 		s.changed = true

@@ -19,7 +19,7 @@ import (
 // HourlyDir is the folder of the data directory that holds one figure an hour.
 const HourlyDir = "hourly"
 
-// leastForHours is the shortest retention of samples that leaves time to make hours of them.
+// leastForHours is the shortest sample retention that leaves time to compute hours.
 const leastForHours = 48 * time.Hour
 
 // layered is the embedded store, with the hourly store for times without samples any more.
@@ -38,7 +38,7 @@ func (l layered) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	return l.hourly.ChunkQuerier(mint, maxt)
 }
 
-// Gaps are the samples and hours that were lost to damage.
+// Gaps returns the samples and hours that were lost to damage.
 func (l layered) Gaps(from, to time.Time) []store.Gap {
 	return append(l.Store.Gaps(from, to), l.hourly.Gaps(from, to)...)
 }
@@ -52,7 +52,7 @@ func (l layered) Close() error {
 	return errors.Join(l.hourly.Close(), err)
 }
 
-// stuck returns the number of queries that compute on though nobody waits for them.
+// stuck returns the number of abandoned queries that still compute.
 func (s *Server) stuck() int {
 	if e := s.answers.Load(); e != nil {
 		return e.Abandoned()

@@ -20,7 +20,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answered(t.s.http.Handler, r.Clone(ctx)), nil
 }
 
-// answered is the answer of a handler within the process.
+// answered returns the answer of a handler within the process.
 func answered(h http.Handler, r *http.Request) *http.Response {
 	w := &recorded{header: http.Header{}, code: http.StatusOK}
 	h.ServeHTTP(w, r)
@@ -30,7 +30,7 @@ func answered(h http.Handler, r *http.Request) *http.Response {
 	}
 }
 
-// recorded keeps what a handler writes.
+// recorded keeps the response of a handler.
 type recorded struct {
 	header http.Header
 	code   int

@@ -38,16 +38,16 @@ func readLimits(file string) (limits.Config, []byte, error) {
 	return c, text, nil
 }
 
-// begin counts a request of samples against what its sender may send.
+// begin counts a request against the limits of its sender.
 func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
 	v := access.From(ctx)
 	return s.limits.Begin(v.Name, v.Bound)
 }
 
-// senderName is the name of a request's sender in the server's own metrics.
+// senderName returns the name of a request's sender in the server's own metrics.
 func senderName(ctx context.Context) string { return cmp.Or(access.From(ctx).Name, "local") }
 
-// own is the sender of a request who may send figures of its own only, nil for others.
+// own returns the sender of a request who may send figures of its own only, nil for others.
 func (s *Server) own(ctx context.Context) *ingest.Own {
 	v := access.From(ctx)
 	if !v.Figures {
@@ -68,7 +68,7 @@ func (s *Server) own(ctx context.Context) *ingest.Own {
 // scraped is the name of this server among senders, for the targets that it scrapes.
 const scraped = "scraping"
 
-// sizes are the maximum sizes of a request, packed and unpacked.
+// sizes returns the maximum sizes of a request, packed and unpacked.
 func (s *Server) sizes() (body, unpacked int64) {
 	c := s.limits.Config()
 	return c.Body(), c.Unpacked()
@@ -99,7 +99,7 @@ func (s *Server) bounded() func(access.Role) *query.Engine {
 // limitsEvery is the interval at which the file of limits is looked at; a change is taken when it is seen twice.
 const limitsEvery = 15 * time.Second
 
-// limitsFile is the file of limits as it was seen. It is for one goroutine.
+// limitsFile is the last state of the limits file. It is not safe for concurrent use.
 type limitsFile struct {
 	s      *Server
 	text   []byte // in force

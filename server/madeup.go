@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// madeUpFile is in a data directory that was begun with a site that is made up.
+// madeUpFile marks a data directory of a simulated site.
 const madeUpFile = "made-up.json"
 
 // MadeUp is the content that [MarkMadeUp] writes into a data directory.
@@ -34,7 +34,7 @@ func MarkMadeUp(data string, m MadeUp) error {
 	return os.WriteFile(filepath.Join(data, madeUpFile), append(raw, '\n'), 0o640)
 }
 
-// ReadMadeUp returns the mark of MarkMadeUp, and false where nothing was made up.
+// ReadMadeUp returns the mark of MarkMadeUp, or false if the data is not simulated.
 func ReadMadeUp(data string) (MadeUp, bool) {
 	raw, err := os.ReadFile(filepath.Join(data, madeUpFile))
 	if err != nil {

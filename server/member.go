@@ -153,7 +153,7 @@ func (s *Server) watchRole(ctx context.Context) error {
 // followLate is the maximum age of the list of workloads where another server makes it.
 const followLate = 3 * time.Minute
 
-// follow looks how far the leader has come, so that answers report what they lack.
+// follow determines how far the leader has come, so that answers report missing parts.
 func (s *Server) follow(ctx context.Context) error {
 	return store.Repeat(ctx, 0, 5*time.Second, 0, func(ctx context.Context) error {
 		at, err := s.catalogue.Watermark(ctx)
@@ -175,7 +175,7 @@ type own struct {
 	leads func() error
 }
 
-// ownSeries is the place where the leader writes.
+// ownSeries returns the place where the leader writes.
 func (s *Server) ownSeries() storage.AppendableV2 {
 	if s.config.member == nil {
 		return s.series
@@ -183,7 +183,7 @@ func (s *Server) ownSeries() storage.AppendableV2 {
 	return own{s.series, s.mayWrite}
 }
 
-// mayWrite explains why a server may not write what only the leader does.
+// mayWrite returns an error if this server may not write the leader's data.
 func (s *Server) mayWrite() error {
 	if m := s.config.member; m != nil && !m.lease.Leads(m.epoch) {
 		return cluster.ErrNotLeading
@@ -326,7 +326,7 @@ func ledOnly(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && strings.HasPrefix(path, "/api/reckon/v1/findings")
 }
 
-// toLeader passes on what only the leader answers.
+// toLeader forwards requests that only the leader can serve.
 func (s *Server) toLeader(own http.Handler) http.Handler {
 	if s.leads() {
 		return own

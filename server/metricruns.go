@@ -7,10 +7,10 @@ import (
 	"reckon/store"
 )
 
-// settleSince is for how long a run with pods that agents measure is looked at.
+// settleSince is the time that a run with agent-measured pods is examined.
 const settleSince = 48 * time.Hour
 
-// settleRuns keeps what agents measured of pods with the runs of MetricSets that these belong to, until ctx ends.
+// settleRuns stores the agents' measurements of pods with their MetricSet runs until ctx ends.
 func (s *Server) settleRuns(ctx context.Context) error {
 	return store.Repeat(ctx, time.Minute, time.Minute, 0, func(ctx context.Context) error {
 		_, err := s.metricRuns.Settle(ctx, time.Now().Add(-settleSince))

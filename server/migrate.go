@@ -18,7 +18,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Migrated reports what came of a migration.
+// Migrated is the result of a migration.
 type Migrated struct {
 	Series    *migrate.Result // nil when none were asked for
 	Workloads int

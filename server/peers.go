@@ -35,7 +35,7 @@ func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer.Peer{UID: uid})
 }
 
-// of is the sender of a request.
+// of returns the sender of a request.
 func (p *peers) of(r *http.Request) (peer.Peer, bool) {
 	who, ok := r.Context().Value(peerKey{}).(peer.Peer)
 	if ok && !who.Foreign { // a directory that answers late finds the sender by number

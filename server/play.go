@@ -13,7 +13,7 @@ import (
 // ends, also concurrently for different nodes. node is empty for data that belongs to no node.
 type Play func(ctx context.Context, put func(ctx context.Context, node string, b *metric.Batch) error) error
 
-// play lets the made-up site write into the store.
+// play lets the simulated site write to the store.
 func (s *Server) play(ctx context.Context) error {
 	err := s.config.Play(ctx, func(ctx context.Context, node string, b *metric.Batch) error {
 		external := map[string]string{}

@@ -59,14 +59,14 @@ func (p *proofs) Last(ctx context.Context) (client.Proof, error) {
 	return *p.last, nil
 }
 
-// differences is the number of figures that were found to differ since the start.
+// differences returns the number of figures that were found to differ since the start.
 func (p *proofs) differences() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.found
 }
 
-// Summary reports in a sentence how far usage is proven; empty where nobody knows.
+// Summary describes in a sentence how far usage is proven, or returns "" if unknown.
 func (p *proofs) Summary(ctx context.Context) string {
 	last, err := p.Last(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *proofs) Run(ctx context.Context) error {
 	}
 }
 
-// nextProof is the next night.
+// nextProof returns the next night.
 func nextProof(now time.Time) time.Time {
 	at := time.Date(now.Year(), now.Month(), now.Day(), proofHour, 0, 0, 0, now.Location())
 	if !at.After(now) {

@@ -19,7 +19,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Places report where a stopped server keeps what it keeps; see Config.
+// Places are the locations of a stopped server's data; see Config.
 type Places struct{ Data, Store, Catalogue string }
 
 // Rebuild empties a catalogue, builds it from the series, and returns the number of rows. Data
@@ -69,7 +69,7 @@ func (p Places) series(log *slog.Logger, facts *database.Catalogue) (storage.Que
 	return s, s.Close, nil
 }
 
-// forget removes what is older than the history that is kept, once a day.
+// forget removes data older than the retained history once a day.
 func (s *Server) forget(ctx context.Context) error {
 	if s.config.History <= 0 {
 		return nil

@@ -17,7 +17,7 @@ const reportPath = "/report"
 // ownerSpan is the time of a report on an owner where none is given.
 const ownerSpan = 7 * 24 * time.Hour
 
-// reports serves them. It asks the API for what they hold, as whoever asks for the page.
+// reports serves reports. It queries the API with the rights of the viewer of the page.
 type reports struct{ api http.Handler }
 
 // ServeHTTP implements http.Handler.
@@ -91,7 +91,7 @@ func (p reports) write(page *bytes.Buffer, r *http.Request) error {
 	return report.Write(page, &site, q.Get("title"))
 }
 
-// asSender asks a handler within the process with what reports who sent another request.
+// asSender calls a handler within the process with the credentials of another request.
 type asSender struct {
 	api  http.Handler
 	from *http.Request

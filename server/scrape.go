@@ -19,7 +19,7 @@ func (s *Server) openScraper() error {
 	return err
 }
 
-// targets are the scraped targets, for the HTTP API.
+// targets returns the scraped targets, for the HTTP API.
 func (s *Server) targets() promapi.Targets {
 	if s.scraper == nil {
 		return nil

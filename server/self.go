@@ -81,7 +81,7 @@ func selfDesc(name string, kind metric.Kind, unit metric.Unit, help string, labe
 	return &metric.Desc{Name: "reckon_server_" + name, Kind: kind, Unit: unit, Help: help, Labels: labels}
 }
 
-// Descs describes what a server reports about itself on /metrics.
+// Descs returns the metrics of the server on /metrics.
 func Descs() []*metric.Desc {
 	return append([]*metric.Desc{
 		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost,
@@ -165,7 +165,7 @@ func (s *Server) gatherSelf(ctx context.Context, b *metric.Batch, now time.Time)
 
 type adder func(d *metric.Desc, v float64, labels ...string)
 
-// gatherProcess reads what the process takes, and what is left of its disk.
+// gatherProcess reads the resources of the process and the free disk space.
 func (s *Server) gatherProcess(add adder) {
 	if raw, err := os.ReadFile("/proc/self/statm"); err == nil { // proc(5): pages; the second is resident
 		if f := strings.Fields(string(raw)); len(f) > 1 {

@@ -42,7 +42,7 @@ func (s *Server) replaceNode(site, node string) bool {
 	return had
 }
 
-// refused are the owners with new series of a node that were refused lately.
+// refused returns the owners with new series of a node that were refused lately.
 func (s *Server) refused(site, node string) (out []client.NodeBound) {
 	for _, r := range s.limits.Refused() {
 		if r.Site == site && r.Node == node {
@@ -52,7 +52,7 @@ func (s *Server) refused(site, node string) (out []client.NodeBound) {
 	return out
 }
 
-// sender is the sender for a node; nil where it is unknown.
+// sender returns the sender for a node; nil if it is unknown.
 func (s *Server) sender(site, node string) *client.NodeSender {
 	got, ok := s.senders.Sender(site, node)
 	if !ok {

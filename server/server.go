@@ -42,7 +42,7 @@ import (
 	"reckon/web/api"
 )
 
-// Config controls what the server is made of.
+// Config configures a server.
 type Config struct {
 	Listen string // address of HTTP
 	// Listener is used instead of Listen, where it is given; the server closes it.
@@ -166,7 +166,7 @@ type Server struct {
 	caughtUp atomic.Bool // the catalogue has been up to date since the start
 }
 
-// Open opens everything. Errors name what can be done about them.
+// Open opens everything. Errors name the remedy.
 func Open(ctx context.Context, c Config) (*Server, error) {
 	s, err := open(ctx, c)
 	return s, c.explain(err)
@@ -244,7 +244,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// listen takes the address, or the socket of this member, or what was given.
+// listen opens the address, uses the socket of this member, or the given listener.
 func (c *Config) listen() (net.Listener, error) {
 	if c.Listener != nil {
 		return c.Listener, nil
@@ -295,10 +295,10 @@ const lookEvery = 5 * time.Minute
 // refitEvery is the interval of checks of the age of the nodes' power curves.
 const refitEvery = 10 * time.Minute
 
-// Addr is the address that the server listens on.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
-// URL is the place where others reach the server; where it listens on all addresses that is the name of this machine.
+// URL returns the place where others reach the server; where it listens on all addresses that is the name of this machine.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.tls {
@@ -313,10 +313,10 @@ func (s *Server) URL() string {
 	return scheme + "://" + s.Addr()
 }
 
-// Agent is the agent of this node, or nil.
+// Agent returns the agent of this node, or nil.
 func (s *Server) Agent() *agent.Agent { return s.agent }
 
-// Notes are the sensors that are not available.
+// Notes returns the sensors that are not available.
 func (s *Server) Notes() []agent.Note { return s.notes }
 
 // First returns a channel that is closed when the catalogue holds the first workloads measured
@@ -383,7 +383,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, s.close())
 }
 
-// grace is for how long a stop waits for requests under way.
+// grace returns the time that a stop waits for running requests.
 func (c *Config) grace() time.Duration {
 	if c.member != nil {
 		return 2 * time.Second // another server answers, or this one in a moment
@@ -391,7 +391,7 @@ func (c *Config) grace() time.Duration {
 	return 5 * time.Second
 }
 
-// runLed runs what one server does alone, of several the leader.
+// runLed runs the work that only one server does; of several servers it is the leader.
 func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 	run = s.courtesy.Background(run)
 	g.Go(func() error { return s.buildCatalogue(run) })
@@ -435,7 +435,7 @@ func (s *Server) store(ctx context.Context, b *metric.Batch) error {
 	return err
 }
 
-// close frees what was opened, in reverse order.
+// close frees resources in reverse order of opening.
 func (s *Server) close() error {
 	var errs []error
 	if s.alerts != nil {

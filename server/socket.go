@@ -1,6 +1,6 @@
 package server
 
-// openSocket lets scripts of this machine send figures of their own.
+// openSocket opens the socket through which local scripts send their own figures.
 func (s *Server) openSocket() error {
 	c := &s.config
 	if c.Socket == "" || c.Agent.Replay != "" {

@@ -20,14 +20,14 @@ import (
 	"reckon/store/remote"
 )
 
-// Where a data directory keeps what.
+// Names in a data directory.
 const (
 	seriesDir     = "series"
 	catalogueFile = "catalogue.db"
 	dirtyKey      = "dirty" // of the hours of a store elsewhere that got late samples
 )
 
-// CheckStores reports what is wrong with the addresses of stores; empty ones are right.
+// CheckStores returns an error if an address of a store is invalid. Empty addresses are valid.
 func CheckStores(series, catalogue string) error {
 	if series != "" {
 		if err := remote.ParseURL(series); err != nil {
@@ -42,7 +42,7 @@ func CheckStores(series, catalogue string) error {
 	return nil
 }
 
-// openSeries opens the embedded store, or the one that --store names.
+// openSeries opens the embedded store or the one of --store.
 func (s *Server) openSeries(ctx context.Context) error {
 	c := &s.config
 	if c.Store == "" {
@@ -178,7 +178,7 @@ func (b *behind) why() error {
 	return b.err
 }
 
-// Shown is an address of a store without what stands behind the question mark.
+// Shown returns an address of a store without what stands behind the question mark.
 func Shown(address string) string {
 	plain, _, _ := strings.Cut(address, "?")
 	return plain

@@ -102,7 +102,7 @@ type Filter struct {
 	Offset int
 }
 
-// RunQuery selects runs and what is read of them. Of the filter, ids, family, order and limit are ignored.
+// RunQuery selects runs and their fields. It ignores ids, family, order and limit of the filter.
 type RunQuery struct {
 	Filter  Filter
 	Figures []string // keys

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Wait is the time that a workload waited to start, and for what.
+// Wait is the time that a workload waited to start, and the reason.
 type Wait struct {
 	Site, Partition, Reason string
 	Nodes                   []string  // on which it started

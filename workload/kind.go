@@ -187,13 +187,13 @@ func (k Kind) Session() bool { return k == Session }
 // Folded reports whether it is the sum of the short work of an owner on a node.
 func (k Kind) Folded() bool { return k == Short }
 
-// System reports whether it is what a node uses outside of all workloads: kernel threads and processes that nothing claims.
+// System reports whether it is the use of a node outside of all workloads: kernel threads and unclaimed processes.
 func (k Kind) System() bool { return k == Other }
 
 // ByGroup reports whether a process belongs to it by its process or control group alone: a process that changes these leaves it.
 func (k Kind) ByGroup() bool { return k.has(byGroup) }
 
-// Sum reports whether it is a sum of what has no identity of its own.
+// Sum reports whether it is a sum without an identity of its own.
 func (k Kind) Sum() bool { return k.Folded() || k.System() }
 
 // Title returns the words for a sum, which has no name: "the system", "short commands"; empty for other kinds.

@@ -116,7 +116,7 @@ func (b *Books) ExportTotals(to *metric.Batch) {
 	}
 }
 
-// Figures is the number of figures that sources have; Figure returns the name of one.
+// Figures returns the number of figures that sources have; Figure returns the name of one.
 func (b *Books) Figures() int { return len(b.figures) }
 
 // Figure returns the name of a figure in the API.

@@ -40,7 +40,7 @@ func Sync(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Exists reports whether a file or directory is there.
+// Exists reports whether a file or directory exists.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

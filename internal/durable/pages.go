@@ -47,7 +47,7 @@ func (p *Pages) NoteClosed() error {
 	return p.note(nil, false)
 }
 
-// forgetForeign forgets the checksums if somebody else wrote to the file.
+// forgetForeign drops the checksums if another program wrote to the file.
 func (p *Pages) forgetForeign() {
 	if st, err := os.Stat(p.path); err != nil || !st.ModTime().Equal(p.changed) {
 		p.sums = nil
@@ -122,7 +122,7 @@ func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
 // mostParts is into how many parts a file is divided at most, so that its note stays small.
 const mostParts = 1024
 
-// partPages is of how many pages each part of a file of so many is, the last one of fewer.
+// partPages returns the number of pages in each part of a file with the given number of pages; the last part may have fewer.
 func partPages(pages int64) int64 { return max(1, (pages+mostParts-1)/mostParts) }
 
 // differ returns the pages of the parts that differ from the pages of a file of the same size, nil where those are not known.

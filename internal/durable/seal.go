@@ -63,7 +63,7 @@ func ReadJSON(path string, v any) error {
 	return nil
 }
 
-// WriteJSON replaces a file by v and a checksum. v is an object or an array, so that no part of it is JSON too.
+// WriteJSON replaces a file by v and a checksum. v must be an object or an array, because a part of one is no valid JSON.
 func WriteJSON(path string, v any, rights fs.FileMode) error {
 	raw, err := json.Marshal(v)
 	if err != nil {

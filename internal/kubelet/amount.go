@@ -1,4 +1,4 @@
 package kubelet
 
-// Quantity reads an amount as Kubernetes writes it, such as "200m" or "128Mi"; false for what is none.
+// Quantity parses a Kubernetes quantity such as "200m" or "128Mi", and returns false if it is invalid.
 func Quantity(s string) (float64, bool) { return quantity(s) }

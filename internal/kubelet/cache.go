@@ -54,7 +54,7 @@ type Cache struct {
 	done   chan struct{}
 }
 
-// reason is why the kubelet is asked out of turn.
+// reason is the reason for an additional query to the kubelet.
 type reason struct {
 	answers uint64 // whole answers since it came up
 	idle    uint64 // of them since it was last brought forward
@@ -84,7 +84,7 @@ func (s *Cache) Close() error {
 	return nil
 }
 
-// URL is the address to ask.
+// URL returns the address to ask.
 func (s *Cache) URL() string { return s.client.URL() }
 
 // Pod returns the cached pod with a UID as in control group names, without blocking. It returns nil if the pod is unknown, and makes the
@@ -272,7 +272,7 @@ func (s *Cache) wait(ctx context.Context, began time.Time, pause, interval time.
 	return true
 }
 
-// take keeps an answer. One that broke off adds what it has and takes nothing away.
+// take stores an answer. A truncated answer only adds pods and removes none.
 func (s *Cache) take(pods []*Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +306,7 @@ func (s *Cache) take(pods []*Pod, err error) {
 	s.changed = make(chan struct{})
 }
 
-// missing are the UIDs of pods that are wanted and in no answer; other reasons have a slash.
+// missing returns the UIDs of pods that are wanted and in no answer; other reasons have a slash.
 func (s *Cache) missing() map[string]bool {
 	out := map[string]bool{}
 	for why := range s.reasons {
@@ -340,7 +340,7 @@ func (p *Pod) remember(old *Pod) {
 	}
 }
 
-// merged is old with what is newer in its place.
+// merged returns old with newer pods in place of the old ones.
 func merged(old, newer []*Pod) []*Pod {
 	out, seen := append([]*Pod(nil), newer...), map[string]bool{}
 	for _, p := range newer {

@@ -30,7 +30,7 @@ import (
 // DefaultAddress is the machine's kubelet, for an agent in the machine's network.
 const DefaultAddress = "https://127.0.0.1:10250"
 
-// accountFolder is the place where Kubernetes puts what a pod needs to speak to the cluster.
+// accountFolder is the folder of a pod's service account files, with which it accesses the cluster.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Bounds of an answer. The API server refuses objects above 1.5 MiB.
@@ -107,7 +107,7 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
-// URL is the address to ask.
+// URL returns the address to ask.
 func (c *Client) URL() string { return c.url }
 
 // Close ends idle connections.
@@ -145,7 +145,7 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	return pods, c.plain(err)
 }
 
-// authorize adds the token, which is shown to nobody who could read it on the way.
+// authorize adds the token, but only to connections that no one else can read.
 func (c *Client) authorize(req *http.Request) error {
 	if req.URL.Scheme == "http" && !webconfig.LocalHost(req.URL.Host) {
 		return nil

@@ -32,7 +32,7 @@ const (
 	DeviceSocket  = "pod-resources/kubelet.sock"
 )
 
-// Bounds of an answer: the kubelet's own of a message, and what is kept of a container.
+// Limits of an answer: the kubelet's own limit of a message, and the devices kept per container.
 const (
 	maxMessage = 16 << 20
 	maxDevices = 64
@@ -92,7 +92,7 @@ func (d *DeviceLister) list(ctx context.Context) (map[containerName][]Device, er
 	return decodeDevices(message)
 }
 
-// readMessage reads the one message of an answer of gRPC.
+// readMessage reads the single message of a gRPC response.
 func readMessage(resp *http.Response) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, errors.New(resp.Status)

@@ -38,7 +38,7 @@ type Pod struct {
 	Overhead Resources
 }
 
-// Type reports what a container of a pod is for.
+// Type is the purpose of a container in a pod.
 type Type string
 
 // The types of containers.
@@ -91,7 +91,7 @@ type Port struct {
 	Number         int
 }
 
-// Container returns the container with this id in the runtime, now or before it was begun again; nil for none.
+// Container returns the container with this id in the runtime, now or before its restart, or nil.
 func (p *Pod) Container(id string) *Container {
 	for i := range p.Containers {
 		if c := &p.Containers[i]; id != "" && (c.ID == id || c.Previous == id || c.Ended != nil && c.Ended.ID == id) {
@@ -127,7 +127,7 @@ func (p *Pod) Request() Resources {
 	return p.whole(func(c *Container) Resources { return c.Request }).or(p.Own.Request).add(p.Overhead)
 }
 
-// Limit is the limit of the pod as a whole; 0 where a container has no limit.
+// Limit returns the limit of the pod as a whole; 0 if a container has no limit.
 func (p *Pod) Limit() Resources {
 	l := p.whole(func(c *Container) Resources { return c.Limit })
 	for i := range p.Containers {
@@ -171,7 +171,7 @@ func (r Resources) most(o Resources) Resources {
 	return Resources{max(r.Cores, o.Cores), max(r.MemoryBytes, o.MemoryBytes), max(r.GPUs, o.GPUs)}
 }
 
-// or takes what o reports instead, where it reports something.
+// or replaces amounts by those that o reports.
 func (r Resources) or(o Resources) Resources {
 	return Resources{cmp.Or(o.Cores, r.Cores), cmp.Or(o.MemoryBytes, r.MemoryBytes), cmp.Or(o.GPUs, r.GPUs)}
 }

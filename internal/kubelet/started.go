@@ -15,7 +15,7 @@ import (
 // container's log, which the kubelet creates as soon as the runtime has started it, has the id at
 // once.
 
-// linksAge is for how long the links that were read are used: a container that is not listed yet may start many processes.
+// linksAge is the time that read links are used, because an unlisted container may start many processes.
 const linksAge = 200 * time.Millisecond
 
 // links are those to logs of containers.
@@ -37,7 +37,7 @@ func readLinks(root string) *links {
 	return out
 }
 
-// number is the number of restarts before the container of a link: the name of its log. -1 where the link is gone.
+// number returns the number of restarts before the container of a link: the name of its log. -1 where the link is gone.
 func (l *links) number(name, id string) int {
 	log, err := os.Readlink(filepath.Join(l.folder, name+"-"+id+".log"))
 	if err != nil {
@@ -50,7 +50,8 @@ func (l *links) number(name, id string) int {
 	return n
 }
 
-// latest is the id of the latest container of a name, later than a number; empty for none. Those that ended keep their links for a while.
+// latest returns the id of the latest container of a name, later than a number; empty for none.
+// Those that ended keep their links for a while.
 func (l *links) latest(name string, after int) (id string) {
 	for _, x := range l.ids[name] {
 		if n := l.number(name, x); n > after {
@@ -101,7 +102,7 @@ func (p *Pod) started(links *links) *Pod {
 	return out
 }
 
-// start replaces a pod by what the links report about it. The caller holds the lock.
+// start returns a pod updated from its links. The caller must hold the lock.
 func (s *Cache) start(p *Pod) *Pod {
 	if now := time.Now(); s.links == nil || now.Sub(s.linksRead) >= linksAge {
 		s.links, s.linksRead = readLinks(s.unlisted.root), now

@@ -20,7 +20,7 @@ type trust struct {
 	host string
 }
 
-// ownCertificates are the files in which a kubelet keeps the certificate that it shows.
+// ownCertificates returns the files in which a kubelet keeps the certificate that it shows.
 func (t *trust) ownCertificates() []string {
 	dir := filepath.Join(cmp.Or(t.Root, "/"), "var/lib/kubelet/pki")
 	return []string{filepath.Join(dir, "kubelet-server-current.pem"), filepath.Join(dir, "kubelet.crt")}
@@ -42,7 +42,7 @@ func (t *trust) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// verify is called with the certificates that the other end showed.
+// verify is called with the certificates of the other end.
 func (t *trust) verify(s tls.ConnectionState) error {
 	if t.Insecure {
 		return nil

@@ -22,7 +22,7 @@ const (
 const (
 	// listedBy is the answer by which the kubelet lists a pod that it has: the first may have been under way when the pod was seen.
 	listedBy = 2
-	// keptFor is for how many answers a pod is kept that is listed no more.
+	// keptFor is the number of answers for which an unlisted pod is kept.
 	keptFor = 20
 )
 
@@ -38,7 +38,7 @@ type gone struct {
 	version uint64
 }
 
-// leave keeps what an answer does not list any more.
+// leave keeps pods that an answer no longer lists.
 func (u *unlisted) leave(before, now map[string]*Pod, version uint64) {
 	for uid, p := range before {
 		if now[uid] == nil {
@@ -104,7 +104,7 @@ func splitFolder(folder string) (namespace, name, uid string, ok bool) {
 	return piece[0], piece[1], piece[2], true
 }
 
-// withContainers is the pod with the containers that have a folder of logs, and their ids as far as there are links.
+// withContainers returns the pod with the containers that have a folder of logs, and their ids as far as there are links.
 func (p *Pod) withContainers(folder string, links *links) *Pod {
 	out := *p
 	out.Containers = slices.Clone(p.Containers)

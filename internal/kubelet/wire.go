@@ -129,7 +129,7 @@ func (w *wirePod) pod() *Pod {
 	return p
 }
 
-// take adds containers with what is reported of them.
+// take adds containers with their reported status.
 func (p *Pod) take(list []wireContainer, status []wireStatus, of Type) {
 	for i := range list {
 		w := &list[i]
@@ -169,7 +169,7 @@ func (c *Container) report(s *wireStatus) {
 	}
 }
 
-// digits is an id without the name of the runtime.
+// digits returns an id without the name of the runtime.
 func digits(id string) string {
 	_, rest, ok := strings.Cut(id, "://")
 	if !ok {

@@ -157,7 +157,7 @@ func (b *Book) Sentence(key string, words Words) Sentence {
 // Has reports whether the book has a sentence.
 func (b *Book) Has(key string) bool { _, ok := b.sentences()[key]; return ok }
 
-// Keys are the keys of all sentences, sorted.
+// Keys returns the keys of all sentences, sorted.
 func (b *Book) Keys() []string {
 	out := make([]string, 0, len(b.sentences()))
 	for k := range b.sentences() {

@@ -23,7 +23,7 @@ func Time(v float64) Text { return Number(v, "seconds", format.Time(v)) }
 // Count returns a number of things.
 func Count(v float64) Text { return Number(v, "count", format.Count(v)) }
 
-// AtMost returns a number of things, rounded up: for what was no more than it.
+// AtMost returns a number of things rounded up, for an upper bound.
 func AtMost(v float64) Text { return Number(v, "count", format.AtMost(v)) }
 
 // Moment returns a time in UTC, as its layout shows it; its number is Unix seconds.

@@ -14,7 +14,7 @@ type Sentence struct {
 	Values   []Value
 }
 
-// Value is a figure or a name in a sentence. A name is what people gave to something, and has no number.
+// Value is a figure or a name in a sentence. A name was chosen by people and has no number.
 type Value struct {
 	Name   string // of the placeholder; the second one of a name ends in 2
 	Text   string // as it is shown
@@ -26,7 +26,7 @@ type Value struct {
 // Text is a word made of plain text and values.
 type Text []Value
 
-// Number is a value shown as text.
+// Number returns a value shown as text.
 func Number(v float64, unit, text string) Text { return Text{{Text: text, Number: &v, Unit: unit}} }
 
 // Of marks the values of a text as another run's.
@@ -84,7 +84,7 @@ func (s *Sentence) text() (out Text) {
 	return out
 }
 
-// put appends a word to the sentence: what of it is no value becomes a part of the template.
+// put appends a word to the sentence. Its parts that are no values become parts of the template.
 func (s *Sentence) put(name string, word Text) {
 	for _, v := range word {
 		if v.Number == nil && v.Name == "" && !strings.ContainsFunc(v.Text, named) {

@@ -57,13 +57,13 @@ func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(l
 	return each(ctx, q, true, from, to, f, ms)
 }
 
-// EachUnordered is like [Each], but calls f in any order. Of many series that is several times as fast: nothing is sorted.
+// EachUnordered is like [Each] but calls f in any order. It is several times as fast for many series, because it does not sort.
 func EachUnordered(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
 	ms ...*labels.Matcher) error {
 	return each(ctx, q, false, from, to, f, ms)
 }
 
-// lookUp is after how many series a reader looks whether anybody still waits.
+// lookUp is the number of series after which a reader checks whether a caller still waits.
 const lookUp = 1024
 
 func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,

@@ -28,7 +28,7 @@ func StreamOf(ctx context.Context) *Stream {
 	return s
 }
 
-// Give notes the series that a store gives next; free is set when the reader is done with it.
+// Give records the series that a store returns next. free is set when the reader is done with it.
 func (s *Stream) Give(l labels.Labels, free *bool) { s.labels, s.free = l, free }
 
 // Done states that the reader keeps neither this series nor its iterator; iterators may still be

@@ -190,7 +190,7 @@ func (t *Table) fit(widths []int, limit int) map[int]bool {
 
 func textWidth(s string) int { return text.StringWidthWithoutEscSequences(s) }
 
-// Width is the number of columns that text takes on a screen.
+// Width returns the number of columns that text takes on a screen.
 func Width(s string) int { return textWidth(s) }
 
 // Strip removes colours.

@@ -34,7 +34,7 @@ func isGrid(f []string) bool {
 	return true
 }
 
-// grid reads records. Where the tasks of a parallel job have records of their own, these come before the job's.
+// grid reads records. Separate records of a parallel job's tasks precede the job's record.
 type grid struct{ parallel map[string]*gridTasks }
 
 type gridTasks struct {
@@ -113,7 +113,7 @@ func (g *grid) job(text string) (*sacct.Job, error) {
 	return j, nil
 }
 
-// task keeps what a task of a parallel job used.
+// task adds the use of a task in a parallel job.
 func (g *grid) task(id, host string, cpu *float64) {
 	if g.parallel == nil {
 		g.parallel = map[string]*gridTasks{}
@@ -144,7 +144,7 @@ func (g *grid) state(j *sacct.Job, f []string) {
 	}
 }
 
-// category reads what a job asked for: -l h_rt=36000,gpu=1. A number of GPUs may be of each slot: it is taken of one slot only.
+// category parses the request of a job: -l h_rt=36000,gpu=1. The number of GPUs may be per slot; it is counted for one slot only.
 func (g *grid) category(j *sacct.Job, text string, slots *float64) {
 	words := strings.Fields(text)
 	at := slices.Index(words, "-l")

@@ -131,7 +131,7 @@ func lsfState(j *sacct.Job, status, exit, info string) {
 	}
 }
 
-// lsfFields splits an event at blanks. Texts are in quotes, and a quote in them is two.
+// lsfFields splits an event at blanks. Texts are quoted, and a quote inside is doubled.
 func lsfFields(s string) ([]string, error) {
 	var out []string
 	for s = strings.TrimLeft(s, " "); s != ""; s = strings.TrimLeft(s, " ") {

@@ -152,7 +152,7 @@ func pbsResources(j *sacct.Job, a map[string]string) {
 	j.ReqGPUs = j.AllocGPUs
 }
 
-// addChunk adds the resources of NAME:key=value:..., so many times.
+// addChunk adds the resources of NAME:key=value:... multiplied by times.
 func addChunk(to map[string]float64, chunk string, times float64) {
 	for _, item := range strings.Split(chunk, ":")[1:] {
 		key, value, _ := strings.Cut(item, "=")

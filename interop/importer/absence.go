@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// undo returns to an ancestor what was deducted for a process that had not ended.
+// undo returns the deduction for a process that had not ended to its ancestor.
 func (a *advance) undo(s *procState) {
 	if s.By != 0 {
 		a.returned[s.By] = a.returned[s.By].plus(s.Deducted)

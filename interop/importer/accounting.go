@@ -26,7 +26,7 @@ func (im *Importer) endJob(ctx context.Context) error {
 	return im.job(ctx, j)
 }
 
-// job takes a job from accounting, with its steps.
+// job reads a job with its steps from accounting.
 func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	im.res.Records++
 	for _, err := range j.Unread {
@@ -173,7 +173,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	return im.write(ctx, nil)
 }
 
-// close adds the series of an id to what is written.
+// close adds the series of an id to the output.
 func (im *Importer) close(b *book) {
 	for i := range b.lines {
 		l := &b.lines[i]

@@ -72,7 +72,7 @@ type Options struct {
 // maxBad is the number of different errors that are listed; all are counted.
 const maxBad = 100
 
-// Result is the result of an import, and what the catalogue needs of it.
+// Result is the result of an import, with the data that the catalogue needs.
 type Result struct {
 	wire.ImportResult
 	// Ranges are the time ranges in which series changed, and Gone the workloads that no longer
@@ -231,7 +231,7 @@ func (im *Importer) damaged(err error) error {
 	return err
 }
 
-// begin counts a file; the function that it returns, whether any record of it was read.
+// begin counts a file. The returned function counts whether a record of it was read.
 func (im *Importer) begin(name string) func() {
 	im.file = name
 	im.res.Files++

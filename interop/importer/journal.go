@@ -175,7 +175,7 @@ func parsePiece(b []byte) (node string, pc piece, ok bool) {
 	return node, pc, c.err == nil && pc.size > 8
 }
 
-// head codes what stands before the readings of a piece.
+// head codes the data before the readings of a piece.
 func (c *coder) head(node *string, pc *piece) {
 	span := uint64(pc.last - pc.first)
 	c.text(node)

@@ -11,7 +11,7 @@ import (
 	"reckon/interop/scheduler/slurmctl"
 )
 
-// sacctJSON reads what sacct --json writes.
+// sacctJSON reads the output of sacct --json.
 func (im *Importer) sacctJSON(ctx context.Context, in io.Reader) error {
 	var broken error
 	joiner := sacct.Joiner{Job: func(j *sacct.Job) error { return im.job(ctx, j) }}

@@ -40,7 +40,7 @@ func (im *Importer) future(node string, t int64, records int) bool {
 	return true
 }
 
-// sample takes a reading, or a process of one.
+// sample reads a reading, or a process of one.
 func (im *Importer) sample(s *sonar.Sample) error {
 	im.res.Records += len(s.Procs)
 	if im.future(s.Node, s.Time, len(s.Procs)) {
@@ -75,7 +75,7 @@ func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
 	return nil
 }
 
-// cluster takes a report of nodes and partitions, as a reading without a node.
+// cluster reads a report of nodes and partitions as a reading without a node.
 func (im *Importer) cluster(c *sonar.Cluster) error {
 	if im.future("", c.Time, 0) {
 		return nil
@@ -137,7 +137,7 @@ func (im *Importer) keepPeriod(st *siteState, p int64, nodes map[string]map[int6
 	return st.journal.add(p, log, names, nodes)
 }
 
-// unknown removes from readings what the log already has, and counts both.
+// unknown removes readings that the log already has and counts both kinds.
 func (im *Importer) unknown(j *journal, log *journalLog, node string, readings map[int64]*reading) error {
 	times := sortedKeys(readings)
 	if len(times) == 0 {

@@ -101,7 +101,7 @@ func makeLabels(b *labels.ScratchBuilder, name string, lists ...[]string) labels
 // time.
 const beside = 1
 
-// tell writes the figures of a job at a reading.
+// tell writes the figures of a job in a reading.
 func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) {
 	if j.out == nil || j.out.of != im.out {
 		j.out = im.out.job(p, j)

@@ -192,7 +192,7 @@ func (j *Job) twiceAnHour(elapsed *float64) {
 	}
 }
 
-// suspendedWithin leaves of the suspension what was within the time of the job.
+// suspendedWithin limits the suspension to the time of the job.
 func (j *Job) suspendedWithin(elapsed *float64) {
 	if j.Suspended == nil || j.Start.IsZero() || j.End.Before(j.Start) {
 		return

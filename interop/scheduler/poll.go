@@ -121,7 +121,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
-// Step runs the queries that are due by the clock of the options. It is for callers that advance the clock themselves, instead of Run.
+// Step runs the queries that are due by the options' clock. It replaces Run for callers that advance the clock themselves.
 func (p *Poller) Step(ctx context.Context) {
 	for _, t := range p.queries {
 		if ctx.Err() == nil && !p.o.Clock().Before(t.next) {
@@ -154,7 +154,7 @@ func (p *Poller) do(ctx context.Context, t *query) {
 	p.health(ctx, now)
 }
 
-// system is the name of the batch system in messages.
+// system returns the name of the batch system in messages.
 func (p *Poller) system() string {
 	name := string(p.source.Kind())
 	return strings.ToUpper(name[:1]) + name[1:]

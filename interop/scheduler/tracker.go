@@ -153,7 +153,7 @@ func (b *JobTracker) continued(j *Job) *Job {
 	return nil
 }
 
-// resized gives the last record of a run after a change of its allocation the submit time of the run, and what is known of the time before.
+// resized sets the submit time of a run in its last record after a change of allocation, and the known data of the time before.
 func (b *JobTracker) resized(j *Job) {
 	if p := b.continued(j); p != nil {
 		p.join(j)

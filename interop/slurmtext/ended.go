@@ -2,7 +2,7 @@ package slurmtext
 
 import "strings"
 
-// Who or what ended a job. A job that ended by itself, or for an unknown cause has none of these.
+// Causes of a job's end. A job that ended by itself or for an unknown cause has none of these.
 const (
 	EndedByUser        = "user"          // scancel, by its owner, an operator or an administrator
 	EndedByTimeLimit   = "time_limit"    // it reached its time limit

@@ -46,7 +46,7 @@ func digits(s string) bool {
 	return true
 }
 
-// CountTasks counts the tasks in 0-9999%1, 1,3,7-9:2 and 0x1f; at least 1, since there is a record of them.
+// CountTasks counts the tasks in 0-9999%1, 1,3,7-9:2 and 0x1f. It returns at least 1, because there is a record of them.
 func CountTasks(s string) int {
 	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
 	s, _, _ = strings.Cut(s, "%")

@@ -122,7 +122,7 @@ type envelope struct {
 	Error     string          `json:"error"`
 }
 
-// ErrReported marks, by errors.Is, a record in which sonar reports an error of its own: it was read, and has nothing to take.
+// ErrReported marks, by errors.Is, a record in which sonar reports its own error. It was read but has no data.
 var ErrReported = errors.New("reported an error and nothing else")
 
 func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {

@@ -238,7 +238,7 @@ func (r *Reader) intern(s string) string {
 	return s
 }
 
-// The range of plausible times: outside of it the field contains something else.
+// The range of plausible times. Other values mean that the field contains something else.
 var (
 	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).Unix()

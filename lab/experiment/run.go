@@ -85,7 +85,7 @@ func rest(ctx context.Context, d time.Duration) error {
 // patience is the time that a command may take to end after SIGTERM.
 const patience = 5 * time.Second
 
-// command runs a program in a process group of its own, so that its children end with it.
+// command runs a program in its own process group, so that its children end with it.
 func (r *Runner) command(ctx context.Context, t Turn) (err error) {
 	limit := time.Duration(t.Run.Timeout)
 	if limit == 0 {

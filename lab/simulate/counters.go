@@ -19,7 +19,7 @@ type counted struct {
 	taken [counters.Counters]float64 // of it, what was read
 }
 
-// count adds what the processors count while a planned job uses nanoseconds of CPU time.
+// count adds the processor counts for a planned job that uses nanos nanoseconds of CPU time.
 func (g *group) count(d *Does, nanos float64) {
 	if d == nil || d.IPC == 0 || len(g.procs) == 0 {
 		return
@@ -38,7 +38,7 @@ func (g *group) count(d *Does, nanos float64) {
 	}
 }
 
-// processors reads what the processors of a node count for planned jobs.
+// processors reads the processor counts of a node for planned jobs.
 type processors struct{ n *Node }
 
 func (c processors) Spec() *sensor.TallySpec { return counters.Spec }

@@ -31,7 +31,7 @@ const (
 	gpuWork = 260.0
 )
 
-// export appends what a driver reports about a device.
+// export appends a driver's report about a device.
 func (g *gpu) export(rows *sensor.GPUSeries, b *metric.Batch) {
 	clock := 345e6
 	if g.share > 0 {
@@ -58,7 +58,7 @@ func (g *gpu) begin() {
 	}
 }
 
-// add adds what a process used in a step.
+// add adds the use of a process in a step.
 func (g *gpu) add(pid int32, busy float64, memory uint64) {
 	g.step += busy
 	g.memory += memory
@@ -161,7 +161,7 @@ func (f *figures) advance(n *Node, busy, waiting, span float64) {
 	}
 }
 
-// Descs lists what Read may append.
+// Descs returns the series that Read may append.
 func (n *Node) Descs() []*metric.Desc {
 	return append(
 		append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodeWaitCPU, nodeWaitMem, nodeWaitIO, nodeRead,
@@ -269,7 +269,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return dst, nil
 }
 
-// name is the name of a device.
+// name returns the name of a device.
 func (f *figures) name(i int) string {
 	for len(f.deviceName) <= i {
 		f.deviceName = append(f.deviceName, fmt.Sprintf("GPU-%s-%d", f.node.spec.name, len(f.deviceName)))

@@ -81,7 +81,7 @@ func (g *group) add(n *Node, comm string, uid, threads uint32) *proc {
 	return p
 }
 
-// want finds out what the group would use in a step.
+// want determines the use that the group wants in a step.
 func (g *group) want(n *Node, from, to time.Time, span float64) {
 	g.wish, g.got, g.active = demand{}, 0, 0
 	if g.over {
@@ -107,7 +107,7 @@ func (g *group) want(n *Node, from, to time.Time, span float64) {
 	g.got *= g.active / span
 }
 
-// use adds what was used in so many seconds.
+// use adds the use during the given seconds.
 func (g *group) use(n *Node, d demand, cores, seconds float64) {
 	c := &g.figures
 	used := cores * seconds * 1e9
@@ -149,7 +149,7 @@ func (g *group) use(n *Node, d demand, cores, seconds float64) {
 	}
 }
 
-// share adds what the group used to its processes.
+// share distributes the use of the group to its processes.
 func (g *group) share(used, wait float64, d demand, seconds float64) {
 	rest := 1.0
 	for _, p := range g.procs[min(1, len(g.procs)):] {
@@ -206,7 +206,7 @@ func (g *group) spawn(n *Node, d demand, used float64) float64 {
 	return float64(each) * float64(count)
 }
 
-// Groups is the machine as a reader of control groups.
+// Groups returns the machine as a reader of control groups.
 func (n *Node) Groups() sensor.CgroupReader { return groups{n} }
 
 type groups struct{ n *Node }

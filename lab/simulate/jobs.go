@@ -45,7 +45,7 @@ type Job struct {
 	used   float64       // cores that it can use of those it asked for, as a share
 }
 
-// ID is the name of the job as the batch system shows it.
+// ID returns the name of the job as the batch system shows it.
 func (j *Job) ID() string {
 	if j.Array != 0 {
 		return strconv.Itoa(j.Array) + "_" + strconv.Itoa(j.Task)
@@ -205,7 +205,7 @@ func (s *Site) fit() {
 	}
 }
 
-// roundLimit is a limit as people write it.
+// roundLimit returns a limit as people write it.
 func roundLimit(d time.Duration) time.Duration {
 	for _, step := range []time.Duration{10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
 		12 * time.Hour} {
@@ -252,5 +252,5 @@ func (a *arrivals) draw(nightly bool, rnd *rand.Rand) time.Time {
 // Steps reports whether the work of the job is a step of its own, beside its script.
 func (j *Job) Steps() bool { return j.kind.steps }
 
-// Planned is the plan of the job; nil of one that was drawn.
+// Planned returns the plan of the job; nil of one that was drawn.
 func (j *Job) Planned() *Planned { return j.plan }

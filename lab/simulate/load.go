@@ -28,7 +28,7 @@ type unit struct {
 	write      float64 // bytes a second
 }
 
-// units are the services of a machine.
+// units returns the services of a machine.
 func units(r role) []unit {
 	list := []unit{
 		{"systemd-journald", "systemd-journal", 0, 1, 0.0008, 48 << 20, 9e3},
@@ -49,7 +49,7 @@ func units(r role) []unit {
 	return append(list, unit{"slurmd", "slurmd", 0, 3, 0.001, 22 << 20, 0})
 }
 
-// load is what the group wants around a moment; seconds is the time that the step takes.
+// load returns the demand of the group around a moment. seconds is the length of the step.
 func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 	switch {
 	case g == n.kernel:
@@ -69,7 +69,7 @@ func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 	return d
 }
 
-// jobLoad is the demand of a job on one node.
+// jobLoad returns the demand of a job on one node.
 func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	j := g.place.job
 	if !g.works {
@@ -130,7 +130,7 @@ func (k *kind) phase(done float64) (p *phase, before, inside float64) {
 	return p, before, 1
 }
 
-// session is somebody who is logged in.
+// session is a login session of a user.
 type session struct {
 	number     int
 	user       *User
@@ -144,7 +144,7 @@ type session struct {
 	plan       *PlannedSession
 }
 
-// sessions draws who logs in when, the same at each call.
+// sessions returns random logins, the same at each call.
 func (s *Site) sessions() []*session {
 	if s.OnlyPlanned {
 		return s.plannedSessions(0)

@@ -8,7 +8,7 @@ import (
 	"reckon/sensor"
 )
 
-// Cgroups are the control groups of a process, as /proc/PID/cgroup has them.
+// Cgroups returns the control groups of a process, as /proc/PID/cgroup has them.
 func (n *Node) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	p := n.procs[pid]
 	if p == nil {
@@ -27,7 +27,7 @@ func (n *Node) CgroupPaths(number uint64) ([]sensor.CgroupPath, bool) {
 	return []sensor.CgroupPath{{Path: g.path}}, true
 }
 
-// LoginSession is the number that the kernel's audit gave to the session of a process.
+// LoginSession returns the number that the kernel's audit gave to the session of a process.
 func (n *Node) LoginSession(pid int32) (uint32, bool, error) {
 	if p := n.procs[pid]; p != nil {
 		if g := n.numbers[p.Cgroup]; g != nil && g.session != nil {
@@ -56,7 +56,7 @@ func (n *Node) Env(pid int32, keys ...string) (map[string]string, error) {
 	return out, nil
 }
 
-// variable is the variable that slurmstepd sets; empty if none.
+// variable returns the variable that slurmstepd sets; empty if none.
 func variable(p *place, step, key string) string {
 	j := p.job
 	number := func(v int) string { return strconv.Itoa(v) }
@@ -99,7 +99,7 @@ func variable(p *place, step, key string) string {
 	return ""
 }
 
-// UserName is the name of a user id.
+// UserName returns the name of a user id.
 func (n *Node) UserName(uid uint32) string {
 	switch uid {
 	case 0:

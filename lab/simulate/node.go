@@ -67,13 +67,13 @@ func (s *Site) Node(i int) *Node {
 	return n
 }
 
-// Hostname is the name of the machine.
+// Hostname returns the name of the machine.
 func (n *Node) Hostname() string { return n.spec.name }
 
-// Booted is the time when the machine was started last.
+// Booted returns the time when the machine was started last.
 func (n *Node) Booted() time.Time { return n.boot }
 
-// Time is the moment to which the machine was brought.
+// Time returns the moment to which the machine was brought.
 func (n *Node) Time() time.Time { return n.now }
 
 // Down reports whether the machine is off now.
@@ -144,7 +144,7 @@ func (n *Node) Advance(to time.Time) {
 	}
 }
 
-// past gives the services what they used since the machine booted.
+// past adds the services' use since the machine booted.
 func (n *Node) past(to time.Time) {
 	span := to.Sub(n.now)
 	if span <= 0 {
@@ -301,16 +301,16 @@ func (n *Node) logIn(v *session) {
 	}
 }
 
-// Name is the word for the source in flags and reports.
+// Name returns the word for the source in flags and reports.
 func (n *Node) Name() string { return "simulated" }
 
 // Live and Exits name the sources of processes and of their ends.
 func (n *Node) Live() string { return "simulated" }
 
-// Exits is the source of ends.
+// Exits returns the source of ends.
 func (n *Node) Exits() string { return "simulated" }
 
-// Close does nothing: a machine that is made up holds nothing open.
+// Close does nothing, because a simulated machine has no open resources.
 func (n *Node) Close() error { return nil }
 
 // Read implements [sensor.TaskSource].

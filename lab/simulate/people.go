@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// User is somebody who works at the site.
+// User is a person who works at the site.
 type User struct {
 	Name, Account string
 	UID           uint32
@@ -49,7 +49,7 @@ func people(n int, rnd *rand.Rand) []*User {
 	return out
 }
 
-// pickKind draws what somebody of an account would run.
+// pickKind returns a random program for a user of an account.
 func pickKind(account string, rnd *rand.Rand) *kind {
 	total := 0.0
 	for i := range kinds {

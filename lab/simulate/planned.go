@@ -72,7 +72,7 @@ type Does struct {
 	// Ends, if not 0, is after how long its processes end, though the job holds on.
 }
 
-// PlannedSession is somebody who is logged in, on the node for logins.
+// PlannedSession is a login session on the login node.
 type PlannedSession struct {
 	User, Program string
 	From, For     time.Duration // after the site begins
@@ -116,7 +116,7 @@ func (s *Site) plan() error {
 	return nil
 }
 
-// user finds somebody by name, or has them begin to work here.
+// user returns a user by name and creates it if needed.
 func (s *Site) user(name string) *User {
 	for _, u := range s.Users {
 		if u.Name == name {
@@ -128,7 +128,7 @@ func (s *Site) user(name string) *User {
 	return u
 }
 
-// plannedSessions are the sessions of the plan, with numbers behind those that were drawn.
+// plannedSessions returns the sessions of the plan, with numbers behind those that were drawn.
 func (s *Site) plannedSessions(after int) (out []*session) {
 	for i := range s.Config.Sessions {
 		p := &s.Config.Sessions[i]
@@ -139,7 +139,7 @@ func (s *Site) plannedSessions(after int) (out []*session) {
 	return out
 }
 
-// load is the demand of a planned session.
+// load returns the demand of a planned session.
 func (p *PlannedSession) load() demand {
 	return demand{cores: max(p.Wants, p.Cores), most: p.Cores, anon: p.MemoryBytes}
 }
@@ -218,7 +218,7 @@ func (g *group) busy(at time.Time) bool {
 	return (!d.FirstNodeOnly || g.place.first) && (d.Ends == 0 || at.Sub(j.Start) < d.Ends)
 }
 
-// plannedLoad is the demand of a planned job on one node.
+// plannedLoad returns the demand of a planned job on one node.
 func (g *group) plannedLoad(at time.Time) demand {
 	j := g.place.job
 	d := &j.plan.Does
@@ -235,7 +235,7 @@ func (g *group) plannedLoad(at time.Time) demand {
 	return out
 }
 
-// strain adds what a planned job suffers in some seconds to its control group and process.
+// strain adds the pressure on a planned job over some seconds to its control group and process.
 func (g *group) strain(d *Does, seconds float64) {
 	if d == nil {
 		return
@@ -261,7 +261,7 @@ func (g *group) strain(d *Does, seconds float64) {
 	}
 }
 
-// zombies adds processes that ended and that nobody waits for.
+// zombies adds ended processes that are never reaped.
 func (g *group) zombies(n *Node, count int, uid uint32) {
 	for range count {
 		p := g.add(n, "defunct", uid, 1)

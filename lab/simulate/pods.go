@@ -147,7 +147,7 @@ func (n *Node) restartPods() {
 	}
 }
 
-// podLoad is the use of the container of a pod, or of its sandbox.
+// podLoad returns the use of the container of a pod, or of its sandbox.
 func (g *group) podLoad(at time.Time) demand {
 	if !g.works {
 		return demand{anon: 300 << 10, file: 200 << 10}

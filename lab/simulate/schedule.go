@@ -101,7 +101,7 @@ func (s *Site) order() {
 	}
 }
 
-// try begins what can begin.
+// try starts the jobs that can start.
 func (q *scheduler) try(partition string) {
 	list := q.queue[partition]
 	kept, tried := list[:0], 0
@@ -133,7 +133,7 @@ func (q *scheduler) possible(j *Job) bool {
 	return n >= j.Nodes
 }
 
-// holds reports whether a job fits into what is left of a node of a role.
+// holds reports whether a job fits the free part of a node with a role.
 func (f *free) holds(j *Job, as role) bool {
 	want := compute
 	if j.GPUs > 0 {
@@ -178,7 +178,7 @@ func (q *scheduler) begin(j *Job) bool {
 	return true
 }
 
-// settle cuts the life of a job by what ends it.
+// settle shortens the run of a job to the event that ends it.
 func (q *scheduler) settle(j *Job) {
 	switch j.Outcome {
 	case timeout:

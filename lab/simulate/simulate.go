@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Config controls what the site is like. The zero value of a field takes what stands beside it.
+// Config configures the site. A zero field has the default in its comment.
 type Config struct {
 	Nodes int // machines, those for logins and services included: 20
 	Jobs  int // jobs handed in over the time: 20 a node and day
@@ -46,7 +46,7 @@ type Config struct {
 	OnlyPlanned bool
 }
 
-// The bounds of what can be made up in the memory of one machine.
+// Limits of a simulation in the memory of one machine.
 const (
 	maxNodes = 20_000
 	maxJobs  = 2_000_000
@@ -97,7 +97,7 @@ func (c *Config) defaults() error {
 	return nil
 }
 
-// Site is a plan: who does what, when and where.
+// Site is a plan of the users' jobs by time and place.
 type Site struct {
 	Config
 	Users []*User
@@ -183,10 +183,10 @@ func (s *Site) build() {
 	}
 }
 
-// End is the time when no more jobs are handed in.
+// End returns the time when no more jobs are handed in.
 func (s *Site) End() time.Time { return s.From.Add(s.For) }
 
-// Names are the names of the nodes.
+// Names returns the names of the nodes.
 func (s *Site) Names() []string {
 	out := make([]string, len(s.specs))
 	for i := range s.specs {
@@ -195,7 +195,7 @@ func (s *Site) Names() []string {
 	return out
 }
 
-// random returns a source of numbers of its own for each purpose.
+// random returns a separate random source for each purpose.
 func random(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
 
 // wobble returns a number from -1 to 1 that depends only on a seed and a step, so that a load does

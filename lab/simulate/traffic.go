@@ -28,7 +28,7 @@ func (g *group) transfer(d *Does, seconds float64) {
 	}
 }
 
-// Tallies are the sources that count what planned jobs do; sources that no job touches are left out.
+// Tallies returns the sources that count what planned jobs do; sources that no job touches are left out.
 func (n *Node) Tallies() (all []sensor.Tally) {
 	var sends, computes bool
 	for i := range n.site.Plan {
@@ -44,7 +44,7 @@ func (n *Node) Tallies() (all []sensor.Tally) {
 	return all
 }
 
-// sockets reads what planned jobs of a node sent and received.
+// sockets reads the traffic of a node's planned jobs.
 type sockets struct{ n *Node }
 
 func (s sockets) Spec() *sensor.TallySpec { return tally.Spec }

@@ -14,7 +14,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Filled counts what was written into a data directory.
+// Filled counts the data written to a data directory.
 type Filled struct {
 	Progress
 	Workloads int           // rows of the catalogue

@@ -147,7 +147,7 @@ func (s *spinner) spin(rounds int) {
 	s.sink = x ^ math.Float64bits(y)
 }
 
-// allowed are the CPUs that this process may run on, in order.
+// allowed returns the CPUs that this process may run on, in order.
 func allowed() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

@@ -22,13 +22,13 @@ func newCurve(p Program, r Resource) *curve {
 	return c
 }
 
-// step is the index of the step at a time; the last one after the end.
+// step returns the index of the step at a time; the last one after the end.
 func (c *curve) step(at time.Duration) int {
 	i := sort.Search(len(c.level), func(i int) bool { return c.begin[i+1] > at })
 	return min(i, len(c.level)-1)
 }
 
-// at is the level at a time.
+// at returns the level at a time.
 func (c *curve) at(at time.Duration) float64 { return c.level[c.step(at)] }
 
 // due returns the integral of the curve up to a time, in units times nanoseconds. After the end it
@@ -41,7 +41,7 @@ func (c *curve) due(at time.Duration) float64 {
 	return c.sum[i] + c.level[i]*float64(min(at, c.begin[i+1])-c.begin[i])
 }
 
-// end is the length of the program.
+// end returns the length of the program.
 func (c *curve) end() time.Duration { return c.begin[len(c.begin)-1] }
 
 // catchUp limits catching up. A deficit of more than this time at the current level is dropped, so

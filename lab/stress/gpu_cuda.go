@@ -93,7 +93,7 @@ func (c *cuda) call(name string, args ...uintptr) error {
 	return nil
 }
 
-// errorName is the driver's name for an error, such as CUDA_ERROR_NO_DEVICE.
+// errorName returns the driver's name for an error, such as CUDA_ERROR_NO_DEVICE.
 func (c *cuda) errorName(code uint32) string {
 	if fn := c.fn["cuGetErrorName"]; fn != 0 {
 		var name *byte

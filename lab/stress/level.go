@@ -27,7 +27,7 @@ var names = [resources]string{
 	"cores", "memory_bytes", "io_read_bytes_per_second", "io_write_bytes_per_second", "network_bytes_per_second", "gpus",
 }
 
-// String is the name of the resource with its unit, as in files: cores, memory_bytes.
+// String returns the name of the resource with its unit, as in files: cores, memory_bytes.
 func (r Resource) String() string { return names[r] }
 
 // All returns the resources in the order in which they are printed.
@@ -113,7 +113,7 @@ const (
 	maxWorkers  = 4096
 )
 
-// Check returns an error that describes what is wrong with the program; nil if it can be run.
+// Check returns an error that describes the fault of the program, or nil if it can be run.
 func (p Program) Check() error {
 	if len(p.Steps) == 0 {
 		return fmt.Errorf("the program has no steps")

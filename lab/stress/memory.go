@@ -217,7 +217,7 @@ func (m *memory) roomFor(n int64) uint64 {
 	return 0
 }
 
-// memoryGroups returns the directories of our control group and those above it that account for memory, as far as they are seen from here.
+// memoryGroups returns the directories of our control group and its ancestors that account for memory, as far as they are visible.
 func memoryGroups(root string) (dirs []string) {
 	mounts, _ := cgpath.ReadMounts(root)
 	own, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
@@ -242,7 +242,8 @@ func memoryGroups(root string) (dirs []string) {
 	return dirs
 }
 
-// groupMemory returns the limit of a control group and what it has left, page cache that can be dropped included; false where it has none.
+// groupMemory returns the limit of a control group and its remaining memory, including reclaimable
+// page cache, or false if it has no limit.
 func groupMemory(dir string) (limit, free int64, ok bool) {
 	number := func(name string) (int64, bool) {
 		text, err := os.ReadFile(filepath.Join(dir, name))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Constant is a program of one step.
+// Constant returns a program of one step.
 func Constant(l Level, d time.Duration) Program {
 	return Program{Steps: []Step{{l, d}}}
 }

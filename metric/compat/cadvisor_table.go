@@ -107,7 +107,7 @@ var cadvisorShown = map[string][]shown{
 	"node_memory_MemTotal_bytes": {{to: machineMemory, machine: true}},
 }
 
-// waiting is the pressure of a resource, where some task waited.
+// waiting returns the pressure of a resource, where some task waited.
 func waiting(resource, what string) *metric.Desc {
 	return cadvisorDesc("pressure_"+resource+"_waiting_seconds_total", metric.Counter, metric.Seconds,
 		"Total time duration tasks in the container have waited due to "+what+" congestion.")

@@ -132,7 +132,7 @@ func (t *table) end(b *metric.Batch) {
 	t.sweep()
 }
 
-// sweep forgets what had no sample in this round.
+// sweep drops series without a sample in this round.
 func (t *table) sweep() {
 	old := func(c *cell) bool { return c.round != t.round }
 	for hash, first := range t.rows {

@@ -58,7 +58,7 @@ func (h *handler) take() *page {
 	return &page{enc: NewEncoder(h.options)}
 }
 
-// give takes a page back.
+// give returns a page to the pool.
 func (h *handler) give(p *page) {
 	p.batch.Reset(time.Time{}) // what has ended is not kept
 	if !h.last.CompareAndSwap(nil, p) {
@@ -102,7 +102,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fill copies what there is to report into the page.
+// fill copies the current samples to the page.
 func (h *handler) fill(p *page) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *page) write(f Format, w io.Writer) {
 	write(p.piece)
 }
 
-// compress returns the whole page, compressed, which is a tenth of it. It is valid until the next call.
+// compress returns the whole page compressed to about a tenth. It is valid until the next call.
 func (p *page) compress(f Format) []byte {
 	p.packed.Reset()
 	if p.gz == nil {

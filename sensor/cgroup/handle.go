@@ -23,7 +23,7 @@ const (
 // keeps a page of memory per open file, and an idle group is read only once in [littleFor].
 const often = 3
 
-// probe is after how many readings, of those of all files the next one, absent files are looked for again.
+// probe is the number of readings after which missing files are tried again, in the next reading of all files.
 const probe = 64
 
 // maxFile bounds how much of one file is read.
@@ -129,7 +129,7 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 	return h.readAll(c)
 }
 
-// mode reports what one reading of files does.
+// mode selects the files of one reading.
 type mode struct {
 	resting bool // nothing has run in the group for long
 	still   bool // only what others change is read

@@ -13,7 +13,7 @@ import (
 // device is the number of a block device, major and minor.
 type device struct{ major, minor uint32 }
 
-// layer reports where a block device stands in a stack of them.
+// layer is the position of a block device in a stack.
 type layer uint8
 
 const (

@@ -132,7 +132,7 @@ func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	return got == 3
 }
 
-// refuse leaves out memory that the machine does not have, or more than twice the limit of the group, and returns what was wrong.
+// refuse drops memory beyond the machine's, or beyond twice the limit of the group, and returns an error about it.
 func (r *Reader) refuse(c *sensor.Cgroup, group string) (refused error) {
 	figures := [...]struct {
 		name string
@@ -206,7 +206,7 @@ func hugePages(root string) uint64 {
 	return size
 }
 
-// inactive takes the page cache that was not used lately: what a working set leaves out.
+// inactive sets the page cache not used recently, which a working set excludes.
 func inactive(n uint64, c *sensor.Cgroup) {
 	c.InactiveFile = n
 	c.Have |= sensor.CgroupInactive

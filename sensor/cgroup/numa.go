@@ -8,10 +8,10 @@ import (
 	"reckon/sensor"
 )
 
-// everyRare is each how many readings files are read that change rarely, or of which the kernel adds up the content at each reading.
+// everyRare is the interval, in readings, for files that rarely change or that the kernel has to compute at each reading.
 const everyRare = 15
 
-// nodesOf is the number of NUMA nodes of the machine by their highest number, 0 if that is not known.
+// nodesOf returns the number of NUMA nodes of the machine by their highest number, 0 if unknown.
 func nodesOf(root string) int {
 	list := sysfs.Numbers(sysfs.Word(root, "sys/devices/system/node/online"))
 	if len(list) == 0 {
@@ -64,7 +64,7 @@ func parseLegacyNodes(b []byte, c *sensor.Cgroup) {
 	}
 }
 
-// byNode adds "N0=1 N1=2" to the memory of nodes, and returns 1 where all of it was understood.
+// byNode adds "N0=1 N1=2" to the memory of nodes, and returns 1 if all of it was parsed.
 func byNode(b []byte, unit uint64, c *sensor.Cgroup) parts {
 	ok := parts(0)
 	for word := b; len(word) > 0; {

@@ -38,7 +38,7 @@ func scale(n, by uint64) uint64 {
 	return n * by
 }
 
-// parts notes the members of one group of figures; the bit stands when all are there.
+// parts records the members of one group of figures. The bit is set when all are present.
 type parts uint8
 
 func (p *parts) add(bit parts) { *p |= bit }

@@ -14,7 +14,7 @@ type reading struct {
 	pressure      parts
 }
 
-// finish sets what depends on more than one file.
+// finish sets figures that depend on several files.
 func (r *reading) finish() {
 	if r.current && r.stat {
 		r.Have |= sensor.CgroupMemory

@@ -34,7 +34,7 @@ func (h *holder) close() {
 	}
 }
 
-// read takes a reading of all known clients, and searches for new ones.
+// read reads all known clients and searches for new ones.
 func (s *Sensor) read(now time.Time) error {
 	s.reading++
 	span := 0.0

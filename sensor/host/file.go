@@ -134,7 +134,7 @@ func (s *Share) sum(model bool) (all float64) {
 	return all
 }
 
-// read returns the content of a file, at most maxFile bytes of it.
+// read returns the first maxFile bytes of a file.
 func read(path string, buffer []byte) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

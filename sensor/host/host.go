@@ -42,7 +42,7 @@ const (
 	zone = "host"
 )
 
-// narrow are the domains with a meter of their own in the guest; the others are part of its board.
+// narrow are the domains with a meter of their own in the guest. The others are part of its board.
 var narrow = [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainGPU}
 
 // Sensor reads the file of one guest.

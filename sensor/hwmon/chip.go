@@ -49,7 +49,7 @@ func isTegra(root string) bool {
 	return strings.Contains(string(b), "nvidia,tegra")
 }
 
-// openChip opens the attributes of a chip; nil if none of them is used.
+// openChip opens the attributes of a chip, or returns nil if none of them is used.
 func openChip(dir string, tegra bool, labels map[string]int) *chip {
 	c := &chip{name: sysfs.Word(dir, "name")}
 	attrs := dir

@@ -130,7 +130,7 @@ func open(dir, name string, room int, left *int) *device {
 	return d
 }
 
-// there reports whether the device is still the one that was opened, with the same number of ports.
+// there reports whether the device is still the opened one with the same number of ports.
 func (d *device) there(dir string) bool {
 	for _, p := range d.ports {
 		if _, err := p.state.Text(); sysfs.Gone(err) {

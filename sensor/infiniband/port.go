@@ -90,7 +90,7 @@ func unsupported(err error) bool {
 		errors.Is(err, fs.ErrPermission)
 }
 
-// most is the highest rise of a counter in a second: of octets twice the rate of the link.
+// most returns the highest rise of a counter in a second: of octets twice the rate of the link.
 func (c *counter) most(rate float64) float64 {
 	if rate > 0 && c.series.Desc.Unit == metric.Bytes {
 		return 2 * rate

@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	// maxSources is the number of file systems that have series of their own.
+	// maxSources is the number of file systems with their own series.
 	maxSources = 64
-	// maxMounts bounds what is remembered of mounts.
+	// maxMounts limits the number of remembered mounts.
 	maxMounts = 20_000
-	// pause is the wait of a pass in multiples of its own length, before the next.
+	// pause is the wait before the next pass in multiples of the length of this one.
 	pause = 500
 	// other is the source that stands for those beyond maxSources.
 	other = "other"
 )
 
-// What is counted of a mount, in the order of series.
+// Counts of a mount in the order of series.
 const (
 	readBytes = iota
 	writeBytes
@@ -191,7 +191,7 @@ func (s *Sensor) pass() error {
 	return nil
 }
 
-// take adds what a mount counted since the pass before. Its statistics start again when it is mounted again or they are cleared.
+// take adds the counts of a mount since the previous pass. Statistics restart when it is mounted again or they are cleared.
 func (s *Sensor) take(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool) {
 	m := s.mounts[string(key)]
 	if m == nil {

@@ -113,7 +113,7 @@ func (r *Reader) add(name []byte, v *[16]uint64) {
 	}
 }
 
-// name is the text of a name.
+// name returns the text of a name.
 func (r *Reader) name(b []byte) string {
 	if s, ok := r.names[string(b)]; ok {
 		return s

@@ -158,7 +158,7 @@ const (
 	nearlyFull   = 0.1 // of the size is available
 )
 
-// addFull appends the file systems without series of their own that are nearly full, which alerts are about, and returns their number.
+// addFull appends nearly full file systems without their own series, which alerts need, and returns their number.
 func (f *Filesystem) addFull(b *metric.Batch) (n int) {
 	for _, m := range f.rest {
 		if n < mountsFull && f.statfs(m.path, &f.answer) == nil && f.answer.Blocks > 0 &&
@@ -205,7 +205,7 @@ func bound(list []*mount) (kept, rest []*mount, left int) {
 	return kept, rest, left
 }
 
-// rank is the order in which mounts get series.
+// rank returns the order in which mounts get series.
 func (m *mount) rank() int {
 	switch {
 	case m.user != "":
@@ -236,7 +236,7 @@ func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
 	}
 }
 
-// replace takes over a new list of mounts; mounts in both keep their series.
+// replace sets a new list of mounts. Mounts in both lists keep their series.
 func (f *Filesystem) replace(list []*mount) {
 	kept, seen := list[:0], make(map[[3]string]bool, len(list))
 	for _, m := range list {
@@ -333,7 +333,7 @@ func (w *worker) answer(s *unix.Statfs_t, deadline time.Time) bool {
 	}
 }
 
-// close lets the goroutine end, at once or when its query is done.
+// close ends the goroutine, at once or after its query.
 func (w *worker) close() {
 	close(w.question)
 	w.timer.Stop()

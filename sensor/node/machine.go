@@ -80,7 +80,7 @@ func parseTotals(t []byte) (f [8]uint64, cores int, ok bool) {
 	return f, cores, ok && cores > 0
 }
 
-// parseForks finds the number of processes and threads begun since boot; 0 if it is not there.
+// parseForks returns the number of processes and threads created since boot, or 0 if it is missing.
 func parseForks(t []byte) uint64 {
 	for len(t) > 0 {
 		var l []byte
@@ -94,7 +94,7 @@ func parseForks(t []byte) uint64 {
 	return 0
 }
 
-// parseMemoryTotals finds MemTotal, MemAvailable (since 3.14) and, if they are there, AnonPages, Mapped and Shmem in /proc/meminfo, bytes.
+// parseMemoryTotals parses MemTotal, MemAvailable (since 3.14) and, if present, AnonPages, Mapped and Shmem of /proc/meminfo, in bytes.
 func parseMemoryTotals(t []byte, m *sensor.Machine) (ok bool) {
 	found := 0
 	for len(t) > 0 && found < 5 {

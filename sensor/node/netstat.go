@@ -28,7 +28,7 @@ func NewNetstat(root string) (sensor.Sensor, error) {
 	return f, nil
 }
 
-// netstatWords are the fields read for each protocol, besides receive errors.
+// netstatWords are the fields to read for each protocol, besides receive errors.
 var netstatWords = map[string][]string{
 	"Ip6": {"InOctets", "OutOctets"}, "IpExt": {"InOctets", "OutOctets"},
 	"Ip":   {"Forwarding"},

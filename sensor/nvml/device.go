@@ -173,7 +173,7 @@ func (d *device) leave() {
 	d.gpm.at = [2]time.Time{}
 }
 
-// mostWatts is the power that the device can not exceed, by the limit that it states.
+// mostWatts returns the power that the device can not exceed, by the limit that it states.
 func (d *device) mostWatts() float64 { return sensor.MostWatts(d.shown[figPowerLimit].value) }
 
 // lostError returns the error for a lost device. It is built once.

@@ -163,7 +163,7 @@ func (r *reader) readFields(d *device) {
 	}
 }
 
-// linkBytes takes a counter of KiB since the driver was loaded.
+// linkBytes records a counter of KiB since the driver was loaded.
 func (r *reader) linkBytes(d *device, figure, i int, kib float64) {
 	d.linksCounted = true
 	v, err := d.linkMeter[i].Add(r.now(), "NVLink", d.gpu.Device, kib*1024, math.Inf(1))
@@ -198,7 +198,7 @@ func (r *reader) linkErrors(d *device) {
 	}
 }
 
-// throttleTime takes a counter of nanoseconds.
+// throttleTime records a counter of nanoseconds.
 func (r *reader) throttleTime(d *device, id uint32, nanos float64) {
 	for i := range throttles {
 		if throttles[i].field != id {

@@ -118,7 +118,7 @@ func New(root string) (*Sensor, error) {
 	return open(l, root)
 }
 
-// traces are files that exist when the driver is loaded.
+// traces returns files that exist if the driver is loaded.
 func traces(root string) []string {
 	return []string{
 		filepath.Join(root, "proc/driver/nvidia/version"),
@@ -281,7 +281,7 @@ func (s *Sensor) StartGPU(soon, now bool) {
 	}
 }
 
-// proceed takes what was started, and starts what follows it.
+// proceed handles the result of a request and starts the next one.
 func (s *Sensor) proceed() error {
 	s.started = false
 	for s.take(s.moment) && s.flying == 0 {

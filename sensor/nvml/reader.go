@@ -157,7 +157,7 @@ func (r *reader) complain(d *device, c code) {
 	}
 }
 
-// Times between two readings of what costs more than it is worth at every tick. The driver keeps samples for some 14 s.
+// Intervals of readings that are too expensive for every tick. The driver keeps samples for about 14 s.
 const (
 	restEvery    = 5 * time.Second  // busy time, while no process has the device open
 	slowEvery    = 10 * time.Second // samples of engines

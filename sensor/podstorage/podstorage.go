@@ -27,7 +27,7 @@ const (
 	pause = 2000
 	// maxFiles bounds a walk: a folder with more is not measured.
 	maxFiles = 50_000
-	// maxAge is for how long an amount is given after it was measured.
+	// maxAge is the number of rounds for which an amount is returned after it was measured.
 	maxAge = 3
 )
 
@@ -58,10 +58,10 @@ type Amount struct {
 	Capacity uint64
 }
 
-// Kind reports what holds an amount.
+// Kind is the kind of storage of an amount.
 type Kind int
 
-// What holds an amount.
+// Kinds of storage.
 const (
 	Volume Kind = iota
 	WritableLayer
@@ -135,7 +135,7 @@ func (r *Reader) Amounts(uid string) []Amount {
 	return a.list
 }
 
-// Err reports what the last round could not measure, nil when that is nothing.
+// Err describes what the last round could not measure, or returns nil.
 func (r *Reader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *Reader) run(ctx context.Context) {
 	}
 }
 
-// threadTime is the processor time that this thread has used (clock_gettime(2)).
+// threadTime returns the processor time that this thread has used (clock_gettime(2)).
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
@@ -203,7 +203,7 @@ func (r *Reader) round(ctx context.Context) time.Duration {
 	return next
 }
 
-// pod measures one pod; err reports what could not be.
+// pod measures one pod. err describes what could not be measured.
 func (r *Reader) pod(p *Pod, mounted []mount) (list []Amount, err error) {
 	note := func(e error) {
 		if err == nil {

@@ -20,17 +20,17 @@ func newTree(root, folder string) tree {
 	return tree{filepath.Clean("/" + root), filepath.Clean("/" + folder)}
 }
 
-// mount is a volume with a file system of its own.
+// mount is a volume with its own file system.
 type mount struct {
 	plugin, name string
 	fstype       string
 	path         string // here
 }
 
-// given are plugins with files that the kubelet writes for the pod: they hold nothing of its own.
+// given are plugins with files that the kubelet writes for the pod. They hold no data of the pod.
 var given = map[string]bool{"projected": true, "secret": true, "configmap": true, "downward-api": true}
 
-// mounts returns the volumes of each pod, by its UID, that are a file system of their own.
+// mounts returns the volumes of each pod, by UID, that have their own file system.
 func (t *tree) mounts() (map[string][]mount, error) {
 	text, err := os.ReadFile(filepath.Join(t.root, "proc/1/mountinfo"))
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *tree) parseMounts(text []byte) map[string][]mount {
 	return out
 }
 
-// pluginName is csi of kubernetes.io~csi.
+// pluginName returns csi for kubernetes.io~csi.
 func pluginName(folder string) string {
 	_, name, ok := strings.Cut(folder, "~")
 	if !ok {
@@ -74,7 +74,7 @@ func pluginName(folder string) string {
 	return name
 }
 
-// mountFields are the mount point, the type and the options of the file system of a line of mountinfo.
+// mountFields returns the mount point, the type and the options of the file system of a line of mountinfo.
 func mountFields(line []byte) (point, fstype, options string, ok bool) {
 	before, after, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" - "))
 	f, g := bytes.Fields(before), bytes.Fields(after)
@@ -107,7 +107,7 @@ func (t *tree) folders(p *Pod, own map[string]bool) (list []target) {
 	return list
 }
 
-// entries are the names in a folder, none where it is not there.
+// entries returns the names in a folder, none where it is not there.
 func entries(dir string) (names []string) {
 	list, _ := os.ReadDir(dir) // a pod without such volumes has no such folder
 	for _, e := range list {
@@ -128,10 +128,10 @@ type layer struct {
 	sure bool
 }
 
-// begin begins a round, and forgets what the one before did not ask for.
+// begin starts a round and drops layers not requested in the previous one.
 func (l *layers) begin() { l.now, l.before = make(map[string]layer, len(l.now)), l.now }
 
-// layers are the writable layers of the containers that run.
+// layers returns the writable layers of the containers that run.
 func (t *tree) layers(p *Pod, known *layers) (list []target) {
 	for _, c := range p.Containers {
 		upper := known.before[c.ID]
@@ -151,7 +151,7 @@ func (t *tree) layers(p *Pod, known *layers) (list []target) {
 	return list
 }
 
-// upperDir is the place where the root of a container keeps what was written, empty where it is no overlay or is read-only.
+// upperDir returns the place where the root of a container keeps what was written, empty if it is no overlay or is read-only.
 func upperDir(mountinfo []byte) string {
 	for line := range bytes.Lines(mountinfo) {
 		if !bytes.Contains(line, []byte(" / ")) {

@@ -66,7 +66,7 @@ var (
 	errElsewhere = errors.New("logs of a pod are links to files elsewhere, which are not counted")
 )
 
-// walker adds up what a folder and all in it take on its own file system.
+// walker sums the size of a folder's content on its own file system.
 type walker struct {
 	used   uint64
 	device uint64
@@ -75,7 +75,7 @@ type walker struct {
 	logs   bool
 }
 
-// walk measures a target. Whoever writes into it may do so meanwhile: no link is followed, and what is removed is left out.
+// walk measures a target. Its content may change meanwhile: links are not followed, and removed files are skipped.
 func (t *target) walk() (used uint64, err error) {
 	w := walker{linked: map[uint64]bool{}, logs: t.Kind == Logs}
 	if err = w.folder(unix.AT_FDCWD, t.path, 0); err != nil {
@@ -122,7 +122,7 @@ func (w *walker) folder(at int, name string, depth int) error {
 	}
 }
 
-// entry adds what is in a folder.
+// entry adds the content of a folder.
 func (w *walker) entry(at int, e fs.DirEntry, depth int) error {
 	if w.files++; w.files > maxFiles {
 		return errManyFiles

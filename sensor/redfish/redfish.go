@@ -149,7 +149,7 @@ const (
 	failedPause = 30 * time.Second
 )
 
-// pause is the time until the next request.
+// pause returns the time until the next request.
 func (c *controller) pause(err error, failures int) time.Duration {
 	var refused *refusedError
 	if errors.As(err, &refused) {

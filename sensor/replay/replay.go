@@ -222,7 +222,7 @@ func (p *Player) missing(source, what string) error {
 	return sensor.Unavailable("the recording does not hold "+what, "record again with that source", nil)
 }
 
-// CgroupPaths is [sensor.CgroupNamer].
+// CgroupPaths implements [sensor.CgroupNamer].
 func (p *Player) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	paths, ok := p.paths[n]
 	return paths, ok

@@ -69,7 +69,7 @@ func (s *played) readMeters(dst []sensor.Meter) []sensor.Meter {
 	return dst // Read reports what failed
 }
 
-// meters appends what the series of meters among the samples report. Modelled ones are left out.
+// meters appends meters from their series among the samples, except modelled ones.
 func (s *played) meters(dst []sensor.Meter, samples []metric.Sample) []sensor.Meter {
 	for _, x := range samples {
 		energy := x.Series.Desc.Name == sensor.NodeEnergy.Name
@@ -107,7 +107,7 @@ func (s *played) knows(d *metric.Desc) {
 	}
 }
 
-// Name is the name of the sensor that was recorded.
+// Name returns the name of the sensor that was recorded.
 func (s *played) Name() string { return s.name }
 
 // Descs lists the descriptions that have occurred in the recording so far.

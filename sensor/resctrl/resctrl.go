@@ -133,7 +133,7 @@ func (t *total) advance(domain int, groups, removed []*group) {
 	}
 }
 
-// Read appends what moved and what is occupied, of each socket.
+// Read appends the traffic and occupancy of each socket.
 func (s *Sensor) Read(b *metric.Batch) error {
 	if !s.scanned {
 		if err := s.scan(); err != nil {

@@ -111,7 +111,7 @@ func (s *Sensor) enter(dir string, parent *group, first bool) (*group, error) {
 	return g, nil
 }
 
-// read reads the counters of the group, which are of all its descendants too.
+// read reads the counters of the group, which include its descendants.
 func (g *group) read(domains []domain) {
 	sum, cache := value{ok: true}, value{ok: true}
 	for i := range domains {
@@ -185,7 +185,8 @@ type domain struct {
 	socket string
 }
 
-// domains are the last-level caches that are monitored. Folders of a part of one (sub-NUMA clusters) are below the folder of the whole.
+// domains returns the last-level caches that are monitored. Folders of a part of one (sub-NUMA
+// clusters) are below the folder of the whole.
 func domainsOf(root, dir string) (out []domain) {
 	sockets := map[string]string{}
 	caches, _ := filepath.Glob(sysfs.Path(root, "sys/devices/system/cpu/cpu[0-9]*/cache/index3/id")) // the pattern is well formed

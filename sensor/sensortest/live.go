@@ -14,7 +14,7 @@ import (
 	"reckon/sensor"
 )
 
-// ownCPU is the CPU time of this process, all threads included, in nanoseconds.
+// ownCPU returns the CPU time of this process, all threads included, in nanoseconds.
 func ownCPU() uint64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts)

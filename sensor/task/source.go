@@ -135,10 +135,10 @@ func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	return nil, false
 }
 
-// SeesOpens reports whether the kernel shows who opens GPUs.
+// SeesOpens reports whether the kernel shows opens of GPUs.
 func (s *Source) SeesOpens() bool { return s.bpf != nil && s.bpf.Opens() }
 
-// Missed is the number of ends of processes that the programs in the kernel missed; 0 without such programs.
+// Missed returns the number of ends of processes that the programs in the kernel missed; 0 without such programs.
 func (s *Source) Missed() uint64 {
 	if s.bpf == nil {
 		return 0

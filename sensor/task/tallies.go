@@ -12,7 +12,7 @@ import (
 	"reckon/sensor/task/waits"
 )
 
-// Tally is a source of what processes do that this machine may have.
+// Tally is a source of per-process counts that this machine may have.
 type Tally struct {
 	Spec *sensor.TallySpec
 	open func(Options) (sensor.Tally, error)
@@ -20,7 +20,7 @@ type Tally struct {
 	unwanted func(*Options) bool
 }
 
-// Tallies lists the sources of what processes do.
+// Tallies returns the sources of per-process counts.
 func Tallies() []Tally {
 	return []Tally{
 		{Spec: traffic.Spec, open: func(o Options) (sensor.Tally, error) {
@@ -70,7 +70,7 @@ func (t *Tally) Open(o Options) (sensor.Tally, *Note, error) {
 	return s, nil, nil
 }
 
-// TallySpecs are the specifications of [Tallies].
+// TallySpecs returns the specifications of [Tallies].
 func TallySpecs() (all []*sensor.TallySpec) {
 	for _, t := range Tallies() {
 		all = append(all, t.Spec)
@@ -78,7 +78,7 @@ func TallySpecs() (all []*sensor.TallySpec) {
 	return all
 }
 
-// TallyDescs are the series of [Tallies], each once.
+// TallyDescs returns the series of [Tallies], each once.
 func TallyDescs() (all []*metric.Desc) {
 	seen := map[*metric.Desc]bool{nil: true, sensor.MemoryTraffic: true} // package account has that for monitoring groups
 	for _, t := range Tallies() {
@@ -96,7 +96,7 @@ func TallyDescs() (all []*metric.Desc) {
 	return all
 }
 
-// OpenLinks opens what reads the users of RDMA adapters; no program is loaded for that.
+// OpenLinks opens the reader of RDMA users, which loads no program.
 func OpenLinks(o Options) (sensor.LinkSource, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func OpenLinks(o Options) (sensor.LinkSource, error) {
 	return s, nil
 }
 
-// OpenDisks opens what measures how long disks take to answer, as [Tally.Open] does.
+// OpenDisks opens the measurement of disk response times, like [Tally.Open].
 func OpenDisks(o Options) (sensor.Sensor, error) {
 	if err := programmable(&o); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func OpenDisks(o Options) (sensor.Sensor, error) {
 	return s, nil
 }
 
-// programmable shows whether programs may be loaded into the kernel for what is to be read.
+// programmable returns an error if programs may not be loaded into the kernel.
 func programmable(o *Options) error {
 	if err := o.check(); err != nil {
 		return err

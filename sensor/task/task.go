@@ -34,7 +34,7 @@ const (
 	All     = "all"
 )
 
-// Options controls what to read and how.
+// Options configures the sources.
 type Options struct {
 	// Root is the mount point of the machine's file tree, "" for "/". The kernel can be queried
 	// only if it is the tree of this machine.
@@ -157,7 +157,7 @@ func (s *Source) openExits(o Options, notes *[]Note) error {
 	return nil
 }
 
-// useEBPF takes the exit records of the source of processes, or opens one beside it.
+// useEBPF uses the exit records of the source of processes, or opens an additional one.
 func (s *Source) useEBPF(o Options) error {
 	b := s.bpf
 	if b == nil {

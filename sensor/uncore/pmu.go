@@ -42,7 +42,7 @@ const burst = 64
 // units is the folder of the kernel's performance monitoring units.
 const units = "sys/bus/event_source/devices"
 
-// find lists what to count, of the first kind of controller that there is.
+// find returns the events to count, for the first kind of controller that exists.
 func find(root string) (out []count) {
 	folders, _ := filepath.Glob(sysfs.Path(root, units, "*")) // the pattern is well formed
 	for _, c := range controllers {
@@ -65,7 +65,7 @@ func find(root string) (out []count) {
 // hexadecimal reports whether a number is one, as units have them by channel or address; also none.
 func hexadecimal(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
-// unitCounts is one direction of a unit, on each processor that its cpumask names.
+// unitCounts returns one direction of a unit on each processor in its cpumask.
 func unitCounts(root, dir string, names []string, terms string, write bool) (out []count) {
 	if terms != "" {
 		return unitEvent(root, dir, terms, burst, write)
@@ -87,7 +87,7 @@ func unitCounts(root, dir string, names []string, terms string, write bool) (out
 	return nil
 }
 
-// unitEvent is one event of a unit, on each processor that its cpumask names; none where there is no such event.
+// unitEvent returns one event of a unit on each processor in its cpumask, or none if the event does not exist.
 func unitEvent(root, dir, terms string, scale float64, write bool) (out []count) {
 	kind, err := strconv.ParseUint(sysfs.Word(dir, "type"), 10, 32)
 	config, ok := encode(terms, func(term string) string { return sysfs.Word(dir, "format", term) })

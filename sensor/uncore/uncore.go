@@ -82,7 +82,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// sumOf is the index of the sum that an event belongs to, made where there is none: a direction without events has no series.
+// sumOf returns the index of the sum that an event belongs to, made where there is none: a direction without events has no series.
 func (s *Sensor) sumOf(c *count) int {
 	direction := "read"
 	if c.write {

@@ -74,7 +74,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Shared is the state that a leader among several servers gives to the one that follows it.
+// Shared is the state that a leader among several servers passes to the next leader.
 type Shared interface {
 	// Put keeps a file of [Options.Dir] under its name.
 	Put(name string, body []byte) error
@@ -82,7 +82,7 @@ type Shared interface {
 	Leads() bool
 }
 
-// sink takes alerts: Alertmanagers elsewhere or the one in this process.
+// sink accepts alerts: external Alertmanagers or the one in this process.
 type sink interface {
 	put(...*notifier.Alert)
 	run(context.Context)
@@ -190,7 +190,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close frees what Open took of a service that was never Run; after Run it does nothing.
+// Close frees the resources of a service that was never Run; after Run it does nothing.
 func (s *Service) Close() {
 	if s.inside != nil {
 		s.inside.close()
@@ -213,7 +213,7 @@ func (s *Service) RuleGroups() []*rules.Group { return s.manager.RuleGroups() }
 // AlertingRules implements it too.
 func (s *Service) AlertingRules() []*rules.AlertingRule { return s.manager.AlertingRules() }
 
-// Alertmanagers are the addresses that alerts go to.
+// Alertmanagers returns the addresses that alerts go to.
 func (s *Service) Alertmanagers() (out []*url.URL) {
 	for _, k := range s.sinks {
 		out = append(out, k.urls()...)
@@ -221,7 +221,7 @@ func (s *Service) Alertmanagers() (out []*url.URL) {
 	return out
 }
 
-// DroppedAlertmanagers are none: addresses are given, not discovered.
+// DroppedAlertmanagers returns none, because addresses are configured and not discovered.
 func (s *Service) DroppedAlertmanagers() []*url.URL { return nil }
 
 // notify takes alerts of rules.

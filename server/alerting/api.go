@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/route"
 )
 
-// maxBody bounds what a request may hold, in bytes.
+// maxBody is the size limit of a request in bytes.
 const maxBody = 8 << 20
 
 // newAPI returns version 2 of the Alertmanager API for the current configuration, for amtool,

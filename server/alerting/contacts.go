@@ -74,7 +74,7 @@ func (c *contacts) read() (*amconfig.Config, error) {
 	return contactsConfig(c.list)
 }
 
-// contactsConfig is the example of deploy/alerts with these receivers for operators.
+// contactsConfig returns the example of deploy/alerts with these receivers for operators.
 func contactsConfig(list []Contact) (*amconfig.Config, error) {
 	doc, operators := map[string]any{}, map[string]any{"name": "operators"}
 	if err := yaml.Unmarshal(alerts.Alertmanager(), &doc); err != nil {
@@ -99,7 +99,7 @@ func contactsConfig(list []Contact) (*amconfig.Config, error) {
 	return amconfig.Load(string(raw))
 }
 
-// config is the receiver in the form of Alertmanager.
+// config returns the receiver in the form of Alertmanager.
 func (c *Contact) config() map[string]any {
 	const text = `{{ range .Alerts }}{{ .Annotations.summary }}. {{ .Annotations.runbook }} {{ .Annotations.page }}{{ "\n" }}{{ end }}`
 	out := map[string]any{"send_resolved": true}
@@ -220,7 +220,7 @@ func (s *Service) sentTo(alert map[string]string, people map[string][]string) []
 	return to
 }
 
-// SetContact adds a contact, or removes the one with the id. It holds at once and after a restart.
+// SetContact adds a contact, or removes the one with the id. The change is immediate and survives a restart.
 func (s *Service) SetContact(add *Contact, remove, by string) error {
 	c := s.contacts
 	if c == nil {

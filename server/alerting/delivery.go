@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// grace is the time that a stop waits for receivers to answer to what was sent to them.
+// grace is the time that a stop waits for responses of receivers.
 const grace = 10 * time.Second
 
 // drainStage is the last stage before receivers. Alertmanager's dispatcher stops without waiting
@@ -154,7 +154,7 @@ func (m *memory) completed(key string, firing, resolved []uint64) {
 // alerts be reported again, and also their end.
 const unanswered = 1
 
-// resume takes up what a kill interrupted.
+// resume handles notifications that a kill interrupted.
 func (m *memory) resume(log *nflog.Log) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,7 +235,7 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 	return again, err
 }
 
-// sentAgain is the annotation of what may have been sent before.
+// sentAgain is the annotation of alerts that may have been sent before.
 const sentAgain = "sent_again"
 
 // marked marks alerts as possibly sent before, because the server that sent them stopped before the
@@ -292,7 +292,7 @@ func (w *trackedReceiver) markInFlight(group string, list []*alert.Alert) error 
 	return m.trySave()
 }
 
-// markResult records how it ended. What arrived stays in flight until the log has it too.
+// markResult records the result. A delivery stays in flight until the log has it as well.
 func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err error) {
 	m := w.memory
 	m.mu.Lock()

@@ -35,7 +35,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// keep is for how long it is known what was reported: longer than any finding lasts.
+// keep is the time that reports are remembered, longer than any finding lasts.
 const keep = 400 * 24 * time.Hour
 
 // Prefix is the place where the API of the embedded Alertmanager is served.
@@ -332,7 +332,7 @@ func (s *Service) Handler() http.Handler {
 var errNoReceiver = errors.New("alerts go nowhere; add a receiver on the page Alerts, or start the server with the setting alertmanager " +
 	"or alertmanager-config")
 
-// Reachable explains why no alert can reach anybody, or nil.
+// Reachable returns the reason why no alert can be delivered, or nil.
 func (s *Service) Reachable() error {
 	if len(s.sinks) == 0 || s.contacts != nil && len(s.Receivers().Receivers) == 0 {
 		return errNoReceiver

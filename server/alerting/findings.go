@@ -24,7 +24,7 @@ type Finding struct {
 	Quiet bool
 }
 
-// alert lasts until the given time unless somebody reports again that it lasts.
+// alert returns an alert that lasts until the given time unless it is reported again.
 func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 	return &notifier.Alert{
 		Labels: labelsOf("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),

@@ -9,7 +9,7 @@ type Group struct {
 	Took time.Duration // it
 }
 
-// Groups are the groups of rules.
+// Groups returns the groups of rules.
 func (s *Service) Groups() []Group {
 	var out []Group
 	for _, g := range s.manager.RuleGroups() {

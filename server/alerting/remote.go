@@ -131,7 +131,7 @@ type peerAlert struct {
 	Receivers []struct{ Name string }
 }
 
-// get gives the alerts that an Alertmanager has, as far as a matcher lets them pass.
+// get returns the alerts of an Alertmanager that match a matcher.
 func (r *remote) get(ctx context.Context, base *url.URL, matcher string) ([]peerAlert, error) {
 	u := *base
 	u.Path = strings.TrimRight(u.Path, "/") + "/api/v2/alerts"

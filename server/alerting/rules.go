@@ -69,7 +69,7 @@ func ruleFiles(patterns []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// loader reads rule files, and the ones in the program by the name default.
+// loader reads rule files; default stands for the built-in ones.
 type loader struct {
 	parser parser.Parser
 	log    *slog.Logger

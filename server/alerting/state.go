@@ -169,7 +169,7 @@ func (m *memory) forget() {
 	}
 }
 
-// save is called with the lock held.
+// save writes the state. The caller must hold the lock.
 func (m *memory) save() { _ = m.trySave() }
 
 func (m *memory) trySave() error {
@@ -204,7 +204,7 @@ func (f files) writeSnapshot(file string, write func(io.Writer) (int64, error)) 
 	return f.replace(file, b.Bytes())
 }
 
-// files are those of a directory and, of a leader among several servers, what the next one has of them.
+// files are the files of a directory and, for a leader among several servers, their copies for the next leader.
 type files struct {
 	dir    string
 	shared Shared

@@ -37,7 +37,7 @@ const (
 	maxFiles     = 1 << 20
 )
 
-// Manifest reports what a backup is.
+// Manifest describes a backup.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Version string    `json:"version"` // of the program
@@ -52,7 +52,7 @@ type Manifest struct {
 // ErrDamaged matches, by errors.Is, an archive that differs from what was written.
 var ErrDamaged = errors.New("the backup is damaged")
 
-// Write packs the files below dir, which nobody changes meanwhile.
+// Write packs the files below dir, which must not change meanwhile.
 func Write(ctx context.Context, w io.Writer, dir string, m Manifest) error {
 	packed, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -120,7 +120,7 @@ func Check(in io.Reader) (Manifest, error) {
 	return read(in, func(string, io.Reader) error { return nil })
 }
 
-// Extract makes the files of an archive in dir, which is there and empty, and checks them.
+// Extract extracts an archive to dir, which must be empty, and verifies it.
 func Extract(in io.Reader, dir string) (Manifest, error) {
 	return read(in, func(name string, in io.Reader) error {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -202,7 +202,7 @@ func manifest(in io.Reader, m *Manifest) error {
 	return nil
 }
 
-// compare holds the sums of an archive against the sums of what was read.
+// compare compares the checksums of an archive with those of the extracted files.
 func compare(in io.Reader, got map[string]string) error {
 	raw, err := io.ReadAll(io.LimitReader(in, 512<<20))
 	if err != nil {
@@ -222,7 +222,7 @@ func compare(in io.Reader, got map[string]string) error {
 	return nil
 }
 
-// Copy copies the files that are there, of those named, from one directory to another.
+// Copy copies those of the named files that exist from one directory to another.
 func Copy(from, to string, names ...string) error {
 	for _, name := range names {
 		err := filepath.WalkDir(filepath.Join(from, name), func(path string, e fs.DirEntry, err error) error {

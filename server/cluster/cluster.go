@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// schema only adds. The row of members_lead is there from the beginning.
+// schema only adds tables. The row of members_lead always exists.
 const schema = `
 CREATE TABLE IF NOT EXISTS members_lead (one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1), epoch BIGINT NOT NULL, member TEXT NOT NULL, address TEXT NOT NULL, until TIMESTAMPTZ NOT NULL);
 INSERT INTO members_lead (one, epoch, member, address, until) VALUES (1, 0, '', '', 'epoch') ON CONFLICT DO NOTHING;
@@ -46,7 +46,7 @@ func prepare(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// inTx runs f alone among all that write, and waits for that at most so long.
+// inTx runs f as the only writer. It waits for other writers up to wait.
 func inTx(ctx context.Context, db *sql.DB, wait time.Duration, f func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func inTx(ctx context.Context, db *sql.DB, wait time.Duration, f func(*sql.Tx) e
 	return tx.Commit()
 }
 
-// CheckAddress reports what is wrong with the address by which other members reach one.
+// CheckAddress returns an error if the address cannot be used by other members.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" ||

@@ -37,7 +37,7 @@ func (f *Files) Put(name string, body []byte) error {
 	return nil
 }
 
-// Fetch writes all of them into a directory, in the place of what it holds.
+// Fetch replaces the content of a directory by all files.
 func (f *Files) Fetch(ctx context.Context, dir string) error {
 	rows, err := f.l.o.DB.QueryContext(ctx, `SELECT name, body FROM members_files`)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// again is the interval at which an hour that gets late samples is noted anew.
+	// again is the interval at which an hour with late samples is noted again.
 	again = 30 * time.Second
 	// settled is the time after a note from which its hour may count as recomputed. By then every
 	// write that began under the note has ended (store timeout: 30 s).
@@ -133,7 +133,7 @@ func (h *Late) Snapshot() (dirty.Snapshot, error) {
 	return out, rows.Err()
 }
 
-// Clean forgets the hours of a snapshot that nobody has noted since.
+// Clean removes the hours of a snapshot that were not noted again.
 func (h *Late) Clean(d dirty.Snapshot) error {
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// leaseFor is for how long a leader leads after it was heard of, by the clock of the database.
+	// leaseFor is the time that a leader leads after its last sign of life, by the clock of the database.
 	leaseFor = 8 * time.Second
-	// margin is by how much earlier the leader itself stops.
+	// margin is the time by which the leader itself stops earlier.
 	margin = 1500 * time.Millisecond
 	// beat is the interval at which the lease is renewed or looked at.
 	beat = 2 * time.Second
@@ -28,7 +28,7 @@ const (
 // ErrNotLeading is the error of a write by a server that does not lead, or not any more.
 var ErrNotLeading = errors.New("another server leads: what this one was about to write is left to it")
 
-// Options report who a member is.
+// Options identifies a member.
 type Options struct {
 	DB      *sql.DB // of the catalogue, PostgreSQL; closed by the caller
 	Member  string  // its name, unlike every other and every earlier process
@@ -48,7 +48,7 @@ type Lease struct {
 	changed chan struct{}
 }
 
-// Open makes the tables and looks once who leads.
+// Open creates the tables and queries the leader once.
 func Open(ctx context.Context, o Options) (*Lease, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -130,7 +130,7 @@ func (l *Lease) take(ctx context.Context) (epoch int64, err error) {
 	return epoch, nil
 }
 
-// set notes what was found out at a time.
+// set records the result of a query at a time.
 func (l *Lease) set(epoch int64, asked time.Time, leader string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +159,7 @@ func (l *Lease) Epoch() int64 {
 	return l.epoch
 }
 
-// Changed is closed when the epoch changes.
+// Changed returns a channel that is closed when the epoch changes.
 func (l *Lease) Changed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,14 +176,14 @@ func (l *Lease) Leads(epoch int64) bool {
 	return epoch > 0 && l.epoch == epoch && now.Before(l.until) && now.Round(0).Before(l.until.Round(0))
 }
 
-// Leader is the address of who leads; empty where nobody does.
+// Leader returns the address of who leads; empty if nobody does.
 func (l *Lease) Leader() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leader
 }
 
-// Address is the address of this member.
+// Address returns the address of this member.
 func (l *Lease) Address() string { return l.o.Address }
 
 // Fence returns the first statement of a writer's transaction after the writers' lock. It fails

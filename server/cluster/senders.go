@@ -61,7 +61,7 @@ func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Clai
 	return out, tx.Commit()
 }
 
-// Forget gives a name free for whoever sends by it next.
+// Forget frees a name for its next sender.
 func (l *Lease) Forget(ctx context.Context, site, node string) error {
 	_, err := l.o.DB.ExecContext(ctx, `DELETE FROM members_senders WHERE site = $1 AND node = $2`, site, node)
 	return err

@@ -45,10 +45,10 @@ type Target interface {
 	String() string
 }
 
-// invisible is the time that what was written may stay unseen where Flush cannot help.
+// invisible is the time that written data may stay invisible if Flush has no effect.
 const invisible = 15 * time.Second
 
-// Options controls what is copied.
+// Options configures the data to copy.
 type Options struct {
 	From     storage.Queryable
 	Oldest   time.Time
@@ -75,7 +75,7 @@ type Result struct {
 	Sending time.Time `json:"sending,omitzero"`
 }
 
-// Run copies. What was copied before it failed stays copied and is not sent again.
+// Run copies the data. If it fails, the copied data stays and is not sent again.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Window <= 0 {
 		o.Window = 30 * time.Minute
@@ -229,7 +229,7 @@ func (s *series) drop(to Target) {
 	s.samples = kept
 }
 
-// read reads a window; of the other store, where only is given, the series in it.
+// read reads a window; from the other store, with only set, the series in only.
 func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only map[uint64]*series) (map[uint64]*series, error) {
 	q, err := from.Querier(mint, maxt)
 	if err != nil {
@@ -347,7 +347,7 @@ func alike(a, b *sample, dust float64) bool {
 	return a.v == b.v || (math.IsNaN(a.v) && math.IsNaN(b.v)) || math.Abs(a.v-b.v) <= max(digits*math.Abs(a.v), dust)
 }
 
-// send sends what is missing.
+// send sends the missing samples.
 func (o *Options) send(ctx context.Context, have map[uint64]*series) error {
 	const most = 50_000
 	app, n := o.To.AppenderV2(ctx), 0

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// bridged is a counter with added samples that let PromQL compute its increases: see bridge.
+// bridged returns a counter with added samples that let PromQL compute its increases: see bridge.
 func bridged(s storage.Series, at span, e edges) storage.Series {
 	return &storage.SeriesEntry{Lset: s.Labels(), SampleIteratorFn: func(again chunkenc.Iterator) chunkenc.Iterator {
 		l, ok := again.(*listed)

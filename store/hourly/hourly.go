@@ -91,7 +91,7 @@ type Store struct {
 	state state
 }
 
-// Open opens the directory and repairs what an unclean end left behind.
+// Open opens the directory and repairs the results of an unclean shutdown.
 func Open(o Options) (*Store, error) {
 	if o.Dir == "" || o.Raw == nil {
 		return nil, errors.New("open the store of hours: no directory or no store given")

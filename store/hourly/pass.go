@@ -331,7 +331,7 @@ func chain(list []storage.Series) storage.Series {
 	return storage.ChainedSeriesMerge(list...)
 }
 
-// short is the length of the shortest compacted blocks.
+// short returns the length of the shortest compacted blocks.
 func (s *Store) short() int64 { return s.ladder[len(s.ladder)-1] }
 
 // join compacts the blocks of each complete span of the ladder.

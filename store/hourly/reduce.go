@@ -19,7 +19,7 @@ const (
 	silent = int64(300_000)
 )
 
-// hourOf is the beginning of the hour that contains a time, dayOf the beginning of the day in UTC.
+// hourOf returns the beginning of the hour that contains a time, dayOf the beginning of the day in UTC.
 func hourOf(t int64) int64 { return dirty.Floor(t, hour) }
 func dayOf(t int64) int64  { return dirty.Floor(t, day) }
 
@@ -117,7 +117,7 @@ func (r *reducer) settle(k kind, end int64) {
 	r.keep(s)
 }
 
-// end takes a staleness marker: the marker and the last sample before it are kept.
+// end handles a staleness marker. It keeps the marker and the last sample before it.
 func (r *reducer) end(s sample, k kind) {
 	switch {
 	case r.ended:

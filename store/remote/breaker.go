@@ -172,7 +172,7 @@ func (w *web) lives() bool {
 	return p.alive
 }
 
-// health is an address that is cheap for the other side to answer.
+// health returns an address that is cheap for the other side to answer.
 func (c *settings) health() string {
 	base, path := c.api, "/-/healthy"
 	switch c.kind {

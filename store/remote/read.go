@@ -86,7 +86,7 @@ func withParts(names []string) (out []string) {
 	return out
 }
 
-// selector writes matchers as PromQL does. At least one of them cannot match the empty string.
+// selector formats matchers as PromQL. At least one of them must not match the empty string.
 func selector(ms []*labels.Matcher) string {
 	var b strings.Builder
 	b.WriteByte('{')

@@ -169,7 +169,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// String is the address, without a secret.
+// String returns the address, without a secret.
 func (s *Store) String() string { return s.conf.shown }
 
 // use begins a use of the store, which Close waits for.

@@ -37,7 +37,7 @@ const (
 	reasons = 5
 )
 
-// Append stores a batch; see [store.Writer]. With a queue it returns when the batch is in it.
+// Append stores a batch; see [store.Writer]. With a queue it returns when the batch is queued.
 func (s *Store) Append(ctx context.Context, external map[string]string, b *metric.Batch) error {
 	if len(b.Samples) == 0 {
 		return nil

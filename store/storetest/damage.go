@@ -37,7 +37,7 @@ func Damages(tb testing.TB, variable string, few uint64) iter.Seq[uint64] {
 	}
 }
 
-// seeds returns the first seed and the one behind the last.
+// seeds returns the first seed and the end of the range.
 func seeds(s string) (first, end uint64, err error) {
 	from, to, isRange := strings.Cut(s, "-")
 	if !isRange {
@@ -61,7 +61,7 @@ type Damage struct {
 	bytes int // it had before
 }
 
-// Harmless returns why nobody is notified of a damage that cannot have a consequence; empty for one that can.
+// Harmless returns why a damage without possible consequences is not reported, or "".
 func (d Damage) Harmless() string {
 	switch name := filepath.Base(d.File); {
 	case d.bytes == 0:
@@ -109,7 +109,7 @@ func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	return d
 }
 
-// kindOf is the path of a file without block names and numbers.
+// kindOf returns the path of a file without block names and numbers.
 func kindOf(rel string) string {
 	parts := strings.Split(rel, string(filepath.Separator))
 	for i, p := range parts {

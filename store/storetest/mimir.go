@@ -42,7 +42,7 @@ type mimirSettings struct {
 	Copies             int    // replicas of each series
 }
 
-// MimirArgs are the arguments for a Mimir that separates tenants by X-Scope-OrgID and rejects requests without it.
+// MimirArgs returns the arguments for a Mimir that separates tenants by X-Scope-OrgID and rejects requests without it.
 func MimirArgs(tb testing.TB) func(addr, dir string) []string {
 	return mimirArgs(tb, mimirSettings{Name: "alone", Gossip: port(tb, FreeAddress(tb)), Ring: "inmemory", Copies: 1})
 }

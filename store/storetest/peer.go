@@ -128,7 +128,7 @@ func await(tb testing.TB, what string, ok func() bool) {
 	tb.Fatalf("%s did not become ready", what)
 }
 
-// PrometheusArgs are the arguments for a Prometheus that accepts remote write, out of order too.
+// PrometheusArgs returns the arguments for a Prometheus that accepts remote write, out of order too.
 func PrometheusArgs(tb testing.TB, more ...string) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
 		file := filepath.Join(dir, "prometheus.yml")
@@ -145,7 +145,7 @@ func Prometheus(tb testing.TB, more ...string) string {
 	return Peer(tb, "prometheus", "/-/ready", PrometheusArgs(tb, more...))
 }
 
-// VictoriaArgs are the arguments for a VictoriaMetrics.
+// VictoriaArgs returns the arguments for a VictoriaMetrics.
 func VictoriaArgs(addr, dir string) []string {
 	return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + addr, "-loggerLevel=WARN", "-memory.allowedPercent=5",
 		"-search.latencyOffset=0s", "-retentionPeriod=10y"}
@@ -154,7 +154,7 @@ func VictoriaArgs(addr, dir string) []string {
 // Victoria starts one and returns its address.
 func Victoria(tb testing.TB) string { return Peer(tb, "victoria-metrics", "/health", VictoriaArgs) }
 
-// InfluxArgs are the arguments for an InfluxDB 1.x.
+// InfluxArgs returns the arguments for an InfluxDB 1.x.
 func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
 		file := filepath.Join(dir, "influxdb.conf")

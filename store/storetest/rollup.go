@@ -122,7 +122,7 @@ func rollupSums(t *testing.T, c rolling) {
 	}
 }
 
-// rollupReplace: an hour written again replaces the one before, in every span.
+// rollupReplace tests that an hour written again replaces the earlier one in every span.
 func rollupReplace(t *testing.T, c rolling) {
 	row := func(owner string, cpu float64) []store.Use {
 		return []store.Use{{At: rollEpoch, Owner: owner, Used: store.Used{CPUSeconds: num(cpu)}}}

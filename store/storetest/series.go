@@ -26,7 +26,7 @@ import (
 	"reckon/store"
 )
 
-// Now is the time of the suite's first sample: some minutes ago, on a full second.
+// Now returns the time of the suite's first sample: some minutes ago, on a full second.
 func Now() time.Time { return time.Now().Add(-30 * time.Minute).Truncate(time.Second) }
 
 // Point is a sample as a query returns it: a number, or the count and sum of a histogram.

@@ -8,7 +8,7 @@ import (
 	"reckon/store"
 )
 
-// factsSteps: steps belong to one run, are replaced as a whole, and are removed with it.
+// factsSteps tests that steps belong to one run, are replaced as a whole, and are removed with it.
 func factsSteps(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	code, cpu, peak := 125, 12.5, 3e8

@@ -180,7 +180,7 @@ func (w *writer) begin(r *ref, created int64) {
 	}
 }
 
-// refuse notes why a sample was not stored, in words that report what to do.
+// refuse records why a sample was not stored, with the remedy.
 func (w *writer) refuse(sm *metric.Sample, err error) {
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds):

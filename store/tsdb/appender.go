@@ -73,7 +73,7 @@ func (a *gatedAppender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, 
 	return a.exemplars.AppendExemplar(ref, ls, e)
 }
 
-// rollback gives up what was appended.
+// rollback discards appended samples.
 func (a *gatedAppender) rollback() error {
 	err := a.AppenderV2.Rollback()
 	if a.exemplars != nil {

@@ -11,7 +11,7 @@ import (
 // dirtyFile is the journal of hours that got samples late. It is no file of the database.
 const dirtyFile = "dirty.json"
 
-// lateBefore is the time before which samples are late when the newest one is of the given time.
+// lateBefore returns the time before which samples are late when the newest one is of the given time.
 func lateBefore(newest int64) int64 {
 	if newest == math.MinInt64 {
 		return newest
@@ -34,7 +34,7 @@ func (s *Store) noting(l *dirty.Late) (end func(), err error) {
 	return end, err
 }
 
-// fullDisk means that there is no room, and what to do.
+// fullDisk returns an error about a full disk with the remedy.
 func fullDisk(dir string, err error) error {
 	return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, dir)
 }

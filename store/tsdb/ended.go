@@ -73,7 +73,7 @@ func (s *Store) Evict() error {
 	return nil
 }
 
-// evictNow writes out and drops what ended; false if that is to be tried again.
+// evictNow writes and drops ended series. It returns false if it must be retried.
 func (s *Store) evictNow(db *promtsdb.DB) bool {
 	s.evictMu.Lock()
 	defer s.evictMu.Unlock()
@@ -99,7 +99,7 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 
 var errStuck = errors.New("a query does not end: nothing that it may read leaves memory or the disk until the server is restarted")
 
-// stuck reports whether queries compute on that nobody waits for.
+// stuck reports whether abandoned queries still compute.
 func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 }
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
@@ -133,7 +133,7 @@ func (s *Store) hold() error {
 // notEvicting is the newest sample while no eviction is under way.
 const notEvicting = 0
 
-// goOn lets queries begin again.
+// goOn allows queries to begin again.
 func (s *Store) goOn() {
 	s.evicting = notEvicting
 	if s.held {
@@ -142,7 +142,7 @@ func (s *Store) goOn() {
 	}
 }
 
-// compactor is the database's, with a plan of its own for blocks of ended series.
+// compactor is the database's compactor with its own plan for blocks of ended series.
 type compactor struct {
 	promtsdb.Compactor
 	s *Store
@@ -156,7 +156,7 @@ func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *sl
 	return compactor{c, s}, err
 }
 
-// newest is the time of the newest sample in memory, milliseconds; the largest number before the database is open.
+// newest returns the time of the newest sample in memory, milliseconds; the largest number before the database is open.
 func (s *Store) newest() int64 {
 	if h := s.head.Load(); h != nil {
 		return h.MaxTime()

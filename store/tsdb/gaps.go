@@ -23,7 +23,7 @@ import (
 	"reckon/store"
 )
 
-// gapsFile remembers which samples were lost to damage, for as long as they would be kept.
+// gapsFile records samples lost to damage for as long as they would have been kept.
 const gapsFile = "missing.json"
 
 type gaps struct {
@@ -91,7 +91,7 @@ func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	return out
 }
 
-// gapWarnings are the gaps of a time, both ends included, as warnings of PromQL.
+// gapWarnings returns the gaps of a time, both ends included, as warnings of PromQL.
 func (s *Store) gapWarnings(mint, maxt int64) annotations.Annotations {
 	var w annotations.Annotations
 	for _, g := range s.Gaps(time.UnixMilli(mint), time.UnixMilli(maxt).Add(time.Millisecond)) {
@@ -160,7 +160,7 @@ func (s incomplete) Err() error {
 	return err
 }
 
-// suspect lets the janitor read all blocks again when an index could not be read.
+// suspect makes the janitor read all blocks again after an index could not be read.
 func (s *Store) suspect(err error) {
 	if !errors.Is(err, encoding.ErrInvalidChecksum) && !errors.Is(err, encoding.ErrInvalidSize) {
 		return

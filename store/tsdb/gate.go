@@ -41,7 +41,7 @@ func (g *gate) leave() {
 	g.mu.Unlock()
 }
 
-// tryShut makes others wait, if nobody is inside.
+// tryShut blocks other users if there is none now.
 func (g *gate) tryShut() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +82,7 @@ func (g *gate) close(longest time.Duration) (first bool, inside int) {
 	return true, g.users
 }
 
-// closing reports whether somebody closes it or has closed it.
+// closing reports whether the gate is being closed or is closed.
 func (g *gate) closing() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

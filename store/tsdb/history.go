@@ -59,7 +59,7 @@ func (h *History) Series(l labels.Labels) *HistorySeries {
 	return s
 }
 
-// Add appends a sample, which is passed over when it is not newer than the one before it.
+// Add appends a sample. It skips one that is not newer than the previous sample.
 func (s *HistorySeries) Add(t int64, v float64) error {
 	n := len(s.chunks)
 	if n > 0 && t <= s.chunks[n-1].MaxTime {
@@ -118,7 +118,7 @@ func (h *History) Join(o *History) {
 	o.series = nil
 }
 
-// rangeOf is the begin of the block that a time lies in.
+// rangeOf returns the begin of the block that a time lies in.
 func rangeOf(t int64) int64 { return dirty.Floor(t, historyRange) }
 
 // ofRange holds the chunks of a series in a range.
@@ -143,7 +143,7 @@ func (h *History) ranges() map[int64][]ofRange {
 	return out
 }
 
-// sort brings the series into the order of labels. Those of one metric mostly are in it already.
+// sort sorts the series by labels. Series of one metric mostly are in order already.
 func (h *History) sort() {
 	by := map[string][]*HistorySeries{}
 	for _, s := range h.series {
@@ -261,7 +261,7 @@ func writeBlock(ctx context.Context, dir string, id ulid.ULID, list []ofRange) e
 	})
 }
 
-// nothingDeleted writes the file of what was deleted from a block, which a copy of it expects, where there is none.
+// nothingDeleted creates the file of deletions that a copy of a block expects, if it is missing.
 func nothingDeleted(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, tombstones.TombstonesFilename)); !errors.Is(err, fs.ErrNotExist) {
 		return err

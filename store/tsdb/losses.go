@@ -26,7 +26,7 @@ type losses struct {
 	oldestOOO  int64 // the oldest of them that can be read
 }
 
-// loss is a damaged place and the time of what was lost there.
+// loss is a damaged place with the time range of the lost samples.
 type loss struct {
 	segment  *logSegment
 	bad      badRecord
@@ -154,7 +154,7 @@ func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
 	l.newest = max(l.newest, t)
 }
 
-// gap reports what was lost, for people. Its end lies behind the last sample that was lost.
+// gap describes a loss for people. Its end is after the last lost sample.
 func (l loss) gap(kept string, now time.Time) store.Gap {
 	g := store.Gap{To: time.UnixMilli(l.to + 1), File: l.segment.file, Why: l.bad.why, Kept: kept, Noticed: now}
 	if l.bad.at >= 0 {

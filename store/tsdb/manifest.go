@@ -27,7 +27,7 @@ type manifest struct {
 	written map[ulid.ULID]blockEntry // to the file
 }
 
-// blockEntry describes a block. Times are milliseconds; To is not in it.
+// blockEntry describes a block. Times are milliseconds; To is exclusive.
 type blockEntry struct {
 	From    int64       `json:"from"`
 	To      int64       `json:"to"`
@@ -37,7 +37,7 @@ type blockEntry struct {
 	Imported bool `json:"imported,omitempty"`
 }
 
-// replacedBy reports whether all that went into e is in another block too.
+// replacedBy reports whether another block contains everything in e.
 func (e blockEntry) replacedBy(id ulid.ULID, m *promtsdb.BlockMeta) bool {
 	if slices.ContainsFunc(m.Compaction.Parents, func(p promtsdb.BlockDesc) bool { return p.ULID == id }) {
 		return true
@@ -63,7 +63,7 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 	return known
 }
 
-// update is called with all blocks after each change of them, and with those that are deleted next.
+// update is called with all blocks after each change, and with those to be deleted next.
 func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{},
 	imported func(promtsdb.BlockMeta) bool) error {
 	m.mu.Lock()
@@ -95,7 +95,7 @@ func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid
 	return nil
 }
 
-// metaSum is the checksum of the meta.json of a block.
+// metaSum returns the checksum of the meta.json of a block.
 func metaSum(block string) (uint32, error) {
 	raw, err := os.ReadFile(filepath.Join(block, "meta.json"))
 	return crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)), err

@@ -21,7 +21,7 @@ import (
 // The database allocates four objects for each series read from memory, which takes a third of the time of a query over a hundred
 // thousand series. If the reader reports when it is done with a series ([series.Stream]), three of them are reused.
 
-// memoryQuerier reads series in memory. Anything but a selection with a stream is left to the querier of the database.
+// memoryQuerier reads series in memory. Selections without a stream are left to the database's querier.
 type memoryQuerier struct {
 	storage.Querier
 	*openedHead
@@ -231,7 +231,7 @@ func (i *memoryIterator) Next() chunkenc.ValueType {
 	return chunkenc.ValNone
 }
 
-// failed keeps the error of a chunk, after which nothing is read: what follows would look as if nothing was missing.
+// failed keeps the error of a chunk, after which nothing is read, because later data would hide the gap.
 func (i *memoryIterator) failed() bool {
 	if i.err == nil {
 		i.err = i.current.Err()

@@ -19,7 +19,7 @@ type born struct {
 	spans map[ulid.ULID][2]int64
 }
 
-// see is called with all blocks after each change of them.
+// see is called with all blocks after each change.
 func (b *born) see(blocks []*promtsdb.Block) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

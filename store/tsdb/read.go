@@ -25,7 +25,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	return s.querierOf(nil, mint, maxt)
 }
 
-// querierOf is a querier without the blocks that were read before, if that is not nil.
+// querierOf returns a querier without the blocks that were read before, if that is not nil.
 func (s *Store) querierOf(read *readBefore, mint, maxt int64) (storage.Querier, error) {
 	db, err := s.use()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, e
 
 // What follows are the administrative questions of Prometheus's HTTP API (TSDBAdminStats of its web/api/v1).
 
-// CleanTombstones removes what Delete marked.
+// CleanTombstones removes data marked by Delete.
 func (s *Store) CleanTombstones() error {
 	db, err := s.use()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// keptMarks is for how many calls of [Store.Appended] it is remembered what came between.
+// keptMarks is the number of calls of [Store.Appended] whose marks are remembered.
 const keptMarks = 64
 
 // recent remembers how old the oldest sample is that was appended between marks.
@@ -109,7 +109,7 @@ func (s *Store) Newer(mark uint64, read time.Time) storage.Queryable {
 	return newer{s, &readBefore{mark: mark, until: read.UnixMilli()}}
 }
 
-// newer is a store without what was read before.
+// newer is a store without data that was read before.
 type newer struct {
 	s    *Store
 	read *readBefore

@@ -32,7 +32,7 @@ const scanAtOpen = 64 << 20
 // the last minute.
 const notedLogsFile = "logs.json"
 
-// checkFiles looks at blocks and logs before the database does. What cannot be read is moved aside, and its time is noted.
+// checkFiles checks blocks and logs before the database opens them. Unreadable ones are moved aside and their time is recorded.
 func (s *Store) checkFiles() error {
 	if err := s.gaps.load(s.opts.Dir); err != nil {
 		s.log.Warn(err.Error())
@@ -141,7 +141,7 @@ func (s *Store) checkBlocks() (since int64, err error) {
 	})
 }
 
-// checkBlock reports what is wrong with a block; all of it is read if that is wanted.
+// checkBlock returns the fault of a block. It reads all of it if all is set.
 func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info, err error) {
 	info.From, info.To = math.MaxInt64, math.MinInt64
 	if e, ok := s.manifest.known[id]; ok {
@@ -168,7 +168,7 @@ func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info
 	return info, b.Close()
 }
 
-// checkDeleted reads the list of what was deleted from a block. One that cannot be read is moved aside where nothing was deleted.
+// checkDeleted reads a block's list of deletions. An unreadable one is moved aside if nothing was deleted.
 func (s *Store) checkDeleted(id ulid.ULID, path string) error {
 	err := block.VerifyDeleted(path)
 	var d *block.Damage
@@ -184,7 +184,7 @@ func (s *Store) checkDeleted(id ulid.ULID, path string) error {
 	return err
 }
 
-// loseBlock moves a block aside, if it is there, and notes the gap that it leaves.
+// loseBlock moves a block aside, if it exists, and records the resulting gap.
 func (s *Store) loseBlock(id ulid.ULID, cause error) error {
 	e := s.manifest.known[id]
 	gap := store.Gap{File: id.String(), Why: cause.Error(), To: s.opts.Clock(), Noticed: s.opts.Clock()}
@@ -224,7 +224,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// checkLogs leaves out what cannot be read of the logs.
+// checkLogs removes unreadable parts of the logs.
 func (s *Store) checkLogs(since int64) error {
 	noted := s.readNote()
 	all, damaged, err := readLogs(s.opts.Dir, noted)
@@ -348,7 +348,7 @@ func (s *Store) segmentSizes(log string) (sizes map[string]int64, newest string,
 	return sizes, newest, err
 }
 
-// noteOpen notes what the logs are at least.
+// noteOpen records a lower bound of the logs.
 func (s *Store) noteOpen(db *promtsdb.DB) {
 	_, newest := extent(db)
 	if err := s.noteLogs(newest, db.Head().MinOOOTime(), true); err != nil {
@@ -383,7 +383,7 @@ func (s *Store) setAside(name string) (kept string, err error) {
 	return to, os.Rename(filepath.Join(s.opts.Dir, name), to)
 }
 
-// setHeadAside moves what the head keeps on disk, and the logs where that is not enough: blocks stay.
+// setHeadAside moves the head's files aside, and the logs if that is not enough. Blocks stay.
 func (s *Store) setHeadAside(cause error, names ...string) error {
 	for _, name := range names {
 		if !durable.Exists(filepath.Join(s.opts.Dir, name)) {
@@ -408,7 +408,7 @@ func (s *Store) setHeadAside(cause error, names ...string) error {
 	return nil
 }
 
-// blocksEnd is the time up to which samples are in blocks.
+// blocksEnd returns the time up to which samples are in blocks.
 func (s *Store) blocksEnd() (t time.Time, ok bool) {
 	for _, e := range s.manifest.known {
 		if at := time.UnixMilli(e.To); !ok || at.After(t) {
@@ -418,7 +418,7 @@ func (s *Store) blocksEnd() (t time.Time, ok bool) {
 	return t, ok
 }
 
-// freeBytes is the room that a user without privilege may still write.
+// freeBytes returns the room that a user without privilege may still write.
 func freeBytes(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -20,7 +20,7 @@ const (
 	ballastBytes = 8 << 20
 	// lowSpace is the free space below which opening makes room first.
 	lowSpace = 64 << 20
-	// leastSpace is the room that opening takes besides the chunks of the log.
+	// leastSpace is the space that opening needs besides the chunks of the log.
 	leastSpace = 2 << 20
 )
 

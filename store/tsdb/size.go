@@ -13,7 +13,7 @@ const (
 	leastStripes, mostStripes = 512, 1 << 19
 )
 
-// stripes is the number of maps for so many series.
+// stripes returns the number of maps for so many series.
 func stripes(series int) int {
 	n := leastStripes
 	for n*perStripe < series && n < mostStripes {

@@ -96,7 +96,7 @@ func extent(db *promtsdb.DB) (oldest, newest int64) {
 	return oldest, newest
 }
 
-// LogBytes is the size of the write-ahead logs on disk.
+// LogBytes returns the size of the write-ahead logs on disk.
 func (s *Store) LogBytes() (n int64) {
 	for _, name := range []string{"wal", "wbl"} {
 		if bytes, err := dirBytes(filepath.Join(s.opts.Dir, name)); err == nil {
@@ -106,7 +106,7 @@ func (s *Store) LogBytes() (n int64) {
 	return n
 }
 
-// LiveSeries is the number of series that are in memory, those that ended and wait to leave it included.
+// LiveSeries returns the number of series that are in memory, those that ended and wait to leave it included.
 func (s *Store) LiveSeries() int {
 	if h := s.head.Load(); h != nil {
 		return int(h.NumSeries())

@@ -144,7 +144,7 @@ var (
 	_ store.Local  = (*Store)(nil)
 )
 
-// Open opens the store in o.Dir and repairs what an unclean end left behind.
+// Open opens the store in o.Dir and repairs the results of an unclean shutdown.
 func Open(o Options) (*Store, error) {
 	o.defaults()
 	if o.Dir == "" {
@@ -185,7 +185,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// reportKill names the time without samples after a kill: whether the end of the log was cut off with it is not to be seen.
+// reportKill logs the time without samples after a kill, because a lost end of the log cannot be detected.
 func (s *Store) reportKill() {
 	_, newest := extent(s.db)
 	now := s.opts.Clock()
@@ -303,7 +303,7 @@ func (s *Store) repair() error {
 	return nil
 }
 
-// use enters the gate and returns the database and what to call when done with it.
+// use enters the gate. It returns the database and the function to call afterwards.
 func (s *Store) use() (*promtsdb.DB, error) {
 	if err := s.gate.enter(); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 // that. This takes a quarter of a query over many series, although PromQL and most other readers require no order. Blocks are therefore
 // excluded from the database's own querier when it is opened, and merged by the hash of labels.
 
-// aside collects the queriers of blocks while the database opens one of its own.
+// aside collects the queriers of blocks while the database opens its own.
 type aside struct {
 	mu     sync.Mutex
 	open   bool // a querier is being opened with mu held
@@ -24,7 +24,7 @@ type aside struct {
 	blocks []storage.Querier
 }
 
-// blockQuerier is promtsdb.Options.BlockQuerierFunc: blocks are put aside, memory is not.
+// blockQuerier implements promtsdb.Options.BlockQuerierFunc. It sets blocks aside but not memory.
 func (s *Store) blockQuerier(b promtsdb.BlockReader, mint, maxt int64) (storage.Querier, error) {
 	if head, memory := b.(*promtsdb.RangeHead); memory {
 		return newMemoryQuerier(head, mint, maxt)
@@ -165,7 +165,7 @@ func (u *unsortedSet) Next() bool {
 	return true
 }
 
-// joined is a series of memory with what blocks have of it, which is then given.
+// joined returns a series of memory with what blocks have of it, which is then given.
 func (u *unsortedSet) joined(s storage.Series) storage.Series {
 	hash := s.Labels().Hash()
 	list := u.blocks[hash]

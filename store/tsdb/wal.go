@@ -50,7 +50,7 @@ type notedLogs struct {
 	Series    int              `json:"series,omitempty"` // see noteSize
 }
 
-// size is the size of a file, -1 where it is not known.
+// size returns the size of a file, -1 where it is not known.
 func (c *notedLogs) size(file string) int64 {
 	if c == nil {
 		return -1
@@ -207,10 +207,10 @@ func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logS
 	return list, nil
 }
 
-// isCheckpoint reports whether it is of a checkpoint, which has its name when all of it is on the disk.
+// isCheckpoint reports whether the segment belongs to a checkpoint, which gets its name once it is completely on disk.
 func (s *logSegment) isCheckpoint() bool { return filepath.Dir(s.log) != "." }
 
-// check reads a segment for what is wrong with it.
+// check reads a segment and records its faults.
 func (s *logSegment) check(dir string, noted *notedLogs) error {
 	if len(s.bad) > 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 // or does not need it. Their dependencies are found automatically.
 var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd", "unix_diag", "tcp_diag"}
 
-// moduleFolders are the places where the package of a kernel has them.
+// moduleFolders returns the places where the package of a kernel has them.
 func moduleFolders() []string {
 	return []string{"./lib/modules/*/kernel/fs/*", "./lib/modules/*/kernel/lib/*", "./lib/modules/*/kernel/crypto/crc*",
 		"./lib/modules/*/kernel/drivers/block/loop*",

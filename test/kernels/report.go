@@ -175,7 +175,7 @@ func columns() []string {
 	return []string{"ebpf", "container-ebpf", "taskstats", "unprivileged", "container-unprivileged"}
 }
 
-// table is the result as Markdown.
+// table returns the result as Markdown.
 func table(all []*report) string {
 	var b strings.Builder
 	b.WriteString(

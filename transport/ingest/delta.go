@@ -136,7 +136,7 @@ func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
 	return delta, any
 }
 
-// cumulate reports whether a metric is of delta temporality, and changes it to cumulative.
+// cumulate converts a metric of delta temporality to cumulative, and reports whether it was one.
 func cumulate(m pmetric.Metric) bool {
 	var t interface {
 		AggregationTemporality() pmetric.AggregationTemporality

@@ -192,7 +192,7 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn,
 	}
 }
 
-// gunzip decompresses buf.body into buf.plain, and reports whether all of it fitted.
+// gunzip decompresses buf.body into buf.plain and reports whether all of it fit.
 func gunzip(buf *buffers) (whole bool, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(buf.body))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"reckon/metric"
 )
 
-// Own is a sender who may send figures of its own only: a user of this machine without a token. What it sends gets these labels.
+// Own is a sender that may only send its own figures: a local user without a token. Its data gets these labels.
 type Own struct {
 	Owner, Node, Site string
 	// Runs reports whether a workload is one of the owner's.
@@ -70,7 +70,7 @@ func (o *Own) refuse(format string, args ...any) error {
 		"`reckon token create --agent` on the server and give it to the sender", fmt.Sprintf(format, args...), o.Owner, o.Node)
 }
 
-// learn takes the description of a metric, from a sender with figures of its own only where the name is none of ours.
+// learn stores the description of a metric, from a restricted sender only if the name is not reserved.
 func (w *writer) learn(name string, m metadata.Metadata) {
 	if w.who.own == nil || metric.OwnName(name, false) == nil {
 		w.h.meta.learn(name, m)

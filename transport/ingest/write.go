@@ -39,7 +39,7 @@ const (
 	sayAtMost = 5
 )
 
-// result counts what was stored.
+// result counts stored samples.
 type result struct{ samples, histograms, exemplars int }
 
 // writer stores one request.
@@ -176,7 +176,7 @@ func (w *writer) take2(req *request2) (result, error) {
 	return w.finish(err)
 }
 
-// series2 stores one series of it. The error is one of the store, or refuses the request.
+// series2 stores one series. The error is one of the store, or refuses the request.
 func (w *writer) series2(req *request2, ts *series2) error {
 	n := max(len(ts.samples)+len(ts.histograms), 1)
 	key, err := ts.sum(req)
@@ -270,7 +270,7 @@ func (w *writer) take1(plain []byte) (result, error) {
 	return w.finish(err)
 }
 
-// series1 stores one series of it. The error is one of the store, or refuses the request.
+// series1 stores one series. The error is one of the store, or refuses the request.
 func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	ls := ts.ToLabels(&w.scratch, nil)
 	n := max(len(ts.Samples)+len(parts.histograms), 1)

@@ -21,7 +21,7 @@ const DefaultNodeSeries = 60_000
 // the node's limit. Because owners are named by the sender, their total is limited to twice the node's limit.
 const ownerSeries = 5_000
 
-// Begun reports what new series are held against where the file of limits shows nothing.
+// Begun holds the limits on new series for which the limits file has no value.
 type Begun struct {
 	// Learned are higher bounds of nodes that had more before there was a bound, by [NodeKey].
 	Learned map[string]int
@@ -33,7 +33,7 @@ type Begun struct {
 // SetBegun puts bounds of new series in force. It is called before the first request.
 func (l *Limiter) SetBegun(b Begun) { l.begun = &b }
 
-// derived begins names of series that show again what others have: they are refused first.
+// derived are prefixes of series that duplicate others. They are refused first.
 var derived = []string{"container_", "kube_", "kepler_", "DCGM_FI_", "tegra_", "reckon_command_"}
 
 // Refusal is the number of new series of an owner on a node that a request brought in vain, at most in half an hour.
@@ -42,7 +42,7 @@ type Refusal struct {
 	Series            int
 }
 
-// NodeKey names the node of a series: its site and node or, of what names none, its instance.
+// NodeKey returns the node of a series: its site and node or, if it has none, its instance.
 func NodeKey(ls labels.Labels) string {
 	return ls.Get("site") + "\x00" + cmp.Or(ls.Get("node"), ls.Get("instance"))
 }
@@ -117,13 +117,13 @@ func (r *Request) New(ls labels.Labels) error {
 	return nil
 }
 
-// keys are the keys of a node of the sender, and of the owner of a series on it.
+// keys returns the keys of a node of the sender, and of the owner of a series on it.
 func (r *Request) keys(ls labels.Labels, node string) (own, whose string) {
 	own = r.name + "\x00" + node
 	return own, own + "\x00\x00" + ls.Get("owner")
 }
 
-// began is the number of series that began lately under a key, this request's included.
+// began returns the number of series that began lately under a key, this request's included.
 func (r *Request) began(key string) int { return r.l.fresh.count(key, r.l.clock()) + r.fresh[key] }
 
 // NotNew takes back [Request.New]: nothing of the series was stored.
@@ -134,7 +134,7 @@ func (r *Request) NotNew(ls labels.Labels) {
 	}
 }
 
-// count is the number of series that began lately under a key.
+// count returns the number of series that began lately under a key.
 func (f *fresh) count(key string, now time.Time) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +142,7 @@ func (f *fresh) count(key string, now time.Time) int {
 	return f.now[key] + f.older[key]
 }
 
-// add counts series that began: what was sent in vain comes again, and counts once.
+// add counts new series. Series sent in vain are sent again and count once.
 func (f *fresh) add(began map[string]int, refused map[Refusal]int, now time.Time) {
 	if len(began) == 0 && len(refused) == 0 {
 		return

@@ -49,10 +49,10 @@ func New(c Config, clock func() time.Time, logger *slog.Logger) *Limiter {
 	return l
 }
 
-// Set puts other bounds in force. What senders and sites have used so far stays counted.
+// Set activates new limits. Earlier use by senders and sites stays counted.
 func (l *Limiter) Set(c Config) { l.config.Store(&c) }
 
-// Config is the configuration in force; it must not be changed.
+// Config returns the configuration in force; it must not be changed.
 func (l *Limiter) Config() *Config { return l.config.Load() }
 
 // Slow means that a sender or a site sends faster than it may.
@@ -95,7 +95,7 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	return r, nil
 }
 
-// Config is the configuration that bounds the request, the same until it is changed.
+// Config returns the configuration that bounds the request, the same until it is changed.
 func (r *Request) Config() *Config { return r.c }
 
 // Labels reports why labels may not be stored, or nil.
@@ -123,7 +123,7 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 	return nil
 }
 
-// Stored counts what the request brought, when it was stored.
+// Stored counts the content of the request after it was stored.
 func (r *Request) Stored() {
 	now := r.l.clock()
 	r.l.fresh.add(r.fresh, r.refused, now)
@@ -154,7 +154,7 @@ func (r *Request) site(name string) (*meter, error) {
 	return m, m.admit(r.l)
 }
 
-// maxMeters bounds what strangers' names can make us remember.
+// maxMeters limits the memory that strangers' names can occupy.
 const maxMeters = 100_000
 
 // meter returns the meter of a name, or nil where nothing is bounded.
@@ -185,7 +185,7 @@ func (l *Limiter) meter(kind, name string, b Bound) *meter {
 	return m
 }
 
-// meter counts what one sender or site sent.
+// meter counts the data sent by one sender or site.
 type meter struct {
 	who string
 
@@ -262,7 +262,7 @@ func (m *meter) holds(hash uint64, now time.Time) bool {
 	return true
 }
 
-// logHeld puts into the log that somebody is held back, not with every request.
+// logHeld logs that a sender is limited, but not for every request.
 func (m *meter) logHeld(l *Limiter, what, key string, bound any) {
 	now := l.clock()
 	m.mu.Lock()

@@ -34,7 +34,8 @@ const (
 	wrongOn = 2 * time.Second
 	// newBase is the change of the time by Date from which on it counts as another time.
 	newBase = 5 * time.Second
-	// fastAnswer is the time that the fastest of the last answers may have taken for a correction, and keptAnswers how many of them count.
+	// fastAnswer is the limit of the fastest of the last response times for a correction.
+	// keptAnswers is the number of responses considered.
 	fastAnswer  = 2 * time.Second
 	keptAnswers = 8
 	// firstAsks is the number of time queries before the first request of a boot. The first
@@ -62,7 +63,7 @@ type corrector struct {
 	noted bool     // that the clock is wrong by less than is corrected, or for sure by how much is not known
 }
 
-// timing is the beginning of this boot by the receiver's clock, give or take half of what the answer took.
+// timing is the start of this boot by the receiver's clock, accurate to half the response time.
 type timing struct {
 	base base
 	took time.Duration

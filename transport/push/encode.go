@@ -126,7 +126,7 @@ func (e *Encoder) symbol(s string) uint32 {
 	return r
 }
 
-// valueSymbol is the symbol of a label value, which need not be UTF-8.
+// valueSymbol returns the symbol of a label value, which need not be UTF-8.
 func (e *Encoder) valueSymbol(s string) uint32 {
 	at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	r := &e.recent[(at>>4^at>>12)%recentSymbols]

@@ -78,7 +78,7 @@ func globbing(p string) error {
 	return nil
 }
 
-// matches is path.Match without the special meaning of the slash.
+// matches is like path.Match but does not treat the slash specially.
 func matches(pattern, s string) bool {
 	if pattern == "*" {
 		return true

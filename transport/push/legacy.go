@@ -237,7 +237,7 @@ func labelParts(label []byte) (name, value []byte) {
 	return name, value
 }
 
-// decodeHistogram decodes a histogram with at most one span of positive buckets, which is all that the encoder writes.
+// decodeHistogram decodes a histogram with at most one span of positive buckets, as the encoder writes them.
 func decodeHistogram(data []byte) (h metric.Histogram, t int64, stale bool, err error) {
 	f := fields{rest: data}
 	spans := 0

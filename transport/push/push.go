@@ -106,7 +106,7 @@ func (p *Pusher) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Flush tries once to send everything that is queued. It is for the end of a process, after Run.
+// Flush tries once to send everything in the queue. Call it after Run at the end of a process.
 func (p *Pusher) Flush(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, t := range p.targets {

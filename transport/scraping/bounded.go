@@ -25,7 +25,7 @@ var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metr
 // Descs returns every series that this package writes.
 func Descs() []*metric.Desc { return []*metric.Desc{Refused} }
 
-// bounded holds what is scraped to bounds, as what others send.
+// bounded applies the senders' limits to scraped samples.
 type bounded struct {
 	storage.AppendableV2
 	begin func() (*limits.Request, error)

@@ -39,7 +39,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// Options controls what is scraped and where it goes.
+// Options configures the targets and the destination.
 type Options struct {
 	// File is a configuration in the form of Prometheus.
 	File  string
@@ -102,10 +102,10 @@ func Open(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Jobs is the number of scrape_configs that are in force.
+// Jobs returns the number of scrape_configs that are in force.
 func (s *Service) Jobs() int { return s.jobs }
 
-// Close ends what Open began, where Run was not called.
+// Close ends the work of Open if Run was not called.
 func (s *Service) Close() { s.stop() }
 
 // Run scrapes until ctx ends.
@@ -150,7 +150,7 @@ func (s *Service) Reload() {
 	}
 }
 
-// reread takes a configuration that changed.
+// reread applies a changed configuration.
 func (s *Service) reread() {
 	text, err := os.ReadFile(s.o.File)
 	if err == nil && (bytes.Equal(text, s.text) || s.refused != nil && bytes.Equal(text, s.refused)) {
@@ -212,7 +212,7 @@ func read(file string, log *slog.Logger) ([]byte, *config.Config, error) {
 	return text, conf, nil
 }
 
-// check refuses what Prometheus's own reader would call an unknown field of a type.
+// check rejects text in which Prometheus's own reader would report an unknown field of a type.
 func check(text []byte) error {
 	var top map[string]yaml.Node
 	if err := yaml.Unmarshal(text, &top); err != nil {
@@ -256,7 +256,7 @@ func check(text []byte) error {
 	return nil
 }
 
-// describing hands on what targets report about their metrics.
+// describing forwards the metadata that targets report.
 type describing struct {
 	storage.AppendableV2
 	reportRefused func(string, metadata.Metadata) error
@@ -264,7 +264,7 @@ type describing struct {
 	seen          map[string]metadata.Metadata
 }
 
-// maxDescribed bounds what targets can make us remember.
+// maxDescribed limits the memory that targets can occupy.
 const maxDescribed = 20_000
 
 // AppenderV2 implements storage.AppendableV2.

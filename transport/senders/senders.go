@@ -25,7 +25,7 @@ import (
 const (
 	// Silence frees a name.
 	Silence = 10 * time.Minute
-	// Pause is the silence of the first after which an agent that was started since takes over.
+	// Pause is the silence of the first sender after which an agent that started since then takes over.
 	Pause = 90 * time.Second
 	// Again is after how long a machine that was refused should ask again.
 	Again = time.Minute
@@ -34,7 +34,7 @@ const (
 // maxNames bounds how many names are remembered.
 const maxNames = 100_000
 
-// Options controls what the registry is made of.
+// Options configures the registry.
 type Options struct {
 	// File keeps who holds which name over a restart; empty for nowhere.
 	File   string
@@ -96,7 +96,7 @@ func (e *TakenError) Error() string {
 			"node replace %s`; what it measures is kept meanwhile", e.Node, e.Address, e.Node)
 }
 
-// New returns a registry, with what the file reports.
+// New returns a registry with the content of the file.
 func New(o Options) *Registry {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -157,13 +157,13 @@ func (h *holder) ranBeside(id instance.ID, begun time.Time) bool {
 	return begun.Before(h.seen) || h.other != nil && h.other.ID.Agent == id.Agent && h.other.ID.Machine == id.Machine
 }
 
-// yields reports whether the name is free for an agent that was started at the time begun.
+// yields reports whether the name is free for an agent that started at begun.
 func (h *holder) yields(now, begun time.Time) bool {
 	silent := now.Sub(h.seen)
 	return silent >= Silence || (silent >= Pause && begun.After(h.seen))
 }
 
-// Release frees a name: the next machine that sends by it has it. It reports whether anybody had.
+// Release frees a name for its next sender. It reports whether the name was held.
 func (r *Registry) Release(site, node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

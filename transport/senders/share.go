@@ -19,7 +19,7 @@ type Claim struct {
 // agent between two requests (a minute) it must be less than [Pause].
 const retell = 20 * time.Second
 
-// Claims are the holders that sent here and were silent for a while.
+// Claims returns the holders that sent here and were silent for a while.
 func (r *Registry) Claims() []Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()

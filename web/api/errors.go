@@ -79,7 +79,7 @@ func refusal(err error) (*statusError, bool) {
 	return nil, false
 }
 
-// noWorkload is the error for an id that does not exist or that the viewer may not see.
+// noWorkload returns the error for an id that does not exist or that the viewer may not see.
 func noWorkload(id string) error {
 	return answer.NotFound("", fmt.Errorf("%s: no such workload", id))
 }

@@ -14,7 +14,7 @@ type Fit interface {
 	Fit(ctx context.Context, q client.FitQuery) (client.FitList, error)
 }
 
-// fitRoutes are the routes for placement and forecasts.
+// fitRoutes returns the routes for placement and forecasts.
 func (s *server) fitRoutes() []route {
 	amount := schema{"type": "number", "minimum": 0}
 	return slices.Concat(s.forecastRoutes(), s.rankRoutes(), s.deviceRoutes(), []route{{

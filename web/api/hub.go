@@ -18,10 +18,10 @@ type Hub struct {
 	closed bool
 }
 
-// subscriber takes a tick without blocking, and nil when the hub closes.
+// subscriber receives a tick without blocking, and nil when the hub closes.
 type subscriber func(*tick)
 
-// tick is one event, encoded once for all readers, by the first of them.
+// tick is one event, encoded once by its first reader for all.
 type tick struct {
 	live client.Live
 	once sync.Once

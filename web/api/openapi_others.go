@@ -1,6 +1,6 @@
 package api
 
-// securitySchemes are the ways in which a client can authenticate.
+// securitySchemes returns the ways in which a client can authenticate.
 func securitySchemes() schema {
 	return schema{
 		"token": schema{"type": "http", "scheme": "bearer",
@@ -18,7 +18,7 @@ type other struct {
 	status, says, media            string
 }
 
-// others are the addresses that the mux serves besides the routes.
+// others returns the addresses that the mux serves besides the routes.
 func (s *server) others() (out []other) {
 	if s.Auth != nil {
 		out = append(out,

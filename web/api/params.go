@@ -212,7 +212,7 @@ func (q *query) integer(name string, def, low, high int) int {
 	return n
 }
 
-// yes reports whether a parameter is there and true.
+// yes reports whether a parameter is present and true.
 func (q *query) yes(name string) bool {
 	b := q.boolean(name)
 	return b != nil && *b

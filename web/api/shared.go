@@ -46,7 +46,7 @@ func sharing() func(http.Handler) http.Handler {
 
 const mostShared = 128 << 10
 
-// copied keeps what it passes on, until that is more than is shared.
+// copied keeps the response that it passes on, up to the size that is shared.
 type copied struct {
 	http.ResponseWriter
 	body   bytes.Buffer

@@ -157,7 +157,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	return "", ambiguous(text, exact)
 }
 
-// ambiguous is the error for text that matches several workloads.
+// ambiguous returns the error for text that matches several workloads.
 func ambiguous(text string, ids []string) error {
 	more := ""
 	if len(ids) > 10 {

@@ -30,7 +30,7 @@ func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
 	return answer.Data.Alerts, err
 }
 
-// AlertReceivers lists who is notified of alerts.
+// AlertReceivers returns the receivers of alerts.
 func (c *Client) AlertReceivers(ctx context.Context) (out AlertReceivers, err error) {
 	err = c.get(ctx, "/api/reckon/v1/alerts/receivers", nil, &out)
 	return out, err

@@ -253,7 +253,7 @@ func (c *Client) refused(resp *http.Response, body []byte) error {
 	return e
 }
 
-// unreachable explains why there was no response, and what to do.
+// unreachable returns an error with the reason for a missing response and the remedy.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -294,7 +294,7 @@ type UnreachableError struct {
 	Err    error
 }
 
-// Error returns one line: where, why, and what to do.
+// Error returns one line with the place, the reason and the remedy.
 func (e *UnreachableError) Error() string {
 	return "no reckon server at " + e.Server + ": " + e.Reason + "; " + e.Fix
 }

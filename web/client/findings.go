@@ -30,7 +30,7 @@ func (c *Client) FindingSteps(ctx context.Context, id string) (FindingSteps, err
 	return s, err
 }
 
-// AcknowledgeFinding records that somebody takes care of a finding.
+// AcknowledgeFinding records that a user handles a finding.
 func (c *Client) AcknowledgeFinding(ctx context.Context, id string) (Finding, error) {
 	return c.changeFinding(ctx, id, "acknowledge", nil)
 }

@@ -42,7 +42,7 @@ func Nearest(text string, words []string, n int) []string {
 	return out
 }
 
-// distance is the Levenshtein distance in bytes.
+// distance returns the Levenshtein distance in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

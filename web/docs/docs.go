@@ -63,7 +63,7 @@ func (links) Transform(node *ast.Document, _ text.Reader, _ parser.Context) {
 	}
 }
 
-// address returns where a link of a document leads, false where nothing is there.
+// address returns the target of a document's link, or false if there is none.
 func address(to string) (string, bool) {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
 		return to, true
@@ -118,7 +118,7 @@ func sections(document ast.Node, source []byte) (out []section) {
 	return out
 }
 
-// Handler serves Path and what is below it.
+// Handler serves Path and everything below it.
 func Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {

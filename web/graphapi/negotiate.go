@@ -28,7 +28,7 @@ func writeTriples(_ *server, w io.Writer, quads []graph.Quad) error {
 	return graph.WriteNTriples(w, graph.Sorted(quads))
 }
 
-// formats are in the order of preference. The first is used if a client accepts anything.
+// formats returns the formats in order of preference. The first is used if a client accepts any.
 func formats() []format {
 	ld := format{"application/ld+json",
 		func(s *server, in io.Reader, _ string, l graph.Limits) ([]graph.Quad, error) {
@@ -50,7 +50,7 @@ func formats() []format {
 	}
 }
 
-// accepted selects among media types by the header Accept; -1 if it accepts none of them.
+// accepted returns the index of the media type that the header Accept selects, or -1 if it accepts none.
 func accepted(header string, media []string) int {
 	if strings.TrimSpace(header) == "" {
 		return 0

@@ -54,7 +54,7 @@ func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer)
 	})
 }
 
-// viewers holds the slots of those who ask just now.
+// viewers holds the slots of the current viewers.
 type viewers struct {
 	mu    sync.Mutex
 	slots map[string]*share

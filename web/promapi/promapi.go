@@ -95,7 +95,7 @@ func Handler(o Options) http.Handler {
 	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(first)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
-// router is made at the first request: Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.
+// router is created at the first request, because Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.
 func router(o Options, started time.Time) http.Handler {
 	target := describedTarget(o.Metadata, o.Listen)
 	api := v1.NewAPI(
@@ -259,7 +259,7 @@ type Targets interface {
 	v1.TargetRetriever
 }
 
-// targets holds the one target that carries the metadata, and those that are scraped.
+// targets holds the target that carries the metadata, and the scraped targets.
 type targets struct {
 	own     *scrape.Target
 	scraped Targets

@@ -56,7 +56,7 @@ func fewSelectors(h http.Handler) http.Handler {
 
 func badData(w http.ResponseWriter, text string) { refuse(w, http.StatusBadRequest, "bad_data", text) }
 
-// fewQueries reports what is wrong with a packed ReadRequest.
+// fewQueries returns an error if a packed ReadRequest has too many queries.
 func fewQueries(packed []byte) error {
 	n, err := s2.DecodedLen(packed)
 	if err != nil {

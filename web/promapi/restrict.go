@@ -105,7 +105,7 @@ func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints,
 	return q.values.names(ctx, hints, ms)
 }
 
-// unlimited takes a limit off: it would count series that are then left out.
+// unlimited removes a limit, because it would count series that are filtered out later.
 func unlimited(h *storage.SelectHints) *storage.SelectHints {
 	if h == nil || h.Limit == 0 {
 		return h
@@ -115,7 +115,7 @@ func unlimited(h *storage.SelectHints) *storage.SelectHints {
 	return &c
 }
 
-// narrowed adds what the index can answer: the owner is the viewer's own, or there is none.
+// narrowed adds matchers for the index: the owner is the viewer's own, or missing.
 func narrowed(v access.Viewer, ms []*labels.Matcher) []*labels.Matcher {
 	alternatives := []string{""}
 	for _, o := range v.Own() {
@@ -202,7 +202,7 @@ func limited(found map[string]struct{}, hints *storage.LabelHints) []string {
 	return out
 }
 
-// restrictedExemplars shows exemplars, which carry any label, to those who see all.
+// restrictedExemplars shows exemplars, which may carry any label, only to viewers who see all.
 type restrictedExemplars struct{ storage.ExemplarQueryable }
 
 func (r restrictedExemplars) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {

@@ -116,7 +116,7 @@ func minus(a, b *float64) *float64 {
 // top returns the first n rows.
 func top(n int, rows []client.Usage) []client.Usage { return rows[:min(n, len(rows))] }
 
-// LabelX is the start of the label: under the bar, but within the plot.
+// LabelX returns the start of the label: under the bar, but within the plot.
 func (b bar) LabelX() float64 { return min(b.X, 705) }
 
 // bar is one column of the plot of utilisation; a time without figures has none.
@@ -134,7 +134,7 @@ func allocated(rows []client.Usage) bool {
 	})
 }
 
-// cores returns the core time that was up, and that in use. Where nodes were not measured it is what jobs held, and used.
+// cores returns the available and the used core time. If nodes were not measured, these are the allocation and use of jobs.
 func cores(u *client.Usage) (whole, used *float64, words string) {
 	if allocated([]client.Usage{*u}) {
 		return u.HeldCoreSeconds, u.CPUSeconds, "allocated were used"
@@ -142,7 +142,7 @@ func cores(u *client.Usage) (whole, used *float64, words string) {
 	return u.CoreSeconds, u.CoreUsedSeconds, "in use"
 }
 
-// most is the largest core time of a row.
+// most returns the largest core time of a row.
 func most(rows []client.Usage) (v float64) {
 	for i := range rows {
 		if whole, _, _ := cores(&rows[i]); whole != nil {

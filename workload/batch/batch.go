@@ -108,7 +108,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// find looks for a system's group among those of a process.
+// find returns a system's group among those of a process.
 func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
 	if systems[i].group == nil {
 		return "", ""

@@ -19,7 +19,7 @@ func get(h *workload.Hint, key string) string {
 
 func clean(h *workload.Hint, key string) string { return cgpath.Clean(get(h, key)) }
 
-// first is the number in the first variable that holds one above zero.
+// first returns the number in the first variable that holds one above zero.
 func first(h *workload.Hint, keys ...string) float64 {
 	for _, k := range keys {
 		if n, err := strconv.ParseUint(get(h, k), 10, 32); err == nil && n > 0 {

@@ -34,7 +34,7 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 	return f
 }
 
-// factsOf is the report about a pod and, where it is not nil, about a container in it.
+// factsOf returns the report about a pod and, where it is not nil, about a container in it.
 func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	f := &workload.ContainerFacts{
 		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, Completes: pod.Completes,

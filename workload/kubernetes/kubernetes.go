@@ -40,7 +40,7 @@ type Pods interface {
 	Refresh(why string)
 }
 
-// Options controls what the resolver knows.
+// Options configures the sources of the resolver.
 type Options struct {
 	// Pods is nil where nobody knows them.
 	Pods Pods
@@ -147,13 +147,13 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	return id
 }
 
-// within is the part of a container in the part of its pod.
+// within returns the part of a container in the part of its pod.
 func within(pod, container string) string { return strings.TrimPrefix(pod+"/"+container, "/") }
 
 // Pod is the record of a pod.
 type Pod = kubelet.Pod
 
-// IdentityOf returns the identity of a whole pod, by what its record has of names, labels, owner and times.
+// IdentityOf returns the identity of a whole pod from the names, labels, owner and times in its record.
 func IdentityOf(p *Pod) (id workload.Identity) {
 	new(Resolver).pod(&id, p)
 	return id
@@ -174,7 +174,7 @@ func (r *Resolver) pod(id *workload.Identity, pod *kubelet.Pod) {
 	}
 }
 
-// clean is cgpath.Clean of what may be empty.
+// clean is like cgpath.Clean but accepts an empty name.
 func clean(s string) string {
 	if s == "" {
 		return ""

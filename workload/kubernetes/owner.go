@@ -21,7 +21,8 @@ type rule struct {
 	needs           string // a label that must be there too
 }
 
-// rules are asked in order, the outermost owner first. Sources: the API constants of each project, named by its folder.
+// rules returns the rules in order of evaluation, the outermost owner first. Sources: the API
+// constants of each project, named by its folder.
 func rules() []rule {
 	return []rule{
 		// kubeflow/trainer pkg/constants: a TrainJob makes a JobSet of its own name
@@ -135,7 +136,7 @@ func runOf(p *kubelet.Pod, o Owner) string {
 	return ""
 }
 
-// account is the first label of the list that the pod has.
+// account returns the first label of the list that the pod has.
 func account(p *kubelet.Pod, labels []string) string {
 	for _, key := range labels {
 		if v := p.Labels[key]; v != "" {

@@ -58,7 +58,7 @@ func find(path string) (p place, ok bool) {
 	return place{}, false
 }
 
-// jobAndStep reads what follows the scope, or the user.
+// jobAndStep parses the components after the scope or the user.
 func (p *place) jobAndStep(pieces []cgpath.Piece) {
 	if len(pieces) == 0 {
 		return

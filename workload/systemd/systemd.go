@@ -72,7 +72,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{Workload: workload.MakeID(workload.Unit, name), Owner: owner, Cgroup: c.Prefix}, true
 }
 
-// system is the answer for a unit of the system's manager.
+// system returns the answer for a unit of the system's manager.
 func (r *Resolver) system(h *workload.Hint, c cgpath.Piece) workload.Identity {
 	owner, known := r.owners.Get(c.Prefix)
 	if !known {

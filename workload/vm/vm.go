@@ -146,7 +146,7 @@ func withoutNumber(name string) string {
 	return name
 }
 
-// inGroup is the machine that a control group holds.
+// inGroup returns the machine that a control group holds.
 func (r *Resolver) inGroup(h *workload.Hint, g group) workload.Identity {
 	m, known := r.machines.Get(g.path)
 	if !known {

@@ -110,7 +110,7 @@ func NewCurve(feature int, x, y []float64) *Curve {
 	return c
 }
 
-// endSlope is the one-sided three-point slope, limited so that the shape holds.
+// endSlope returns the one-sided three-point slope, limited so that the shape holds.
 func endSlope(h0, h1, d0, d1 float64) float64 {
 	s := ((2*h0+h1)*d0 - h0*d1) / (h0 + h1)
 	if s*d0 <= 0 {

@@ -15,7 +15,7 @@ import (
 	"reckon/internal/durable"
 )
 
-// Size is the size of the log of the file at path, bytes.
+// Size returns the size of the log of the file at path, bytes.
 func Size(path string) int64 {
 	st, err := os.Stat(path + "-wal")
 	if err != nil {

@@ -47,7 +47,7 @@ func (g *Gate) Background(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, asks{gate: g, background: true})
 }
 
-// Aside marks as background work what a question began, and does not wait for.
+// Aside marks ctx as background work that a request started but does not wait for.
 func Aside(ctx context.Context) context.Context {
 	if a, ok := ctx.Value(contextKey{}).(asks); ok {
 		return a.gate.Background(ctx)
@@ -119,7 +119,7 @@ func (t *Turn) Step() {
 	t.since = time.Now()
 }
 
-// busy returns nil if no question reads, otherwise what is closed when none does any more.
+// busy returns nil if no request is reading, else a channel that is closed when none is.
 func (g *Gate) busy() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

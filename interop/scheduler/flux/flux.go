@@ -62,7 +62,7 @@ func (s *Source) Jobs(ctx context.Context) ([]scheduler.Job, scheduler.Read, err
 	return s.jobs(ctx, "--filter=pending,running")
 }
 
-// Ended implements [scheduler.Source]. Flux lists what became inactive since a time; later ends are in the answer too.
+// Ended implements [scheduler.Source]. Flux lists jobs that became inactive since a time; the answer may include later ends.
 func (s *Source) Ended(ctx context.Context, since, _ time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	return s.jobs(ctx, "--filter=inactive", "--since="+strconv.FormatInt(since.Unix(), 10))
 }
@@ -185,7 +185,7 @@ func (r *record) job() scheduler.Job {
 	return j
 }
 
-// result is the final state. A job that was canceled before it started has no start.
+// result returns the final state. A job that was canceled before it started has no start.
 func (r *record) result() string {
 	switch r.Result {
 	case "COMPLETED":

@@ -118,7 +118,7 @@ var accountFields = []string{
 	"TimelimitRaw", "ReqTRES", "AllocTRES", "NNodes", "NodeList", "ExitCode", "QOS", "UID", "Suspended", "TotalCPU", "MaxRSS", "JobName",
 }
 
-// lastField is the name of the job, which may contain anything.
+// lastField is the job name, which may contain any text.
 var lastField = len(accountFields) - 1
 
 // readAccountText parses the output of sacct -P with accountFields. A step follows its job.

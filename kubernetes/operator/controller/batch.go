@@ -37,7 +37,7 @@ type batch struct {
 	lastTo  time.Time
 }
 
-// take adds a page. A probe that was started again counts anew.
+// take adds a page. A restarted probe counts from the beginning.
 func (b *batch) take(page reckon.ProbePage, wanted int64) {
 	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun keeps no more of it
 	if !page.Start.IsZero() && !b.start.IsZero() && !page.Start.Equal(b.start) {
@@ -75,7 +75,7 @@ func (b *batch) take(page reckon.ProbePage, wanted int64) {
 	b.page = page
 }
 
-// due reports whether it is time to keep what was read.
+// due reports whether to store the samples read so far.
 func (b *batch) due(flush time.Duration) bool {
 	if b.page.Ended {
 		return len(b.samples) > 0 || b.news
@@ -83,7 +83,7 @@ func (b *batch) due(flush time.Duration) bool {
 	return len(b.samples) > 0 && time.Since(b.since) >= flush
 }
 
-// until is the time to wait for the next page.
+// until returns the time to wait for the next page.
 func (b *batch) until(flush time.Duration) time.Duration {
 	if len(b.samples) == 0 {
 		return 10 * time.Second
@@ -158,7 +158,7 @@ func (b *batch) merge(p *Pod) error {
 	return nil
 }
 
-// addCommands adds what each command used.
+// addCommands adds the use of each command.
 func addCommands(p *Pod, rows []reckon.ProbeRow) error {
 	for _, row := range rows {
 		at := -1
@@ -187,7 +187,7 @@ func addCommands(p *Pod, rows []reckon.ProbeRow) error {
 	return nil
 }
 
-// figuresOf are the figures of a use that are known.
+// figuresOf returns the figures of a use that are known.
 func figuresOf(u reckon.ProbeUse) (out metricrun.Figures, err error) {
 	text, err := json.Marshal(u)
 	if err != nil {

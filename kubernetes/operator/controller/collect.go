@@ -88,7 +88,7 @@ func (c *Collector) Start(ctx context.Context) error {
 	return nil
 }
 
-// Begin keeps that a run has begun, once in the life of this operator.
+// Begin stores that a run has begun, once per run of this operator.
 func (c *Collector) Begin(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set) error {
 	key, run := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, runKey(ms)
 	c.mu.Lock()
@@ -113,7 +113,7 @@ func runKey(ms *v1alpha2.MetricSet) types.NamespacedName {
 	return types.NamespacedName{Namespace: ms.Namespace, Name: runName(ms)}
 }
 
-// Observe keeps what is known of a pod, and begins to read its probe when that runs.
+// Observe stores the facts of a pod and starts to read its probe when that runs.
 func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set, p *core.Pod) {
 	status := probeStatus(p, c.Port)
 	c.mu.Lock()
@@ -186,7 +186,7 @@ func (c *Collector) Gone(uid types.UID) {
 	}
 }
 
-// jobOf is the metric that a pod is measured by.
+// jobOf returns the metric that a pod is measured by.
 func jobOf(p *core.Pod, set *metricset.Set) string {
 	if job := p.Labels[jobs.LabelMetric]; job != "" && p.Labels[jobs.LabelManaged] == jobs.Manager {
 		return job
@@ -199,7 +199,7 @@ func jobOf(p *core.Pod, set *metricset.Set) string {
 	return ""
 }
 
-// probeStatus is the status of the container that serves samples, or nil if the pod has none.
+// probeStatus returns the status of the container that serves samples, or nil if the pod has none.
 func probeStatus(p *core.Pod, port int32) *core.ContainerStatus {
 	name := ""
 	for _, containers := range [][]core.Container{p.Spec.InitContainers, p.Spec.Containers} {
@@ -283,7 +283,7 @@ func (c *Collector) flush() time.Duration {
 	return 10 * time.Second
 }
 
-// keep writes what was read into the run.
+// keep writes the samples to the run.
 func (c *Collector) keep(ctx context.Context, r *reading, record Pod, b *batch) bool {
 	if len(b.samples) == 0 && !b.news {
 		return true
@@ -320,7 +320,7 @@ func (r *reading) isOver() bool {
 	return r.over
 }
 
-// Count is the number of samples of a pod that were read, and the time of the last; nil for a pod without a probe.
+// Count returns the number of samples of a pod that were read, and the time of the last; nil for a pod without a probe.
 func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
 	c.mu.Lock()
 	r := c.pods[uid]
@@ -337,14 +337,14 @@ func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
 	return &n, &metav1.Time{Time: r.last.Truncate(time.Second)}
 }
 
-// since is the time when a pod was first seen with a node.
+// since returns the time when a pod was first seen with a node.
 func (c *Collector) since(uid types.UID) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[uid].first
 }
 
-// of are the readers of a set.
+// of returns the readers of a set.
 func (c *Collector) of(set types.NamespacedName) (out []*reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,7 +368,7 @@ func (c *Collector) Reads(set types.NamespacedName) bool {
 	return false
 }
 
-// Trouble reports what keeps a probe of a set from being read.
+// Trouble returns the reason why a probe of a set cannot be read.
 func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
 	for _, r := range c.of(types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}) {
 		r.mu.Lock()
@@ -381,7 +381,7 @@ func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
 	return ""
 }
 
-// End waits until what the probes of a set hold is kept, and ends its run.
+// End waits until the data of a set's probes is stored, and ends its run.
 func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome string) error {
 	key := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}
 	for _, r := range c.of(key) {
@@ -425,7 +425,7 @@ func (c *Collector) Forget(set types.NamespacedName) {
 	}()
 }
 
-// records are the pods of a set as they were seen last.
+// records returns the pods of a set as they were seen last.
 func (c *Collector) records(set types.NamespacedName) (out []Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -437,7 +437,7 @@ func (c *Collector) records(set types.NamespacedName) (out []Pod) {
 	return out
 }
 
-// logs are the records with the logs of programs, which go with their pods, and with how many samples were not read in time.
+// logs returns the records with the logs of programs, which go with their pods, and with how many samples were not read in time.
 func (c *Collector) logs(ctx context.Context, run, set types.NamespacedName) []Pod {
 	programs, taken := map[string]string{}, map[string]int64{}
 	c.mu.Lock()

@@ -59,7 +59,7 @@ func joinProblems(problems []metricset.Problem) string {
 	return strings.Join(lines, "\n")
 }
 
-// acceptedMessage reports what was converted, and what has no effect.
+// acceptedMessage lists the converted fields and those without an effect.
 func acceptedMessage(set *metricset.Set) string {
 	return strings.Join(slices.Concat([]string{"its objects are made"}, set.Notes, set.Warnings), "\n")
 }

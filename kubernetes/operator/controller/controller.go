@@ -34,7 +34,7 @@ import (
 // annotationHash on a JobSet is the hash of the specification it was made of.
 const annotationHash = "metrics.reckon/spec"
 
-// How often a set is looked at again while nothing of it changes in the cluster.
+// Intervals at which a set is checked while nothing of it changes in the cluster.
 const (
 	retryMissing = 10 * time.Second // a volume that is not there yet
 	lookRunning  = 10 * time.Second // numbers of samples
@@ -46,7 +46,7 @@ const (
 // indexSet is the index of pods by the set that they belong to.
 const indexSet = "metricset"
 
-// setsOfPod is the index of a pod under indexSet.
+// setsOfPod returns the index of a pod under indexSet.
 func setsOfPod(o client.Object) []string {
 	if name := o.GetLabels()[jobs.LabelSet]; name != "" && o.GetLabels()[jobs.LabelManaged] == jobs.Manager {
 		return []string{name}
@@ -54,7 +54,7 @@ func setsOfPod(o client.Object) []string {
 	return nil
 }
 
-// Reconciler brings MetricSets to what they ask for. It is safe for concurrent use.
+// Reconciler brings MetricSets to their specified state. It is safe for concurrent use.
 type Reconciler struct {
 	Client client.Client
 	// Live reads past the cache: what was written a moment ago is in it.
@@ -87,7 +87,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, workers int) error {
 		Complete(r)
 }
 
-// setOfPod is the MetricSet that a pod belongs to.
+// setOfPod returns the MetricSet that a pod belongs to.
 func setOfPod(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[jobs.LabelSet]
 	if name == "" {
@@ -135,7 +135,7 @@ type state struct {
 	away string
 }
 
-// step does what is to be done now, and returns when to look again at the latest.
+// step does the pending work and returns the latest time of the next check.
 func (s *state) step(ctx context.Context) (time.Duration, error) {
 	set, problems := metricset.Read(s.ms)
 	s.set = set
@@ -180,7 +180,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	return s.next(), err
 }
 
-// next is the time when to look again at the latest.
+// next returns the time when to look again at the latest.
 func (s *state) next() time.Duration {
 	started, key := s.ms.CreationTimestamp.Time, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}
 	if s.ms.Status.Samples == 0 && s.now.Sub(started) < time.Minute && s.Collect.Reads(key) {
@@ -196,7 +196,7 @@ func (s *state) next() time.Duration {
 	return lookQuiet
 }
 
-// hashOf is the hash of a specification after conversion, so that an old file and what it became are one.
+// hashOf returns the hash of a specification after conversion, so that an old file and what it became are one.
 func hashOf(ms *v1alpha2.MetricSet) string {
 	spec := ms.Spec.DeepCopy()
 	_, _ = metricset.Convert(spec)
@@ -208,7 +208,7 @@ func hashOf(ms *v1alpha2.MetricSet) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// runName is the name of the run of a set: a set of the same name later has another UID.
+// runName returns the name of the run of a set: a set of the same name later has another UID.
 func runName(ms *v1alpha2.MetricSet) string {
 	sum := sha256.Sum256([]byte(ms.UID))
 	return fmt.Sprintf("%s-%s", ms.Name, hex.EncodeToString(sum[:4]))

@@ -56,7 +56,7 @@ func (s *state) obstacle(ctx context.Context) (reason, message string) {
 	return "", ""
 }
 
-// create makes the objects of a set. What is there already and ours is left as it is.
+// create creates the objects of a set. Existing objects of ours are left unchanged.
 func (s *state) create(ctx context.Context, hash string) (refused bool, err error) {
 	o, err := jobs.Build(s.set, s.Jobs)
 	if err != nil {
@@ -85,10 +85,10 @@ func (s *state) create(ctx context.Context, hash string) (refused bool, err erro
 	return false, nil
 }
 
-// errTaken is an object of somebody else under our name.
+// errTaken means that an object of another owner has our name.
 var errTaken = errors.New("belongs to somebody else")
 
-// own creates an object, unless it is there and belongs to this set.
+// own creates an object unless it exists and belongs to this set.
 func (s *state) own(ctx context.Context, object client.Object) error {
 	err := s.Client.Create(ctx, object)
 	if !apierrors.IsAlreadyExists(err) {
@@ -135,7 +135,7 @@ func (s *state) joinService(ctx context.Context, service *core.Service) error {
 	return s.Client.Update(ctx, there)
 }
 
-// failed makes a condition of what a person can change, and returns everything else to be tried again.
+// failed turns errors that users can fix into a condition, and returns all others for a retry.
 func (s *state) failed(err error) (bool, error) {
 	switch {
 	case errors.Is(err, errTaken):

@@ -25,7 +25,7 @@ func (s *state) ephemeralName() string {
 	return jobs.ProbeContainer + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ephemeralMetric is the metric that attaches to pods which run already, or nil.
+// ephemeralMetric returns the metric that attaches to pods which run already, or nil.
 func (s *state) ephemeralMetric() *metricset.Measure {
 	i := slices.IndexFunc(s.set.Metrics, func(m metricset.Measure) bool { return m.Attach == metricset.AttachEphemeral })
 	if i < 0 {
@@ -38,7 +38,7 @@ func (s *state) onlyEphemeral() bool {
 	return !slices.ContainsFunc(s.set.Metrics, func(m metricset.Measure) bool { return m.Attach != metricset.AttachEphemeral })
 }
 
-// ephemeral adds the probe to the pods that run when the set is accepted, at most spec.pods of them.
+// ephemeral adds the probe to pods that run when the set is accepted, at most spec.pods of them.
 func (s *state) ephemeral(ctx context.Context) error {
 	m := s.ephemeralMetric()
 	if m == nil || len(s.ms.Status.Pods) > 0 {
@@ -66,7 +66,7 @@ func (s *state) ephemeral(ctx context.Context) error {
 	return nil
 }
 
-// matching are the pods that the selector of a metric matches.
+// matching returns the pods that the selector of a metric matches.
 func (s *state) matching(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
 	sel, err := labels.Parse(m.Values["selector"])
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *state) matching(ctx context.Context, m *metricset.Measure) ([]core.Pod,
 	return list.Items, err
 }
 
-// selected are the running pods that a metric selects, by name.
+// selected returns the running pods that a metric selects, by name.
 func (s *state) selected(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
 	pods, err := s.matching(ctx, m)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *state) selected(ctx context.Context, m *metricset.Measure) ([]core.Pod,
 	return out, nil
 }
 
-// measured are the pods that this set has added a probe to.
+// measured returns the pods that this set has added a probe to.
 func (s *state) measured(ctx context.Context) ([]core.Pod, error) {
 	m := s.ephemeralMetric()
 	if m == nil {

@@ -132,7 +132,7 @@ func reasonOf(first bool, a, b string) string {
 	return b
 }
 
-// degraded reports what is missing of the measurement.
+// degraded reports the missing parts of the measurement.
 func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 	reason, message := "", ""
 	for _, p := range s.ms.Status.Pods {
@@ -164,7 +164,7 @@ func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 	s.condition(v1alpha2.ConditionDegraded, true, reason, message)
 }
 
-// waiting names the first pod that has a node and still no containers after a while, with what it may wait for.
+// waiting returns the first pod that has a node but no containers after a while, with a possible reason.
 func (s *state) waiting() (reason, message string) {
 	for _, p := range s.ms.Status.Pods {
 		since := s.Collect.since(types.UID(p.UID))
@@ -185,7 +185,7 @@ func (s *state) waiting() (reason, message string) {
 	return "", ""
 }
 
-// podStatus is the state of a pod in the status of a set.
+// podStatus returns the state of a pod in the status of a set.
 func podStatus(p *core.Pod) v1alpha2.PodStatus {
 	out := v1alpha2.PodStatus{Name: p.Name, UID: string(p.UID), Metric: p.Labels[jobs.LabelMetric], Node: p.Spec.NodeName,
 		Phase: string(p.Status.Phase)}
@@ -203,7 +203,7 @@ func podStatus(p *core.Pod) v1alpha2.PodStatus {
 	return out
 }
 
-// workloadContainer is the container whose end is the end of the work.
+// workloadContainer returns the container whose end is the end of the work.
 func workloadContainer(p *core.Pod) string {
 	for _, c := range p.Spec.Containers {
 		if c.Name == "app-addon" {

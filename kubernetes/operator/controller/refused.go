@@ -56,7 +56,7 @@ func (s *state) refused(ctx context.Context, js *jobset.JobSet) (reason, answer 
 	return s.newest(s.refusals.list(ctx, s.Live, s.ms.Namespace, s.now), js.CreationTimestamp.Time)
 }
 
-// wantedPods are all pods of a set that the JobSet makes.
+// wantedPods returns all pods of a set that the JobSet makes.
 func (s *state) wantedPods() (n int) {
 	for _, m := range s.set.Metrics {
 		if m.Attach != metricset.AttachEphemeral {
@@ -66,7 +66,7 @@ func (s *state) wantedPods() (n int) {
 	return n
 }
 
-// newest is the latest of the events of the Jobs of this set.
+// newest returns the latest of the events of the Jobs of this set.
 func (s *state) newest(list []core.Event, since time.Time) (reason, answer string) {
 	var jobs []string
 	for i := range s.set.Metrics {

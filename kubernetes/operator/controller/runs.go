@@ -64,7 +64,7 @@ func (o *Objects) Begin(ctx context.Context, key types.NamespacedName, ms *v1alp
 	return nil
 }
 
-// change gets a run, changes it and writes it, again if somebody else was faster.
+// change reads, changes and writes a run, and retries if another writer was faster.
 func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(*metricrun.Run) error) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		run := &metricrun.MetricRun{}
@@ -208,7 +208,7 @@ func bound(run *metricrun.Run, most int) error {
 	}
 }
 
-// cutLogs leaves the ends of logs, so many bytes of all of them; false if they are no longer.
+// cutLogs truncates logs to their ends, most bytes in total. It returns false if they are no longer.
 func cutLogs(run *metricrun.Run, most int) (cut bool) {
 	with := 0
 	for _, p := range run.Pods {
@@ -279,7 +279,7 @@ func (o *Objects) Sweep(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// setExists reports whether the set of a run is there. What the cache does not have is looked up in the cluster.
+// setExists reports whether the set of a run exists. It queries the cluster if the cache lacks the set.
 func setExists(ctx context.Context, cached, live client.Reader, key types.NamespacedName, itIs func(*v1alpha2.MetricSet) bool) (bool,
 	error) {
 	for _, from := range []client.Reader{cached, live} {

@@ -76,7 +76,7 @@ func (r *Relay) pass(c net.Conn) {
 	_, _ = io.Copy(c, onward)
 }
 
-// Addr is the place where the relay listens.
+// Addr returns the place where the relay listens.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
 // Cut closes all connections and refuses new ones.

@@ -29,7 +29,7 @@ type thing struct {
 	waits    unscheduled // of a pod that no node has
 }
 
-// bare is a thing of which only the name can be read.
+// bare returns a thing of which only the name can be read.
 func bare(kind string, o metav1.Object) *thing {
 	t := &thing{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
@@ -48,7 +48,7 @@ func bare(kind string, o metav1.Object) *thing {
 // GetObjectKind implements runtime.Object.
 func (t *thing) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object; nobody changes a thing.
+// DeepCopyObject implements runtime.Object. A thing is never modified.
 func (t *thing) DeepCopyObject() runtime.Object { return t }
 
 // vocabulary describes things of a cluster.
@@ -58,7 +58,7 @@ type vocabulary struct {
 	site  string // of series; empty where they have none
 }
 
-// read keeps of an object what its subgraph is made of. kind is as Kubernetes writes it.
+// read reduces an object to the data for its subgraph. kind is in Kubernetes notation.
 func read(kind string, o metav1.Object) (*thing, error) {
 	o.SetManagedFields(nil)
 	if typed, ok := o.(runtime.Object); ok { // objects of a list have no kind of their own
@@ -97,7 +97,7 @@ func read(kind string, o metav1.Object) (*thing, error) {
 	return t, nil
 }
 
-// replicaOf is the workload that a pod is a part of, as the label of its series names it.
+// replicaOf returns the workload that a pod is a part of, as the label of its series names it.
 func replicaOf(pod metav1.Object) string {
 	kind, name := "", pod.GetName()
 	if c := metav1.GetControllerOf(pod); c != nil {
@@ -106,7 +106,7 @@ func replicaOf(pod metav1.Object) string {
 	return workloadID(pod, kind, name)
 }
 
-// partOf is the workload that the pods of an object are parts of: a ReplicaSet belongs to its Deployment, a Job to its CronJob.
+// partOf returns the workload that the pods of an object are parts of: a ReplicaSet belongs to its Deployment, a Job to its CronJob.
 func partOf(kind string, o metav1.Object) string { return workloadID(o, kind, o.GetName()) }
 
 func workloadID(o metav1.Object, kind, name string) string {
@@ -114,7 +114,7 @@ func workloadID(o metav1.Object, kind, name string) string {
 		OwnerName: name, Created: o.GetCreationTimestamp().Time}).Workload)
 }
 
-// telemetry reports where the figures of the pods are whose names begin so, as parts of a workload; all of them where begin is empty.
+// telemetry returns the location of the figures of pods with a name prefix as parts of a workload; an empty prefix means all.
 func (v *vocabulary) telemetry(workload, begin, logs string) *object.Telemetry {
 	selector := telemetry.Selector("workload", workload, "site", v.site)
 	if begin != "" {
@@ -132,7 +132,7 @@ type subgraph struct {
 	at        time.Time // zero: now
 }
 
-// everyone may read what is nobody's secret.
+// everyone marks data that every viewer may read.
 const everyone = "*"
 
 func (v *vocabulary) subgraph(t *thing) subgraph {
@@ -165,7 +165,7 @@ func (v *vocabulary) subgraph(t *thing) subgraph {
 // because the server describes the same nodes from agent measurements in subgraphs of its own, and queries see both.
 func (v *vocabulary) prefix() string { return v.SiteID().Value + "/kubernetes/" }
 
-// id is the subgraph of a thing.
+// id returns the subgraph of a thing.
 func (v *vocabulary) id(t *thing) string {
 	parts := []string{"node", t.Name}
 	switch {

@@ -29,7 +29,7 @@ import (
 	"reckon/graph/telemetry"
 )
 
-// Options controls what is written where.
+// Options configures the sources and the destination.
 type Options struct {
 	Server    string // address of the server, such as https://reckon:9870
 	TokenFile string // what the server is shown; read again for each request, since it changes; empty for none
@@ -184,7 +184,7 @@ func (f *Feed) note(ctx context.Context, err error) {
 	}
 }
 
-// write brings the subgraph of an object up to what the informer has of it.
+// write updates the subgraph of an object to the state in the informer.
 func (f *Feed) write(ctx context.Context, k key) error {
 	o, there, err := f.informers[k.kind].GetStore().GetByKey(k.name)
 	if err != nil {
@@ -228,7 +228,7 @@ func document(quads []graph.Quad) []byte {
 	return b
 }
 
-// repair removes, once, what an earlier run wrote of objects that are gone.
+// repair removes, once, subgraphs of deleted objects that an earlier run wrote.
 func (f *Feed) repair(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		err := f.sweep(ctx)

@@ -101,7 +101,7 @@ func (r *remote) remove(ctx context.Context, id string) error {
 	return fmt.Errorf("delete %s: %w", id, err)
 }
 
-// list are the ids of all subgraphs that the operator may see.
+// list returns the ids of all subgraphs that the operator may see.
 func (r *remote) list(ctx context.Context) ([]string, error) {
 	var versions map[string]int64
 	if err := r.do(ctx, http.MethodGet, "/subgraphs_versions", nil, nil, &versions); err != nil {

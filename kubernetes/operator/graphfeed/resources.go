@@ -120,7 +120,7 @@ func (r *resource) listerWatcher(c *clients, namespace string, log *slog.Logger)
 	}
 }
 
-// list lists all objects by pages, and keeps of each what transform keeps.
+// list lists all objects in pages and keeps the part of each that transform returns.
 func (r *resource) list(ctx context.Context, get func(metav1.ListOptions) *rest.Request, transform cache.TransformFunc) (*metav1.List,
 	error) {
 	out := &metav1.List{}

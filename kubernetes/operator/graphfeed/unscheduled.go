@@ -87,7 +87,7 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 // fields are a JSON object.
 type fields = map[string]any
 
-// point is a NumberDataPoint of OTLP; flags 1 ends the series.
+// point returns a NumberDataPoint of OTLP; flags 1 ends the series.
 func (u *unscheduled) point(flags int) fields {
 	var of []fields
 	for i, name := range unscheduledLabels {

@@ -147,7 +147,7 @@ type part struct {
 	main    container
 }
 
-// parts are the ReplicatedJobs of a metric, by its shape.
+// parts returns the ReplicatedJobs of a metric, by its shape.
 func (b *builder) parts(m *metricset.Measure) ([]*part, error) {
 	pods := *b.set.Spec.Pods
 	switch m.Shape {
@@ -206,7 +206,7 @@ func (b *builder) replicatedJob(m *metricset.Measure, p *part) (v1alpha2.Replica
 	}, nil
 }
 
-// podMeta are the labels that a file gives, those of the metrics-operator, and ours.
+// podMeta returns the labels that a file gives, those of the metrics-operator, and ours.
 func (b *builder) podMeta(m *metricset.Measure, p *part) meta.ObjectMeta {
 	spec := b.set.Spec
 	labels, annotations := maps.Clone(spec.Pod.Labels), maps.Clone(spec.Pod.Annotations)
@@ -228,7 +228,7 @@ func (b *builder) podMeta(m *metricset.Measure, p *part) meta.ObjectMeta {
 	return meta.ObjectMeta{Name: b.set.Name, Namespace: b.set.Namespace, Labels: labels, Annotations: annotations}
 }
 
-// hosts are the names of the pods of a launcher and its workers, launcher first.
+// hosts returns the names of the pods of a launcher and its workers, launcher first.
 func (b *builder) hosts(m *metricset.Measure) []string {
 	s := b.set
 	domain := s.Domain()
@@ -267,7 +267,7 @@ func (b *builder) metadata(m *metricset.Measure) string {
 	return string(text)
 }
 
-// addons are the add-ons of a metric with one of these names.
+// addons returns the add-ons of a metric with one of these names.
 func addons(m *metricset.Measure, names ...string) (out []*metricset.Extra) {
 	for i := range m.Addons {
 		if slices.Contains(names, m.Addons[i].Name) {

@@ -41,7 +41,7 @@ func (b *builder) launcher(m *metricset.Measure) (launch, work container, err er
 }
 
 const (
-	// startShell lets mpirun of the launcher start processes on the workers.
+	// startShell enables the launcher's mpirun to start processes on the workers.
 	startShell = `/usr/sbin/sshd -D &`
 	writeHosts = `printf '%s\n' "$RECKON_HOSTS" > ./hostlist.txt`
 	// awaitHosts waits until each host has an address and answers to ssh, two minutes at most.

@@ -16,7 +16,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// scriptFolder is the place where the scripts of a set are mounted, as they always were.
+// scriptFolder is the mount point of a set's scripts, unchanged from the metrics-operator.
 const scriptFolder = "/metrics_operator/"
 
 // container is the container of a metric: a script in an image, or arguments of our probe.
@@ -33,7 +33,7 @@ type container struct {
 	uid     *int64
 }
 
-// pod is the specification of the pods of a part, with what add-ons add.
+// pod returns the specification of the pods of a part, with what add-ons add.
 func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 	spec := b.set.Spec
 	pod := core.PodSpec{
@@ -134,7 +134,7 @@ func (b *builder) container(m *metricset.Measure, c *container, security v1alpha
 	return out, err
 }
 
-// application is the container of the add-on of that name: what is measured.
+// application returns the container of the add-on of that name: what is measured.
 func application(e *metricset.Extra) (core.Container, error) {
 	words, err := metricset.SplitCommand(e.Values["command"])
 	if err != nil {
@@ -149,7 +149,7 @@ func application(e *metricset.Extra) (core.Container, error) {
 	}, err
 }
 
-// securityContext is the one that a file asks for, and no more.
+// securityContext returns the one that a file asks for, and no more.
 func securityContext(s v1alpha2.SecurityContext) *core.SecurityContext {
 	out := &core.SecurityContext{Privileged: ptr.To(s.Privileged)}
 	var add []core.Capability
@@ -165,7 +165,7 @@ func securityContext(s v1alpha2.SecurityContext) *core.SecurityContext {
 	return out
 }
 
-// restricted is the security context of our own containers.
+// restricted returns the security context of our own containers.
 func restricted(ptrace bool) *core.SecurityContext {
 	out := &core.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false),

@@ -9,10 +9,10 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// nobody is the user that our own containers run as where they need no rights on a volume.
+// nobody is the user of our own containers if they need no rights on a volume.
 const nobody = 65532
 
-// program makes the container of a metric that is a program of its own.
+// program creates the container of a metric that is a program of its own.
 func (b *builder) program(m *metricset.Measure) (container, error) {
 	image := m.Image
 	if m.Given.Image != "" {
@@ -70,7 +70,7 @@ func fio(m *metricset.Measure) *script {
 	}
 }
 
-// loop runs a command exactly so many times, or until it fails.
+// loop runs a command the given number of times, or until it fails.
 func loop(command, wait string) string {
 	return lines("reckon_point=0",
 		`while [ "$RECKON_COMPLETIONS" -eq 0 ] || [ "$reckon_point" -lt "$RECKON_COMPLETIONS" ]; do`,

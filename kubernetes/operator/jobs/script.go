@@ -16,10 +16,10 @@ const (
 	markEnd   = "METRICS OPERATOR COLLECTION END"
 )
 
-// script is a script of bash: what comes before, the command, and what comes after.
+// script is a bash script: the part before the command, the command, and the part after it.
 type script struct{ pre, command, post string }
 
-// text is the whole script. Its exit code is the command's.
+// text returns the whole script. Its exit code is the command's.
 func (s *script) text(interactive bool) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n" + strings.Trim(s.pre, "\n") + "\n")

@@ -14,7 +14,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// ProbeContainer is the name of the container that measures beside an application.
+// ProbeContainer is the name of the container that measures an application.
 const ProbeContainer = "reckon-probe"
 
 // terminationLog is the file of a container that the kubelet puts into the pod's status at its end.

@@ -72,11 +72,12 @@ func workdir(e *metricset.Extra) string {
 	return `cd "$RECKON_WORKDIR"`
 }
 
-// postRun writes the script that makes the database on each host. The shell of that host reads it: variables stand in it as quoted words.
+// postRun writes the script that creates the database on each host. Variables are quoted words,
+// because the shell of that host reads the script.
 const postRun = `printf '#!/bin/bash\ncd %q\n%q %q\n%q -o %q %q\n' "$(pwd)" "$RECKON_VIEW/view/bin/hpcstruct" "$RECKON_OUTPUT" ` +
 	`"$RECKON_VIEW/view/bin/hpcprof" "$RECKON_OUTPUT-database" "$RECKON_OUTPUT" > ./post-run.sh`
 
-// toolkit puts hpcrun in front of the command, and what makes a database of its measurements behind it.
+// toolkit puts hpcrun before the command, and the creation of a database from its measurements after it.
 func (s *script) toolkit(e *metricset.Extra, command bool) {
 	s.pre = lines(s.pre, postRun, "chmod +x ./post-run.sh", workdir(e))
 	if !command {
@@ -91,7 +92,7 @@ echo "METRICS-OPERATOR HPCTOOLKIT Post analysis done."`)
 	}
 }
 
-// fluxEnv are the variables of an add-on with a view.
+// fluxEnv returns the variables of an add-on with a view.
 func (b *builder) fluxEnv(m *metricset.Measure, e *metricset.Extra) []core.EnvVar {
 	v := e.Values
 	switch e.Name {

@@ -1,6 +1,6 @@
 package metricset
 
-// AddonKind is an add-on: what can be given to a metric beside its own options.
+// AddonKind is an add-on that can be given to a metric in addition to its own options.
 type AddonKind struct {
 	Name    string
 	Summary string
@@ -25,7 +25,7 @@ func volume(name, summary string, more ...Option) AddonKind {
 		Options: append([]Option{required("name"), required("path"), toggle("readOnly", "false")}, more...)}
 }
 
-// Addons are all add-ons.
+// Addons returns all add-ons.
 func Addons() []AddonKind {
 	block := targets(script("preBlock", ""), script("prefix", ""), script("suffix", ""), script("postBlock", ""))
 	any := []string{"preBlock", "prefix", "suffix", "postBlock"}

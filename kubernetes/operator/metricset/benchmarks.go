@@ -14,7 +14,7 @@ func chatterbug() map[string]string {
 
 func chatterbugNames() []string { return slices.Sorted(maps.Keys(chatterbug())) }
 
-// ChatterbugProgram is the path of a proxy's program in the image.
+// ChatterbugProgram returns the path of a proxy's program in the image.
 func ChatterbugProgram(name string) string {
 	folder := chatterbug()[name]
 	return "/root/chatterbug/" + folder + "/" + folder + ".x"
@@ -52,13 +52,13 @@ func osu() map[string]string {
 
 func osuNames() []string { return slices.Sorted(maps.Keys(osu())) }
 
-// OSUDefaults are the programs that run where a file names none.
+// OSUDefaults returns the programs that run where a file names none.
 func OSUDefaults() []string {
 	return []string{"osu_get_acc_latency", "osu_acc_latency", "osu_fop_latency", "osu_get_latency", "osu_put_latency", "osu_allreduce",
 		"osu_latency", "osu_bibw", "osu_bw"}
 }
 
-// OSUAll are all programs, by name.
+// OSUAll returns all programs, by name.
 func OSUAll() []string { return osuNames() }
 
 // OSUProgram returns the path of a program in the image, whether it runs only between two ranks,

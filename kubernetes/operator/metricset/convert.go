@@ -21,7 +21,7 @@ func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) 
 // origin is the place where a field was in an older file: whoever reads of a problem looks for it there.
 type origin struct{ now, before string }
 
-// convert is Convert with the places that fields came from.
+// convert is like Convert and also returns the origins of fields.
 func convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem, moved []origin) {
 	setDefaults(spec)
 	for i := range spec.Metrics {
@@ -112,7 +112,7 @@ func setOption(to *map[string]intstr.IntOrString, name string, v intstr.IntOrStr
 	(*to)[name] = v
 }
 
-// shaped are the indexes of metrics of some shape.
+// shaped returns the indexes of metrics of some shape.
 func shaped(spec *v1alpha2.MetricSetSpec, shapes ...Shape) (at []int) {
 	for i, m := range spec.Metrics {
 		if k, ok := FindKind(m.Name); ok && slices.Contains(shapes, k.Shape) {
@@ -180,7 +180,7 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 	return notes, problems, moved
 }
 
-// originsOf are the places of an add-on that was made of a block of an older file.
+// originsOf returns the places of an add-on that was made of a block of an older file.
 func originsOf(now, before string) []origin {
 	return []origin{{now + ".options.workdir", before + ".workingDir"}, {now + ".options", before},
 		{now + ".mapOptions.resourceLimits", before + ".resources.limits"},

@@ -14,7 +14,7 @@ import (
 	"reckon/kubernetes/operator/api/v1alpha2"
 )
 
-// maxFile bounds what is read of one file: more is no description that a person wrote.
+// maxFile limits the bytes read from a file. A larger one is no description written by a person.
 const maxFile = 16 << 20
 
 // Decode reads the MetricSets of a YAML file and ignores other objects. A field that no version of

@@ -78,7 +78,7 @@ func launcher(name, image, family, command, prefix, workdir string, more ...Opti
 		Options: append([]Option{script("command", command), script("prefix", prefix), text("workdir", workdir)}, more...)}
 }
 
-// Kinds are all metrics.
+// Kinds returns all metrics.
 func Kinds() []Kind {
 	hosts := "mpirun --hostfile ./hostlist.txt"
 	one := func(k Kind) Kind { k.MinPods = 1; return k }

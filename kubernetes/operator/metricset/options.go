@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Problem is why a set is refused.
+// Problem is the reason why a set is refused.
 type Problem struct {
 	// Field is the path of the field, such as spec.metrics[0].options.rate.
 	Field string
@@ -29,7 +29,7 @@ func (p Problem) Error() string {
 // Values are the options of a metric or an add-on, with their defaults.
 type Values map[string]string
 
-// Int is an option that was found to be a number.
+// Int returns an option that was found to be a number.
 func (v Values) Int(name string) int64 {
 	n, _ := strconv.ParseInt(v[name], 10, 64) // validated
 	return n
@@ -82,7 +82,7 @@ func readOptions(at string, given map[string]intstr.IntOrString, kind *Kind) (Va
 	return values, warnings, problems
 }
 
-// unknown is the problem of an option that does not exist there, with the one that was probably meant.
+// unknown returns the problem of an option that does not exist there, with the one that was probably meant.
 func unknown(at, where, name string, kind *Kind) Problem {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	names := map[string][]string{"options": optionNames(kind.Options), "listOptions": optionNames(kind.Lists), "mapOptions": kind.Maps}
@@ -144,7 +144,7 @@ func optionNames(known []Option) []string {
 	return names
 }
 
-// clip bounds a text that somebody wrote before it goes into a message.
+// clip shortens external text for a message.
 func clip(s string) string {
 	const most = 80
 	if r := []rune(s); len(r) > most {

@@ -12,7 +12,7 @@ import (
 	"reckon/kubernetes/operator/api/v1alpha2"
 )
 
-// checkPairs refuses what does not fit together, and decides how a metric attaches.
+// checkPairs rejects combinations that do not fit, and decides how a metric attaches.
 func checkPairs(m *Measure, given *v1alpha2.Metric, at string) (warnings []string, problems []Problem) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(m.Addons, func(e Extra) bool { return e.Name == name })
@@ -59,10 +59,10 @@ func (m *Measure) Targets() []string {
 	return []string{"l", "w", m.Job, m.Workers()}
 }
 
-// Workers is the name of the ReplicatedJob of the workers of a launcher.
+// Workers returns the name of the ReplicatedJob of the workers of a launcher.
 func (m *Measure) Workers() string { return m.Job + "-w" }
 
-// Containers are the names of the containers of the metric itself.
+// Containers returns the names of the containers of the metric itself.
 func (m *Measure) Containers() []string {
 	switch m.Shape {
 	case Launcher:
@@ -156,7 +156,7 @@ func checkStorage(m *Measure, at string) (warnings []string, problems []Problem)
 
 func within(dir, mount string) bool { return dir == mount || strings.HasPrefix(dir, mount+"/") }
 
-// lastHost is the longest host name of the pods of a metric.
+// lastHost returns the longest host name of the pods of a metric.
 func (m *Measure) lastHost(set string, pods int32) string {
 	job := m.Job
 	if m.Shape == Launcher || m.Shape == Mesh {

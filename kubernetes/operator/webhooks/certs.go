@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Validity of a certificate; it is replaced when two thirds of it have passed.
+// Validity of a certificate. It is replaced after two thirds of that time.
 const certValidity = 90 * 24 * time.Hour
 
 // Certificate is the certificate of the webhooks. It is created when the operator starts, is kept only in memory, and

@@ -65,7 +65,7 @@ func customEnv(w *wish) (out []core.EnvVar, err error) {
 	return out, nil
 }
 
-// config is the configuration of the collector as JSON, which is YAML. Lines of up to 16 MiB are taken.
+// config returns the configuration of the collector as JSON, which is YAML. Lines of up to 16 MiB are taken.
 func (l *Logs) config(w *wish, dir string) (string, error) {
 	receiver := map[string]any{
 		"include": []string{dir + "/*.log", dir + "/**/*.log"}, "start_at": "beginning", "include_file_name": true,
@@ -135,7 +135,7 @@ func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 		"sending_queue":    map[string]any{"enabled": true, "queue_size": 1000}}, nil
 }
 
-// quote keeps the collector from replacing variables in a text that somebody wrote.
+// quote protects external text from the collector's replacement of variables.
 func quote(s string) string { return strings.ReplaceAll(s, "$", "$$") }
 
 func orElse(s, missing string) string {

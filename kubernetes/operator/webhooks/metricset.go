@@ -33,7 +33,7 @@ func Register(s webhook.Server, logs *Logs) {
 	}
 }
 
-// convert moves older fields to where they belong, so that what is stored reports what runs.
+// convert moves older fields to their current place, so that the stored set shows what runs.
 func convert(_ context.Context, req admissionhook.Request) admissionhook.Response {
 	ms := &v1alpha2.MetricSet{}
 	if err := json.Unmarshal(req.Object.Raw, ms); err != nil {
@@ -54,7 +54,7 @@ func convert(_ context.Context, req admissionhook.Request) admissionhook.Respons
 	return admissionhook.PatchResponseFromRaw(req.Object.Raw, text).WithWarnings(notes...)
 }
 
-// validate refuses what cannot be run, and changes of what runs.
+// validate rejects sets that cannot run, and changes of running ones.
 func validate(_ context.Context, req admissionhook.Request) admissionhook.Response {
 	ms := &v1alpha2.MetricSet{}
 	if err := json.Unmarshal(req.Object.Raw, ms); err != nil {

@@ -51,7 +51,7 @@ const (
 	defaultTimeout = 20 * time.Millisecond
 	// maxNamed is up to how many nodes are named in a question; of more, all are asked for.
 	maxNamed = 100
-	// maxAnswer bounds what is read of an answer: 100,000 nodes take less.
+	// maxAnswer limits the bytes read of an answer; 100,000 nodes take less.
 	maxAnswer = 64 << 20
 	gpu       = v1.ResourceName("nvidia.com/gpu")
 	stateKey  = fwk.StateKey("reckon/" + Name)
@@ -134,7 +134,7 @@ func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod
 	return nil
 }
 
-// Score is the server's; a node that it does not know gets none.
+// Score returns the server's; a node that it does not know gets none.
 func (*Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
 	found, err := state.Read(stateKey)
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *Plugin) placed(ctx context.Context, pod *v1.Pod, node string, removed b
 	}
 }
 
-// work is the request of the pod, in the server's form.
+// work returns the request of the pod, in the server's form.
 func (p *Plugin) work(pod *v1.Pod) url.Values {
 	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	q := url.Values{}

@@ -84,7 +84,7 @@ func (s *Server) start(dir string) error {
 	return nil
 }
 
-// listen makes a socket that nobody reaches from elsewhere.
+// listen opens a socket that only this machine can reach.
 func (s *Server) listen() (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
@@ -121,7 +121,7 @@ func tell(path, text string) error {
 	return nil
 }
 
-// Mount mounts what the server serves, with more options such as "noac".
+// Mount mounts the served directory with additional options such as "noac".
 func (s *Server) Mount(dir, more string) error {
 	options := fmt.Sprintf("vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,proto=tcp,port=%d,sec=sys", s.port)
 	if more != "" {
@@ -130,7 +130,7 @@ func (s *Server) Mount(dir, more string) error {
 	return mount(dir, Source, "nfs4", options)
 }
 
-// Unmount takes a mount away again.
+// Unmount unmounts a directory.
 func (s *Server) Unmount(dir string) error { return unmount(dir) }
 
 func mount(dir, source, kind, options string) error {

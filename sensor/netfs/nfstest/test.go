@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Mounted starts a server for a test, and mounts what it serves with more options. The test is skipped where there can be none.
+// Mounted starts a server for a test and mounts its directory with additional options. It skips the test if that is not possible.
 func Mounted(t testing.TB, more string) (dir string) {
 	t.Helper()
 	s, err := Start(t.TempDir())

@@ -79,12 +79,12 @@ func deviceFiles() []string {
 	}
 }
 
-// processFiles are recorded for each process.
+// processFiles returns the recorded files of each process.
 func processFiles() []string {
 	return []string{"stat", "status", "statm", "cgroup", "io", "schedstat", "sessionid"}
 }
 
-// cgroupFiles are recorded for each control group, of either version.
+// cgroupFiles returns the recorded files of each control group, of either version.
 func cgroupFiles() []string {
 	return []string{
 		"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.peak", "memory.stat", "memory.events", "memory.max",

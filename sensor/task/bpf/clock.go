@@ -33,7 +33,7 @@ func bootOffset(text string) int64 {
 	return 0
 }
 
-// Here returns nanoseconds since boot by this clock; what was before its zero is 0.
+// Here converts nanoseconds since boot to this clock. Times before its zero become 0.
 func (c Clock) Here(machine uint64) uint64 {
 	if c.offset == 0 {
 		return machine

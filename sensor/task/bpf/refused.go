@@ -141,7 +141,7 @@ func trusted(major, minor int) error {
 		"use Linux 6.1 or later; without it processes are read from /proc", nil)
 }
 
-// release is the release of the kernel, such as 6 and 1; zeros where it is not known.
+// release returns the release of the kernel, such as 6 and 1; zeros where it is not known.
 func release() (major, minor int) {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
@@ -186,7 +186,7 @@ func holds(status string, capability uint) bool {
 	return err == nil && set>>capability&1 == 1
 }
 
-// field is the value of a line of /proc/PID/status.
+// field returns the value of a line of /proc/PID/status.
 func field(status, name string) string {
 	for line := range strings.Lines(status) {
 		if k, v, ok := strings.Cut(line, ":"); ok && k == name {

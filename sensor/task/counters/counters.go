@@ -122,7 +122,7 @@ func (s *Source) load(o *Options, cpus []int) (err error) {
 	return nil
 }
 
-// spec is the programs for the events of the plan.
+// spec returns the programs for the events of the plan.
 func (s *Source) spec(processors uint32) (*ebpf.CollectionSpec, error) {
 	spec, err := loadCounters()
 	if err != nil {
@@ -181,10 +181,10 @@ func (s *Source) count(cpus []int) error {
 	return nil
 }
 
-// Spec describes what is counted.
+// Spec describes the counts.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missed is the number of events that interrupted a program and were therefore not counted.
+// Missed returns the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
 
 // Close unloads the programs and closes the events. Calling it again does nothing.
@@ -200,7 +200,7 @@ func (s *Source) Close() error {
 	return errors.Join(errs...)
 }
 
-// Read appends what was counted since the last call.
+// Read appends the counts since the last call.
 func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read performance counters: the source is closed")

@@ -79,7 +79,7 @@ func span(first, last int) (out []int) {
 // armMisses is LL_CACHE_MISS_RD (Arm Architecture Reference Manual, common events): the generic event counts the first level there.
 var armMisses = event{CacheMisses, unix.PERF_TYPE_RAW, 0x37}
 
-// planFor chooses what to count, given /proc/cpuinfo and the architecture in the words of Go.
+// planFor returns the events to count, given /proc/cpuinfo and the Go architecture.
 func planFor(cpuinfo, arch string) plan {
 	p := plan{events: []event{
 		{Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
@@ -107,7 +107,7 @@ func planFor(cpuinfo, arch string) plan {
 	return p
 }
 
-// identify reads what processor the first one is.
+// identify returns the kind of the first processor.
 func identify(cpuinfo string) (vendor string, family, model int) {
 	for line := range strings.Lines(cpuinfo) {
 		key, value, _ := strings.Cut(line, ":")
@@ -126,7 +126,7 @@ func identify(cpuinfo string) (vendor string, family, model int) {
 	return vendor, family, model
 }
 
-// ownPlan chooses what to count on this machine.
+// ownPlan returns the events to count on this machine.
 func ownPlan(root string) plan {
 	text, _ := os.ReadFile(sysfs.Path(root, "proc/cpuinfo")) // unreadable: what every processor has
 	return planFor(string(text), runtime.GOARCH)

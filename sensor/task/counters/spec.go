@@ -51,7 +51,7 @@ var (
 			"operations.")
 )
 
-// Spec describes what is counted.
+// Spec describes the counts.
 var Spec = specification()
 
 func specification() *sensor.TallySpec {

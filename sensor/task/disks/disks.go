@@ -104,7 +104,7 @@ func Descs() []*metric.Desc { return []*metric.Desc{response} }
 // Descs returns [Descs].
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Missed is the number of events that interrupted a program and were therefore not counted.
+// Missed returns the number of events that interrupted a program and were therefore not counted.
 func (s *Sensor) Missed() uint64 { return s.kept.Missed() }
 
 // Close unloads the programs. Calling it again does nothing.
@@ -159,7 +159,7 @@ func (s *Sensor) record(b []byte) (uint32, bool) {
 	return 0, false
 }
 
-// text is a string of C.
+// text returns a string of C.
 func text(c []int8) string {
 	var b []byte
 	for _, v := range c {

@@ -23,7 +23,7 @@ type set struct {
 	pass  uint64 // when a process was last seen in it
 }
 
-// remembered is for how many passes a set is kept that no process is in.
+// remembered is the number of passes that a set without a process is kept.
 const remembered = 600
 
 // hierarchies knows the numbers of cgroup hierarchies (cgroups(7)).

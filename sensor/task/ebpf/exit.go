@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// drain takes what the kernel has put into the ring.
+// drain reads the kernel's records from the ring.
 func (s *Source) drain() {
 	s.ring.drain(s.onEvent)
 	if s.opens != nil {

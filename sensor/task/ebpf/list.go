@@ -63,7 +63,7 @@ func (l *listing) fill() (whole bool, err error) {
 	return *(*uint32)(unsafe.Pointer(&l.shared[4])) == 0, nil
 }
 
-// records are the words that were listed.
+// records returns the words that were listed.
 func (l *listing) records() []byte {
 	used := *(*uint32)(unsafe.Pointer(&l.shared[0]))
 	return l.shared[listingWords:][:8*int(used)]

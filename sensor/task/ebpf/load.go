@@ -139,7 +139,7 @@ func room(cpus uint32) (ring, ending uint32) {
 	return ring, 4096 + 192*min(cpus, 512)
 }
 
-// errNotAsked stands for the reason of exits that nobody wanted.
+// errNotAsked is the reason why exits are missing if they were not requested.
 var errNotAsked = errors.New("not asked for")
 
 // explain turns an error of loading into one line that a person can act on.

@@ -250,7 +250,7 @@ func (s *Source) parse(b []byte) error {
 	return nil
 }
 
-// sizeOf is the size of the first record, which is whole.
+// sizeOf returns the size of the first record, which is whole.
 func sizeOf(b []byte) (size int, err error) {
 	kind := kindOf(b)
 	switch kind {
@@ -316,7 +316,7 @@ func find(live []sensor.Process, pid int32) int {
 	return -1
 }
 
-// finish makes figures of what was read in full.
+// finish computes figures from a complete reading.
 func (t *table) finish() {
 	for _, w := range t.next {
 		if !w.full {

@@ -108,7 +108,7 @@ func threadUsage(r *tasksThread) usage {
 	}
 }
 
-// identity fills in what is not a counter.
+// identity sets the fields that are no counters.
 func identity(p *sensor.Process, r *tasksProcess) {
 	p.PID, p.PPID, p.PGID, p.SID = r.Pid, r.Ppid, r.Pgid, r.Sid
 	p.UID, p.Start, p.Cgroup = r.Uid, r.Start, r.Cgroup

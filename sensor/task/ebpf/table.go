@@ -111,7 +111,7 @@ func (t *table) same(pid int32) {
 	t.next = append(t.next, w)
 }
 
-// end makes the pass that was read the last one. What left is valid until the next begin.
+// end makes the current pass the last one. The processes that left are valid until the next begin.
 func (t *table) end() {
 	t.left = append(t.left, t.rows[t.at:]...)
 	t.rows, t.next = t.next, t.rows[:0]

@@ -29,7 +29,7 @@ import (
 
 //go:generate env BPF_CFLAGS=-mcpu=v3 bash ../bpf/build files record
 
-// Options controls what to count.
+// Options configures the calls to count.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -113,7 +113,7 @@ func load(o Options) (*Source, error) {
 	return s, nil
 }
 
-// begin attaches what is to be counted now.
+// begin attaches the programs that are needed now.
 func (s *Source) begin(o Options) (err error) {
 	if s.reader, err = newReader(s.accounts, o.Root, mount{sensor.OtherNames, sensor.OtherNames, o.All}); err != nil {
 		return fmt.Errorf("open the account of calls without a process: %w", err)
@@ -131,7 +131,7 @@ func (s *Source) begin(o Options) (err error) {
 	return s.reach()
 }
 
-// try finds out whether the kernel lets the programs be attached.
+// try determines whether the kernel allows the programs to be attached.
 func (s *Source) try() error {
 	l, err := link.AttachTracing(link.TracingOptions{Program: s.accounts.Program(s.hooks[0].program())})
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Source) try() error {
 	return l.Close()
 }
 
-// reach begins to count calls across the network if there is anything mounted to count.
+// reach starts to count calls across the network if such a file system is mounted.
 func (s *Source) reach() error {
 	if s.table == nil {
 		return nil
@@ -204,7 +204,7 @@ func (s *Source) names() (all []string) {
 	return all
 }
 
-// Spec describes what is counted.
+// Spec describes the counts.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
 // Missing returns which functions the kernel lacks or did not let us count.
@@ -212,7 +212,7 @@ func (s *Source) Missing() (name string, err error) {
 	return "files-hooks", sensor.RefusedAny("some calls on file systems are not counted", s.missing...)
 }
 
-// Missed is the number of calls interrupted a program and that were therefore not counted.
+// Missed returns the number of calls interrupted a program and that were therefore not counted.
 func (s *Source) Missed() uint64 {
 	if s.accounts == nil {
 		return 0
@@ -237,7 +237,7 @@ func (s *Source) Close() error {
 	return errors.Join(errs...)
 }
 
-// Read appends what was counted since the last call.
+// Read appends the counts since the last call.
 func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read calls on file systems: the source is closed")

@@ -25,7 +25,7 @@ type hook struct {
 	attached bool
 }
 
-// program is the name of the program. The kernel shows 15 bytes of it.
+// program returns the name of the program. The kernel shows 15 bytes of it.
 func (h *hook) program() string { return h.template + "_" + h.function }
 
 // pair describes the programs at the entry and return of a function, "" for none. argument and kind
@@ -56,7 +56,7 @@ type function struct {
 	must bool
 }
 
-// functions are those at which calls are counted.
+// functions are the kernel functions at which calls are counted.
 var functions = []function{
 	{"security_inode_getattr", byStat, true},
 	{"vfs_getattr_nosec", byStatTime, false},
@@ -101,7 +101,7 @@ func (f *function) known(kernel *btf.Spec) error {
 	return nil
 }
 
-// hooks are the programs at a function. What a call moved is known at its return only; the time of a local one is of no interest.
+// hooks returns the programs at a function. What a call moved is known at its return only; the time of a local one is of no interest.
 func (f *function) hooks() (all []hook) {
 	begins, ends := onMachine|onNetwork, onNetwork
 	if f.by.begins == filesProgMoveBegins {

@@ -16,7 +16,7 @@ type mount struct {
 	Local        bool   // it is of this machine, and calls are counted that its caches may serve
 }
 
-// name is the name of the set of series of the file system.
+// name returns the name of the set of series of the file system.
 func (m mount) name() sensor.TallyName {
 	n := sensor.TallyName{Set: across, Labels: [2]string{m.Type, m.Source}}
 	if m.Local {
@@ -32,7 +32,7 @@ type cells struct {
 	Nanos      [3]uint64 // until the call returned, added up
 }
 
-// record is struct record of ../bpf/include/mounts.h: what a process did since the reading before.
+// record is struct record of ../bpf/include/mounts.h: the calls of a process since the previous reading.
 type record struct {
 	PID   int32
 	TGID  uint32
@@ -73,7 +73,7 @@ func newReader(a *bpf.Accounts, root string, others mount) (*reader, error) {
 	return r, nil
 }
 
-// read appends what was counted since the last call to the pass.
+// read appends the counts since the last call to the pass.
 func (r *reader) read(p *sensor.TallyPass) error {
 	r.pass = p
 	return r.accounts.Read(r.take)

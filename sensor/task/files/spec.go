@@ -49,7 +49,7 @@ const (
 	local  = 2
 )
 
-// Spec describes what is counted. The times of calls on file systems of this machine are not measured.
+// Spec describes the counts. Calls on local file systems are not timed.
 var Spec = specification()
 
 func specification() *sensor.TallySpec {

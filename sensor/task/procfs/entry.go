@@ -30,7 +30,7 @@ type entry struct {
 // refreshCap is the longest time that a process which does not run is not looked at.
 const refreshCap = 60_000_000_000
 
-// keepIdle is for how many passes the descriptors of a process that does not run are kept.
+// keepIdle is the number of passes that the descriptors of an idle process are kept.
 const keepIdle = 30
 
 // nextRefresh returns when to read a process again that has not run. The interval doubles with its

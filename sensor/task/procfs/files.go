@@ -145,7 +145,7 @@ func (f *Files) SharedMemory(pid int32) (sensor.SharedMemory, error) {
 	return m, nil
 }
 
-// HighWater is the most memory that a process had resident, bytes; 0 where that is not known.
+// HighWater returns the most memory that a process had resident, bytes; 0 if unknown.
 func (f *Files) HighWater(pid int32) uint64 {
 	b, err := f.of(pid, "status")
 	if err != nil {

@@ -61,7 +61,7 @@ func ioFailed(e *entry, err error) {
 	}
 }
 
-// threadsIO adds what the live threads of a process read and wrote since last time.
+// threadsIO adds the I/O of the live threads of a process since the last reading.
 func (s *Source) threadsIO(e *entry, st *stat) {
 	io := &e.io
 	if io.skip > 0 {

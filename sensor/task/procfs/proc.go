@@ -32,7 +32,7 @@ type Proc struct {
 // even within a cgroup namespace.
 func NewProc(root string) Proc { return Proc{Root: root, origin: cgpath.FindOrigin(root)} }
 
-// environmentLimit bounds what is read of an environment. The kernel allows megabytes.
+// environmentLimit limits the bytes read of an environment. The kernel allows megabytes.
 const environmentLimit = 256 << 10
 
 // cgroupLimit limits the bytes read from /proc/PID/cgroup. A dozen hierarchies have paths of at
@@ -135,7 +135,7 @@ func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
 	return p.audit(pid, "sessionid")
 }
 
-// LoginUser returns the user who logged in, whatever a process became since (pam_loginuid(8)), or false as LoginSession does.
+// LoginUser returns the login user of a process even if it changed its user (pam_loginuid(8)), or false as LoginSession does.
 func (p Proc) LoginUser(pid int32) (uint32, bool, error) { return p.audit(pid, "loginuid") }
 
 func (p Proc) audit(pid int32, file string) (uint32, bool, error) {

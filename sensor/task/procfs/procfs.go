@@ -127,7 +127,7 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-// probe finds out what kind of tree this is.
+// probe determines the kind of the tree.
 func (s *Source) probe(o Options) error {
 	pids, err := s.list.read(nil)
 	if err != nil {

@@ -66,7 +66,7 @@ func (s *Source) mayHaveNew() bool {
 	return !same || s.passes%8 == 1
 }
 
-// update reads what may have changed of a process; false means that it is gone.
+// update reads the changed data of a process. It returns false if the process is gone.
 func (s *Source) update(e *entry, boot uint64) bool {
 	clock, asked := uint64(0), false
 	if s.clock {
@@ -141,7 +141,7 @@ func (s *Source) begin(e *entry, start uint64) {
 	s.young = append(s.young, sharer{pid: e.p.PID, start: start})
 }
 
-// rest reads what neither stat nor status holds.
+// rest reads the data that is neither in stat nor in status.
 func (s *Source) rest(e *entry, st *stat, ran, due, fresh bool) {
 	if ran || fresh {
 		e.since++
@@ -157,7 +157,7 @@ func (s *Source) rest(e *entry, st *stat, ran, due, fresh bool) {
 	}
 }
 
-// failed decides what an error of reading stat means.
+// failed handles an error of reading stat.
 func (s *Source) failed(e *entry, err error) bool {
 	switch err {
 	case unix.ENOENT, unix.ESRCH:
@@ -172,7 +172,7 @@ func (s *Source) failed(e *entry, err error) bool {
 	return true // its last figures stand
 }
 
-// fromStat takes over the content of stat.
+// fromStat sets the content of stat.
 func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
 	p := &e.p
 	p.PPID, p.PGID, p.SID = st.ppid, st.pgid, st.sid
@@ -208,7 +208,7 @@ func split(clock, user, system uint64) (u, sys uint64) {
 	return clock - sys, sys
 }
 
-// memoryMoved reports whether the memory may differ from what status showed.
+// memoryMoved reports whether the memory may differ from the last reading of status.
 func (e *entry) memoryMoved(st *stat) bool {
 	return !st.kernel && (st.rss != e.rss || st.minflt+st.majflt != e.faults)
 }

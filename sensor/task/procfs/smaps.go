@@ -7,7 +7,7 @@ import (
 	"reckon/sensor"
 )
 
-// smapsLimit bounds what is read of /proc/PID/smaps_rollup: two dozen lines.
+// smapsLimit limits the bytes read of /proc/PID/smaps_rollup, which has two dozen lines.
 const smapsLimit = 8 << 10
 
 // SharedMemory returns the shared part of a process's memory from /proc/PID/smaps_rollup (since

@@ -25,7 +25,7 @@ type thread struct {
 // times as many threads is read at every k-th pass, and at least at every 16th.
 const threadBatch = 32
 
-// perThread sums what the kernel reports single threads only.
+// perThread sums figures that the kernel reports only per thread.
 func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	t := &e.threads
 	t.many = t.many || st.threads > 1
@@ -116,7 +116,7 @@ func sortThreads(l []thread) {
 	}
 }
 
-// fromThread adds what a thread waited, and returns how long it ran; false means that it ended.
+// fromThread adds the waiting time of a thread and returns its running time. lives is false if the thread ended.
 func (s *Source) fromThread(e *entry, th *thread, keep bool) (ran uint64, lives bool) {
 	text, err := s.readThread(e, th, keep)
 	if err != nil {

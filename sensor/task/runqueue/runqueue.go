@@ -22,7 +22,7 @@ import (
 
 //go:generate bash ../bpf/build runqueue record
 
-// Spec describes what is measured.
+// Spec describes the measurements.
 var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: []sensor.TallySeries{{
 	Desc: &metric.Desc{
 		Name: "reckon_workload_run_queue_seconds", Kind: metric.NativeHistogram, Unit: metric.Seconds,
@@ -73,10 +73,10 @@ func Open(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Spec describes what is measured.
+// Spec describes the measurements.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missed is the number of events that interrupted a program and were therefore not counted.
+// Missed returns the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
 
 // Close unloads the programs. Calling it again does nothing.
@@ -89,7 +89,7 @@ func (s *Source) Close() error {
 	return err
 }
 
-// Read appends what was counted since the last call.
+// Read appends the measurements since the last call.
 func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read run queue delays: the source is closed")

@@ -173,7 +173,7 @@ func (s *Source) register(cpus string) error {
 	return nil
 }
 
-// uidMap is the map of our user namespace, "" if it cannot be read.
+// uidMap returns the map of our user namespace, "" if it cannot be read.
 func uidMap() string {
 	text, _ := os.ReadFile("/proc/self/uid_map")
 	return string(text)

@@ -36,7 +36,7 @@ func ways() []way {
 	}
 }
 
-// always are the programs of every way: the ends of processes cannot be done without.
+// always returns the programs of every way: the ends of processes cannot be done without.
 func always() []string { return []string{trafficProgEnded, trafficProgHarvest} }
 
 // kernelSide is the part that was loaded into the kernel.
@@ -93,7 +93,7 @@ func load(o Options) (*kernelSide, error) {
 	return nil, explain(first)
 }
 
-// prepare reads the compiled programs and sets what they are to know of the machine.
+// prepare reads the compiled programs and sets their parameters for the machine.
 func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 	spec, err := loadTraffic()
 	if err != nil {
@@ -202,7 +202,7 @@ func (k *kernelSide) begin() error {
 	}
 }
 
-// add loads and attaches one program more, on the maps of those that are there.
+// add loads and attaches another program that shares the existing maps.
 func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.ProgramSpec, cache *btf.Cache) error {
 	one := spec.Copy()
 	one.Programs = map[string]*ebpf.ProgramSpec{p.Name: p}

@@ -85,7 +85,7 @@ func Messages(p Protocol, d sensor.Direction) int {
 	return messages + int(p)*sensor.Directions + int(d)
 }
 
-// Spec describes what is counted.
+// Spec describes the counts.
 var Spec = specification()
 
 func specification() *sensor.TallySpec {

@@ -67,15 +67,15 @@ func Open(o Options) (*Source, error) {
 	return &Source{kernel: k, clock: bpf.OwnClock(), buf: make([]byte, 32<<10)}, nil
 }
 
-// Spec describes what is counted.
+// Spec describes the counts.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
-// Missing returns the amounts beside payload that the kernel does not let us count.
+// Missing returns the amounts other than payload that the kernel does not allow us to count.
 func (s *Source) Missing() (name string, err error) {
 	return "traffic-hooks", sensor.RefusedAny("some traffic is not counted", s.kernel.missing...)
 }
 
-// Missed is the number of events that interrupted a program and were therefore not counted.
+// Missed returns the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {
 		return 0
@@ -92,7 +92,7 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// Read appends what was counted since the last call.
+// Read appends the counts since the last call.
 func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.kernel == nil {
 		return errors.New("read traffic: the source is closed")
@@ -163,7 +163,7 @@ func (s *Source) take(r *trafficRecord, p *sensor.TallyPass) {
 	add(p, max(r.Pid, 0), s.clock.Here(r.Start), &r.Use)
 }
 
-// add appends what a process moved.
+// add appends the traffic of a process.
 func add(p *sensor.TallyPass, pid int32, start uint64, u *use) {
 	for i := range u.Cells {
 		p.Add(pid, start, i, u.Cells[i].Bytes)
@@ -182,7 +182,7 @@ func add(p *sensor.TallyPass, pid int32, start uint64, u *use) {
 	p.Add(pid, start, Retransmit, u.Retransmits)
 }
 
-// takeUnowned appends what there was no room for; now is all of it so far.
+// takeUnowned appends traffic for which there was no room; now is its total so far.
 func (s *Source) takeUnowned(now *use, p *sensor.TallyPass) {
 	more, was := *now, &s.unowned
 	for i := range more.Cells {

@@ -13,7 +13,7 @@ import (
 // maxNames bounds the memory of names.
 const maxNames = 1024
 
-// names turns what programs store into names of disks.
+// names maps device numbers stored by programs to names of disks.
 type names struct {
 	root  string
 	known map[[2]uint64]string

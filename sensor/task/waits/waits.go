@@ -34,7 +34,7 @@ import (
 // disks is the index of the sets of disks.
 const disks = 1
 
-// Spec describes what is measured.
+// Spec describes the measurements.
 var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 	{Series: []sensor.TallySeries{{
 		Desc: &metric.Desc{
@@ -108,7 +108,7 @@ func Open(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Spec describes what is measured.
+// Spec describes the measurements.
 func (s *Source) Spec() *sensor.TallySpec { return Spec }
 
 // Missing returns why the disks of waits are not known, nil if they are.
@@ -116,7 +116,7 @@ func (s *Source) Missing() (name string, err error) {
 	return "waits-disks", sensor.RefusedAny("the disks that processes wait for are not known", s.missing)
 }
 
-// Missed is the number of events that interrupted a program and were therefore not counted.
+// Missed returns the number of events that interrupted a program and were therefore not counted.
 func (s *Source) Missed() uint64 { return s.accounts.Missed() }
 
 // Close unloads the programs. Calling it again does nothing.
@@ -129,7 +129,7 @@ func (s *Source) Close() error {
 	return err
 }
 
-// Read appends what was counted since the last call.
+// Read appends the measurements since the last call.
 func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read waits: the source is closed")

@@ -79,7 +79,7 @@ func (s *Stats) Reset() {
 // (Thor; TX1 and TX2), then of the module.
 var totals = []string{"VIN", "VDD_MUX", "VDD_IN", "POM_5V_IN"}
 
-// SumOfRails is the zone of a total without a rail of its own.
+// SumOfRails is the zone of a total that has no rail of its own.
 const SumOfRails = "sum of rails"
 
 // Total returns the power of the board and the name of its rail. Without a rail that includes all

@@ -55,7 +55,7 @@ func columns(rows [][]string) (names []string, values [][]float64) {
 	return names, values
 }
 
-// hourly is the mean of each 12 samples of 5 min.
+// hourly returns the mean of each 12 samples of 5 min.
 func hourly(y []float64) []float64 {
 	out := make([]float64, 0, len(y)/12)
 	for ; len(y) >= 12; y = y[12:] {

@@ -63,7 +63,7 @@ func (t *tally) bounds(in forecast.Input, r forecast.Result, truth []float64, se
 	}
 }
 
-// naiveBand is the seasonal naive forecast with a band of its errors' standard deviation, as the M4 benchmark does.
+// naiveBand returns the seasonal naive forecast with a band of its errors' standard deviation, as the M4 benchmark does.
 func naiveBand(y []float64, m, horizon int) (low, high []float64) {
 	sum, n := 0.0, 0.0
 	for i := m; i < len(y); i++ {
@@ -95,7 +95,7 @@ func seasonalNaive(y []float64, m, horizon int) []float64 {
 	return out
 }
 
-// levelProfile is the rival of ten lines: the level of the last day and the profile of seven, both by medians.
+// levelProfile returns the rival of ten lines: the level of the last day and the profile of seven, both by medians.
 func levelProfile(y []float64, m, horizon int) []float64 {
 	out := make([]float64, horizon)
 	level := func(d int) float64 { return middle(y[len(y)-(d+1)*m : len(y)-d*m]) }
@@ -114,7 +114,7 @@ func levelProfile(y []float64, m, horizon int) []float64 {
 	return out
 }
 
-// middle is the median of what was recorded.
+// middle returns the median of what was recorded.
 func middle(y []float64) float64 {
 	var have []float64
 	for _, v := range y {

@@ -77,7 +77,7 @@ func readNAB(dir string) ([]labelled, error) {
 
 func sigmoid(x float64) float64 { return 2/(1+math.Exp(5*x)) - 1 }
 
-// nabScore is the sum of a file by NAB's standard profile, and how many alarms lay outside of windows.
+// nabScore returns the sum of a file by NAB's standard profile, and how many alarms lay outside of windows.
 func (l *labelled) nabScore(alarms []int) (sum float64, outside int) {
 	probation := min(int(0.15*float64(len(l.y))), 750)
 	found := make([]float64, len(l.windows))

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// naive2 is the reference of M4: the last value, seasonally adjusted by classical multiplicative
+// naive2 returns the reference of M4: the last value, seasonally adjusted by classical multiplicative
 // decomposition if the seasonal autocorrelation is significant at 90 %.
 func naive2(y []float64, m, horizon int) []float64 {
 	out := make([]float64, horizon)
@@ -43,7 +43,7 @@ func seasonalTest(y []float64, m int) bool {
 	return math.Abs(r(m)) > 1.645*math.Sqrt((1+2*sum)/float64(len(y)))
 }
 
-// seasonIndex is the mean ratio of each place of the season to the centred moving average, with mean 1.
+// seasonIndex returns the mean ratio of each place of the season to the centred moving average, with mean 1.
 func seasonIndex(y []float64, m int) []float64 {
 	sum, n := make([]float64, m), make([]float64, m)
 	for i := m / 2; i+m/2 < len(y); i++ {

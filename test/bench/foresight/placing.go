@@ -99,7 +99,7 @@ func readPlacing(dir string) ([]rank.Node, []pod, error) {
 	return nodes, pods, nil
 }
 
-// vmShares are the shares that each VM used of its capacity; a hole takes the hour before.
+// vmShares returns the shares that each VM used of its capacity; a hole takes the hour before.
 func vmShares(dir string) ([][]float64, error) {
 	rows, err := open(dir, "bitbrains-hourly", "cpu_mhz.csv.gz")
 	if err != nil {
@@ -222,7 +222,7 @@ func future(share []float64, hour int) float64 {
 	return sum / n
 }
 
-// recent is the mean use of a node in the last hours, or in the time to come.
+// recent returns the mean use of a node in the last hours, or in the time to come.
 func (p *plant) recent(j, hour, hours int, seer bool) float64 {
 	if seer {
 		sum := 0.0

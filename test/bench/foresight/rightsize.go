@@ -153,7 +153,7 @@ func rightsizing(e *measure.Env, dir string) error {
 	return nil
 }
 
-// steps are the safety factors of the curve.
+// steps returns the safety factors of the curve.
 func steps(from, to, by float64) []float64 {
 	var out []float64
 	for v := from; v < to; v *= by {
@@ -162,7 +162,7 @@ func steps(from, to, by float64) []float64 {
 	return out
 }
 
-// at is the least slack of the curve at a time above or a shorter one; between two points it lies on their line.
+// at returns the least slack of the curve at a time above or a shorter one; between two points it lies on their line.
 func at(curve []scored, above float64) (pooled, mean float64, ok bool) {
 	slices.SortFunc(curve, func(a, b scored) int {
 		if a.above < b.above {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// rivals are the formulas of other schedulers with their defaults: kube-scheduler's LeastAllocated,
+// rivals returns the formulas of other schedulers with their defaults: kube-scheduler's LeastAllocated,
 // and TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment and Peaks of the
 // scheduler-plugins (sigs.k8s.io/scheduler-plugins, packages trimaran and peaks).
 func rivals() []policy {
@@ -74,7 +74,7 @@ func lowRisk(p *plant, w *pod, hour int, fits []int) int {
 	})
 }
 
-// exceeds is the probability that a beta variable with mean mu and deviation sigma is above x, by numbers.
+// exceeds returns the probability that a beta variable with mean mu and deviation sigma is above x, by numbers.
 func exceeds(mu, sigma, x float64) float64 {
 	if sigma < 1e-6 || mu <= 0 || mu >= 1 {
 		if mu > x {

@@ -72,7 +72,7 @@ func rankOf(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// decayed is a quantile of samples; the samples of a day count half as much as the next day's.
+// decayed returns a quantile of samples; the samples of a day count half as much as the next day's.
 func decayed(use [][]float64, q float64) float64 {
 	type weighed struct{ v, weight float64 }
 	var all []weighed
@@ -98,7 +98,7 @@ func decayed(use [][]float64, q float64) float64 {
 	return 0
 }
 
-// bucketEnd is the end of the bucket that holds v, of buckets that grow by 5 % each from the first.
+// bucketEnd returns the end of the bucket that holds v, of buckets that grow by 5 % each from the first.
 func bucketEnd(v, first float64) float64 {
 	n := math.Floor(math.Log(v*0.05/first+1)/math.Log(1.05)) + 1
 	return first * (math.Pow(1.05, n) - 1) / 0.05

@@ -172,7 +172,7 @@ func family(root int) ([]int, error) {
 	return all, nil
 }
 
-// busySeconds is the busy time of all processors since the boot (proc_stat(5)), in steps of a hundredth of a second.
+// busySeconds returns the busy time of all processors since the boot (proc_stat(5)), in steps of a hundredth of a second.
 func busySeconds() (sum float64) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

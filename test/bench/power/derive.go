@@ -158,7 +158,7 @@ func solve3(a [3][4]float64) [3]float64 {
 	return [3]float64{a[0][3] / a[0][0], a[1][3] / a[1][1], a[2][3] / a[2][2]}
 }
 
-// familyIn is the family in a table that a system is estimated by.
+// familyIn returns the family in a table that a system is estimated by.
 func familyIn(t *powermodel.Families, cpu string) string {
 	name := powermodel.FamilyOf(cpu)
 	for _, f := range t.Families {

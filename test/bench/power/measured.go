@@ -141,7 +141,7 @@ func cut(d powerfit.Data, from, to int) powerfit.Data {
 	return out
 }
 
-// meanError is the MAPE of the training part's mean power on the test part.
+// meanError returns the MAPE of the training part's mean power on the test part.
 func meanError(train, test powerfit.Data) float64 {
 	m, s := mean(train.Watts), 0.0
 	for _, y := range test.Watts {

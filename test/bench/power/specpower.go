@@ -176,7 +176,7 @@ func polyAt(x, y []float64, degree int, u float64) float64 {
 	return sum
 }
 
-// ours is the product's curve family.
+// ours returns the product's curve family.
 func ours(by map[string]*powerfit.Prior) interpolator {
 	return func(s system, known []int, u float64) (float64, error) {
 		m, err := powerfit.FitCurve(by[s.cpu], powerfit.Curve{Load: at(s.curve.Load, known), Watts: at(s.curve.Watts, known)})

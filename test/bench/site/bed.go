@@ -195,7 +195,7 @@ func (b *bed) record(ctx context.Context) (end func()) {
 	return func() { _ = cmd.Wait() } // it was interrupted
 }
 
-// queries are the queries of people and dashboards.
+// queries returns the queries of people and dashboards.
 func queries() (list []string) {
 	for _, q := range []string{
 		`sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`,
@@ -328,7 +328,7 @@ func (o fleetOptions) apart(ctx context.Context, e *measure.Env) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// metric is the sum of the series of one name on the server's own page of metrics.
+// metric returns the sum of the series of one name on the server's own page of metrics.
 func (s *peer) metric(ctx context.Context, name string) (sum float64, err error) {
 	page, err := measure.Get(ctx, "http://"+s.Addr+"/metrics", nil)
 	if err != nil {

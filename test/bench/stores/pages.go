@@ -23,7 +23,7 @@ type asked struct {
 	ask  func(ctx context.Context, c *client.Client, w *client.Workload) error
 }
 
-// questionsOfJob are the requests of the page of a job and of `reckon job`. Several jobs may have a name: the answer lists them then.
+// questionsOfJob returns the requests of the page of a job and of `reckon job`. Several jobs may have a name: the answer lists them then.
 func questionsOfJob() (list []asked) {
 	for _, by := range []string{"total", "node", "command"} {
 		list = append(list, asked{"a job, by " + by, func(ctx context.Context, c *client.Client, w *client.Workload) error {

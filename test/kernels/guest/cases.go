@@ -236,14 +236,14 @@ func drive(args []string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// processTime is the CPU time that a living process has used (clock_getcpuclockid(3)).
+// processTime returns the CPU time that a living process has used (clock_getcpuclockid(3)).
 func processTime(pid int) (time.Duration, error) {
 	var t unix.Timespec
 	err := unix.ClockGettime(int32(^pid<<3|unix.CLOCK_PROCESS_CPUTIME_ID), &t)
 	return time.Duration(t.Nano()), err
 }
 
-// usage is the CPU time that a control group has counted.
+// usage returns the CPU time that a control group has counted.
 func usage(dirs []string) time.Duration {
 	for _, d := range dirs {
 		if b, err := os.ReadFile(d + "/cpuacct.usage"); err == nil {
@@ -259,7 +259,7 @@ func usage(dirs []string) time.Duration {
 	return 0
 }
 
-// proportional is the proportional set size of the processes of a session, bytes.
+// proportional returns the proportional set size of the processes of a session, bytes.
 func proportional(leader int) (sum uint64) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -280,7 +280,7 @@ func proportional(leader int) (sum uint64) {
 	return sum
 }
 
-// children is the CPU time of all processes that were waited for.
+// children returns the CPU time of all processes that were waited for.
 func children() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &u)

@@ -236,7 +236,7 @@ func (l *load) compare(t *truth, user uint32, after samples) []comparison {
 	return []comparison{{l.name, "cpu_seconds", t.cpu.Seconds(), after.sum(cpu, "owner", owner) - t.before.sum(cpu, "owner", owner)}}
 }
 
-// groupOf is the agent's name of the process group of a leader.
+// groupOf returns the agent's name of the process group of a leader.
 func groupOf(all samples, leader int) string {
 	for _, s := range all {
 		_, rest, _ := strings.Cut(s.labels, "workload=\"")

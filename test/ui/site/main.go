@@ -159,7 +159,7 @@ func past(n *client.Node, i int, used float64) {
 // runs is the number of jobs that have figures over time.
 const runs = 4
 
-// like is a figure that follows another one.
+// like returns a figure that follows another one.
 func like(p client.Profile, name, unit string, factor float64) client.Profile {
 	of := p
 	of.Metric, of.Unit, of.Points = name, unit, nil
@@ -172,7 +172,7 @@ func like(p client.Profile, name, unit string, factor float64) client.Profile {
 	return of
 }
 
-// earlier is a profile of another run.
+// earlier returns a profile of another run.
 func earlier(list []client.Profile, by time.Duration, share float64) (out []client.Profile) {
 	for _, p := range list {
 		points := make([]client.Point, 0, len(p.Points))
@@ -328,7 +328,7 @@ var entries = sync.OnceValue(func() (all map[string][]entry) {
 	return all
 })
 
-// entryOf is the first entry of a list of series.json that a query has the words of, else the fallback.
+// entryOf returns the first entry of a list of series.json that a query has the words of, else the fallback.
 func entryOf(list, q string, fallback entry) entry {
 	for _, e := range entries()[list] {
 		if !slices.ContainsFunc(e.Has, func(w string) bool { return !strings.Contains("^"+q, w) }) {
@@ -338,7 +338,7 @@ func entryOf(list, q string, fallback entry) entry {
 	return fallback
 }
 
-// labelsOf are the labels of the series that a query gives.
+// labelsOf returns the labels of the series that a query gives.
 func labelsOf(q string) (out []map[string]string) {
 	if !strings.Contains(q, "(site, workload) (rate") || !strings.Contains(q, "=~") {
 		return entryOf("labels", q, entry{Labels: []map[string]string{{}}}).Labels

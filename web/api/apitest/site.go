@@ -118,7 +118,7 @@ func Site(now time.Time) *Backend {
 	}
 }
 
-// wave is a profile that oscillates around its mean.
+// wave returns a profile that oscillates around its mean.
 func wave(metric, unit string, start time.Time, wall time.Duration, mean float64) client.Profile {
 	p := client.Profile{Metric: metric, Unit: unit}
 	const n = 120
@@ -129,7 +129,7 @@ func wave(metric, unit string, start time.Time, wall time.Duration, mean float64
 	return p
 }
 
-// Tick is a tick of the agent of n1: n workloads, the busiest first.
+// Tick returns a tick of the agent of n1: n workloads, the busiest first.
 func Tick(now time.Time, n int) client.Live {
 	l := client.Live{Time: now.UTC(), Node: "n1", Cores: 16, CoresUsed: f(4.1), Memory: f(64 << 30), MemUsed: f(20 << 30),
 		Workloads: []client.LiveWorkload{}}

@@ -133,10 +133,10 @@ func bundle(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// imported finds what a script imports before it runs; import() is fetched when it is needed.
+// imported finds the imports that a script needs before it runs; import() is loaded on demand.
 var imported = regexp.MustCompile(`(?:from|import)"\./([^"]+\.js)"`)
 
-// scripts are a built script and all that it imports before it runs.
+// scripts returns a built script and all that it imports before it runs.
 func scripts(files map[string][]byte, name string) []string {
 	out := []string{name}
 	for i := 0; i < len(out); i++ {
@@ -149,7 +149,7 @@ func scripts(files map[string][]byte, name string) []string {
 	return out
 }
 
-// alone fails when a page that is fetched later brought styles of its own, which nothing would load.
+// alone returns an error if a page that is loaded later has its own styles, which nothing would load.
 func alone(files map[string][]byte) error {
 	for name := range files {
 		if strings.HasSuffix(name, ".css") && name != "app.css" {

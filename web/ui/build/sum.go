@@ -22,7 +22,7 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sourceSum is the digest of the files in src, the versions of the npm packages, this program and the version of esbuild.
+// sourceSum returns the digest of the files in src, the versions of the npm packages, this program and the version of esbuild.
 func sourceSum(dir string) (string, error) {
 	var names []string
 	err := filepath.WalkDir(filepath.Join(dir, "src"), func(path string, d fs.DirEntry, err error) error {

@@ -156,7 +156,7 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 	return m.Start(ctx)
 }
 
-// describeCluster adds what writes the cluster into the knowledge graph of a server.
+// describeCluster adds the writer of the cluster to the knowledge graph of a server.
 func describeCluster(m manager.Manager, o options, log *slog.Logger) error {
 	if o.graph.Server == "" {
 		return nil
@@ -256,7 +256,7 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 	return errors.Join(errs...)
 }
 
-// readLog reads a log to its end, at most 2 MiB of it.
+// readLog reads at most 2 MiB from the end of a log.
 func readLog(ctx context.Context, cluster kubernetes.Interface, pod types.NamespacedName, container string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -266,7 +266,7 @@ func readLog(ctx context.Context, cluster kubernetes.Interface, pod types.Namesp
 	return string(text), err
 }
 
-// keeper is the place where runs are kept.
+// keeper returns the place where runs are kept.
 func keeper(m manager.Manager, o *options) (controller.Runs, error) {
 	if o.server == "" {
 		return &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}, nil
@@ -291,7 +291,7 @@ func cacheOptions(namespace string) cache.Options {
 	return out
 }
 
-// slim drops what nobody looks at of an object. Strings that many pods have in common are kept once.
+// slim drops the unused parts of an object and shares strings that many pods have.
 func slim(object any) (any, error) {
 	o, ok := object.(client.Object)
 	if !ok {
@@ -341,7 +341,7 @@ func slimStatuses(list []core.ContainerStatus) (out []core.ContainerStatus) {
 	return out
 }
 
-// once is the same text, kept once for all who have it.
+// once returns the shared copy of a text.
 func once(s string) string { return unique.Make(s).Value() }
 
 // definitions holds that the custom resource definitions are ours, and installs them where that is asked.
