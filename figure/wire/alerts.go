@@ -30,23 +30,23 @@ type Rule struct {
 
 // AlertTest is the state of a test of the alert delivery path.
 type AlertTest struct {
-	ID         string          `json:"id"`         // Names the test.
-	Deliveries []AlertDelivery `json:"deliveries"` // The places that it goes to.
+	ID         string          `json:"id"`         // Id of the test.
+	Deliveries []AlertDelivery `json:"deliveries"` // Destinations of the test.
 }
 
 // AlertDelivery is the delivery of an alert to one receiver.
 type AlertDelivery struct {
 	Alertmanager string `json:"alertmanager"` // Address of the Alertmanager, or embedded.
-	// Receiver of its configuration; empty until the alert has arrived at one that runs elsewhere.
+	// Receiver of its configuration; empty until the alert has arrived at an external one.
 	Receiver string `json:"receiver"`
 	// Integration and its number in the receiver, such as email or webhook; empty if only the
 	// Alertmanager knows it.
 	Integration string `json:"integration"`
 	Arrived     bool   `json:"arrived"` // Whether it has arrived.
-	Error       string `json:"error"`   // Why it has not.
-	// When the receiver answered or refused; absent where it is not known.
+	Error       string `json:"error"`   // Reason why it has not.
+	// Time at which the receiver answered or refused; absent if unknown.
 	Time *time.Time `json:"time,omitempty"`
-	// How many notifications in a row it refused; 0 once one arrived.
+	// Number of notifications that it refused in a row; 0 once one arrived.
 	Failed int `json:"failed,omitempty"`
 }
 
@@ -55,25 +55,25 @@ type AlertReceivers struct {
 	// page: set up there; file: by the setting alertmanager-config; elsewhere: by another Alertmanager.
 	From      string          `json:"from"`
 	Receivers []AlertReceiver `json:"receivers"` // From the page Alerts.
-	// Who is notified of each alert that fires; empty where another Alertmanager decides.
+	// Receivers notified of each firing alert; empty if another Alertmanager decides.
 	Sent []AlertSent `json:"sent"`
 }
 
 // AlertSent lists the receivers that are notified of a firing alert.
 type AlertSent struct {
-	Labels map[string]string `json:"labels"` // Of the alert.
-	// Receivers, each with why it is not notified for now, as by a silence or mute time; empty for nobody.
+	Labels map[string]string `json:"labels"` // Labels of the alert.
+	// Receivers, each with the reason if it is not notified now, such as a silence or mute time; empty if there are none.
 	To []string `json:"to"`
 }
 
 // AlertReceiver is a receiver from the page Alerts.
 type AlertReceiver struct {
-	ID          string    `json:"id"`          // Names it.
+	ID          string    `json:"id"`          // Id of the receiver.
 	Kind        string    `json:"kind"`        // slack, teams, email or webhook.
 	Where       string    `json:"where"`       // Host of its address, or mail addresses; never the whole address.
-	By          string    `json:"by"`          // Who added it.
-	Since       time.Time `json:"since"`       // When.
-	Integration string    `json:"integration"` // Its name in the deliveries of a test.
+	By          string    `json:"by"`          // User who added it.
+	Since       time.Time `json:"since"`       // Time at which it was added.
+	Integration string    `json:"integration"` // Name in the deliveries of a test.
 }
 
 // Done reports whether every delivery has arrived or failed.

@@ -44,23 +44,23 @@ type DataTable struct {
 	Times       []time.Time  `json:"times"`        // The end of the step of each row.
 	Labels      []DataLabels `json:"labels"`       // Columns of words, as asked for by `by`.
 	Columns     []DataColumn `json:"columns"`      // Columns of figures, by name.
-	Warnings    []string     `json:"warnings"`     // What could not be used, and why.
+	Warnings    []string     `json:"warnings"`     // Inputs that could not be used, with the reasons.
 }
 
 // DataLabels is a column of strings.
 type DataLabels struct {
 	Name   string   `json:"name"`   // Name of the label.
-	Values []string `json:"values"` // One for each row.
+	Values []string `json:"values"` // One value per row.
 }
 
 // DataColumn is a column of figures; null is a gap.
 type DataColumn struct {
-	Name   string     `json:"name"`   // Name of the series, with the labels that distinguish it.
+	Name   string     `json:"name"`   // Name of the series with its distinguishing labels.
 	Unit   string     `json:"unit"`   // Unit of the figures.
-	Help   string     `json:"help"`   // What is measured.
-	Source string     `json:"source"` // The series that it was made from.
+	Help   string     `json:"help"`   // Description of the measurement.
+	Source string     `json:"source"` // Series that it was derived from.
 	Rate   bool       `json:"rate"`   // Whether it is the rate of a counter, per second.
-	Values []*float64 `json:"values"` // One for each row; null is a gap.
+	Values []*float64 `json:"values"` // One value per row; null is a gap.
 }
 
 // Correlation is the correlation of series: the response of GET /api/reckon/v1/data/correlate.
@@ -68,25 +68,25 @@ type Correlation struct {
 	From        time.Time         `json:"from"`         // Start of the first step.
 	To          time.Time         `json:"to"`           // End of the last step.
 	StepSeconds float64           `json:"step_seconds"` // Time between rows, seconds.
-	Rows        int               `json:"rows"`         // How many rows there are.
+	Rows        int               `json:"rows"`         // Number of rows.
 	Columns     []string          `json:"columns"`      // The columns that were compared.
 	Pairs       []CorrelationPair `json:"pairs"`        // Every pair, the strongest first.
-	Warnings    []string          `json:"warnings"`     // What could not be used, and why.
+	Warnings    []string          `json:"warnings"`     // Inputs that could not be used, with the reasons.
 }
 
 // CorrelationPair is the correlation of two columns. Figures are null if there are too few common
 // points or a column is constant.
 type CorrelationPair struct {
-	A         string   `json:"a"`         // One column.
+	A         string   `json:"a"`         // First column.
 	B         string   `json:"b"`         // The other.
 	Points    int      `json:"points"`    // Rows in which both have a value.
 	Effective *float64 `json:"effective"` // Effective number of independent points.
 	Pearson   *float64 `json:"pearson"`   // Pearson's coefficient without a lag.
-	Low       *float64 `json:"low"`       // Lower end of its 95 % band.
-	High      *float64 `json:"high"`      // Upper end of its 95 % band.
+	Low       *float64 `json:"low"`       // Lower end of the 95 % band.
+	High      *float64 `json:"high"`      // Upper end of the 95 % band.
 	Spearman  *float64 `json:"spearman"`  // Spearman's coefficient.
-	// How far b follows a at the strongest correlation, seconds; negative: a follows b.
+	// Lag of b behind a at the strongest correlation, seconds; negative: a follows b.
 	LagSeconds float64  `json:"lag_seconds"`
 	LagPearson *float64 `json:"lag_pearson"` // Pearson's coefficient at that lag.
-	LagPoints  int      `json:"lag_points"`  // Its points.
+	LagPoints  int      `json:"lag_points"`  // Points at that lag.
 }

@@ -4,12 +4,12 @@ package wire
 // the last minutes. Unknown figures are null.
 type NodeDevices struct {
 	Node    string   `json:"node"`              // Name of the node.
-	Site    string   `json:"site,omitempty"`    // Its site.
+	Site    string   `json:"site,omitempty"`    // Site of the node.
 	Disks   []Disk   `json:"disks"`             // Block devices.
-	Mounts  []Mount  `json:"mounts"`            // Network file systems, each once however often it is mounted.
+	Mounts  []Mount  `json:"mounts"`            // Network file systems, each once even if mounted several times.
 	Links   []Link   `json:"links"`             // Ports of InfiniBand, Omni-Path, RoCE and Slingshot.
 	Sockets []Socket `json:"sockets"`           // Processor sockets with counted memory traffic.
-	Missing []string `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+	Missing []string `json:"missing,omitempty"` // Unavailable parts of a partial answer.
 }
 
 // Disk is a block device.
@@ -18,23 +18,23 @@ type Disk struct {
 	// Share of time with a request under way; a disk that serves several at once may have room at 1.
 	Busy    *float64 `json:"busy"`
 	Waiting *float64 `json:"waiting"` // Mean queue length, requests in service included.
-	// Threads of all workloads that slept on average until it had answered; null where the agent does not know.
+	// Mean number of threads of all workloads that waited for it; null if the agent does not know.
 	Threads      *float64 `json:"waiting_threads"`
 	ReadBytes    *float64 `json:"read_bytes_per_second"`  // Bytes read each second.
 	WriteBytes   *float64 `json:"write_bytes_per_second"` // Bytes written each second.
-	ReadSeconds  *float64 `json:"read_seconds"`           // Seconds that a read took on average; null where there was none.
-	WriteSeconds *float64 `json:"write_seconds"`          // Seconds that a write took on average; null where there was none.
+	ReadSeconds  *float64 `json:"read_seconds"`           // Mean time of a read in seconds; null if there was none.
+	WriteSeconds *float64 `json:"write_seconds"`          // Mean time of a write in seconds; null if there was none.
 }
 
 // Mount is a network file system, counted once however often it is mounted.
 type Mount struct {
 	Type         string   `json:"type"`                           // nfs, lustre, or the type of a FUSE file system, such as fuse.sshfs.
-	Source       string   `json:"source"`                         // Export, or name of the file system; other for all those beyond a bound.
+	Source       string   `json:"source"`                         // Export, or name of the file system; other for all beyond a limit.
 	ReadBytes    *float64 `json:"read_bytes_per_second"`          // Bytes read from servers each second.
 	WriteBytes   *float64 `json:"write_bytes_per_second"`         // Bytes written to servers each second.
 	Operations   *float64 `json:"operations_per_second"`          // Operations each second.
-	MetadataRate *float64 `json:"metadata_operations_per_second"` // Those that neither read nor write data.
-	// Seconds that a read took on average; null where there was none, or times are unknown.
+	MetadataRate *float64 `json:"metadata_operations_per_second"` // Operations other than reads and writes of data.
+	// Mean time of a read in seconds; null if there was none or times are unknown.
 	ReadSeconds     *float64 `json:"read_seconds"`
 	WriteSeconds    *float64 `json:"write_seconds"`              // Likewise of a write.
 	MetadataSeconds *float64 `json:"metadata_seconds"`           // Likewise of any other operation.
@@ -47,7 +47,7 @@ type Link struct {
 	Port          string   `json:"port,omitempty"`            // Number of the port; empty for Slingshot.
 	Layer         string   `json:"layer"`                     // InfiniBand (Omni-Path too), Ethernet (RoCE, iWARP) or Slingshot.
 	Up            *bool    `json:"up"`                        // Whether it carries data.
-	Rate          *float64 `json:"rate_bytes_per_second"`     // Rate of the link in each direction, as it was trained.
+	Rate          *float64 `json:"rate_bytes_per_second"`     // Rate of the trained link in each direction.
 	ReceiveBytes  *float64 `json:"receive_bytes_per_second"`  // Octets received each second.
 	TransmitBytes *float64 `json:"transmit_bytes_per_second"` // Octets sent each second.
 	// Counters of errors and waits that have reached their maximum and no longer count.
@@ -56,13 +56,13 @@ type Link struct {
 
 // Socket is a processor socket with its memory.
 type Socket struct {
-	Socket string `json:"socket"` // Its number.
+	Socket string `json:"socket"` // Number of the socket.
 	// Bytes that its memory controllers read per second, including for devices and the kernel; null
 	// if not counted.
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"` // Likewise of writes.
-	// Bytes that its last-level caches exchange with its own memory each second (resctrl).
+	// Bytes per second between its last-level caches and its own memory (resctrl).
 	LocalBytes  *float64 `json:"local_bytes_per_second"`
 	RemoteBytes *float64 `json:"remote_bytes_per_second"` // Likewise with memory of other sockets.
-	CacheBytes  *float64 `json:"cache_bytes"`             // How much of its last-level caches is occupied, bytes (resctrl).
+	CacheBytes  *float64 `json:"cache_bytes"`             // Occupied part of its last-level caches, bytes (resctrl).
 }

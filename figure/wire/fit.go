@@ -39,30 +39,30 @@ func (f FitQuery) Query() url.Values {
 // were seen in.
 type Place struct {
 	Site        string   `json:"site,omitempty"`      // Site.
-	Partitions  []string `json:"partitions"`          // Partitions that were seen on them.
-	Nodes       int      `json:"nodes"`               // How many there are.
-	Up          *int     `json:"up"`                  // How many are up; null if unknown.
+	Partitions  []string `json:"partitions"`          // Partitions in which these nodes were seen.
+	Nodes       int      `json:"nodes"`               // Number of nodes.
+	Up          *int     `json:"up"`                  // Number of nodes that are up; null if unknown.
 	Cores       *float64 `json:"cores"`               // Cores of each.
 	MemoryBytes *float64 `json:"memory_bytes"`        // Memory of each, bytes.
-	GPUs        *float64 `json:"gpus"`                // GPUs of each, at least, by what jobs were given; null if unknown.
+	GPUs        *float64 `json:"gpus"`                // Minimum GPUs of each node, from allocations to jobs; null if unknown.
 	Fits        *bool    `json:"fits"`                // Whether one such node is large enough; null if unknown.
-	Why         string   `json:"why,omitempty"`       // Why not, or which data is missing.
+	Why         string   `json:"why,omitempty"`       // Reason why it is not, or missing data.
 	FreeNow     *int     `json:"free_now"`            // Number of nodes with enough free capacity now; null if unknown.
 	Comparable  int      `json:"comparable"`          // Jobs of the last 30 days that asked for half to twice as much.
-	WaitP50     *float64 `json:"wait_p50_seconds"`    // What half of them waited at most, seconds.
-	WaitP90     *float64 `json:"wait_p90_seconds"`    // What nine of ten waited at most, seconds.
-	LongestRun  *float64 `json:"longest_run_seconds"` // How long the longest of them ran, seconds.
+	WaitP50     *float64 `json:"wait_p50_seconds"`    // Median wait of these jobs, seconds.
+	WaitP90     *float64 `json:"wait_p90_seconds"`    // 90th percentile of the wait of these jobs, seconds.
+	LongestRun  *float64 `json:"longest_run_seconds"` // Run time of the longest of these jobs, seconds.
 }
 
 // GPUTenant is a workload that has a GPU open, with its use over the last day.
 type GPUTenant struct {
-	Workload string `json:"workload"`        // The workload, or words without a name for those who may not see it.
+	Workload string `json:"workload"`        // Workload, or words without a name for viewers who may not see it.
 	Owner    string `json:"owner,omitempty"` // Owner of the workload.
-	// Most memory of the device that it held at a time, bytes; null if not measured.
+	// Highest device memory that it held at once, bytes; null if not measured.
 	MemoryPeak *float64 `json:"memory_peak_bytes"`
-	BusyPeak   *float64 `json:"busy_peak_ratio"` // Its busiest minute, as a share of it; null when not measured.
+	BusyPeak   *float64 `json:"busy_peak_ratio"` // Busy share of its busiest minute; null if not measured.
 	BusyMean   *float64 `json:"busy_mean_ratio"` // Share of the time that the device computed for it; null when not measured.
-	// Whether its time was divided by memory held or evenly, rather than measured.
+	// Whether its time was divided by memory or evenly instead of measured.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
@@ -71,23 +71,23 @@ type GPUShare struct {
 	Site        string      `json:"site,omitempty"`      // Site of the node.
 	Node        string      `json:"node"`                // Node that the GPU is in.
 	Device      string      `json:"device"`              // UUID of the device, or its address on the bus.
-	Index       string      `json:"index"`               // Number of the device, as the tools of its vendor count.
+	Index       string      `json:"index"`               // Number of the device in its vendor's tools.
 	Model       string      `json:"model,omitempty"`     // Model of the device.
 	Partition   bool        `json:"partition,omitempty"` // Whether it is a MIG instance.
-	MemoryBytes *float64    `json:"memory_bytes"`        // Memory that it has; null if unknown.
+	MemoryBytes *float64    `json:"memory_bytes"`        // Memory of the device; null if unknown.
 	Tenants     []GPUTenant `json:"tenants"`             // Workloads that have it open.
 	// Whether memory and time suffice next to the tenants' peak memory and mean use; null if unknown.
 	Fits *bool `json:"fits"`
-	// What is too little or unknown, or by how much they slow each other down at their busiest.
+	// Resource that is too small or unknown, or the slowdown of all at their busiest.
 	Why string `json:"why,omitempty"`
 	// Memory left next to all tenants at their peaks, bytes; a negative value is a shortage; null if unknown.
 	MemoryLeft *float64 `json:"memory_left_bytes"`
-	// Time left beside the mean use of all; below 0 it is too little; null if unknown.
+	// Time left after the mean use of all; negative if there is too little; null if unknown.
 	BusyLeft *float64 `json:"busy_left_ratio"`
 	// Lower bound of the factor by which all of them slow down: the sum of the mean use and of the requested share, at
 	// least 1; null if unknown. Contention for memory and caches is not included.
 	SlowdownAtLeast *float64 `json:"slowdown_at_least"`
-	AtPeaks         *float64 `json:"slowdown_at_peaks"` // The same with each one's busiest minute; null if unknown.
+	AtPeaks         *float64 `json:"slowdown_at_peaks"` // The same for the busiest minute of each; null if unknown.
 	Profile         string   `json:"profile,omitempty"` // MIG profile or time slices to use.
 }
 
@@ -95,7 +95,7 @@ type GPUShare struct {
 type FitList struct {
 	Places  []Place    `json:"places"`            // The best first.
 	Sharing []GPUShare `json:"sharing,omitempty"` // GPUs that the job could share, the best first, if it needs a part of one.
-	// When the list of nodes was read, where that was before the question; left out for a list of now.
+	// Time when the list of nodes was read, if before the request; omitted for a current list.
 	AsOf    *time.Time `json:"as_of,omitempty"`
-	Missing []string   `json:"missing,omitempty"` // What could not be asked.
+	Missing []string   `json:"missing,omitempty"` // Unavailable parts of the answer.
 }

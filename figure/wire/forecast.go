@@ -34,7 +34,7 @@ func (f ForecastQuery) Query() url.Values {
 
 // ForecastStep is the forecast of the mean over one hour, and the band that should contain 95 %.
 type ForecastStep struct {
-	At     time.Time `json:"at"`     // Its start.
+	At     time.Time `json:"at"`     // Start of the step.
 	Median float64   `json:"median"` // As likely exceeded as not.
 	// Expected value, for sums over hours. Bursty use has a median near zero and a mean above it.
 	// Null for forecasts of older versions.
@@ -45,11 +45,11 @@ type ForecastStep struct {
 
 // ForecastError is the error of past two-day forecasts, over those made in the last 14 days for times that have passed.
 type ForecastError struct {
-	Forecasts int     `json:"forecasts"` // How many there were.
-	Hours     int     `json:"hours"`     // How many hours of them were measured.
+	Forecasts int     `json:"forecasts"` // Number of forecasts.
+	Hours     int     `json:"hours"`     // Number of their hours that were measured.
 	Mean      float64 `json:"mean"`      // Mean absolute error, in the unit of the figure.
 	Coverage  float64 `json:"coverage"`  // Share of the hours that lay in the band.
-	// Mean absolute error relative to the same hour's one day before; null if there is none.
+	// Mean absolute error relative to that of the same hour's value a day before; null if there is none.
 	OfNaive *float64 `json:"of_naive"`
 }
 
@@ -62,18 +62,18 @@ type Forecast struct {
 	// cores, memory_bytes, watts, gpus, disk_bytes_per_second, network_bytes_per_second or free_bytes.
 	Figure      string         `json:"figure"`
 	Made        time.Time      `json:"made"`         // Start of the first forecast hour; no later data was used.
-	Kept        bool           `json:"kept"`         // It was kept when it was made; false for one made for this question.
-	Old         bool           `json:"old"`          // A newer one should have been made.
+	Kept        bool           `json:"kept"`         // Whether it was stored when it was made; false for one made for this request.
+	Old         bool           `json:"old"`          // Whether a newer one should have been made.
 	StepSeconds float64        `json:"step_seconds"` // Length of a step, seconds.
-	Steps       []ForecastStep `json:"steps"`        // Those that have not ended.
-	Methods     []string       `json:"methods"`      // The methods of which it is the median, the best first.
+	Steps       []ForecastStep `json:"steps"`        // Steps that have not ended.
+	Methods     []string       `json:"methods"`      // Methods of which it is the median, the best first.
 	Flags       []string       `json:"flags"`        // Limitations of the history, such as short, gaps, stale or level-shift.
 	// Mean absolute error on the last days before the forecast was made, in the unit of the figure;
 	// null without enough history.
 	Backtest *float64 `json:"backtest"`
-	// The same of a forecast that repeats the day before; null without enough history.
+	// The same for a forecast that repeats the day before; null without enough history.
 	Naive *float64 `json:"naive"`
-	// How those made before compare with what came; null until the first have passed.
+	// Errors of earlier forecasts; null until the first have passed.
 	Error *ForecastError `json:"error"`
 }
 
@@ -85,17 +85,17 @@ type NextFigure struct {
 	Median float64 `json:"median"` // Median of the last five runs that ended well.
 	Low    float64 `json:"low"`    // A twentieth of the last runs lay below.
 	High   float64 `json:"high"`   // A twentieth of the last runs lay above.
-	Runs   int     `json:"runs"`   // How many runs it rests on.
-	// Median relative error that the same forecast would have made on those runs; null for fewer than four.
+	Runs   int     `json:"runs"`   // Number of runs that it is based on.
+	// Median relative error of the same forecast on those runs; null for fewer than four.
 	Error *float64 `json:"error"`
 }
 
 // ForecastList is the forecast: the response of GET /api/reckon/v1/forecast.
 type ForecastList struct {
-	// One for each figure and file system; empty where too little was measured, and for batch work.
+	// One per figure and file system; empty with too few measurements, and for batch work.
 	Forecasts     []Forecast   `json:"forecasts"`
-	Next          []NextFigure `json:"next"`                     // Of batch work, its next run; else empty.
-	Missing       []string     `json:"missing,omitempty"`        // What could not be asked, when the answer is partial.
-	MeasuredHours int          `json:"measured_hours,omitempty"` // Where there is no forecast: how many hours of the subject were measured.
-	LeastHours    int          `json:"least_hours,omitempty"`    // Where there is no forecast: how many hours it needs at least.
+	Next          []NextFigure `json:"next"`                     // Next run of batch work, else empty.
+	Missing       []string     `json:"missing,omitempty"`        // Unavailable parts of a partial answer.
+	MeasuredHours int          `json:"measured_hours,omitempty"` // Number of measured hours of the subject, if there is no forecast.
+	LeastHours    int          `json:"least_hours,omitempty"`    // Minimum number of hours for a forecast, if there is none.
 }

@@ -6,11 +6,11 @@ import (
 
 // Logs are lines of the logs of a workload, in order of time.
 type Logs struct {
-	ID      string    `json:"id"`                // Its id.
+	ID      string    `json:"id"`                // Id of the container.
 	Source  string    `json:"source"`            // Origin of the lines: loki, or kubernetes for the API server of the cluster.
 	Query   string    `json:"query,omitempty"`   // The query sent to Loki (LogQL); else empty.
 	From    time.Time `json:"from"`              // Start of the requested period.
-	To      time.Time `json:"to"`                // Its end.
+	To      time.Time `json:"to"`                // End of the range.
 	More    bool      `json:"more"`              // Whether there are more lines than requested.
 	Lines   []LogLine `json:"lines"`             // The lines.
 	Missing []string  `json:"missing,omitempty"` // Sources that could not be read, such as deleted pods.
@@ -18,10 +18,10 @@ type Logs struct {
 
 // LogLine is a line of a log.
 type LogLine struct {
-	Time      time.Time `json:"time"`                // When the runtime took it.
+	Time      time.Time `json:"time"`                // Time when the runtime received it.
 	Pod       string    `json:"pod,omitempty"`       // The pod.
 	Container string    `json:"container,omitempty"` // The container.
-	Text      string    `json:"text"`                // The line as it was written.
+	Text      string    `json:"text"`                // Text of the line as written.
 }
 
 // LogRange selects log lines.

@@ -9,30 +9,30 @@ import (
 type Members struct {
 	ID        string `json:"id"`                  // The id of the whole, or of the tasks that were asked for.
 	Kind      string `json:"kind"`                // array or heterogeneous.
-	Name      string `json:"name"`                // What its owner calls it.
+	Name      string `json:"name"`                // Name given by the owner.
 	Owner     string `json:"owner"`               // Unix user.
-	Site      string `json:"site,omitempty"`      // Site that it ran on.
+	Site      string `json:"site,omitempty"`      // Site of the runs.
 	Account   string `json:"account,omitempty"`   // Project or account it is charged to.
 	Partition string `json:"partition,omitempty"` // Partition of the latest member.
 
 	Waiting bool `json:"waiting,omitempty"` // Whether there are pending tasks that are not yet jobs of their own.
-	// How many are in which state, the most frequent first; tasks that wait are pending and no members.
+	// Number of members by state, the most frequent first; waiting tasks are pending and no members.
 	States []StateCount `json:"states"`
 	Submit *time.Time   `json:"submit"` // Submit time of the first.
-	Start  *time.Time   `json:"start"`  // When the first began.
-	// End of the last; null while one is running or pending, or if one's end is unknown.
+	Start  *time.Time   `json:"start"`  // Start of the first.
+	// End of the last; null while one is running or pending, or if an end is unknown.
 	End  *time.Time `json:"end"`
 	Sums MemberSums `json:"sums"` // Figures of all members together.
 
 	Verdicts []Verdict  `json:"verdicts"`          // Remarks on the whole, most severe first.
-	Members  []Workload `json:"members"`           // The latest run of each member, by its number.
+	Members  []Workload `json:"members"`           // Latest run of each member by number.
 	Missing  []string   `json:"missing,omitempty"` // Names of the unavailable parts of a partial answer.
 }
 
 // StateCount is the number of members in a state.
 type StateCount struct {
 	State string `json:"state"` // The state.
-	Count int    `json:"count"` // How many.
+	Count int    `json:"count"` // Number of members.
 }
 
 // MemberSums are sums over all members. Members that lack a figure are not included in its sum.
@@ -49,6 +49,6 @@ type MemberSums struct {
 	OOMKills       *float64 `json:"oom_kills"`        // Processes killed for lack of memory.
 	WallSeconds    float64  `json:"wall_seconds"`     // Sum of the wall times of the members that have started, seconds.
 	LongestSeconds float64  `json:"longest_seconds"`  // Wall time of the longest member, seconds.
-	// Highest peak of resident memory of one member, bytes; peaks at different times do not add up.
+	// Highest peak of resident memory of a member, bytes; peaks at different times do not add up.
 	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
 }

@@ -4,11 +4,11 @@ import "time"
 
 // NodeBatch is the state of a node in a batch system.
 type NodeBatch struct {
-	State       string   `json:"state"`             // State in its words: idle, mixed, allocated, down and the like.
+	State       string   `json:"state"`             // State in the batch system's words: idle, mixed, allocated, down and the like.
 	Open        bool     `json:"open"`              // Whether the node takes jobs.
 	Flags       []string `json:"flags,omitempty"`   // Further flags of the state, such as drain.
-	Reason      string   `json:"reason,omitempty"`  // Why it accepts no jobs.
-	Partitions  []string `json:"partitions"`        // Partitions that it is in.
+	Reason      string   `json:"reason,omitempty"`  // Reason why it accepts no jobs.
+	Partitions  []string `json:"partitions"`        // Partitions of the node.
 	Cores       *float64 `json:"cores"`             // Allocatable cores.
 	CoresHeld   *float64 `json:"cores_held"`        // Cores allocated to jobs.
 	MemoryBytes *float64 `json:"memory_bytes"`      // Allocatable memory, bytes.
@@ -23,7 +23,7 @@ type NodeSpan struct {
 	Since             time.Time `json:"since"`               // Start.
 	UpSeconds         *float64  `json:"up_seconds"`          // Observed uptime.
 	UpShare           *float64  `json:"up_share"`            // The same as a share of the time since then.
-	CoresUsed         *float64  `json:"cores_used"`          // Cores in use on average while it was up.
+	CoresUsed         *float64  `json:"cores_used"`          // Mean cores in use while it was up.
 	CPUShare          *float64  `json:"cpu_share"`           // Used share of the core time while it was up.
 	MemoryShare       *float64  `json:"memory_share"`        // Used share of the memory while it was up.
 	UnusedCoreSeconds *float64  `json:"unused_core_seconds"` // Unused core time while the node was up, core seconds.
@@ -35,6 +35,6 @@ type NodeSpan struct {
 // job's whole need on one node.
 type NodeWaiting struct {
 	Jobs        int     `json:"jobs"`         // Jobs that waited during free capacity at some time in the last day.
-	Now         int     `json:"now"`          // Those of them that are still waiting while there is enough capacity.
-	CoreSeconds float64 `json:"core_seconds"` // Core time that was free for them while they waited, core seconds.
+	Now         int     `json:"now"`          // Jobs of these that still wait while there is enough capacity.
+	CoreSeconds float64 `json:"core_seconds"` // Free core time while they waited, core seconds.
 }

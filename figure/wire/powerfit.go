@@ -16,11 +16,11 @@ type PowerFit struct {
 	Protocol     string     `json:"protocol"`      // Validation protocol.
 	Score        PowerScore `json:"score"`         // Error of the model on unseen data.
 	Baseline     PowerScore `json:"baseline"`      // Error of the mean power on the same data.
-	BandCoverage float64    `json:"band_coverage"` // Share of what was measured that the band holds.
+	BandCoverage float64    `json:"band_coverage"` // Share of measurements inside the band.
 	BandLow      float64    `json:"band_low"`      // Lower end of the band, over modelled power.
 	BandHigh     float64    `json:"band_high"`     // Upper end of the band, over modelled power.
 	BaseWatts    float64    `json:"base_watts"`    // Base power (intercept), watts.
-	// What each feature adds on average; with the base they add up to the mean of modelled power.
+	// Mean contribution of each feature; with the base they sum to the mean modelled power.
 	Contributions []PowerContribution `json:"contributions"`
 	Points        []PowerPoint        `json:"points"`     // Measured and modelled power of each step.
 	Candidates    []PowerCandidate    `json:"candidates"` // The families that were tried.
@@ -45,16 +45,16 @@ type PowerContribution struct {
 
 // PowerPoint is one step.
 type PowerPoint struct {
-	Time     time.Time `json:"time"`           // Its end.
+	Time     time.Time `json:"time"`           // End of the step.
 	Measured float64   `json:"measured_watts"` // Measured, watts.
 	Modelled float64   `json:"modelled_watts"` // Predicted, watts.
 }
 
 // PowerCandidate is a candidate family of models.
 type PowerCandidate struct {
-	Family  string   `json:"family"`  // Its name.
-	MAPE    *float64 `json:"mape"`    // Its mean error; null when it was not tried.
-	Skipped string   `json:"skipped"` // Why it was not tried.
+	Family  string   `json:"family"`  // Name of the family.
+	MAPE    *float64 `json:"mape"`    // Mean error; null if it was not tried.
+	Skipped string   `json:"skipped"` // Reason why it was not tried.
 }
 
 // PowerFitQuery selects a fit. Zero fields: the only node with a meter, the last 6 hours.

@@ -34,16 +34,16 @@ type ProbePage struct {
 // ProbeSample is the use of a pod's processes between two readings. Cumulative figures are
 // differences of counters; the others are values at the end.
 type ProbeSample struct {
-	Seq  int64     `json:"seq"`  // Its number, from 1.
-	From time.Time `json:"from"` // When the counters were read first.
-	To   time.Time `json:"to"`   // When they were read again.
+	Seq  int64     `json:"seq"`  // Number of the sample, from 1.
+	From time.Time `json:"from"` // Time of the first reading of the counters.
+	To   time.Time `json:"to"`   // Time of the second reading.
 	// Use of the whole pod without the probe, including processes that ended in between if their
 	// parent reaped them.
 	Total     ProbeUse   `json:"total"`
 	Ended     ProbeUse   `json:"ended"`               // The part of total that is in no row: processes that have ended.
-	Commands  []ProbeRow `json:"commands,omitempty"`  // What the processes of each command used.
-	Processes []ProbeRow `json:"processes,omitempty"` // What each process used, where that was asked for.
-	Threads   []ProbeRow `json:"threads,omitempty"`   // What each thread used, where that was asked for.
+	Commands  []ProbeRow `json:"commands,omitempty"`  // Use by the processes of each command.
+	Processes []ProbeRow `json:"processes,omitempty"` // Use of each process, if requested.
+	Threads   []ProbeRow `json:"threads,omitempty"`   // Use of each thread, if requested.
 	Dropped   bool       `json:"dropped,omitempty"`   // Whether tables were left out.
 }
 
@@ -52,17 +52,17 @@ type ProbeUse struct {
 	UserSeconds     *float64 `json:"user_seconds,omitempty"`          // Processor time in user mode, seconds.
 	SystemSeconds   *float64 `json:"system_seconds,omitempty"`        // Processor time in the kernel, seconds.
 	CPUSeconds      *float64 `json:"cpu_seconds,omitempty"`           // Processor time, seconds.
-	GuestSeconds    *float64 `json:"guest_seconds,omitempty"`         // Of it for virtual machines, seconds.
-	WaitSeconds     *float64 `json:"wait_seconds,omitempty"`          // Time in which it could have run and had no processor, seconds.
-	IOWaitSeconds   *float64 `json:"io_wait_seconds,omitempty"`       // Time in which it waited for storage, seconds.
+	GuestSeconds    *float64 `json:"guest_seconds,omitempty"`         // Part for virtual machines, seconds.
+	WaitSeconds     *float64 `json:"wait_seconds,omitempty"`          // Time runnable without a processor, seconds.
+	IOWaitSeconds   *float64 `json:"io_wait_seconds,omitempty"`       // Time waiting for storage, seconds.
 	ReadBytes       *float64 `json:"read_bytes,omitempty"`            // Read from storage, bytes.
 	WriteBytes      *float64 `json:"write_bytes,omitempty"`           // Written to storage, bytes.
 	CancelledBytes  *float64 `json:"cancelled_write_bytes,omitempty"` // Written and dropped before it reached storage, bytes.
 	MinorFaults     *float64 `json:"minor_faults,omitempty"`          // Page faults without storage.
 	MajorFaults     *float64 `json:"major_faults,omitempty"`          // Page faults that waited for storage.
-	Voluntary       *float64 `json:"voluntary_switches,omitempty"`    // How often it gave up the processor.
-	Involuntary     *float64 `json:"involuntary_switches,omitempty"`  // How often the processor was taken from it.
-	ChildCPUSeconds *float64 `json:"child_cpu_seconds,omitempty"`     // Processor time of children that it waited for, seconds.
+	Voluntary       *float64 `json:"voluntary_switches,omitempty"`    // Number of times that it yielded the processor.
+	Involuntary     *float64 `json:"involuntary_switches,omitempty"`  // Number of times that it was preempted.
+	ChildCPUSeconds *float64 `json:"child_cpu_seconds,omitempty"`     // CPU time of reaped children, seconds.
 	ResidentBytes   *float64 `json:"resident_bytes,omitempty"`        // Resident memory at the end, bytes.
 	VirtualBytes    *float64 `json:"virtual_bytes,omitempty"`         // Virtual memory at the end, bytes.
 	StackBytes      *float64 `json:"stack_bytes,omitempty"`           // Stack at the end, bytes.
@@ -81,7 +81,7 @@ type ProbeRow struct {
 	Started   time.Time `json:"started,omitzero"`    // Start time.
 	Policy    string    `json:"policy,omitempty"`    // Scheduling policy.
 	Priority  *int      `json:"priority,omitempty"`  // Priority.
-	Processor *int      `json:"processor,omitempty"` // Processor that it ran on last.
+	Processor *int      `json:"processor,omitempty"` // Processor of its last run.
 	ProbeUse
 }
 
@@ -89,7 +89,7 @@ type ProbeRow struct {
 type ProbeResult struct {
 	Metric  string             `json:"metric"`            // io-probe or network-probe.
 	From    time.Time          `json:"from"`              // Start time.
-	To      time.Time          `json:"to"`                // When it ended.
+	To      time.Time          `json:"to"`                // End time.
 	Figures map[string]float64 `json:"figures,omitempty"` // Figures by name.
 	Pairs   []ProbePair        `json:"pairs,omitempty"`   // The network between each two pods.
 }
@@ -102,9 +102,9 @@ type ProbePair struct {
 	MedianSeconds  float64 `json:"median_seconds,omitempty"`   // Median round trip, seconds.
 	P99Seconds     float64 `json:"p99_seconds,omitempty"`      // 99th percentile of round trips, seconds.
 	MaxSeconds     float64 `json:"max_seconds,omitempty"`      // Longest round trip, seconds.
-	Trials         int     `json:"trials,omitempty"`           // How many round trips.
-	BytesPerSecond float64 `json:"bytes_per_second,omitempty"` // Throughput of one stream, bytes each second.
-	Error          string  `json:"error,omitempty"`            // Why the pair has no figures.
+	Trials         int     `json:"trials,omitempty"`           // Number of round trips.
+	BytesPerSecond float64 `json:"bytes_per_second,omitempty"` // Throughput of one stream, bytes per second.
+	Error          string  `json:"error,omitempty"`            // Reason why the pair has no figures.
 }
 
 // Plus adds the use o of the following interval. A sum with an unknown term is unknown. Values at

@@ -12,15 +12,15 @@ import (
 // /api/reckon/v1/proof and POST /api/reckon/v1/prove.
 type Proof struct {
 	From *time.Time `json:"from"` // The first hour that was compared; null when none was.
-	To   *time.Time `json:"to"`   // The end of the last one.
-	Made *time.Time `json:"made"` // When it was finished; null when there is none.
+	To   *time.Time `json:"to"`   // End of the last hour.
+	Made *time.Time `json:"made"` // Time when it was finished; null if there is none.
 
 	Hours     int     `json:"hours"`      // Hours that were compared.
 	NodeHours int     `json:"node_hours"` // Hours of single nodes that were compared.
 	Accounted float64 `json:"accounted"`  // CPU time that usage holds as the counters do, by all that they hold.
 
 	Differing   int               `json:"differing"`   // Figures of an hour and a node, or of an hour and all owners, that differ.
-	Differences []ProofDifference `json:"differences"` // The first of them.
+	Differences []ProofDifference `json:"differences"` // First differences.
 	Mended      bool              `json:"mended"`      // The hours were made again and agree since.
 	// Hours that were not compared, because samples of them were lost to damage.
 	LeftOut []time.Time `json:"left_out,omitempty"`

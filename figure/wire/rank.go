@@ -69,15 +69,15 @@ type RankedNode struct {
 	Headroom *float64 `json:"headroom"`
 	// Share of the data that was named which is on the node; left out where none is.
 	Data float64  `json:"data,omitempty"`
-	Why  []string `json:"why"` // What speaks against it, or was assumed.
-	// Source of its power figure: fitted to its own hours, a line from idle to now, or none.
+	Why  []string `json:"why"` // Reasons against it, or assumptions.
+	// Source of its power: fitted to its own hours, a line from idle to now, or none.
 	Curve string `json:"curve"`
 }
 
 // Ranking is the nodes for one piece of work, the best first: the response of POST /api/reckon/v1/rank.
 type Ranking struct {
 	Nodes []RankedNode `json:"nodes"` // The best first.
-	// When the list of nodes was read, where that is more than a minute before the question.
+	// Time when the list of nodes was read, if more than a minute before the request.
 	AsOf    *time.Time `json:"as_of,omitempty"`
-	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+	Missing []string   `json:"missing,omitempty"` // Unavailable parts of a partial answer.
 }

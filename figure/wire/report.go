@@ -19,6 +19,6 @@ type Report struct {
 	Kinds    []Usage `json:"kinds"`    // By kind of workload.
 	Nodes    []Usage `json:"nodes"`    // By node.
 
-	Pending *Pending `json:"pending,omitempty"` // What waits now; null when nothing does.
-	Missing []string `json:"missing,omitempty"` // What could not be asked.
+	Pending *Pending `json:"pending,omitempty"` // Pending work; null if there is none.
+	Missing []string `json:"missing,omitempty"` // Unavailable parts of the answer.
 }

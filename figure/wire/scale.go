@@ -9,29 +9,29 @@ import (
 type Scale struct {
 	Workload
 	Resources []ScaleResource `json:"resources"` // Each resource that was measured.
-	// Over how long each figure behind p50 and p95 is a mean, seconds; those of cores are over one second.
+	// Averaging time in seconds of each figure behind p50 and p95; one second for cores.
 	StepSeconds float64 `json:"step_seconds"`
-	// The compared runs of the same work, this one included if it qualifies, by cores and start.
+	// Compared runs of the same work by cores and start, including this one if it qualifies.
 	Runs []ScaleRun `json:"runs"`
 	// Number of other runs that did not end well, are too short to compare, or got fewer cores than
 	// they wanted without a request.
 	LeftOut  int    `json:"left_out"`
-	Waited   int    `json:"waited"`    // How many of the runs waited for cores for a fifth of the time or more.
+	Waited   int    `json:"waited"`    // Number of runs that waited for cores for a fifth of the time or more.
 	SizeUnit string `json:"size_unit"` // Unit of comparison: cores, or gpus for work with GPUs.
 	// Amdahl's law fitted to the runs; null if no law is claimed: fewer than three sizes, too
 	// different use, a poor fit, or more speed-up than the cores that they kept busy.
 	Amdahl   *ScaleFit  `json:"amdahl"`
 	USL      *ScaleFit  `json:"usl"`               // The Universal Scalability Law; null where no law is claimed.
-	Weak     *ScaleWeak `json:"weak"`              // Whether the work grows with the cores; null where the runs do not show it.
+	Weak     *ScaleWeak `json:"weak"`              // Whether the work grows with the cores; null if the runs do not show it.
 	Verdicts []Verdict  `json:"verdicts"`          // The conclusions as sentences, the most severe first.
-	Missing  []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
+	Missing  []string   `json:"missing,omitempty"` // Unavailable parts of a partial answer.
 }
 
 // ScaleResource is the use of one resource by a workload.
 type ScaleResource struct {
 	Resource string `json:"resource"` // cores, memory, gpus, gpu_memory, disk or network.
 	Unit     string `json:"unit"`     // Unit of the figures.
-	// What it had of it: asked for, or the cores of its nodes where nobody asked; null if unknown.
+	// Amount available: the request, or the cores of its nodes without one; null if unknown.
 	Held *float64 `json:"held"`
 	Mean *float64 `json:"mean"` // Mean.
 	P50  *float64 `json:"p50"`  // Median.
@@ -41,14 +41,14 @@ type ScaleResource struct {
 
 // ScaleRun is one run of the same work.
 type ScaleRun struct {
-	ID         string    `json:"id"`          // Its id.
+	ID         string    `json:"id"`          // Id of the run.
 	Start      time.Time `json:"start"`       // Start time.
-	Cores      float64   `json:"cores"`       // Cores that it held, or used (p95) where nobody asked for any.
+	Cores      float64   `json:"cores"`       // Allocated cores, or used ones (p95) without a request.
 	CoresFrom  string    `json:"cores_from"`  // requested or used.
 	Seconds    float64   `json:"seconds"`     // Wall time, seconds.
 	CPUSeconds *float64  `json:"cpu_seconds"` // CPU time, seconds.
-	GPUs       *float64  `json:"gpus"`        // GPUs that it was given, where runs are compared by GPUs; else null.
-	GPUSeconds *float64  `json:"gpu_seconds"` // Time that its GPUs were busy, seconds.
+	GPUs       *float64  `json:"gpus"`        // Allocated GPUs, if runs are compared by GPUs; else null.
+	GPUSeconds *float64  `json:"gpu_seconds"` // Busy time of its GPUs, seconds.
 	Waited     bool      `json:"waited"`      // Its threads waited for cores for a fifth of the time or more.
 	// Speed relative to one core or GPU, by the better of the two laws; null without a law.
 	Speedup *float64 `json:"speedup"`
@@ -72,10 +72,10 @@ type ScaleFit struct {
 	// Typical relative distance of a run from the law; null if there are no more sizes than
 	// parameters, because the law then fits exactly.
 	Error        *float64 `json:"error"`
-	SerialLow    *float64 `json:"serial_low"`    // Least serial share over the fits that leave out one size each.
-	SerialHigh   *float64 `json:"serial_high"`   // Greatest of them.
-	SpeedupLimit *float64 `json:"speedup_limit"` // Highest speed-up; null where it has no bound.
-	BestCores    *float64 `json:"best_cores"`    // Cores that give it; null where more always help a little.
+	SerialLow    *float64 `json:"serial_low"`    // Smallest serial share over the fits that leave out one size each.
+	SerialHigh   *float64 `json:"serial_high"`   // Largest of these shares.
+	SpeedupLimit *float64 `json:"speedup_limit"` // Highest speed-up; null if it has no bound.
+	BestCores    *float64 `json:"best_cores"`    // Cores of the highest speed-up; null if more always help a little.
 }
 
 // ScaleWeak compares runs of work that appears to grow with the cores.
@@ -84,8 +84,8 @@ type ScaleWeak struct {
 	ToCores    float64 `json:"to_cores"`   // The most cores of the runs.
 	CPUGrowth  float64 `json:"cpu_growth"` // CPU time with the most cores over that with the fewest.
 	Efficiency float64 `json:"efficiency"` // Time with the fewest cores over that with the most.
-	Sizes      int     `json:"sizes"`      // How many numbers of cores were seen.
-	Runs       int     `json:"runs"`       // How many runs were seen.
+	Sizes      int     `json:"sizes"`      // Number of different core counts.
+	Runs       int     `json:"runs"`       // Number of runs.
 }
 
 // Speedup returns the ratio of the speeds on n cores and on one, by the law.

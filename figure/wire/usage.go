@@ -73,7 +73,7 @@ type Usage struct {
 	// Capacity of the node in a row of one node, of the partition's nodes in a row of one partition
 	// if the batch system reports them, else of all nodes in that time.
 	Capacity
-	// Share of what was used: its CPU time divided by all rows' together.
+	// Share of all use: its CPU time divided by that of all rows.
 	UsedShare *float64 `json:"used_share"`
 	// Share of capacity: CPU time divided by the core time of the machines while they were up, or
 	// of the partition's nodes if the batch system reports them.
@@ -87,18 +87,18 @@ type UsageList struct {
 	// Up to when usage was counted, where that is before the end: some minutes ago on a busy server.
 	AsOf    *time.Time `json:"as_of,omitempty"`
 	Span    string     `json:"span"`              // Length of the stretches of time.
-	By      []string   `json:"by"`                // What rows are grouped by.
-	Rows    []Usage    `json:"rows"`              // One for each stretch of time and group, by time.
+	By      []string   `json:"by"`                // Dimensions of the rows.
+	Rows    []Usage    `json:"rows"`              // One row per time span and group, by time.
 	Total   Usage      `json:"total"`             // All rows together, and the capacity over all the time.
 	Pending *Pending   `json:"pending,omitempty"` // The currently waiting demand; null for none.
-	Missing []string   `json:"missing,omitempty"` // What could not be asked, when the answer is partial.
-	// How far usage agrees with the counters, such as: checked 03:10 CET, 100.00 % accounted for; empty if unknown.
+	Missing []string   `json:"missing,omitempty"` // Unavailable parts of a partial answer.
+	// Agreement of usage with the counters, such as: checked 03:10 CET, 100.00 % accounted for; empty if unknown.
 	Proof string `json:"proof,omitempty"`
 }
 
 // Pending is the currently waiting demand.
 type Pending struct {
-	Workloads      int      `json:"workloads"`       // How many wait, each task of an array included.
+	Workloads      int      `json:"workloads"`       // Number of waiting workloads, including each task of an array.
 	RequestCores   *float64 `json:"request_cores"`   // Cores they ask for together.
 	RequestGPUs    *float64 `json:"request_gpus"`    // GPUs they ask for together.
 	LongestSeconds *float64 `json:"longest_seconds"` // Longest current waiting time, seconds.

@@ -9,31 +9,31 @@ type Verdict struct {
 	Kind     string    `json:"kind"`
 	Severity string    `json:"severity"`           // critical, warning, good or info.
 	Text     string    `json:"text"`               // The sentence.
-	Sentence *Sentence `json:"sentence,omitempty"` // The sentence with the figures that it is made of.
-	Value    float64   `json:"value"`              // The number behind it.
+	Sentence *Sentence `json:"sentence,omitempty"` // The sentence with its figures.
+	Value    float64   `json:"value"`              // Number behind the verdict.
 	Unit     string    `json:"unit"`               // Unit of the number: ratio, bytes, seconds, count or code.
 }
 
 // Sentence is a message as a template and the values of its placeholders in order. Every digit of
 // the message is in a value or in the template.
 type Sentence struct {
-	Key      string  `json:"key"`      // Which sentence it is.
-	Template string  `json:"template"` // Its text with a placeholder for each value: "it needed {needed} of the {given} ...".
-	Values   []Value `json:"values"`   // The figures and names in it, in order.
-	// The run that it is about, as kind/name, and the time that was measured.
+	Key      string  `json:"key"`      // Key of the sentence.
+	Template string  `json:"template"` // Text with a placeholder for each value: "it needed {needed} of the {given} ...".
+	Values   []Value `json:"values"`   // Figures and names in the sentence, in order.
+	// Run of the sentence as kind/name, and the measured time.
 	Run  string    `json:"run"`
 	From time.Time `json:"from"` // Start of that time.
-	To   time.Time `json:"to"`   // Its end, or the latest reading.
+	To   time.Time `json:"to"`   // End of the run, or the latest reading.
 	Over bool      `json:"over"` // Whether the run has ended.
 }
 
 // Value is a figure or a name in a sentence.
 type Value struct {
-	Name  string   `json:"name"`            // Of the placeholder; the second one of a name ends in 2.
-	Text  string   `json:"text"`            // As it is shown.
-	Value *float64 `json:"value,omitempty"` // Absent for what is no number, such as the name of a node.
-	Unit  string   `json:"unit,omitempty"`  // Of the value: bytes, bytes/s, seconds, cores, ratio, count or code.
-	Run   string   `json:"run,omitempty"`   // The run that it is of, where that is not the one of the sentence.
+	Name  string   `json:"name"`            // Name of the placeholder; a second one of the same name ends in 2.
+	Text  string   `json:"text"`            // Text as displayed.
+	Value *float64 `json:"value,omitempty"` // Number; absent for other values, such as the name of a node.
+	Unit  string   `json:"unit,omitempty"`  // Unit of the value: bytes, bytes/s, seconds, cores, ratio, count or code.
+	Run   string   `json:"run,omitempty"`   // Run of the value, if it is not the sentence's.
 }
 
 // Event is an incident of a workload between two readings; incidents in consecutive readings are one event.
@@ -50,28 +50,28 @@ type Event struct {
 // Run is one of the runs of a reused id.
 type Run struct {
 	Start time.Time  `json:"start"` // Start time.
-	End   *time.Time `json:"end"`   // When it ended; null while it runs.
+	End   *time.Time `json:"end"`   // End time; null while it runs.
 	Owner string     `json:"owner"` // Its owner.
-	Name  string     `json:"name"`  // What its owner called it.
+	Name  string     `json:"name"`  // Name given by the owner.
 }
 
 // Advice is the recommended request for the next run. A figure without evidence is null.
 type Advice struct {
-	Runs        int      `json:"runs"`         // Runs of the same name and owner that it rests on, this one included.
-	Cores       *float64 `json:"cores"`        // Cores, on all nodes together; null when no run shows it.
+	Runs        int      `json:"runs"`         // Number of runs of the same name and owner that it is based on, including this one.
+	Cores       *float64 `json:"cores"`        // Cores on all nodes together; null if no run shows them.
 	MemoryBytes *float64 `json:"memory_bytes"` // Memory on each node, bytes.
 	Seconds     *float64 `json:"seconds"`      // Wall time, seconds.
 	GPUs        *float64 `json:"gpus"`         // GPUs, on all nodes together.
-	Nodes       int      `json:"nodes"`        // Nodes that it ran on.
-	// The same in the syntax of the batch system or as resources of a container; empty for kinds without requests.
+	Nodes       int      `json:"nodes"`        // Nodes of the run.
+	// The same in the syntax of the batch system or as container resources; empty for kinds without requests.
 	Paste string   `json:"paste,omitempty"`
-	Why   []string `json:"why"` // What each figure rests on, and what speaks against it.
+	Why   []string `json:"why"` // Basis of each figure, and objections.
 	// The sentences of why, with the figures that they are made of.
 	Sentences []Sentence `json:"sentences"`
-	// For a service: recommended request per replica of each container, from its daily use.
+	// Recommended request per replica of each container of a service, from its daily use.
 	Containers []ContainerAdvice `json:"containers,omitempty"`
-	Patch      string            `json:"patch,omitempty"` // Of a service of Kubernetes, a strategic merge patch of its object.
-	// Of a service of Kubernetes, a VerticalPodAutoscaler that recommends and changes nothing.
+	Patch      string            `json:"patch,omitempty"` // Strategic merge patch of a Kubernetes service's object.
+	// VerticalPodAutoscaler for a Kubernetes service that recommends and changes nothing.
 	VPA string `json:"vpa,omitempty"`
 }
 
@@ -79,8 +79,8 @@ type Advice struct {
 type ContainerAdvice struct {
 	Container   string   `json:"container,omitempty"` // Name; absent for a service without containers.
 	Days        int      `json:"days"`                // Number of days that it is based on.
-	Cores       *float64 `json:"cores"`               // Cores; null where the days do not show them.
-	MemoryBytes *float64 `json:"memory_bytes"`        // Memory, bytes; null where the days do not show it.
+	Cores       *float64 `json:"cores"`               // Cores; null if the days do not show them.
+	MemoryBytes *float64 `json:"memory_bytes"`        // Memory, bytes; null if the days do not show it.
 	// GPUs that were busy on average on the busiest day; null where none was measured.
 	GPUs *float64 `json:"gpus"`
 	// Cores that were not exceeded in 95 % of the seconds, later days counting more.
@@ -90,14 +90,14 @@ type ContainerAdvice struct {
 	// Backtest: cores computed each day from the preceding days, compared with that day's use; null
 	// with fewer than three days.
 	TestedCores  *RequestTest `json:"tested_cores"`
-	TestedMemory *RequestTest `json:"tested_memory"` // The same of memory.
+	TestedMemory *RequestTest `json:"tested_memory"` // The same for memory.
 	NowCores     *RequestTest `json:"now_cores"`     // Its current core request, compared with the same days; null if unknown.
-	NowMemory    *RequestTest `json:"now_memory"`    // The same of memory.
+	NowMemory    *RequestTest `json:"now_memory"`    // The same for memory.
 }
 
 // RequestTest is the result of a request on past days.
 type RequestTest struct {
-	Days  int     `json:"days"`  // How many.
+	Days  int     `json:"days"`  // Number of days.
 	Slack float64 `json:"slack"` // Idle share of the request.
 	// Share of the seconds with more use than the request; of memory, share of the days.
 	Above float64 `json:"above"`
