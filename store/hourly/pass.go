@@ -201,15 +201,9 @@ func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []sp
 			err = errors.Join(err, q.Close())
 		}
 	}()
-	var sets []func(labelsOnly bool) storage.SeriesSet
+	var sets []storage.SeriesSet
 	all := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
-	hints := func(at span, labelsOnly bool) *storage.SelectHints {
-		h := &storage.SelectHints{Start: at.from, End: at.to - 1}
-		if labelsOnly {
-			h.Func = "series"
-		}
-		return h
-	}
+	hints := func(at span) *storage.SelectHints { return &storage.SelectHints{Start: at.from, End: at.to - 1} }
 	kinds := newKinds(s.raw.Metadata())
 	for _, part := range anew {
 		wide := span{part.from - hour, part.to} // to see whether a run continues
@@ -218,13 +212,7 @@ func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []sp
 			return err
 		}
 		open = append(open, q)
-		sets = append(sets, func(labelsOnly bool) storage.SeriesSet {
-			set := q.Select(ctx, true, hints(wide, labelsOnly), all)
-			if labelsOnly {
-				return set
-			}
-			return &reducedSet{SeriesSet: set, kinds: kinds, at: part}
-		})
+		sets = append(sets, &reducedSet{SeriesSet: q.Select(ctx, true, hints(wide), all), kinds: kinds, at: part})
 	}
 	replaces := make([]tsdb.BlockDesc, 0, len(old))
 	for _, b := range old {
@@ -235,21 +223,9 @@ func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []sp
 			return err
 		}
 		open = append(open, q)
-		sets = append(sets, func(labelsOnly bool) storage.SeriesSet {
-			set := q.Select(ctx, true, hints(spanOf(m), labelsOnly), all)
-			if labelsOnly {
-				return set
-			}
-			return keptSet{set}
-		})
+		sets = append(sets, keptSet{q.Select(ctx, true, hints(spanOf(m)), all)})
 	}
-	id, err := writeBlock(ctx, s.opts.Dir, at, replaces, func(labelsOnly bool) (storage.SeriesSet, error) {
-		list := make([]storage.SeriesSet, len(sets))
-		for i, f := range sets {
-			list[i] = f(labelsOnly)
-		}
-		return storage.NewMergeSeriesSet(list, 0, merged), nil
-	})
+	id, err := writeBlock(ctx, s.opts.Dir, at, replaces, storage.NewMergeSeriesSet(sets, 0, merged))
 	if err != nil {
 		return fmt.Errorf("make the hours from %s to %s: %w", date(at.from), date(at.to), err)
 	}

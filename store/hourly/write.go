@@ -3,7 +3,6 @@ package hourly
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 
 	"github.com/oklog/ulid/v2"
@@ -30,28 +29,17 @@ func enclosing(a span, b ...span) (c span) {
 	return c
 }
 
-// source returns the series of a new block, sorted; with labelsOnly their samples are not needed.
-type source func(labelsOnly bool) (storage.SeriesSet, error)
-
 // writeBlock writes a block for a time range that replaces others. It renames the block into place
 // when it is complete. If there are no series, it writes nothing and returns a zero id.
-func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockDesc, from source) (id ulid.ULID, err error) {
+func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockDesc, from storage.SeriesSet) (id ulid.ULID, err error) {
 	id = ulid.MustNew(ulid.Now(), rand.Reader)
 	meta := tsdb.BlockMeta{ULID: id, Version: 1, MinTime: at.from, MaxTime: at.to}
 	meta.Compaction.Level, meta.Compaction.Sources, meta.Compaction.Parents = 1, []ulid.ULID{id}, replaces
-	words := block.NewWords()
-	// The source is read twice: an index begins with all its words.
-	err = eachSeries(ctx, from, true, func(s storage.Series) error {
-		words.Add(s.Labels())
-		return nil
-	})
-	if err != nil {
-		return id, err
-	}
 	var metas []chunks.Meta
 	var it chunks.Iterator
-	err = block.Write(ctx, dir, &meta, words, func(put func(labels.Labels, []chunks.Meta) error) error {
-		return eachSeries(ctx, from, false, func(s storage.Series) error {
+	err = block.Write(ctx, dir, &meta, func(put func(labels.Labels, []chunks.Meta) error) error {
+		for from.Next() {
+			s := from.At()
 			it = storage.NewSeriesToChunkEncoder(s).Iterator(it)
 			metas = metas[:0]
 			for it.Next() {
@@ -63,26 +51,16 @@ func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockD
 				return fmt.Errorf("%s: %w", s.Labels(), err)
 			}
 			if len(metas) == 0 {
-				return nil
+				continue
 			}
-			return put(s.Labels(), metas)
-		})
+			if err := put(s.Labels(), metas); err != nil {
+				return err
+			}
+		}
+		return from.Err()
 	})
 	if meta.Stats.NumSeries == 0 {
 		id = ulid.ULID{}
 	}
 	return id, err
-}
-
-func eachSeries(ctx context.Context, from source, labelsOnly bool, f func(storage.Series) error) error {
-	set, err := from(labelsOnly)
-	if err != nil {
-		return err
-	}
-	for set.Next() {
-		if err := errors.Join(ctx.Err(), f(set.At())); err != nil {
-			return err
-		}
-	}
-	return set.Err()
 }

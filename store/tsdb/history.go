@@ -121,26 +121,17 @@ func (h *History) Join(o *History) {
 // rangeOf returns the begin of the block that a time lies in.
 func rangeOf(t int64) int64 { return dirty.Floor(t, historyRange) }
 
-// ofRange holds the chunks of a series in a range.
-type ofRange struct {
-	labels labels.Labels
-	chunks []chunks.Meta
-}
-
-// ranges returns the parts of the series, in order of labels, by the range of a block.
-func (h *History) ranges() map[int64][]ofRange {
-	out := map[int64][]ofRange{}
-	for _, s := range h.series {
-		for rest := s.chunks; len(rest) > 0; {
-			at, n := rangeOf(rest[0].MinTime), 1
-			for n < len(rest) && rangeOf(rest[n].MinTime) == at {
-				n++
-			}
-			out[at] = append(out[at], ofRange{s.labels, rest[:n]})
-			rest = rest[n:]
-		}
+// in returns the chunks of the series in a range.
+func (s *HistorySeries) in(at int64) []chunks.Meta {
+	from := 0
+	for from < len(s.chunks) && s.chunks[from].MinTime < at {
+		from++
 	}
-	return out
+	to := from
+	for to < len(s.chunks) && s.chunks[to].MinTime < at+historyRange {
+		to++
+	}
+	return s.chunks[from:to]
 }
 
 // sort sorts the series by labels. Series of one metric mostly are in order already.
@@ -152,32 +143,32 @@ func (h *History) sort() {
 	}
 	order := func(a, b *HistorySeries) int { return labels.Compare(a.labels, b.labels) }
 	h.series = h.series[:0]
+	inOrder := true
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		slices.SortFunc(by[name], order)
+		if n := len(h.series); n > 0 && order(h.series[n-1], by[name][0]) > 0 {
+			inOrder = false // names of labels in capitals come before that of the metric
+		}
 		h.series = append(h.series, by[name]...)
 	}
-	if !slices.IsSortedFunc(h.series, order) { // names of labels in capitals come before that of the metric
+	if !inOrder {
 		slices.SortFunc(h.series, order)
 	}
 }
 
-// hours are those that hold samples.
-func (h *History) hours() *dirty.Late {
+// hours lists the hours with samples, in order.
+func (h *History) hours() []int64 {
 	seen, newest := map[int64]bool{}, int64(-1)
 	for _, s := range h.series {
-		for _, c := range s.chunks {
-			for at := dirty.HourOf(c.MinTime); at <= c.MaxTime; at += time.Hour.Milliseconds() {
+		for i := range s.chunks {
+			for at := dirty.HourOf(s.chunks[i].MinTime); at <= s.chunks[i].MaxTime; at += time.Hour.Milliseconds() {
 				if at != newest {
 					seen[at], newest = true, at
 				}
 			}
 		}
 	}
-	var out dirty.Late
-	for _, at := range slices.Sorted(maps.Keys(seen)) {
-		out.AddRange(at, at)
-	}
-	return &out
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // StartBulk disables compaction until the store is reopened, and keeps blocks out of the resident
@@ -204,14 +195,21 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	}
 	defer s.gate.leave()
 	h.sort()
-	noted, err := s.noting(h.hours())
+	hours, late := h.hours(), &dirty.Late{}
+	for _, at := range hours {
+		late.AddRange(at, at)
+	}
+	noted, err := s.noting(late)
 	if err != nil {
 		return err
 	}
 	defer noted()
 	var made []ulid.ULID
-	ranges := h.ranges()
-	for _, at := range slices.Sorted(maps.Keys(ranges)) {
+	for i, hour := range hours {
+		at := rangeOf(hour)
+		if i > 0 && rangeOf(hours[i-1]) == at {
+			continue
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -219,7 +217,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		if err := s.imported.add(s.opts.Dir, id); err != nil {
 			return err
 		}
-		if err := writeBlock(ctx, s.opts.Dir, id, ranges[at]); err != nil {
+		if err := writeBlock(ctx, s.opts.Dir, id, h, at); err != nil {
 			if full(err) {
 				err = fullDisk(s.opts.Dir, err)
 			}
@@ -242,18 +240,18 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 }
 
 // writeBlock makes the block of a range. It appears under its name when it is whole.
-func writeBlock(ctx context.Context, dir string, id ulid.ULID, list []ofRange) error {
+func writeBlock(ctx context.Context, dir string, id ulid.ULID, h *History, at int64) error {
 	meta := promtsdb.BlockMeta{ULID: id, Version: 1, MinTime: math.MaxInt64}
 	meta.Compaction.Level, meta.Compaction.Sources = 1, []ulid.ULID{id}
 	meta.Compaction.SetOutOfOrder() // so that the head keeps its samples of the same time
-	words := block.NewWords()
-	for _, s := range list {
-		words.Add(s.labels)
-		meta.MinTime, meta.MaxTime = min(meta.MinTime, s.chunks[0].MinTime), max(meta.MaxTime, s.chunks[len(s.chunks)-1].MaxTime+1)
-	}
-	return block.Write(ctx, dir, &meta, words, func(put func(labels.Labels, []chunks.Meta) error) error {
-		for _, s := range list {
-			if err := put(s.labels, s.chunks); err != nil {
+	return block.Write(ctx, dir, &meta, func(put func(labels.Labels, []chunks.Meta) error) error {
+		for _, s := range h.series {
+			list := s.in(at)
+			if len(list) == 0 {
+				continue
+			}
+			meta.MinTime, meta.MaxTime = min(meta.MinTime, list[0].MinTime), max(meta.MaxTime, list[len(list)-1].MaxTime+1)
+			if err := put(s.labels, list); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package tsdb
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/internal/durable/block"
 )
 
 // In every query that overlaps a block, the database merges its memory with its blocks in label order and sorts all series in memory for
@@ -33,6 +36,9 @@ func (s *Store) blockQuerier(b promtsdb.BlockReader, mint, maxt int64) (storage.
 		if m := b.Meta(); m.MaxTime <= s.aside.read.until && s.recent.had(m.ULID, s.aside.read.mark) {
 			return storage.NoopQuerier(), nil
 		}
+	}
+	if s.bulk.Load() { // each block is read as a whole, a few times
+		b = block.Whole{BlockReader: b, Dir: filepath.Join(s.opts.Dir, b.Meta().ULID.String())}
 	}
 	q, err := promtsdb.NewBlockQuerier(b, mint, maxt)
 	if err != nil || !s.aside.open {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
+	"github.com/prometheus/prometheus/tsdb/encoding"
 	"github.com/prometheus/prometheus/tsdb/index"
 )
 
@@ -122,58 +123,32 @@ func (c *indexCheck) series(at, end uint64) error {
 
 // chunks reads the times and offsets of the chunks of a series.
 func (c *indexCheck) chunks(b []byte) bool {
-	d := varints{b: b, ok: true}
-	for range 2 * d.unsigned() { // labels: names and values
-		if d.unsigned(); !d.ok {
+	d := encoding.Decbuf{B: b}
+	for range 2 * d.Uvarint64() { // labels: names and values
+		if d.Uvarint64(); d.Err() != nil {
 			return false
 		}
 	}
-	n := d.unsigned()
+	n := d.Uvarint64()
 	var ref, from, to int64
 	for i := range n {
 		if i == 0 {
-			from = d.signed()
-			to = from + int64(d.unsigned())
-			ref = int64(d.unsigned())
+			from = d.Varint64()
+			to = from + int64(d.Uvarint64())
+			ref = int64(d.Uvarint64())
 		} else {
-			from = to + int64(d.unsigned())
-			to = from + int64(d.unsigned())
-			ref += d.signed()
+			from = to + int64(d.Uvarint64())
+			to = from + int64(d.Uvarint64())
+			ref += d.Varint64()
 		}
 		segment, offset := ref>>32, ref&0xffff_ffff
-		if !d.ok || segment < 0 || segment >= int64(len(c.segments)) || offset < segmentHeader || offset >= c.segments[segment] {
+		if d.Err() != nil || segment < 0 || segment >= int64(len(c.segments)) || offset < segmentHeader || offset >= c.segments[segment] {
 			return false
 		}
 		c.info.From, c.info.To = min(c.info.From, from), max(c.info.To, to)
 	}
 	c.info.Chunks += n
-	return d.ok
-}
-
-// varints reads numbers; ok becomes false at the end of the data.
-type varints struct {
-	b  []byte
-	ok bool
-}
-
-func (d *varints) unsigned() uint64 {
-	v, n := binary.Uvarint(d.b)
-	return v * d.take(n)
-}
-
-func (d *varints) signed() int64 {
-	v, n := binary.Varint(d.b)
-	return v * int64(d.take(n))
-}
-
-// take skips n bytes and returns 1, or 0 if there are fewer.
-func (d *varints) take(n int) uint64 {
-	if n <= 0 {
-		d.ok = false
-		return 0
-	}
-	d.b = d.b[n:]
-	return 1
+	return d.Err() == nil
 }
 
 func align(at, to uint64) uint64 { return (at + to - 1) / to * to }
