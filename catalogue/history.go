@@ -239,18 +239,21 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	from, to := rows[0].Start, rows[0].Seen
-	for i := range rows {
-		from, to = store.Earlier(from, rows[i].Start), store.Later(to, rows[i].Seen)
-	}
-	old, _, err := u.Catalogue.Workloads(ctx, store.Filter{Since: from.Add(-time.Second), Until: to.Add(time.Second)})
-	if err != nil {
-		return err
-	}
-	byKey := make(map[key][]*store.Workload, len(old))
-	for i := range old {
-		k := key{old[i].Site, old[i].ID}
-		byKey[k] = append(byKey[k], &old[i])
+	byKey := map[key][]*store.Workload{}
+	for part := range slices.Chunk(rows, rereadTogether) { // by id: a list by time reads the columns of all rows into memory
+		ids := make([]string, len(part))
+		for i := range part {
+			ids[i] = part[i].ID
+		}
+		slices.Sort(ids)
+		old, _, err := u.Catalogue.Workloads(ctx, store.Filter{IDs: slices.Compact(ids)})
+		if err != nil {
+			return err
+		}
+		for i := range old {
+			k := key{old[i].Site, old[i].ID}
+			byKey[k] = append(byKey[k], &old[i])
+		}
 	}
 	kept := make([]store.Workload, 0, len(rows))
 	for i := range rows {

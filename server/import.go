@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,25 +128,16 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 				o.Progress(step + " until " + to.UTC().Format("2006-01-02 15:04"))
 			}
 		}})}
-	var open io.Closer
-	defer func() {
-		if open != nil {
-			err = errors.Join(err, open.Close())
-		}
-	}()
-	at := 0
+	open := io.NopCloser(nil)
+	defer func() { err = errors.Join(err, open.Close()) }()
 	return i.Import(ctx, o, func() (string, io.Reader, error) {
-		if open != nil {
-			if err := open.Close(); err != nil {
-				return "", nil, err
-			}
-			open = nil
+		done := open
+		open = io.NopCloser(nil)
+		if err := done.Close(); err != nil || len(files) == 0 {
+			return "", nil, cmp.Or(err, io.EOF)
 		}
-		if at == len(files) {
-			return "", nil, io.EOF
-		}
-		f := files[at]
-		at++
+		f := files[0]
+		files = files[1:]
 		in, err := f.Open()
 		if err != nil {
 			return "", nil, err

@@ -85,7 +85,8 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 			return err
 		}
 		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find),
-			inserts: c.inserts, opened: map[measured]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{}}
+			inserts: c.inserts, opened: map[measured]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{},
+			steps: map[int64][]store.Step{}}
 		defer u.insert.Close()
 		defer u.find.Close()
 		defer u.close()
@@ -102,6 +103,9 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 			}
 		}
 		changes = append(changes, u.changes...)
+		if err := u.writeSteps(ctx); err != nil {
+			return err
+		}
 		return u.count(ctx)
 	})
 	c.lists.end(at, changes, err)
@@ -120,6 +124,7 @@ type upsert struct {
 	follows      bool                // changes must be applied to the columns of lists
 	changes      []columns.Change
 	args         []any
+	steps        map[int64][]store.Step // by the key of their run
 	inserts      *inserts               // nil where rows are written with all columns
 	opened       map[measured]*sql.Stmt // this transaction's
 }
@@ -179,9 +184,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		u.changes = append(u.changes, columns.Change{Row: held(key, w, until)})
 	}
 	if len(w.Steps) > 0 {
-		if err := u.steps(ctx, key, w.Steps); err != nil {
-			return err
-		}
+		u.steps[key] = w.Steps
 	}
 	if !u.d.indexes {
 		return nil

@@ -3,6 +3,8 @@ package database
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,21 +20,31 @@ var (
 	stepOrder     = " ORDER BY steps.key, coalesce(steps.start_ms, 0), step"
 )
 
-// steps replaces the stored steps of a run.
-func (u *upsert) steps(ctx context.Context, key int64, list []store.Step) error {
-	if _, err := u.tx.ExecContext(ctx, `DELETE FROM steps WHERE key = $1`, key); err != nil {
+// writeSteps replaces the stored steps of the runs that were written.
+func (u *upsert) writeSteps(ctx context.Context) error {
+	if len(u.steps) == 0 {
+		return nil
+	}
+	remove, err := u.tx.PrepareContext(ctx, `DELETE FROM steps WHERE key = $1`)
+	if err != nil {
 		return err
 	}
+	defer remove.Close()
 	insert, err := u.tx.PrepareContext(ctx, insertStepSQL)
 	if err != nil {
 		return err
 	}
 	defer insert.Close()
-	for i := range list {
-		s := &list[i]
-		if _, err := insert.ExecContext(ctx, key, u.d.put(s.ID), u.d.put(s.Name), u.d.put(s.State), u.d.put(s.Nodes),
-			optionalMS(s.Start), optionalMS(s.End), s.ExitCode, s.CPUSeconds, s.MemoryPeakBytes, s.Cores); err != nil {
-			return fmt.Errorf("step %s: %w", s.ID, err)
+	for _, key := range slices.Sorted(maps.Keys(u.steps)) {
+		if _, err := remove.ExecContext(ctx, key); err != nil {
+			return err
+		}
+		for i := range u.steps[key] {
+			s := &u.steps[key][i]
+			if _, err := insert.ExecContext(ctx, key, u.d.put(s.ID), u.d.put(s.Name), u.d.put(s.State), u.d.put(s.Nodes),
+				optionalMS(s.Start), optionalMS(s.End), s.ExitCode, s.CPUSeconds, s.MemoryPeakBytes, s.Cores); err != nil {
+				return fmt.Errorf("step %s: %w", s.ID, err)
+			}
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	}
 	st.Jobs[key] = true
 	im.res.Taken++
-	im.seen[site+"\x00"+string(j.Workload())] = true
+	im.see(site, string(j.Workload()))
 	one := *j
 	one.Cluster = site
 	im.jobs = append(im.jobs, one)

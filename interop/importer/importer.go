@@ -32,6 +32,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"regexp"
 	"time"
@@ -107,7 +108,8 @@ type Importer struct {
 	jobs   []sacct.Job // to be written
 	last   *sacct.Job  // waits for its steps
 	out    *sink
-	seen   map[string]bool // workloads
+	seen   map[uint64]struct{} // workloads, by hash
+	seed   maphash.Seed
 
 	touched map[int64]bool // ranges, in units of touchedRange
 	builder labels.ScratchBuilder
@@ -128,7 +130,7 @@ func New(o Options) *Importer {
 	return &Importer{
 		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}),
 		bads: map[string]int{}, res: Result{ImportResult: wire.ImportResult{Bad: []wire.ImportBad{}}}, buf: map[place]map[int64]*reading{},
-		out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
+		out: newSink(), seen: map[uint64]struct{}{}, seed: maphash.MakeSeed(), touched: map[int64]bool{},
 	}
 }
 
@@ -287,6 +289,10 @@ func (im *Importer) state(site string) (*siteState, error) {
 		im.sites[site] = s
 	}
 	return s, err
+}
+
+func (im *Importer) see(site, id string) {
+	im.seen[maphash.Comparable(im.seed, [2]string{site, id})] = struct{}{}
 }
 
 // note extends the time range of the written data.

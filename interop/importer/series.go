@@ -105,7 +105,7 @@ const beside = 1
 func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) {
 	if j.out == nil || j.out.of != im.out {
 		j.out = im.out.job(p, j)
-		im.seen[p.site+"\x00"+j.ID] = true
+		im.see(p.site, j.ID)
 	}
 	ms := t * 1000
 	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
