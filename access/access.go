@@ -68,7 +68,7 @@ type Viewer struct {
 	Figures bool
 	// Runs allows listing and keeping the runs of MetricSets of all namespaces: for the operator of a cluster.
 	Runs bool
-	// Bound limits what the sender may send, where its token has limits of its own.
+	// Bound limits the data that the sender may send, if its token has limits.
 	Bound Bound
 }
 
@@ -192,7 +192,7 @@ func (v Viewer) SeesSeries(get func(label string) string) bool {
 		return false
 	}
 	if v.Role == Public && strings.HasPrefix(name, "reckon_slurm_") && get("reason") != "" {
-		return false // free text by administrators, who may name people
+		return false // free text by administrators, which may name people
 	}
 	return !slices.ContainsFunc(telling, func(l string) bool { return get(l) != "" })
 }

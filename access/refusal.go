@@ -17,7 +17,7 @@ var (
 // Refusal is the error of a denied request.
 type Refusal struct {
 	Reason error  // one of the errors above
-	Hint   string // what to do; may be empty
+	Hint   string // remedy; may be empty
 	Err    error  // the cause, for people
 }
 

@@ -31,7 +31,7 @@ import (
 // offspring is the record of a process's children, kept for processes that have had some, or several threads.
 type offspring struct {
 	user, system uint64  // child times as last reported, nanoseconds
-	known        uint64  // of them, accounted for: charged, owed before, or older than the ledger
+	known        uint64  // accounted part: charged, owed earlier, or older than the ledger
 	owed         uint64  // charged for children that are gone, not yet in the child times
 	owedAt       uint64  // tick of the last addition to owed
 	unseenAt     uint64  // tick at which it last had unseen children, 0 for never
@@ -98,7 +98,7 @@ type lineage struct {
 	leaving []*process // gone since the last tick
 	left    []*process // gone in the last tick
 	parents []*process // with grown child times, or with time owed
-	gap     bool       // the ledger was restored: exit records of what ended meanwhile are missing
+	gap     bool       // the ledger was restored: exit records from the time between are missing
 	settled bool       // every exit is recorded in this tick: nothing is left to reconcile
 	told    bool       // the source reports child times
 	held    uint64     // by offspring, in this tick
@@ -112,7 +112,7 @@ type lineage struct {
 
 	// behind are processes that are gone, with last moments that may be shown a tick later, in the last tick and in this one.
 	behind [2][]*process
-	// unpaid are processes that are gone and had last moments which no child times show, in this tick and in the one before.
+	// unpaid are ended processes with last CPU time in no child times, in this tick and in the previous one.
 	unpaid [2][]*Part
 	rest   uint64 // charged to other in the last tick, nanoseconds
 
@@ -284,7 +284,7 @@ const maxLineage = 64
 // settle closes the tick for parents and children. reading is the time that the pass took, in nanoseconds; m may be nil.
 func (tab *table) settle(elapsed, reading uint64, m *sensor.Machine) {
 	tab.countForks(m)
-	tab.reconcile(elapsed, reading, capacity(elapsed+tab.line.elapsed, tab.now, m)) // some of it was held in the tick before
+	tab.reconcile(elapsed, reading, capacity(elapsed+tab.line.elapsed, tab.now, m)) // part of it was held in the previous tick
 	tab.line.elapsed = elapsed
 }
 

@@ -55,7 +55,7 @@ type container struct {
 	info, restarts, waiting, exit, exitBefore    *metric.Series
 	reqCores, reqMemory, limitCores, limitMemory *metric.Series
 	running, ready                               *metric.Series
-	devices                                      []*metric.Series // of told.Devices
+	devices                                      []*metric.Series // of the reported devices
 	cgroupSeries
 	pod podSeries
 }

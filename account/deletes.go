@@ -24,7 +24,7 @@ type deletes struct {
 type writes struct {
 	written, deleted uint64 // at the last export
 	recent           uint64 // written before that may not have reached storage yet
-	doubted          uint64 // of what it wrote, another may have deleted
+	doubted          uint64 // bytes of its writes that another part may have deleted
 }
 
 // deleter is a process.

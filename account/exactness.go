@@ -82,13 +82,13 @@ func (d *degrees) raise(f judged, e figure.Exactness) {
 // evidence holds what determines the exactness of the node's figures since the last export. If
 // exports follow each other fast, it includes some earlier time.
 type evidence struct {
-	first     bool // the ledger began: what is older is only partly known
+	first     bool // the ledger began: earlier use is only partly known
 	unsettled bool // some end of a process may not have been recorded
 	childless bool // and the source has no child times
 	lost      int64
 	busy      uint64
 	time      uint64 // of all processors
-	// span is its length, and carried the part of it that is from before the last export.
+	// span is its length, and carried the part of it before the last export.
 	span, carried uint64
 	// late is an upper bound of the charges for the next tick: child times that a living child may
 	// explain (see children.go), and use of processes between their reading and the machine's.
@@ -149,7 +149,7 @@ func (v *evidence) cpu() certainty {
 	case v.lost-int64(v.late) > bearable:
 		return lacking(sensor.LackOrphans, fromChildren)
 	case -v.lost-int64(v.before) > bearable:
-		return lacking(sensor.LackLate, fromChildren) // more than the machine's busy time: some of it is from before
+		return lacking(sensor.LackLate, fromChildren) // more than the machine's busy time: part of it is older
 	}
 	return certainty{figure.Exact, fromChildren}
 }
@@ -378,7 +378,7 @@ func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
 		note(figNeeded, p.sure.needed)
 	}
 	peak, needed := p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak), p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory)
-	if p.kind.Folded() { // the peak of the largest, and not of all of them together
+	if p.kind.Folded() { // the peak of the largest one, not of all together
 		together := sensor.LackTogether.Exactness()
 		peak.degree, needed.degree = peak.degree.Worse(together), needed.degree.Worse(together)
 	}

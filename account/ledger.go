@@ -56,7 +56,7 @@ type Config struct {
 	// Within returns the needed memory in bytes of the control group of a set
 	// ([sensor.Process.Cgroup]); ok is false for the root. It may be nil.
 	Within func(set uint64) (needed uint64, ok bool)
-	// Tallies are the sources that may count activity of processes. What a saved ledger has of other ones is lost.
+	// Tallies are the sources of per-process counts. Saved counts of other sources are dropped.
 	Tallies []*sensor.TallySpec
 }
 
@@ -92,7 +92,7 @@ type node struct {
 	machine  sensor.Machine // at the last tick
 	busy     float64        // cores that were busy in the last tick, by the kernel's count
 	haveBusy bool
-	balance  int64 // CPU nanoseconds charged beyond what the machine was busy
+	balance  int64 // CPU nanoseconds charged in excess of the machine's busy time
 	lost     uint64
 }
 

@@ -30,7 +30,7 @@ var adapters = func() *sensor.TallySpec {
 // linkUse is one look at an adapter.
 type linkUse struct {
 	octets [2]uint64
-	sole   *Part // nil: none, several, or somebody who is not known
+	sole   *Part // nil: none, several, or an unknown holder
 }
 
 // Links records a reading of the RDMA adapters. Traffic since the previous reading is charged to a

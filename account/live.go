@@ -34,7 +34,7 @@ type Live struct {
 	// bytes per second between caches and memory: since the reading before, of cache misses or of a monitoring group
 	TrafficRate float64
 	KnowTraffic bool
-	// devices that compute for it, as a mean over the last reading, memory of devices in bytes, and watts of them
+	// mean number of GPUs that compute for it over the last reading, GPU memory in bytes, and their watts
 	GPU, GPUMemory, GPUWatts float64
 	KnowGPU                  bool
 	Exactness                figure.Degrees // of the figures that were not exact at the last export

@@ -170,7 +170,7 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 		}
 		p.sure.add(resident, needed)
 	} else if p.now.blank {
-		good = false // what it held before stands
+		good = false // the earlier memory stays
 	} else {
 		var c certainty
 		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t)
@@ -222,7 +222,7 @@ func (c *crowd) remember(m *memory, good bool) {
 		if c.bound.settle(c.rss); !good {
 			c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness(), false})
 		}
-	default: // what was estimated before it grew is no measure
+	default: // an estimate from before it grew is no measure
 		c.most.add(unmeasured{RSS: c.rss, Degree: sensor.LackTogether.Exactness(), Open: true})
 	}
 }

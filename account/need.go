@@ -41,7 +41,7 @@ func (s *span) count(proc *sensor.Process) {
 	case proc.Have&sensor.FieldPeak != 0:
 		s.high += proc.PeakBytes
 	case proc.Anon+proc.File+proc.Shmem > 0 || proc.Have&sensor.FieldMemory == 0 && proc.Life == 0:
-		s.vague = true // but one that ended in the address space of another has none of its own
+		s.vague = true // a process that ended in another one's address space has none of its own
 	}
 	s.killed = s.killed || proc.OOMKilled
 }

@@ -37,15 +37,15 @@ type Part struct {
 	container *container // as its supervisor reports it, nil while it reports nothing
 	phase     phase
 	full      bool // exports all series, see reduced
-	pushed    bool // it sent a figure of its own: it is no short work
-	// lost are the figures that lack for good what some threads or processes did.
+	pushed    bool // it sent its own figures, so it is no short work
+	// lost are the figures that permanently lack some threads or processes.
 	lost lacks
 	have sensor.Fields
 
 	total    usage  // since the start
-	set      *apart // of total, what series may lack; nil while they lack nothing
+	set      *apart // part of total that series may lack; nil if they lack nothing
 	tasks    uint64 // CPU nanoseconds observed per process
-	unseen   uint64 // of them, the ones of children that no reading or record showed
+	unseen   uint64 // part of children that no reading or record showed
 	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
 	past     past
 	commands commands
@@ -74,8 +74,8 @@ type Part struct {
 // tick is the activity of a part in one tick, before it is settled.
 type tick struct {
 	used    usage  // observed per process
-	cpu     uint64 // after comparison with the control group; what histograms and shares use
-	late    uint64 // of it, use by children before this tick, as their parents' child times show
+	cpu     uint64 // after comparison with the control group; used by histograms and shares
+	late    uint64 // part used by children before this tick, by their parents' child times
 	fresh   bool   // the control group was read in this tick, after the processes
 	lacks   lacks  // of living processes
 	sharing bool   // several processes have explicit huge pages, which may be the same

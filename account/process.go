@@ -25,7 +25,7 @@ type process struct {
 	tick   uint32  // tick of its last reading
 	uid    uint32  // its real user
 	file   uint64  // most resident file pages observed, bytes; see highWater
-	rate   float64 // cores used by it and the children it waited for, from the last two readings
+	rate   float64 // cores used by it and its reaped children, from the last two readings
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	sized  bool    // file is valid
 	gone   bool    // its exit was accounted for
@@ -228,7 +228,7 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 		tab.reown(e, p)
 	}
 	if p.Have&sensor.FieldIO == 0 && e.part.have&sensor.FieldIO != 0 {
-		e.part.lost |= lackIO // what it did since its last reading
+		e.part.lost |= lackIO // its use since its last reading
 	}
 	e.part.lost |= lacksOf(p.Partial)
 	d := e.last.advance(usageOf(p), p.Have, p.Partial)

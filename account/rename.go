@@ -207,7 +207,7 @@ func (r *registry) learn(p *Part, found Identified) {
 // It must run before anything is charged in the tick.
 func (r *registry) goOn(p *Part, found Identified) *Part {
 	h, since := p.cgroup, p.cg
-	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // what p does not have is the other's
+	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // the remainder belongs to the other
 	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // so that r.part does not find it by its place
 	p.cg.Have &= leftOver
 	delete(r.places, found.Place)

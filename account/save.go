@@ -17,7 +17,7 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 	s := &saver{w: w, index: make(map[*Part]int, len(l.parts.order))}
 	s.encoder = json.NewEncoder(&s.buf)
 	s.value(l.head(bootID))
-	s.buf.Truncate(s.buf.Len() - 1) // the object goes on
+	s.buf.Truncate(s.buf.Len() - 1) // the object continues
 	s.list(`,"parts":[`)
 	commands := make(map[string]uint64)
 	for _, p := range l.parts.order {

@@ -135,12 +135,12 @@ type era struct {
 	since   uint32 // tick since which the part keeps its previous value, 0 if it does not
 	samples [6]sample
 	last    [3]uint64
-	upper   [3]uint64 // crowd.shared, with all that was not measured itself in full
+	upper   [3]uint64 // crowd.shared, with everything unmeasured in full
 	most    unmeasured
 	bound   unmeasured // of ticks with an upper bound
 	guessed bool       // last is an estimate
 	blind   bool       // nothing has been measured since an upper bound
-	pending bool       // what was not measured, or has grown since, may still be
+	pending bool       // unmeasured or grown parts may still be measured
 	set     uint64     // of control groups, that all processes of the tick are in; 0 where they differ
 }
 
@@ -212,7 +212,7 @@ func (r *registry) countShared(of []*process, live []sensor.Process) {
 func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	rss := proc.Anon + proc.File + proc.Shmem
 	s.rss, s.program = uint32(min(rss>>10, math.MaxUint32)), programOf(&proc.Comm)
-	if s.worker { // who forked it has pages of its own, if it is of the same size
+	if s.worker { // its parent has its own pages, if it is of the same size
 		s.program++
 	}
 	if c.era != nil && c.rss == 0 {
@@ -316,7 +316,7 @@ func (c *crowd) changed(live uint32, steady bool) bool {
 // parts in bytes. within returns the needed memory of a control group.
 func (c *crowd) limit(t *closing, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
 	most := uint64(math.MaxUint64)
-	if needed, ok := within(c.set); ok && !c.forked { // what a process brought along from its parent is charged to that one's group
+	if needed, ok := within(c.set); ok && !c.forked { // memory inherited from its parent is charged to the parent's group
 		most = needed
 	}
 	return bounded(c.upper, c.largest, private, most, t)

@@ -6,7 +6,7 @@ import (
 	"reckon/account/tally"
 )
 
-// What version 2 of the state had of tallies: a form of its own for each source. It is read and not written.
+// Tallies in version 2 of the state, with a different form for each source. They are read and not written.
 
 type queue2 struct {
 	Nanos   uint64

@@ -18,8 +18,8 @@ type tail struct {
 	of      *process
 	payer   *process
 	usual   float64 // cores that unseen children of the payer, and of ancestors before it, used of late
-	loner   bool    // it has no siblings that nobody saw and that began after its only reading
-	sole    bool    // no child is likely that began since the last tick and that no reading saw, or usual is what those use
+	loner   bool    // it has no unseen siblings that began after its only reading
+	sole    bool    // no unseen child is likely to have begun since the last tick, or usual is the use of those
 	charged uint64
 }
 

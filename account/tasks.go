@@ -20,7 +20,7 @@ type tasks struct {
 	names    []string
 	nanos    []uint64
 	overflow bool
-	script   *script // nil in what is no step of a batch script
+	script   *script // nil for processes that belong to no batch script step
 	count    *metric.Series
 	busiest  *metric.Series
 }

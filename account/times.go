@@ -13,7 +13,7 @@ type times struct {
 	lastAt   uint64  // boot time of the last tick
 	before   uint64  // boot time of the tick before that
 	booted   int64   // see Ledger.SetBooted
-	first    bool    // this tick is the first of the ledger, or of the one that it was restored from
+	first    bool    // this tick is the first of the ledger, or of the restored ledger
 	epoch    int64   // nanoseconds between the Unix epoch and boot
 	span     float64 // seconds between the last two ticks
 }

@@ -62,7 +62,7 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 			return 0, false
 		}
 	}
-	// As it is now: its entry may be of an earlier reading, or restored.
+	// Its current state: its entry may be from an earlier reading, or restored.
 	p := livingOf(live, pid)
 	if p == nil || p.Have&sensor.FieldGroup == 0 {
 		return 0, false
@@ -109,7 +109,7 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 		if tab.tick > o.unseenAt+lately {
 			o.usual = 0
 		}
-		// Not zero, which stands for no unseen children, even if a seen child may have used all of it.
+		// Not zero, which stands for no unseen children, even if a seen child may have used everything.
 		o.usual = max(o.usual*0.9, 1e-3)
 		if o.doubtedAt != tab.tick {
 			o.usual = max(o.usual, float64(o.open)/float64(max(elapsed, 1)))

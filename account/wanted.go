@@ -9,7 +9,7 @@ import (
 // wanted is the distribution of the cores that a workload used or its threads waited for.
 type wanted struct {
 	cores  metric.Histogram
-	waited uint64 // nanoseconds that no observation has: a wait is known when it is over, and some of it may be of earlier ticks
+	waited uint64 // nanoseconds in no observation: a wait is known when it ends, and part of it may belong to earlier ticks
 	alive  uint32 // threads in this tick
 	series *metric.Series
 }

@@ -153,7 +153,7 @@ type Agent struct {
 	// kubernetes is the resolver of the chain that asks it.
 	kubernetes *kubernetes.Resolver
 	waiting    metric.Cache // series of containers that wait
-	notRunning metric.Cache // and of what else has no account, for those who list pods
+	notRunning metric.Cache // other pods and containers without an account, for consumers that list pods
 	podNet     podNet
 	podGroups  podGroups
 	user       func(uid uint32) string
@@ -190,7 +190,7 @@ type Agent struct {
 
 	asks chan func() // run by the loop, between two ticks
 
-	mu      sync.RWMutex // guards what follows, and own.inputs
+	mu      sync.RWMutex // guards the fields below, and own.inputs
 	exposed exposure
 	status  []client.Sensor
 }
@@ -228,7 +228,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 			return err
 		}
 		if n == warmUp || a.config.Lean && n%giveBack == 0 {
-			debug.FreeOSMemory() // what opening the sensors took, and what came and went
+			debug.FreeOSMemory() // memory used for opening the sensors, and garbage
 		}
 		if live != nil && live.Subscribers() > 0 {
 			a.readCounts()
@@ -237,7 +237,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		if now := time.Now(); n > 0 && !now.Before(next) {
 			a.awaitNames(ctx)
 			a.export(a.passed())
-			a.save() // first: what others have is never more than what is saved
+			a.save() // first, so that receivers never have more than the saved state
 			a.send(ctx, sinks, failing)
 			if next = next.Add(a.config.Export); next.Before(now) {
 				next = now.Add(a.config.Export)

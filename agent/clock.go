@@ -21,7 +21,7 @@ type clock struct {
 	wall  func() time.Time
 	boot  func() time.Duration // since boot, suspended or not
 	log   *slog.Logger
-	last  time.Time     // what now returned
+	last  time.Time     // last result of now
 	at    time.Duration // boot then
 	ahead time.Duration // of wall
 }
@@ -41,7 +41,7 @@ func (c *clock) now() time.Time {
 	wall, boot := c.wall().Round(0), c.boot() // without the monotonic reading, which no step shows in
 	t := wall.Add(c.ahead)
 	if !c.last.IsZero() {
-		even := c.last.Add(boot - c.at) // what it would be if nobody had set anything
+		even := c.last.Add(boot - c.at) // the time if no clock had been set
 		switch {
 		case t.Before(c.last):
 			t = c.setBack(wall, even)

@@ -25,7 +25,7 @@ func (v *storedViews) mark(b *metric.Batch, n int) {
 		v.descs = make(map[*metric.Desc]*metric.Desc)
 	}
 	if count := len(b.Samples) - n; v.series == nil || len(v.series) > 2*count+64 {
-		v.before, v.series = v.series, make(map[*metric.Series]*metric.Series, count) // what ended is forgotten
+		v.before, v.series = v.series, make(map[*metric.Series]*metric.Series, count) // ended series are forgotten
 	}
 	for i := n; i < len(b.Samples); i++ {
 		s := b.Samples[i].Series

@@ -20,7 +20,7 @@ type metering struct {
 	primed  bool
 	place   placing
 
-	// What the GPUs did in this tick, for the split of their energy; see gpu.go.
+	// The GPUs' use in this tick, for the split of their energy; see gpu.go.
 	shares []account.GPUShare
 	busy   func(zone string) (share float64, ok bool)
 }

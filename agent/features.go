@@ -18,7 +18,7 @@ type features struct {
 	names  []string
 	values []float64
 	known  []bool
-	live   []*feature.Live // nil for what is read by another way
+	live   []*feature.Live // nil for features read in another way
 	quick  []bool          // read from the sensors below, at every tick
 	cpu    int             // index of the processors' use, -1 when it is not asked
 	gpu    int             // and of the GPUs'

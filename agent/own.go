@@ -41,7 +41,7 @@ type owning struct {
 	descs   map[string]*metric.Desc // by name and labels
 	cache   metric.Cache
 	status  metric.Cache
-	seen    map[*metric.Series]struct{} // what this export has already
+	seen    map[*metric.Series]struct{} // series already in this export
 	counts  map[subject]int
 	origins map[*sensor.Origin]resolution
 	inputs  []OwnInput
@@ -280,7 +280,7 @@ func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value flo
 	}
 	if row.final == nil {
 		row.final = o.series(raw, row.subject)
-	} else { // the same pointer for all who give the same series
+	} else { // the same pointer for all senders of the same series
 		row.final = o.cache.Get(row.final.Desc, row.final.Values...)
 	}
 	if _, twice := o.seen[row.final]; twice {

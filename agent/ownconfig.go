@@ -30,7 +30,7 @@ import (
 // The fields are those of textfile.Folder, scrape.Target and custom.Reading. Unknown fields are
 // errors.
 type ownConfig struct {
-	// MaxSeries bounds what is added to one workload, 200 by default.
+	// MaxSeries limits the series added to one workload, 200 by default.
 	MaxSeries int               `yaml:"max_series_per_workload"`
 	Textfile  []textfile.Folder `yaml:"textfile"`
 	Scrape    []scrape.Target   `yaml:"scrape"`

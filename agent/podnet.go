@@ -96,7 +96,7 @@ func (a *Agent) exportViews(b *metric.Batch) (begin int) {
 		a.exportPodGroups(b)
 		upTo[compat.CAdvisorName] = len(b.Samples)
 	}
-	if slices.Contains(a.config.Compat, compat.KubeName) { // it shows every pod, the others what is measured
+	if slices.Contains(a.config.Compat, compat.KubeName) { // kube shows every pod, the others only measured ones
 		a.exportEnded(b)
 		upTo[compat.KubeName] = len(b.Samples)
 	}

@@ -31,7 +31,7 @@ type powerModel struct {
 	stepped uint64   // boot time of the last observation
 	named   bool     // by the configuration
 	counts  bool     // it gave a figure in the last tick
-	waiting []string // what it still needs
+	waiting []string // missing features
 	exports int      // that it waits for
 	blamed  bool     // that it waits was reported
 	info    *metric.Series
@@ -116,7 +116,7 @@ func (p *powerModel) read(cpu float64, boot uint64) (attribution.Source, bool) {
 		return attribution.Source{}, false
 	}
 	if step := p.model.StepSeconds; step > 0 && p.stepped != 0 && float64(boot-p.stepped) < step*0.999e9 {
-		// Its lags count steps: between two of them the last figure stands.
+		// Its lags count steps: between two of them the last figure holds.
 		p.counts = p.watts > 0
 		return p.source(), p.counts
 	}

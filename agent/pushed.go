@@ -40,7 +40,7 @@ type pushRequest struct {
 	elsewhere bool
 	tried     int // how often, since no reading had seen the process
 	figures   []promtext.Figure
-	add       bool          // to what was sent before
+	add       bool          // to earlier figures
 	keep      time.Duration // for how long it stands
 }
 
@@ -175,7 +175,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 		case account.Pending:
 			continue // it may turn out to be short work
 		case account.Unknown:
-			// Its workload has ended. What was sent at its very end is reported once.
+			// Its workload has ended. Figures sent at its very end are reported once.
 			if p.waited++; !p.shown && p.waited < 2 {
 				continue
 			}

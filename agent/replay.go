@@ -18,7 +18,7 @@ func (a *Agent) openReplay() error {
 		return err
 	}
 	a.closers = append(a.closers, player)
-	a.config.State = "" // the accounts of a recording are nobody's to continue
+	a.config.State = "" // the accounts of a recording are not continued
 	if meta := player.Meta(); meta.Node != "" && !a.config.named {
 		a.config.Node = meta.Node
 		a.ledger = a.newLedger()

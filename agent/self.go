@@ -50,7 +50,7 @@ type self struct {
 	crowded                           map[string]bool // owners that the log named, see account.Ledger.Excess
 	spent                             time.Duration
 	saveFailed                        bool
-	simulated                         bool // the machine is: what this process uses shows nothing
+	simulated                         bool // simulated machine: this process's own use is irrelevant
 	nameless                          bool // there are pods, and no kubelet is asked
 	devicesFailed                     bool // the devices of pods could not be asked for
 	info                              *metric.Series

@@ -20,7 +20,7 @@ type sharedReader interface {
 type sharing struct {
 	list  []account.Sharer
 	purse time.Duration
-	aside time.Duration // of it, saved for a process that takes more than the purse has
+	aside time.Duration // part saved for a process that costs more than the purse has
 	last  uint64        // boot time of the tick before
 	clock func() time.Duration
 }
@@ -57,7 +57,7 @@ func (a *Agent) tickShared() {
 	if s.list = a.ledger.Crowded(s.list[:0]); len(s.list) == 0 {
 		return
 	}
-	runtime.LockOSThread() // the clock of the thread shows what this costs
+	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := s.clock()
 	spent := time.Duration(0)
@@ -75,7 +75,7 @@ func (a *Agent) tickShared() {
 			left -= sharingSpare
 		}
 		if left < cost && s.purse < sharingSavings {
-			dear = dear || !p.Refines() // what is smaller may still be measured
+			dear = dear || !p.Refines() // smaller processes may still be measured
 			continue
 		}
 		if dear && left-cost < s.aside {

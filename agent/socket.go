@@ -255,7 +255,7 @@ func (s *Socket) take(w http.ResponseWriter, r *http.Request) (code int, err err
 	}
 	if req.add {
 		for _, f := range req.figures {
-			f.Series.Desc.Kind = metric.Counter // nobody else has seen it yet
+			f.Series.Desc.Kind = metric.Counter // no consumer has seen it yet
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)

@@ -15,7 +15,7 @@ import (
 type counting struct {
 	skipped uint64 // ticks since they were read
 	ended   int    // processes that ended in these ticks
-	again   bool   // many processes had ended at the last reading: what they did in their last moments is read next
+	again   bool   // many processes had ended at the last reading: read their last moments next
 	always  bool   // they are read in each tick
 	tallies []*tally
 
@@ -117,7 +117,7 @@ func (a *Agent) readCounts() {
 	for _, t := range n.tallies {
 		t.pass.Reset()
 		a.report(t.Spec().Name, t.Read(&t.pass))
-		a.ledger.Tally(t.Spec(), &t.pass) // what was reported before an error is reported once
+		a.ledger.Tally(t.Spec(), &t.pass) // rows before an error are reported once
 	}
 }
 

@@ -188,7 +188,7 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 		f := &figure.Of(figure.Runs)[i]
 		for _, bound := range f.AtMost {
 			if e := r.row.Exactness[f.Key]; bound.Rule == figure.PeakWithinLimit && (e == figure.AtMost || e == figure.Estimated) {
-				continue // a sum of the peaks of parts may exceed what the parts ever used at once
+				continue // a sum of the parts' peaks may exceed the peak of their sum
 			}
 			c := invariant.Check{Figure: f.Key, Rule: bound.Rule, Value: r.row.At(i), Bound: bound.Product(fact), Of: bound.Of}
 			if bound.Rule == figure.UseWithinAllocation {

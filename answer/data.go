@@ -25,7 +25,7 @@ import (
 
 // Data joins series by time for tables, files and correlations.
 type Data struct {
-	Series   storage.Queryable // restricted to what the viewer may see
+	Series   storage.Queryable // restricted to series that the viewer may see
 	Parser   parser.Parser
 	Metadata func() map[string]metadata.Metadata
 	Slots    chan struct{} // limits the questions processed at a time

@@ -53,7 +53,7 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 		list.Findings, all, list.Total = slices.Concat(list.Findings, past), slices.Concat(all, past), total+len(past)
 	}
 	now := c.Keeper.Clock()
-	slices.SortStableFunc(list.Findings, func(a, b wire.Finding) int { // of each severity what goes on first, and each part by cost
+	slices.SortStableFunc(list.Findings, func(a, b wire.Finding) int { // within a severity, lasting ones first and then by cost
 		x, y := costOf(&a, now), costOf(&b, now)
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(y[1], x[1]), cmp.Compare(y[2], x[2]))
 	})

@@ -67,7 +67,7 @@ func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 		}
 	}
 	if s.MemoryUsed != nil {
-		held = max(held, *s.MemoryUsed) // what no workload is charged with is not free either
+		held = max(held, *s.MemoryUsed) // memory charged to no workload is not free either
 	}
 	var short, unknown []string
 	switch {

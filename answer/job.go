@@ -109,7 +109,7 @@ func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList,
 func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wire.WorkloadDetail, error) {
 	d := wire.WorkloadDetail{Workload: w}
 	whole, err := whole(ctx, b.Views, &w)
-	waits := !w.Running && !w.Lost && w.End == nil // what its processes did belongs to the run before
+	waits := !w.Running && !w.Lost && w.End == nil // activity of its processes belongs to the previous run
 	if waits {
 		d.StepSeconds = r.Step.Seconds()
 	} else if err == nil {
@@ -178,7 +178,7 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 		d.CoresHistogram = nil
 	}
 	if r.From.IsZero() && r.To.IsZero() {
-		if r.Step <= 0 { // what it did does not depend on what was asked for
+		if r.Step <= 0 { // its activity does not depend on the request
 			d.RestSeconds = rest(lines, len(d.Nodes), d.StepSeconds)
 		}
 		b.Rates.detail(d)

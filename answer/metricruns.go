@@ -21,7 +21,7 @@ type MetricRuns struct {
 	Store store.MetricRuns
 	// Agent returns samples from the agent's series for pods with attach "agent"; nil without series.
 	Agent PodSeries
-	// Parse extracts the figures from the log of a benchmark; nil extracts none. rest is the unparsed text, note shows what the log lacks.
+	// Parse extracts the figures from a benchmark's log; nil extracts none. rest is the unparsed text, note names missing parts.
 	Parse func(log string) (figures []wire.MetricRunReport, rest, note string)
 	Clock func() time.Time
 

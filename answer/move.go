@@ -26,7 +26,7 @@ type Moves struct {
 	Rollups    NodeUse
 	Partitions *Partitions // nil for a site without a batch system
 	Views      MoveViews
-	Findings   store.Findings // scores for more than a fair share, and what is agreed; nil: unknown
+	Findings   store.Findings // scores for more than a fair share, and agreed findings; nil: unknown
 	Policy     []byte         // of the findings
 	Shapes     []byte         // file of shapes; empty for none
 	Outage     *Outage
@@ -204,7 +204,7 @@ func (g *moving) run(r *store.Workload) move.Run {
 	run.Well = run.Ended && (r.State == "" || r.State == "completed") && *cmp.Or(r.ExitCode, new(int)) == 0
 	need := cmp.Or(r.MemoryNeededMostBytes, r.MemoryNeededPeakBytes, r.MemoryPeakBytes)
 	if memory, _ := r.GivenMemory(); memory != nil && orZero(r.OOMKills) > 0 {
-		need = new(max(orZero(need), *memory)) // it needed what it was given, and more
+		need = new(max(orZero(need), *memory)) // it needed more than its allocation
 	}
 	if need != nil {
 		run.Memory = new(*need / run.Nodes)

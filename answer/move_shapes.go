@@ -127,7 +127,7 @@ func (g *moving) readNodes(ctx context.Context) error {
 		if b := x.Batch; b != nil {
 			n.cores, n.memory, n.gpus, n.partitions = cmp.Or(b.Cores, n.cores), cmp.Or(b.MemoryBytes, n.memory), b.GPUs, b.Partitions
 			if b.GPUs == nil && b.Cores != nil {
-				n.gpus = new(float64) // it lists what it has
+				n.gpus = new(float64) // its resources are listed
 			}
 			n.counted = orZero(b.GPUs) > 0
 		}
@@ -320,7 +320,7 @@ func (g *moving) busy(s int) *float64 {
 				both++
 			}
 		}
-		part := both / float64(max(len(names), 1)) // of what a shape takes, that on the nodes of this one
+		part := both / float64(max(len(names), 1)) // part of a shape's use on the nodes of this one
 		if t == s {
 			part = 1
 		}

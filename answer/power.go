@@ -20,7 +20,7 @@ import (
 
 // Power fits models to the measured power of nodes.
 type Power struct {
-	Series storage.Queryable // restricted to what the viewer may see
+	Series storage.Queryable // restricted to series that the viewer may see
 	Engine promql.QueryEngine
 	Slots  chan struct{} // limits the fits made at a time
 }

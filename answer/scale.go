@@ -214,7 +214,7 @@ func (s *Scale) runs(ctx context.Context, out *wire.Scale) error {
 		} else if from == "used" {
 			cores = nil
 		}
-		// If a run waited for cores, its use reflects what it got, not what it is designed for.
+		// If a run waited for cores, its use reflects the available cores, not its design.
 		if from == "used" && r.WaitShare() >= 0.2 {
 			out.LeftOut++
 			continue

@@ -15,7 +15,7 @@ import (
 type Usage struct {
 	Rollups    Rollups
 	Catalogue  Catalogue
-	Runs       Runs        // nil distinguishes usage by what hours have alone
+	Runs       Runs        // nil distinguishes usage only by dimensions of hours
 	Partitions *Partitions // nil for a site without a batch system
 	Outage     *Outage     // nil if the series are stored in this process
 	Bounds     *Bounds     // nil withholds nothing

@@ -316,7 +316,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		var own store.Used
 		some := false
 		if runs.nodes {
-			imported = d.hours[s.only(of)] == nil // nobody measured the node
+			imported = d.hours[s.only(of)] == nil // the node was not measured
 		}
 		for i := range s.v {
 			if s.has>>i&1 != 0 && (imported || ofStarts(i)) {
@@ -497,7 +497,7 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	for ; level < len(coarser) && len(runs) == 0; level++ {
 		runs = d.at(level, k)
 	}
-	if len(runs) == 0 { // nothing is known of what it was
+	if len(runs) == 0 { // the class of the run is unknown
 		d.give(k, nil, *used, 0)
 		return
 	}
@@ -513,7 +513,7 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	for _, s := range runs {
 		to, part, spread := s.usageKey, store.Used{Exactness: used.Exactness}, 0.0
 		for _, n := range coarser[level-1] {
-			to.of[n] = k.of[n] // what the hours know
+			to.of[n] = k.of[n] // dimensions of hours
 		}
 		for i := range s.v {
 			switch total := *used.At(i); {

@@ -20,7 +20,7 @@ import (
 // verdicts judges a workload. Without a request of cores, the cores of its nodes count as allocated.
 func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	if workload.Kind(d.Kind).Sum() {
-		return nil, nil // nobody asked for anything, and it is no run of anything
+		return nil, nil // no request, and no named run
 	}
 	if d.Lost {
 		key := "last-heard"

@@ -51,7 +51,7 @@ func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, 
 		for i, u := range b.usedWithin(ctx, rows, f.Since, to, spreading[n:n+1]) {
 			v := *u.At(spreading[n][0])
 			if order[i], rank[i] = i, sign*orZero(v); v == nil {
-				rank[i] = math.Inf(1) // what is unknown comes last
+				rank[i] = math.Inf(1) // unknown values come last
 			}
 		}
 		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(rank[i], rank[j]) })

@@ -20,7 +20,7 @@ type account struct {
 	OwnerRank             ownerRank
 	Start                 int64  // milliseconds
 	Known                 bool   // Start comes from the start series, not from the first sample
-	Run                   string // what the source calls this run of the id, such as the UID of a Job; empty where it does not
+	Run                   string // source's name of this run of the id, such as the UID of a Job, or empty
 	Fixed                 bool   // a row was written: Start is its identity and stays, unless the scheduler reports another
 
 	Scheduler SchedulerTimes
@@ -142,7 +142,7 @@ type span struct {
 	place
 	first, last int64
 	stale       bool // all its series were marked as ended
-	own         bool // it used CPU time of its own: it is not only where series of the whole workload stand
+	own         bool // it used CPU time of its own: it is not only the place of series of the whole workload
 }
 
 // spans returns the time of each part. Series of the whole workload continue for a while after its
@@ -348,14 +348,14 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	a.exactness(&w.Row)
 	a.needsItsLimit(&w)
 	if accounted := stepsCPU(w.Steps); w.CPUSeconds != nil && accounted > 1+1.05**w.CPUSeconds {
-		w.Exactness.Add("cpu_seconds", figure.AtLeast) // processes of it have left its control groups
+		w.Exactness.Add("cpu_seconds", figure.AtLeast) // some of its processes left its control groups
 	}
 	return w
 }
 
 const (
 	wholeSeconds = 2.0           // seconds by which a run may be longer that a batch system shows in whole ones
-	noLimit      = 365 * 86400.0 // seconds: what Slurm reports where a partition has no limit of time
+	noLimit      = 365 * 86400.0 // seconds: Slurm's value for partitions without a time limit
 )
 
 // stepsCPU returns the CPU time of the steps by accounting, seconds.

@@ -52,7 +52,7 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 		for _, a := range runs {
 			if b.fold.lacks(k, a) {
 				list = append(list, a)
-				for _, o := range b.fold.accounts[k] { // what it is part of may have begun before what was read
+				for _, o := range b.fold.accounts[k] { // its containing run may have begun before the range read
 					if o.reported() && o.from(true) <= a.seen() {
 						list = append(list, o)
 					}
@@ -84,7 +84,7 @@ func (f *fold) lacks(k key, a *account) bool {
 		if own == nil || own.Tracks[id] == nil {
 			return true
 		}
-		// Of what came late, a counter that began anew or a peak is not in what comes after it: lives of a job count in one series.
+		// A late counter reset or peak is not in later samples: runs of a job share one series.
 		if o := own.Tracks[id]; o.T < t.T || own.reported() && (o.First > t.First || o.Base < t.Base || o.Max < t.Max) {
 			return true
 		}

@@ -446,7 +446,7 @@ func (a *account) wrote(r *store.Workload) bool {
 	if !r.Submit.IsZero() {
 		return sameSubmit(r.Submit.UnixMilli(), a.Scheduler.Submit)
 	}
-	// What nodes alone knew of.
+	// Known only to nodes.
 	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.Scheduler.covers(r.Start.UnixMilli(), maxClockSkew)
 }
 

@@ -118,7 +118,7 @@ func (a *account) containers(w *store.Workload, gone time.Duration) {
 	case worst.Reason == oomKilled:
 		w.State = "out_of_memory"
 	case slices.Contains([]int{128 + 1, 128 + 2, 128 + 15}, *w.ExitCode):
-		return // somebody stopped it
+		return // it was stopped deliberately
 	default:
 		w.State = "failed"
 	}

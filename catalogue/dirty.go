@@ -66,7 +66,7 @@ func (b *Builder) clean(ctx context.Context, now time.Time, dirty store.DirtyHou
 	if len(dirty.Hours) == 0 {
 		return nil
 	}
-	if err := b.save(ctx, now); err != nil { // else a kill would bring back what is older
+	if err := b.save(ctx, now); err != nil { // otherwise a kill would restore older data
 		return err
 	}
 	return b.q.(dirtyReporter).Clean(dirty)
@@ -168,14 +168,14 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 		}
 		r.changedSince(since)
 		if i == 1 {
-			since = since.Add(-lookAround) // what a late sample counted may have been used before it
+			since = since.Add(-lookAround) // the amount of a late sample may have been used before it
 		}
 		if since.Before(from) {
 			from = since.Truncate(time.Hour)
 		}
 	}
 	if old := oldest.Truncate(time.Hour); from.Before(old) {
-		from = old // what the store has forgotten stays as it was made
+		from = old // hours without samples in the store stay unchanged
 	}
 	for done := now.Add(-settled).Truncate(time.Hour); from.Before(done); {
 		to := store.Earlier(from.Add(rollSlice), done)

@@ -26,14 +26,14 @@ type key struct{ Site, ID string }
 // workloads alive in a slice, not on the length of history.
 type fold struct {
 	q        storage.Queryable
-	newer    storage.Queryable  // q without what was taken before, if that is known
+	newer    storage.Queryable  // q without earlier samples, if known
 	accounts map[key][]*account // the runs of each, by start
 	names    series.Labels
 	// placed are the runs that parts are of where their start names the run: runs of one id may overlap then.
 	placed map[key]map[place]*account
 	// numbers are the jobs that have another number, by the id that nodes make of the number; see numbers.go.
 	numbers map[key]key
-	gone    []store.Run // rows of what turned out to be of another job
+	gone    []store.Run // rows that turned out to belong to another job
 	added   []*account  // since the round began
 	waiting []waitingPod
 	// moved holds the batch system ids with new runs, or new times of runs, since the round began.
@@ -59,7 +59,7 @@ const nextPart = 5 * 60 * 1000
 type startSpan struct {
 	place
 	start, first, last int64
-	run                string // what the source calls the run
+	run                string // source's name of the run
 }
 
 // take folds all samples of the interval. Intervals of later calls may overlap; no sample counts
@@ -337,7 +337,7 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 		again = again || p == l.place
 		became = became || p.Node == l.Node && p.Owner != l.Owner
 	}
-	if became && workload.ID(a.ID).Kind().Group() { // its id holds its start: processes of it became another user's
+	if became && workload.ID(a.ID).Kind().Group() { // its id holds its start: some of its processes changed their user
 		return true
 	}
 	over := a.over(g, l.start, ends)

@@ -83,7 +83,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	if total += n; err != nil {
 		return total, err
 	}
-	// What still runs goes on in the rounds to come.
+	// Running workloads continue in later rounds.
 	var alive []*account
 	for k, runs := range past.fold.accounts {
 		if runs[len(runs)-1].Ended {
@@ -107,7 +107,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	if err := b.historyHours(ctx, ranges, b.oldest(now), now, back); err != nil {
 		return total, err
 	}
-	// What came before is rolled up here: the next start must not do it again.
+	// Data before this point is rolled up here: the next start must not repeat it.
 	if err := b.roll.keep(ctx); err != nil {
 		return total, err
 	}
@@ -127,11 +127,11 @@ func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldes
 	}
 	var whole [][2]time.Time
 	for _, r := range ranges {
-		// The first samples may count what was used in the hour before, as long as the store holds that hour.
+		// The first samples may count use of the hour before, if the store holds that hour.
 		from := store.Earlier(r[0], store.Later(r[0].Add(-max(back, lookAround)), oldest)).Truncate(time.Hour)
 		to := store.Earlier(r[1], now).Add(time.Hour - 1).Truncate(time.Hour)
 		switch n := len(whole); {
-		case n > 0 && from.Sub(whole[n-1][1]) < historyStep: // as near as what is read ahead
+		case n > 0 && from.Sub(whole[n-1][1]) < historyStep: // as near as the range read ahead
 			whole[n-1][1] = store.Later(whole[n-1][1], to)
 		case from.Before(to):
 			whole = append(whole, [2]time.Time{from, to})

@@ -20,7 +20,7 @@ type historyPass struct {
 	last, before map[uint64]point  // the last samples of series in this day of the pass, and in the day before
 	turned       time.Time         // when that day began
 	runs         []*store.Workload // of batch systems that may have cores after the hours that were read
-	runsTo       int64             // those are all that began before this time
+	runsTo       int64             // all runs that began before this time
 
 	written time.Time // hours of the range before are written or ready
 	from    time.Time // the first hour that is not written
@@ -57,7 +57,7 @@ func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) err
 	for at := from; at.Before(to); {
 		end := store.Earlier(sliceEnd(at), to)
 		ahead := time.Duration(0)
-		if end.Equal(to) { // what comes next was made before
+		if end.Equal(to) { // the following hours are already computed
 			ahead = historyStep
 		}
 		if err := h.slice(ctx, from, at, end, oldest, ahead); err != nil {

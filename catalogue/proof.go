@@ -14,7 +14,7 @@ import (
 
 // Proof reports how far the roll-ups agree with the counters that they were made of.
 type Proof struct {
-	// From and To enclose the hours that were compared; To is not in it.
+	// From and To enclose the compared hours; To is exclusive.
 	From, To time.Time
 	Made     time.Time // when it was finished
 	// Hours are the hours, and Nodes the hours of single nodes, that were compared.
@@ -79,7 +79,7 @@ func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) 
 
 // ProofOptions controls the comparison.
 type ProofOptions struct {
-	Since, Until time.Time // zero: all that can be
+	Since, Until time.Time // zero: the whole provable range
 	// Mend makes hours that differ again.
 	Mend bool
 	// Pause is called between slices with how long the last one took; may be nil.
@@ -121,7 +121,7 @@ func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
 type verifier struct {
 	Proof
 	b      *Builder
-	end    time.Time // of what is read: gaps that end later reach back
+	end    time.Time // end of the range read: later gaps reach back
 	oldest time.Time
 	off    map[time.Time][]Difference
 	raw    map[time.Time]float64

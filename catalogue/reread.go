@@ -22,7 +22,7 @@ const rereadTogether = 200
 type wanted struct {
 	key
 	since  int64
-	begin  int64 // from when on there may be samples of them
+	begin  int64 // earliest possible time of their samples
 	number string
 	before []*account // the reported runs before
 }
@@ -120,7 +120,7 @@ func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time)
 			return err
 		}
 		for _, w := range group {
-			// An earlier run of the id may be cut by the beginning of what was read.
+			// An earlier run of the id may be cut off by the start of the range.
 			runs := slices.DeleteFunc(whole.accounts[w.key], func(a *account) bool { return slices.Contains(w.before, a) || !w.begins(a) })
 			if len(runs) > 0 {
 				f.accounts[w.key] = w.merge(f.accounts[w.key], runs, oldest.UnixMilli(), to.UnixMilli())
@@ -144,7 +144,7 @@ func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 			})
 		}
 		if same < 0 && reported && w.begins(a) && a.from(true) >= oldest && a.seen() <= to {
-			same = max(lasting(read, a.Start, false), 0) // what was taken for a run is none
+			same = max(lasting(read, a.Start, false), 0) // a run that turned out to be none
 		}
 		if same < 0 {
 			out = append(out, a)

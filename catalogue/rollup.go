@@ -43,7 +43,7 @@ type roller struct {
 	out    store.Rollups
 	done   time.Time    // hours before are settled
 	next   time.Time    // when the hour under way is made again
-	soon   time.Time    // the same if somebody wants to know, not after next
+	soon   time.Time    // the same for a request for current usage
 	rolled bool         // it has made some row
 	late   time.Time    // rows changed this far back; zero when none did
 	kept   [2]time.Time // done and late as they were saved
@@ -80,7 +80,7 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
 		return
 	}
-	// One that was taken to have begun at another time, as samples of another run were taken for its own.
+	// A run with another assumed start, because samples of another run were attributed to it.
 	for _, was := range w.PreviousStarts {
 		if !was.Equal(w.Submit) && was.Before(r.done) {
 			r.noteLate(was)
@@ -88,7 +88,7 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 	at := w.End
 	switch {
-	case a.Wrote != (wrote{}) && a.Wrote != wrote{w.Owner, a.reported()}: // its hours are of another name, or without what it was given
+	case a.Wrote != (wrote{}) && a.Wrote != wrote{w.Owner, a.reported()}: // its hours have another name, or lack its allocation
 		at = w.Start
 	case !a.Fixed || len(w.PreviousStarts) > 0 && (at.IsZero() || w.Start.Before(at)):
 		at = w.Start
@@ -100,7 +100,7 @@ func (r *roller) changed(a *account, w *store.Workload) {
 		}
 		at = store.Earlier(at, time.UnixMilli(a.Over)) // it was taken to have ended when it was reported last
 	}
-	r.changedSince(at) // in the hours under way, too: what lies before their last minutes is not read again
+	r.changedSince(at) // also in the current hours, in which only the last minutes are reread
 	if at.Before(r.done) {
 		r.noteLate(at)
 	}
@@ -237,7 +237,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			p.live = watched != 0
 			switch {
 			case t0 == 0 && t > p.from:
-				// What it had counted by then, if it began with its workload in reach.
+				// Its earlier count, if it began with its workload within reach.
 				if !origin.ofNode && begin >= p.from-p.reach && begin >= watched {
 					p.spread(begin, t, v)
 					p.counted(begin, t, v)
@@ -369,7 +369,7 @@ func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to tim
 func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string,
 	into map[uint64]point) error {
 	for group := range slices.Chunk(values, rereadTogether) {
-		// Only what has a gap is asked for, and as in any outage it is near: a day first.
+		// Only series with a gap are read, and outages are mostly short: a day first.
 		err := series.EachUnordered(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
 			if t, v, _, ok := series.Last(it); ok {
 				into[labels.StableHash(l)] = point{t, v}

@@ -157,7 +157,7 @@ func (f runFacts) sizes(w *store.Workload) []size {
 	began := false
 	each(figure.StartTime, func(point) { began = true })
 	if !began {
-		return nil // it waits, or nodes alone know of it
+		return nil // it waits, or only nodes know it
 	}
 	changed := map[int64]int64{} // by time of the samples
 	each(allocationTime, func(x point) { changed[x.t] = max(int64(x.v*1000), start) })
@@ -175,7 +175,7 @@ func (f runFacts) sizes(w *store.Workload) []size {
 	each(allocatedCores, func(x point) { of(x.t).cores = x.v })
 	each(allocatedMemory, func(x point) { of(x.t).memory = x.v })
 	each(allocatedGPUs, func(x point) { of(x.t).gpus = x.v })
-	if len(bySince) == 0 { // up to 2026 the series of requests were what was given
+	if len(bySince) == 0 { // until 2026 the series of requests held the allocation
 		each(figure.RequestCores, func(x point) { bySince[start] = &size{from: start, cores: x.v, estimated: true} })
 	}
 	var out []size

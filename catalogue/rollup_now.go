@@ -72,7 +72,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 		return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 	}
 	until := r.now.until
-	// What was used before until, and is found out now, is added to it.
+	// Use before until that becomes known now is added to it.
 	edges := hours(nil, from.UnixMilli(), until.UnixMilli())
 	before := len(edges) - 1
 	edges = hours(edges[:before], until.UnixMilli(), cut.UnixMilli())
@@ -127,7 +127,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 		return err
 	}
 	r.now.until, r.now.use, r.now.nodes, r.now.known = cut, past, pastNodes, p.newest
-	r.apart -= r.apart / 8 // what was seen once is expected for a quarter of an hour
+	r.apart -= r.apart / 8 // a single observation is remembered for a quarter of an hour
 	r.expect(time.Duration(p.apart) * time.Millisecond)
 	r.made = now
 	return nil
@@ -146,7 +146,7 @@ func (r *roller) begin(ctx context.Context, until, oldest time.Time) error {
 	p := newPass(from, until)
 	r.setKnown(p)
 	if p, err = r.inParts(ctx, p, step, oldest, 0); err != nil || p.batch || p.back < from.UnixMilli() {
-		return err // the pass over all finds the same, and what to do about it
+		return err // the pass over all hours returns the same error with the remedy
 	}
 	r.now.use, r.now.nodes = p.rows()
 	r.now.until, r.now.known = until, until.UnixMilli()

@@ -51,7 +51,7 @@ type pass struct {
 	software map[cell]map[string]float64
 	nodes    map[nodeCell]*nodeFigures
 	held     map[key]map[string]*holding // by node
-	byFacts  map[key]bool                // what these held is in cells: see allocations
+	byFacts  map[key]bool                // cells has their allocations: see allocations
 	starting []store.Use                 // of the workloads that began
 	use      []store.Use                 // of the parts that were read before
 
@@ -73,7 +73,7 @@ type fact struct{ owner, kind, account, partition, command string }
 type cell struct {
 	key
 	hour  int64
-	owner string // of a process group, which may be of several users: each has what its own processes used; empty for other kinds
+	owner string // owner of a process group, which may have several users with their own use; empty for other kinds
 }
 
 // cellOf returns the cell of an hour that a series counts in.
@@ -110,7 +110,7 @@ var (
 
 func (f *figures) used() (u store.Used) {
 	for i, v := range f.sum {
-		if f.has[i/64]&(1<<(i%64)) != 0 && (v != 0 || i != usedMemory) { // what runs has memory: none was measured over a time
+		if f.has[i/64]&(1<<(i%64)) != 0 && (v != 0 || i != usedMemory) { // a running workload has memory: none was measured over a time
 			*u.At(i) = new(v)
 		}
 	}
@@ -206,7 +206,7 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 			return
 		}
 		p.begun(w)
-		if workload.Kind(w.Kind).Batch() { // accounting may report what was given to jobs of any batch system
+		if workload.Kind(w.Kind).Batch() { // accounting may report allocations of any batch system's jobs
 			run := *w
 			runs = append(runs, &run)
 		}
@@ -390,7 +390,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	if err != nil {
 		return err
 	}
-	for k, list := range several { // the latest counts, and what it leaves open is the one before's
+	for k, list := range several { // the latest facts win; missing ones come from the previous ones
 		slices.SortFunc(list, func(a, b said) int {
 			return cmp.Or(cmp.Compare(b.t, a.t), cmp.Compare(b.account, a.account), cmp.Compare(b.command, a.command),
 				cmp.Compare(b.kind, a.kind), cmp.Compare(b.owner, a.owner), cmp.Compare(b.partition, a.partition))

@@ -5,9 +5,9 @@ import "time"
 // spreadSums is the count of one series, by stretch.
 type spreadSums struct {
 	sum   []float64
-	guess []float64 // of the sum, what a gap of more than [longGap] divides among hours
+	guess []float64 // part of the sum that a gap longer than [longGap] spreads over hours
 	has   []bool
-	live  bool // an agent watches the node of the series: what others recorded or accounted may have few samples
+	live  bool // an agent watches the node: other sources may have few samples
 }
 
 // longGap is the longest time between two samples of a counter for which an even spread over the hours counts as measured.
@@ -24,7 +24,7 @@ func (p *pass) spread(t0, t int64, amount float64) {
 	first := p.from
 	if t0 < p.from && amount > 0 {
 		switch again, added := p.missed(t); {
-		case added && (t0 >= p.edges[0] || p.history != nil): // what is before the edges was counted before the import
+		case added && (t0 >= p.edges[0] || p.history != nil): // counts before the edges were counted before the import
 			first = p.edges[0]
 		case again || added:
 			p.back = min(p.back, t0)

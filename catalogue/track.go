@@ -19,7 +19,7 @@ type track struct {
 	First, T          int64   // times of the first and last sample
 	FirstV            float64 // first value
 	V                 float64 // last value
-	Base              float64 // counters: what was lost where the value fell
+	Base              float64 // counters: count lost at resets
 	Max               float64 // gauges
 	Stale             bool    // the series was marked as ended
 
@@ -39,7 +39,7 @@ func (k *track) number(t int64, v float64) {
 	case k.T == 0:
 		k.First, k.FirstV, k.Max = t, v, v
 	case k.Slot.counter() && v < k.V:
-		k.Base += k.V // the counter began anew
+		k.Base += k.V // the counter was reset
 	}
 	k.T, k.V, k.Max, k.Stale = t, v, max(k.Max, v), false
 }
@@ -110,7 +110,7 @@ type histogramReader struct {
 
 func (r *histogramReader) sample(k *track, t int64, it chunkenc.Iterator) {
 	if r.spare == nil {
-		// Never nil: the iterator would hand out slices of its own.
+		// Never nil: the iterator would return slices of its own.
 		r.spare = &histogram.FloatHistogram{}
 	}
 	_, h := it.AtFloatHistogram(r.spare)

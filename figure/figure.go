@@ -139,7 +139,7 @@ type Figure struct {
 
 	// As is the key of the figure that shares its exactness with this one; empty for its own.
 	As string
-	// Also is the key under which reckon_figure_exactness reports what makes this figure less exact than that, if anything does.
+	// Also is the key under which reckon_figure_exactness reports additional reasons for inexactness, if any.
 	Also   string
 	Zero   Zero
 	AtMost []Bound

@@ -58,7 +58,7 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 	if now-seen > idleFor.Milliseconds() || now-created > lasts.Milliseconds() {
 		return access.Viewer{}, ErrSession
 	}
-	if local { // the user's present role counts, not the one at sign-in
+	if local { // the user's current role counts, not the one at sign-in
 		err := us.db.QueryRowContext(ctx, `SELECT role, owners FROM users WHERE name = $1`, name).Scan(&role, &owners)
 		if errors.Is(err, sql.ErrNoRows) {
 			return access.Viewer{}, ErrSession

@@ -29,7 +29,7 @@ const (
 // Token is the stored record of a token, without its secret.
 type Token struct {
 	ID   string `json:"id"`
-	Note string `json:"note,omitempty"` // what it is for
+	Note string `json:"note,omitempty"` // its purpose
 	Kind Kind   `json:"kind"`
 	// For a person: role, name, and the owners of the visible work.
 	Role   access.Role `json:"-"`

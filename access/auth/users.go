@@ -88,7 +88,7 @@ type Options struct {
 	Clock func() time.Time
 	// Fast makes passwords cheap to check, for tests.
 	Fast bool
-	// Logger receives what is wrong with the file and does not keep it from being opened; nil discards it.
+	// Logger receives faults of the file that do not prevent opening it; nil discards them.
 	Logger *slog.Logger
 }
 

@@ -22,7 +22,7 @@ import (
 type Peer struct {
 	UID  uint32
 	Name string // login name; the number if the machine has no name for it
-	// Foreign is root of a container, see [Home]: nobody who is known.
+	// Foreign is root of a container (see [Home]), who is no known user.
 	Foreign bool
 }
 

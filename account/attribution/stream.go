@@ -26,7 +26,7 @@ type Stream struct {
 	learned idle
 	wait    float64 // seconds since its last reading
 	unseen  float64 // seconds since it was last in use
-	load    float64 // utilisation·seconds in them
+	load    float64 // utilisation·seconds of the interval
 	known   float64 // seconds of wait with known utilisation
 	busy    float64
 	watts   float64 // at its last reading
@@ -69,7 +69,7 @@ func (s *Stream) come(joules float64, model *Source) {
 		load := s.load / s.known
 		s.learned.take(joules, s.wait, load)
 		s.Active, s.Idle = s.learned.split(joules, s.wait, load)
-	default: // the utilisation is unknown: all of it counts as active, while idle power is unknown too
+	default: // the utilisation is unknown, and so is idle power: all counts as active
 		s.Active, s.Idle = joules, 0
 		if w, ok := s.learned.watts(); ok {
 			s.Idle = min(w*s.wait, joules)

@@ -68,7 +68,7 @@ func (p *Account) fold(into *Account) { p.place = &place{into: into} }
 type place struct {
 	packages uint64
 	clock    float64
-	into     *Account // what it was folded into, or other once it is forgotten; nil before
+	into     *Account // account it was folded into, or other once that is forgotten; nil before
 }
 
 // Consumer is a part with its use so far.

@@ -307,7 +307,7 @@ type DeviceState struct {
 	Busy   float64 `json:"busy"`
 	Idle   float64 `json:"idle"`
 	Began  int64   `json:"began"`
-	// Busy seconds, their time and joules that wait for what shows who used them.
+	// Busy seconds, their time and joules that wait until their users are known.
 	Owed [3]float64 `json:"owed,omitzero"`
 }
 

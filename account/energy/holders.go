@@ -176,7 +176,7 @@ func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
 			mine = busy * e.share[i]
 			by := method
 			if method == measured && e.gpuLeft[i] && len(e.gpuPart) > 1 && d.useBusy < busy {
-				by = equally // the rest of what others counted
+				by = equally // the rest of the time counted for others
 			}
 			p.gpus[at].seconds[by] += mine
 			charged += mine
@@ -211,7 +211,7 @@ func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	case len(e.gpuUse) == 0:
 		return false, measured
 	case len(e.gpuUse) == 1 && !(d.hasUse && !d.sampled && d.useBusy <= 0 && !e.gpuLeft[0]):
-		e.share[0] = 1 // the only one has all of it, unless the kernel counted that it used nothing
+		e.share[0] = 1 // the only one gets everything, unless the kernel counted no use of it
 		return true, measured
 	case d.hasUse && !d.sampled:
 		e.byCounters(d, busy)

@@ -29,7 +29,7 @@ func (c *counting) begin(now Moment) {
 	}
 	c.since, c.fresh = now.Boot, true
 	if c.began == 0 {
-		c.began = (now.Epoch+int64(now.Boot))/1e6 - int64(now.Span*1e3) // the first reading has what came since the tick before
+		c.began = (now.Epoch+int64(now.Boot))/1e6 - int64(now.Span*1e3) // the first reading has the counts since the previous tick
 	}
 }
 
@@ -38,7 +38,7 @@ func (c *counting) exported() { c.fresh, c.full, c.shared = false, false, false 
 
 // Sources of exactness that concern a whole source; see sensor.TallyFigure.Source.
 const (
-	FromStart     = "agent_start" // what ended before the agent began is unknown
+	FromStart     = "agent_start" // processes that ended before the agent began are unknown
 	FromFullTable = "full_table"  // no room to charge some process with its activity
 	FromTurns     = "multiplexed" // events that shared a hardware counter
 )

@@ -168,7 +168,7 @@ func (o *Options) threadRows(tasks map[key]*task, d map[key]counters) []client.P
 	out := o.rows(tasks, d)
 	for i := range out {
 		r := &out[i]
-		// What threads share is of their process.
+		// Figures shared by threads belong to their process.
 		r.TID, r.PID, r.Parent = r.PID, r.Parent, 0
 		r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files, r.ChildCPUSeconds = nil, nil, nil, nil, nil, nil
 	}

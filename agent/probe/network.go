@@ -42,7 +42,7 @@ const peerPatience = 30 * time.Second
 type NetworkOptions struct {
 	// Hosts are all pods, this one first.
 	Hosts []string
-	// Port is the place where each of them serves.
+	// Port is the port on which each host serves.
 	Port string
 	// Trials is the number of round trips of Message bytes.
 	Trials, Message int

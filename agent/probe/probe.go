@@ -27,7 +27,7 @@ type Options struct {
 	// Commands limits the tables to commands that begin like one of these; nil means all. The
 	// totals always cover the whole pod.
 	Commands []string
-	// Pod and PodUID name the pod in what is served.
+	// Pod and PodUID name the pod in the served data.
 	Pod, PodUID string
 
 	boot time.Time
@@ -58,7 +58,7 @@ type Probe struct {
 	lastTo  time.Time
 	next    int64 // the number of the next sample
 	changed chan struct{}
-	read    int64         // somebody has asked for what comes after this sample
+	read    int64         // a reader has requested samples after this one
 	drained chan struct{} // closed when the end was served and all before it read
 }
 

@@ -83,7 +83,7 @@ type Ending struct {
 	// Exit ends the probe with its measurement. Otherwise it stays until ctx ends, because an ended
 	// sidecar would be restarted.
 	Exit bool
-	// Summary is a file for what was measured in all, in a few KB: the container's termination message.
+	// Summary is a file for the total measurement in a few KB: the container's termination message.
 	Summary string
 }
 

@@ -76,7 +76,7 @@ func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err 
 	if err := rate("write_bytes_per_second", write, f.Sync); err != nil {
 		return nil, err
 	}
-	if !direct { // what is in the cache shows nothing about the volume
+	if !direct { // cached data shows nothing about the volume
 		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 	}
 	if err := rate("read_bytes_per_second", read, func() error { return nil }); err != nil {

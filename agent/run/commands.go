@@ -20,7 +20,7 @@ type tally struct {
 
 func (t *tree) tally(name sensor.Comm) *tally {
 	key := name.String()
-	if key == "" { // not known yet: it has not begun its program
+	if key == "" { // unknown: it has not executed its program yet
 		key = otherName
 	}
 	c := t.commands[key]
@@ -110,7 +110,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		sum += seconds(ns)
 	}
 	for name, ns := range unseen {
-		// Child times hold also what is missing of those that were seen.
+		// Child times include missing time of children that were seen.
 		part := seconds(ns) * min(1, missing/sum)
 		list = append(list, Command{Name: "children of " + name, CPUSeconds: part})
 	}

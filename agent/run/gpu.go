@@ -17,7 +17,7 @@ type GPU struct {
 	Estimated bool    `json:"estimated,omitempty"`
 	// MemoryPeakBytes is the highest memory of devices at a look each second.
 	MemoryPeakBytes uint64 `json:"memory_peak_bytes"`
-	// EnergyJoules is the energy that the tree caused in devices, without what they draw at rest; null without a meter.
+	// EnergyJoules is the active energy of the tree's GPU use; null without a meter.
 	EnergyJoules *float64 `json:"energy_joules"`
 }
 

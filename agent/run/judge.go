@@ -21,14 +21,14 @@ var limits = struct {
 	OneCore                  float64 // p95 of cores up to which a program runs on one
 	Uneven                   float64 // max over mean use, from which a run is uneven
 	Wait, WaitMuch           float64 // waiting over wanting to run
-	WaitLittle               float64 // waiting over wall time that nobody would feel
+	WaitLittle               float64 // negligible waiting, as a share of wall time
 	System                   float64 // CPU time in the kernel
-	Memory, MemoryFull       float64 // peak over what is at hand
+	Memory, MemoryFull       float64 // peak as a share of the available memory
 	MemorySpread             float64 // peak over mean
 	MajorFaults              float64 // per second
 	IOFast                   float64 // bytes per second
-	IOWaiting                float64 // mean cores below which I/O may be what it waits for
-	ShortProcess, ShortTotal float64 // mean CPU seconds of a process, and number of them
+	IOWaiting                float64 // mean cores below which it may be waiting for I/O
+	ShortProcess, ShortTotal float64 // mean CPU seconds of a process, and number of processes
 }{
 	Short: 0.2,
 	Full:  0.9, Idle: 0.05, OneCore: 1.1, Uneven: 3,

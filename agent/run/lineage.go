@@ -7,7 +7,7 @@ import "slices"
 func (t *tree) search(now float64) {
 	t.turn++
 	t.children(t.self, true)
-	for i := 0; i < len(t.order); i++ { // children of what is appended meanwhile too
+	for i := 0; i < len(t.order); i++ { // includes children of processes appended meanwhile
 		if p := t.order[i]; p.pid != 0 && !p.dead && p.mark == t.turn {
 			t.children(p.pid, p.threads > 1)
 		}

@@ -53,7 +53,7 @@ type meter struct {
 	reaped reaped
 	last   totals
 
-	// Memory: the integral over time, the peak, and what a group is charged beyond it.
+	// Memory: the integral over time, the peak, and the group's charge beyond it.
 	area, areaTime  float64 // byte-seconds, seconds
 	lastAt, lastMem float64
 	sampled, beyond uint64 // bytes
@@ -75,7 +75,7 @@ type meter struct {
 type sharedMemory struct {
 	meminfo string // empty: it is not read
 	before  uint64 // at the start, or less
-	mapped  uint64 // the most of it, and of files, that the tree mapped
+	mapped  uint64 // maximum of it, and of files, that the tree mapped
 	grew    bool   // more than the tree mapped, so that its memory is a lower bound
 }
 
@@ -90,7 +90,7 @@ func (m *meter) now() float64 { return time.Since(m.begin).Seconds() }
 
 // look takes the cheap sample: the live processes and their memory.
 func (m *meter) look() {
-	runtime.LockOSThread() // the clock of the thread shows what this costs
+	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := threadClock()
 	at := m.now()
@@ -146,7 +146,7 @@ func (m *meter) countOnce(at float64, l *level, largest uint64) {
 // unmapped reports whether shared memory of the machine grew by more than the tree maps. Unmapped
 // files of tmpfs and memfd_create(2) are in no process reading and may belong to the tree.
 func (m *meter) unmapped(l *level, held uint64) bool {
-	m.tree.machine.mapped = max(m.tree.machine.mapped, l.shared) // an end unmaps what it still holds
+	m.tree.machine.mapped = max(m.tree.machine.mapped, l.shared) // an ending process unmaps its memory
 	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
 }
 
@@ -224,7 +224,7 @@ func (m *meter) remember(at float64, l level) {
 
 // study takes the costly sample: I/O, waiting, the split of CPU time, exit records.
 func (m *meter) study() {
-	runtime.LockOSThread() // the clock of the thread shows what this costs
+	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := threadClock()
 	at := m.now()

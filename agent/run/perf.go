@@ -39,7 +39,7 @@ type record struct {
 	pid, ppid, tid, ptid int32
 	value                uint64 // ns of a READ, number of a LOST
 	comm                 sensor.Comm
-	exec                 bool // the name belongs to a program just begun
+	exec                 bool // the name belongs to a program that was just executed
 }
 
 // maxPerfCPUs is the maximum number of processors watched in this way. Each thread of the tree has
@@ -200,7 +200,7 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 		}
 	case unix.PERF_RECORD_EXIT:
 		if p != nil {
-			p.reads -= len(w.rings) // so many records of its CPU time follow
+			p.reads -= len(w.rings) // number of CPU time records that follow
 			if p.alive--; p.alive <= 0 {
 				t.bury(p, now)
 			}

@@ -67,7 +67,7 @@ type Report struct {
 	// source of each figure.
 	Source  string            `json:"source"`
 	Sources map[string]string `json:"sources"`
-	// Notes report what could not be measured, why, and what to do about it.
+	// Notes name unmeasured figures with the reason and the remedy.
 	Notes []string `json:"notes,omitempty"`
 	// OverheadCPUSeconds is the cost of watching: CPU time of the watcher itself.
 	OverheadCPUSeconds float64 `json:"overhead_cpu_seconds"`

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Args                  []string // the program and its arguments
 	Stdin, Stdout, Stderr *os.File // of the command; nil is ours
-	// Wait goes on until every descendant has ended, those that daemonised too.
+	// Wait waits until every descendant has ended, including daemons.
 	Wait bool
 	// NoCgroup and NoPerf leave out a source.
 	NoCgroup, NoPerf bool
@@ -71,7 +71,7 @@ type runner struct {
 	end     float64 // when the command, or with Wait the last descendant, ended
 	notes   []string
 	self    float64
-	living  uint64 // CPU time of what outlived the command, ns
+	living  uint64 // CPU time of processes that outlived the command, ns
 	hidden  bool   // more was waited for than processes were reported
 	settled <-chan struct{}
 }

@@ -14,7 +14,7 @@ func (r *runner) report() *Report {
 	m, t := r.meter, r.meter.tree
 	m.finish(r.end)
 	m.study()
-	for range 50 { // what has ended is a zombie within moments
+	for range 50 { // ended processes become zombies within moments
 		if !t.leaving() {
 			break
 		}
@@ -27,7 +27,7 @@ func (r *runner) report() *Report {
 	survivors := r.survivors()
 	t.sweep(func(*proc) bool { return true })
 	for _, p := range t.order {
-		if p.pid != 0 { // still running: what they used until now
+		if p.pid != 0 { // still running: their use so far
 			r.living += p.cpu() + p.stat.ChildUser + p.stat.ChildSystem
 			t.fold(p)
 		}

@@ -23,14 +23,14 @@ type proc struct {
 	threads  int    // alive, as last known
 	alive    int    // threads by fork and exit events
 	clock    uint64 // own CPU time when last read, ns
-	credited uint64 // part of it that went to the name before an exec, ns
+	credited uint64 // part of it credited to the name before an exec, ns
 	events   uint64 // CPU time of ended threads by perf events, ns
 	reads    int    // records of CPU time come less those due: 0 when all are in
 	stat     procfs.Times
 	split    bool // stat.User and stat.System are the final ones
 
 	rss, shared, peak uint64         // bytes
-	space             int32          // process from which it has its address space, 0 for one of its own
+	space             int32          // process that it shares its address space with, 0 for its own
 	counted           bool           // its memory is another process's
 	io                procfs.Traffic // waited-for children included
 	haveIO, parent    bool           // parent: it had children, so io is not its own alone
@@ -38,8 +38,8 @@ type proc struct {
 	waits             map[int32]threadRun
 	mark              uint64
 	waited            uint64          // CPU time of the ended children it waited for, and of theirs, ns
-	heir              *proc           // who waited for it, if that was one of the tree
-	lost              bool            // nobody did: its parent ignores SIGCHLD
+	heir              *proc           // process of the tree that reaped it
+	lost              bool            // not reaped: its parent ignores SIGCHLD
 	reaped            bool            // by us
 	ignores           bool            // it ignores SIGCHLD itself
 	asked             uint64          // when that was last looked up, by the count of studies
@@ -77,10 +77,10 @@ type tree struct {
 	turn  uint64
 
 	commands     map[string]*tally
-	unseen       map[string]uint64 // ns of children that nobody saw, by the name of who waited for them
+	unseen       map[string]uint64 // ns of unseen children, by the name of the process that reaped them
 	started      uint64            // processes known to have been started
 	foldedCPU    uint64            // of those, ns
-	unwaited     uint64            // of those that nobody waited for, ns
+	unwaited     uint64            // part that was never reaped, ns
 	studies      uint64
 	largestEnded uint64 // peak of the largest process by exit records, bytes
 	glimpsed     bool   // a process ended before its memory was read some times, and no exit record has its peak
@@ -89,10 +89,10 @@ type tree struct {
 
 	observed threadRun       // all threads ever looked at
 	share    float64         // proportional over resident memory: shared pages counted once
-	spaces   map[int32]*proc // who has the memory of an address space of several processes in this look
+	spaces   map[int32]*proc // process that has the memory of a shared address space in this reading
 	alike    bool            // processes may have one address space, and nothing shows it
-	loaded   bool            // a process was looked at that was certainly a program: loaded, and not being executed
-	machine  sharedMemory    // some of it may be the tree's that none of its processes maps
+	loaded   bool            // a loaded process was read that is not in execve
+	machine  sharedMemory    // part of it may be unmapped memory of the tree
 	bound    bool            // so that the highest memory is an upper bound
 	same     func(a, b int32) (same, refused bool)
 
@@ -117,7 +117,7 @@ func (t *tree) add(pid, ppid int32) *proc {
 		if !t.byEvents { // both may be gone at the next look
 			t.ask(up)
 		}
-		p.comm = up.comm // until it runs a program of its own
+		p.comm = up.comm // until it executes its own program
 	}
 	t.procs[pid] = p
 	t.order = append(t.order, p)

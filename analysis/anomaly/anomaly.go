@@ -253,7 +253,7 @@ func (d *detector) score(t, i int, m float64) float64 {
 		}
 		*h, w.recent = append(*h, p), w.recent[1:]
 	}
-	// How far weekends were from weekdays says nothing once weekends are compared.
+	// The distance of weekends from weekdays is irrelevant once weekends are compared.
 	for _, h := range w.highest[d.weeks:] {
 		for _, p := range h {
 			if t-p.at <= remembered*d.day {

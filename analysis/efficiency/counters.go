@@ -17,7 +17,7 @@ const (
 	someTraffic  = 0.4e9
 	heavyTraffic = 5e9
 	numeric      = 0.05 // of the instructions are floating-point: it computes with such numbers
-	arithmetic   = 0.1  // and so many that it cannot be active waiting
+	arithmetic   = 0.1  // and too many for busy waiting
 	scalar       = 0.8  // of these work on one number each
 )
 

@@ -166,7 +166,7 @@ func Judge(u Usage) []Verdict {
 	j.before()
 	j.restarts()
 	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
-		return j.out // what a failed run used is not judged
+		return j.out // the use of a failed run is not judged
 	}
 	j.memory()
 	if cpu, _ := figure.Known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {

@@ -306,7 +306,7 @@ func (j *judge) code(v int, severity Severity, key string) {
 	if j.u.Exactness[figure.ExitKey] != figure.Exact {
 		whole := v + 128
 		switch name := signalName(whole); {
-		case name != "" && v > 2: // 1 and 2 are what most programs fail with
+		case name != "" && v > 2: // most programs fail with 1 or 2
 			words["means"] = phrase.Join(", or by signal ", codeText(v), " ("+name+"): Slurm's accounting reports both as ", codeText(v))
 		case whole == 255:
 			words["code"], words["means"] = phrase.Join(codeText(v), " or ", codeText(whole)),

@@ -11,7 +11,7 @@ type Congestion struct {
 	Direction    string  // receive or transmit
 	Speed        float64 // of the device, bytes per second
 	Observed     float64 // seconds looked at: the run, or its last day
-	Seconds      float64 // of them, those in which it was full
+	Seconds      float64 // seconds of these in which it was full
 	// Means over these seconds: bytes per second through the device, bytes of the workload, and cores that the workload used on the node.
 	Rate, Own, Cores float64
 }

@@ -11,7 +11,7 @@ type waitReason struct {
 	word string
 	text string // why it waits
 	do   string // required action; empty if waiting is enough
-	// never is true if the job cannot start unless somebody changes it.
+	// never is true if the job cannot start unless it is changed.
 	never bool
 }
 

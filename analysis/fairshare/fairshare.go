@@ -50,7 +50,7 @@ type Trace struct {
 	Pressure, Runnable, Available []float64
 	// Machine is the total use of the node, nil for the sum of the owners.
 	Machine []float64
-	// Scheduled is true if a batch system schedules the node: a request that waits makes it contended for nobody.
+	// Scheduled is true if a batch system schedules the node: a waiting request then does not make it contended.
 	Scheduled bool
 }
 
@@ -87,9 +87,9 @@ type Score struct {
 // Step is the contribution of one time step to the score of an owner.
 type Step struct {
 	I int // index
-	// Use is the owner's use, Fair the fair share, Held what jobs held in all, in the unit of the capacity.
+	// Use is the owner's use, Fair the fair share, Held the total allocation of jobs, in the unit of the capacity.
 	Use, Fair, Held float64
-	// Owners is the number of owners who wanted the resource, this one included.
+	// Owners is the number of owners who wanted the resource, including this one.
 	Owners int
 	// Why is the cause of contention.
 	Why string
@@ -160,7 +160,7 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	for i := range steps {
 		n, waiting, most := 0, -1, 0.0
 		wish = wish[:0]
-		free, held := t.Capacity, 0.0 // of what no job holds and wants
+		free, held := t.Capacity, 0.0 // capacity that no job holds and uses
 		for k := range t.Owners {
 			o := &t.Owners[k]
 			w := !t.Scheduled && i < len(o.Waits) && o.Waits[i]
@@ -168,7 +168,7 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 				most = use
 			}
 			want, mine := o.wants(i, w), o.allocated(i)
-			if mine > 0 { // what its threads wait for is within its allocation
+			if mine > 0 { // its threads wait within its allocation
 				want = at(o.Use, i)
 				held += mine
 				free -= min(mine, o.needs(i))

@@ -37,7 +37,7 @@ type steady struct {
 // findings judges the rate over the longest stretch above it or, if only the total is known, over the whole run.
 func (r steady) findings(w *Workload) []Finding {
 	s := stretch{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(w.Figure(r.figure), w.Wall())}
-	found := s.mean >= r.rate && !workload.Kind(w.Kind).Folded() // short work is aggregated and has no run of its own
+	found := s.mean >= r.rate && !workload.Kind(w.Kind).Folded() // short work is a sum without a run of its own
 	if rates := w.Lines[r.figure]; rates != nil {
 		s, found = rates.above(r.rate, time.Duration(r.minimum))
 	}

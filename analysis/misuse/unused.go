@@ -16,7 +16,7 @@ type UnusedOverTimeRule struct {
 	On        bool    `yaml:"on"`
 	CoreHours float64 `yaml:"core_hours" limit:"above 0"`
 	GPUHours  float64 `yaml:"gpu_hours" limit:"above 0"`
-	GiBHours  float64 `yaml:"gib_hours"` // 0: the memory of CoreHours, if Holding.PerCore says it; below 0: never
+	GiBHours  float64 `yaml:"gib_hours"` // 0: the memory of CoreHours, if Holding.PerCore is set; below 0: never
 	Share     float64 `yaml:"share" limit:"share"`
 	// Exempt are owners without findings, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`

@@ -23,7 +23,7 @@ func Span(seconds float64) phrase.Text {
 
 // Excess is the use of an owner above a fair share: means over the seconds in which others wanted it.
 type Excess struct {
-	// Share of the capacity that the owner used, Fair that would have been fair, Held what jobs held.
+	// Share of the capacity that the owner used, Fair the fair share, Held the allocation of jobs.
 	Share, Fair, Held float64
 	What              string // CPUs, memory, GPUs or storage traffic
 	Where             phrase.Text

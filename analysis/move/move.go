@@ -40,7 +40,7 @@ type Shape struct {
 	Whole                          bool     // its jobs hold whole nodes
 	Large                          bool     // its nodes have at least twice the memory of most, by core too
 	Bare                           bool     // no batch system allocates it
-	Busy                           *float64 // share of its hours in which more than half of it was taken
+	Busy                           *float64 // share of its hours in which more than half of it was used
 	FileWait                       *Wait    // by a file of shapes
 	JoulesPerCoreHour              *float64 // measured on average
 }
@@ -79,7 +79,7 @@ type Work struct {
 type Wait struct {
 	Seconds float64
 	Jobs    int    // it is the median of
-	Source  string // ByJobs, NoQueue, or what a file of shapes names
+	Source  string // ByJobs, NoQueue, or the source named in a file of shapes
 }
 
 // Sources of waits.
@@ -217,7 +217,7 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 		j.Why = "few"
 		return j.Result, nil
 	}
-	for k, h := range hours { // where most of it ran
+	for k, h := range hours { // place of most of its runs
 		if j.From < 0 || h > hours[j.From] || h == hours[j.From] && k < j.From {
 			j.From = k
 		}

@@ -48,7 +48,7 @@ func (j *judge) gpuUp() error {
 		value = *busy
 	}
 	if s.Bare {
-		j.Need.GPUs, j.Need.SizeGPUs = s.GPUs, *s.GPUs*j.Need.Nodes // a job has to ask for what it used
+		j.Need.GPUs, j.Need.SizeGPUs = s.GPUs, *s.GPUs*j.Need.Nodes // a job must request as much as it used
 	}
 	j.to(GPUUp, value, true, func(t *Shape) bool { return larger(t) && t.Vendor != "" && t.Vendor == s.Vendor })
 	for i := range j.shapes {
@@ -155,7 +155,7 @@ func (j *judge) small() error {
 	}) {
 		return nil
 	}
-	j.Need.SizeCores = math.Ceil(*j.Need.Cores * j.Need.Nodes) // it would ask for what it uses
+	j.Need.SizeCores = math.Ceil(*j.Need.Cores * j.Need.Nodes) // it would request its use
 	j.to(Small, *j.Need.Cores, true, func(t *Shape) bool { return !t.Whole && !at(t.GPUs, above(0)) })
 	return nil
 }

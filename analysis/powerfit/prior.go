@@ -16,7 +16,7 @@ import (
 // utilisations. Given a few measured points, the rest of the curve is the conditional mean of a
 // normal distribution (kriging with an unknown level).
 type Prior struct {
-	// Source describes what the prior was learnt from.
+	// Source describes the data of the prior.
 	Source string `json:"source"`
 	// Systems is the number of curves it is based on.
 	Systems int `json:"systems"`

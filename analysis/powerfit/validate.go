@@ -84,7 +84,7 @@ type validation struct{ candidates []candidate }
 func (v *validation) choose(t *table) *candidate {
 	best, simple := v.pick(t.protocol)
 	if best == simple || v.candidates[simple].Family == Root {
-		return &v.candidates[simple] // the root is what servers at a wall meter follow: nothing is added to it by chance
+		return &v.candidates[simple] // servers at a wall meter follow the root: nothing is added by chance
 	}
 	a, b := &v.candidates[simple], &v.candidates[best]
 	c := candidate{Candidate: Candidate{Family: a.Family + " & " + b.Family}, pred: make([]float64, len(t.y))}

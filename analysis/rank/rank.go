@@ -119,7 +119,7 @@ type Config struct {
 	Pressure float64
 	// WakeIdle adds the idle power of a node to the first work on it: for sites that switch empty nodes off.
 	WakeIdle bool
-	// WattsOnly leaves out what the work would leave unused on a node: the watts alone decide.
+	// WattsOnly ranks by watts alone and ignores resources left unused on a node.
 	WattsOnly bool
 }
 
@@ -257,7 +257,7 @@ func (p *Place) fit(w *Work, n *Node) {
 	need := func(want, held, has float64, lacks Reason) {
 		switch {
 		case want <= 0 || known(held)+want <= has*(1+slack):
-		case math.IsNaN(has) && lacks != TooFewGPUs: // which is no lack, but not measured; GPUs that nobody reports are none
+		case math.IsNaN(has) && lacks != TooFewGPUs: // which is unmeasured instead of lacking; unreported GPUs count as none
 			p.Tier = NoRoom
 		default:
 			p.Why |= lacks

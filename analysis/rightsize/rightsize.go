@@ -44,7 +44,7 @@ type Run struct {
 	Squeezed bool
 	// Idle is true if it did nothing for all of its time: that shows no need of more time.
 	Idle bool
-	// Service is true if it runs until somebody stops it: its length shows no need of time.
+	// Service is true if it runs until it is stopped, so that its length shows no need of time.
 	Service bool
 	// Waited is true if its threads waited for cores, so that it used fewer than it wanted.
 	Waited bool
@@ -109,7 +109,7 @@ func of(key string, runs int) string {
 func (a *Advice) memory(runs []Run) {
 	peak, n, cached, whole, apart := 0.0, 0, false, false, false
 	bound := 0.0            // of runs with no exactly known need
-	floor, slow := 0.0, 0.0 // what was not enough, and what was barely enough
+	floor, slow := 0.0, 0.0 // amount that was not enough, and amount that was barely enough
 	var killed, squeezed, largest int
 	for i, r := range runs {
 		need, ok := figure.Known(r.NeededMost())

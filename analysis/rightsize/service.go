@@ -28,7 +28,7 @@ type ServiceConfig struct {
 	Price float64
 	// LeastShare and MostShare bound the share of the past in which the use was within the request.
 	LeastShare, MostShare float64
-	// Of names what one observation of cores covers: seconds, or minutes.
+	// Of is the time covered by one observation of cores: seconds or minutes.
 	Of string
 	// Deviations is the number of standard deviations of the daily peaks by which memory exceeds
 	// their mean. From 3.7 on, memory is never below the highest of 14 peaks.

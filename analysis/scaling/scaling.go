@@ -28,7 +28,7 @@ type Run struct {
 
 // Fit is a law with its parameters.
 type Fit struct {
-	Serial    float64 // share of the one-core work that does not run in parallel (contention)
+	Serial    float64 // serial share of the one-core work (contention)
 	Crosstalk float64 // communication cost per pair of cores; 0 in Amdahl's law
 	OneCore   float64 // seconds on one core
 	Sizes     int     // distinct numbers of cores

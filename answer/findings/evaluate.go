@@ -30,7 +30,7 @@ type Evaluator struct {
 	// Tariff returns the price of energy, nil where there is none; may be nil.
 	Tariff func() *footprint.Rate
 
-	mu     sync.Mutex // of what was held over days, which is summed up from time to time
+	mu     sync.Mutex // guards the holdings over days, which are summed periodically
 	held   *holdings
 	heldAt time.Time
 	muted  []store.Finding
@@ -300,7 +300,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 	if all {
 		m.NodeCores = &sum
 	}
-	// Work that no person is responsible for is nobody's misuse.
+	// Work without a responsible person causes no finding.
 	if workload.Kind(w.Kind).Sum() {
 		m.Nodes, m.GPUNodes = nil, 0
 		return m // connections of short work count nevertheless: [Evaluator.deepen]

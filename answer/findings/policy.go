@@ -121,7 +121,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 // threshold is one value of the policy of a rule.
 type threshold struct {
 	rule, key string
-	limit     string // what it must be: share, above 0, or anything
+	limit     string // valid values: share, above 0, or anything
 	ofNode    bool   // it is of a node as a whole, whatever the partition of the work on it
 	value     reflect.Value
 }

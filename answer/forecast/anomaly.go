@@ -76,7 +76,7 @@ type search struct {
 	end      time.Time
 	limits   *limits
 	subjects map[subject][]happened
-	peers    map[string][]series // by what they have
+	peers    map[string][]series // by hardware
 	owners   map[string]bool     // of services
 	climbs   map[subject]misuse.Finding
 }
@@ -88,7 +88,7 @@ func (x *search) take(list []series) error {
 		if s.subject == Owner && !x.owners[s.owner] {
 			continue
 		}
-		// What a service draws changes with its share of the machine's idle power, by what others do.
+		// The power of a service depends on its share of the machine's idle power, and thus on others.
 		if s.figure != "watts" || s.subject == Site || s.subject == Node {
 			x.events(s)
 		}

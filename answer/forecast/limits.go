@@ -28,7 +28,7 @@ type gpuSet struct {
 type limits struct {
 	at   time.Time
 	gpus map[machine]gpuSet
-	// sites has the cores and the memory, bytes, that the nodes of each site have together: what its owners and services can use at most.
+	// sites has the total cores and memory (bytes) of each site's nodes, the maximum use of its owners and services.
 	sites  map[string]map[string]float64
 	memory map[machine]float64 // of nodes, bytes
 }

@@ -332,7 +332,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 
 // services reads the running services with the highest use since they started, at least two days ago.
 func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series) error) error {
-	clear(k.past) // read anew once a day, with what came late
+	clear(k.past) // reread once a day, including late data
 	return k.runningServices(ctx, end, func(w *store.Workload) error { return k.recent(ctx, end, w, take) })
 }
 

@@ -49,7 +49,7 @@ type Check struct {
 	Value  **float64 // the figure in the answer, which may be withheld; nil inside is unknown
 	Bound  *float64  // nil is unknown
 	Slack  float64   // in the unit of the figure, in addition to the tolerance
-	Of     string    // what the bound is, for people: "wall time by the cores of its nodes"
+	Of     string    // description of the bound: "wall time by the cores of its nodes"
 }
 
 // Holds reports whether the figure respects its bound, or one of the two is unknown.

@@ -18,7 +18,7 @@ import (
 type part struct {
 	name   string
 	tables []string
-	lost   string // what it means where they are lost
+	lost   string // consequence of its loss
 }
 
 func parts() []part {

@@ -34,7 +34,7 @@ func newSettler(ctx context.Context, db *sql.DB, path string, pages *durable.Pag
 	if err != nil {
 		return nil, err
 	}
-	if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout(0)`); err != nil { // nobody waits for readers
+	if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout(0)`); err != nil { // there are no waiting readers
 		return nil, errors.Join(err, conn.Close())
 	}
 	return &settler{path: path, pages: pages, conn: conn, log: log}, nil
@@ -46,7 +46,7 @@ func (s *settler) settle(ctx context.Context, from int64) {
 		return
 	}
 	size := sqlitelog.Size(s.path)
-	s.left = min(s.left, size) // SQLite begins it again once all is copied and nobody reads it
+	s.left = min(s.left, size) // SQLite restarts it once all is copied and no reader is left
 	if size-s.left < from {
 		return
 	}

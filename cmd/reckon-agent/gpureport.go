@@ -171,7 +171,7 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 		default:
 		}
 	}
-	for range 3 { // what the driver reports late
+	for range 3 { // late reports of the driver
 		err = errors.Join(err, r.tick())
 	}
 	if err != nil {

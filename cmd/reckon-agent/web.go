@@ -39,8 +39,8 @@ type door struct {
 	net.Listener
 	config *webconfig.Config // nil: plain HTTP without authentication
 	local  bool              // no password is required, and only this machine can connect
-	names  *users.Table      // of those who ask; nil where nobody is looked up
-	all    []string          // who sees the work of all
+	names  *users.Table      // names of requesting users; nil if none is looked up
+	all    []string          // users who see all work
 }
 
 func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {

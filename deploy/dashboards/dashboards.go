@@ -27,7 +27,7 @@ type Dashboard struct {
 // Var is a choice at the top of the page; it takes the values of a label.
 type Var struct {
 	Name, Metric, Label string
-	Filter              string // what narrows it, such as site=~"$site"
+	Filter              string // restriction of the values, such as site=~"$site"
 	Text                bool   // typed in, not chosen
 }
 

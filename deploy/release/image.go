@@ -68,7 +68,7 @@ func (r *release) image(bin, arch string, config v1.Config) (v1.Image, error) {
 	t := tar.NewWriter(&text)
 	write := func(h *tar.Header, raw []byte) {
 		h.ModTime, h.Format, h.Size = r.time, tar.FormatUSTAR, int64(len(raw))
-		_ = t.WriteHeader(h) // into memory; Close reports what went wrong
+		_ = t.WriteHeader(h) // into memory; Close returns errors
 		_, _ = t.Write(raw)
 	}
 	write(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil)

@@ -31,7 +31,7 @@ type Options struct {
 	Explain func(context.Context, error) error
 	// State is a file with the newest change, by which a replaced, older database is detected; empty for none.
 	State string
-	// Logger receives what is wrong with State; nil discards it.
+	// Logger receives faults of State; nil discards them.
 	Logger *slog.Logger
 	// MaxQuads is the maximum size of the index in memory; 0 is 4,000,000, which take 200 MB.
 	MaxQuads int

@@ -36,7 +36,7 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 // all rows of both bind.
 type matches struct {
 	shared []int // variables that some rows of both bind
-	keys   []int // those of them that all rows bind
+	keys   []int // variables of these that all rows bind
 	rows   map[string][]int32
 	key    []byte
 }

@@ -30,10 +30,10 @@ var errNotAsked = errors.New("the kubelet was not asked yet")
 // not respond, known pods stay, and queries back off to one per interval.
 type Cache struct {
 	client  *Client
-	devices *DeviceLister // nil: nobody is asked
+	devices *DeviceLister // nil: no devices are queried
 	wake    chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pods    []*Pod
 	byUID   map[string]*Pod
 	reasons map[string]*reason
@@ -265,7 +265,7 @@ func (s *Cache) wait(ctx context.Context, began time.Time, pause, interval time.
 		return false
 	case <-soon.C:
 	}
-	select { // what came up meanwhile is answered too
+	select { // includes requests that arrived meanwhile
 	case <-s.wake:
 	default:
 	}

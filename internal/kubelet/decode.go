@@ -14,7 +14,7 @@ import (
 // varies, so a pod is recognised by the hash of its text.
 type decoder struct {
 	seed maphash.Seed
-	// known are the pods of the last whole list and of those that broke off since, as they were decoded: nobody else has them.
+	// known are the decoded pods of the last complete list and of truncated ones since then.
 	known map[uint64]*Pod
 	text  []byte // memory for one pod
 	fresh int    // how many the last list had that were not known; for tests
@@ -85,7 +85,7 @@ func (d *decoder) pod(now map[uint64]*Pod) (*Pod, error) {
 // items reads the objects of a JSON list behind its opening bracket, without looking into them.
 type items struct {
 	r     io.Reader
-	buf   []byte // what was read
+	buf   []byte // data read so far
 	at    int    // in buf
 	read  int64  // bytes from r
 	first bool   // an object came

@@ -20,14 +20,14 @@ type Pod struct {
 	// OwnerKind and OwnerName are of the owner that controls the pod, or else of the first; empty for none.
 	OwnerKind, OwnerName, OwnerUID string
 	Static                         bool // of a file or a URL of the node, not of the API server
-	// Unlisted: the kubelet lists it no more. Nothing is reported of it, and where it never listed it only names are known.
+	// Unlisted means that the kubelet no longer lists it. It has no report, and only known names if it was never listed.
 	Unlisted bool
 
 	Phase, QoS, IP, HostIP string
 	Ready                  string // status of the condition: True, False or Unknown; empty while none is reported
 	Priority               string // class
 	HostNetwork            bool
-	// Completes: the pod is not begun again when it ended well (restart policy Never or OnFailure).
+	// Completes means that the pod does not restart after success (restart policy Never or OnFailure).
 	Completes  bool
 	Containers []Container
 	// NeedsDevices: it requests a resource that a device plugin offers, or has a claim for devices.
@@ -45,7 +45,7 @@ type Type string
 const (
 	Main      Type = "main"
 	Init      Type = "init"
-	Sidecar   Type = "sidecar"   // an init container that goes on beside the main ones
+	Sidecar   Type = "sidecar"   // an init container that keeps running beside the main ones
 	Ephemeral Type = "ephemeral" // added by kubectl debug
 	Sandbox   Type = "sandbox"   // holds the namespaces of the pod (pause); in no list of containers
 )
@@ -61,7 +61,7 @@ type Container struct {
 	Running      bool
 	Ready        bool   // by its readiness probe; an init container that has ended well is
 	Waiting      string // reason: CrashLoopBackOff, ImagePullBackOff; empty while it does not wait
-	// Ended describes the end of the container, or of the one before it while it runs again; nil while none has ended.
+	// Ended describes the last end of the container, or the one before a restart; nil if there is none.
 	Ended *End
 	// Before describes the end of the container before it, once it has ended itself; nil else.
 	Before         *End
@@ -132,7 +132,7 @@ func (p *Pod) Limit() Resources {
 	l := p.whole(func(c *Container) Resources { return c.Limit })
 	for i := range p.Containers {
 		c := &p.Containers[i]
-		if c.Type == Ephemeral { // has no resources of its own
+		if c.Type == Ephemeral { // has no resources
 			continue
 		}
 		if c.Limit.Cores == 0 {

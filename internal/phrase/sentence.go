@@ -17,7 +17,7 @@ type Sentence struct {
 // Value is a figure or a name in a sentence. A name was chosen by people and has no number.
 type Value struct {
 	Name   string // of the placeholder; the second one of a name ends in 2
-	Text   string // as it is shown
+	Text   string // as displayed
 	Number *float64
 	Unit   string // of the number: an SI unit, ratio, count or code
 	Run    string // the run that it is of, where that is another one than the subject of the sentence

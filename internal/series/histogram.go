@@ -46,7 +46,7 @@ func Distribution(it chunkenc.Iterator) *metric.Histogram {
 		out.Merge(FromNative(last))
 		last = nil
 	}
-	spare := &histogram.FloatHistogram{} // never nil: the iterator would hand out slices of its own
+	spare := &histogram.FloatHistogram{} // never nil: the iterator would return slices of its own
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt == chunkenc.ValFloat {
 			continue

@@ -75,7 +75,7 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 	defer querier.Close()
 	turn := courtesy.Enter(ctx)
 	defer turn.Leave()
-	// The ends are cut off here: the database would make a list of what to leave out for each series.
+	// The ends are cut off here, because the database would build a list of exclusions per series.
 	selecting, stream := WithStream(ctx)
 	set := querier.Select(selecting, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true},
 		ms...)

@@ -235,7 +235,7 @@ func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[
 			err = fmt.Errorf("keep readings: %w", err)
 		}
 	}()
-	if err := f.Truncate(l.size); err != nil { // removes what a crash left incomplete
+	if err := f.Truncate(l.size); err != nil { // removes an incomplete record after a crash
 		return err
 	}
 	var out bytes.Buffer

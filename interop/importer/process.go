@@ -69,7 +69,7 @@ type advance struct {
 	j     *jobState
 	t     int64
 	now   map[procKey]procState // in this reading
-	gone  map[procKey]procState // no longer in it, or waited for by another ancestor than assumed
+	gone  map[procKey]procState // missing from it, or reaped by another ancestor than assumed
 	grown map[procKey]used
 	has   [3]bool // reported by some process
 	// back are the processes of this reading that were missing from earlier ones, by number, with the time of their last reading.
@@ -111,7 +111,7 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 // same reports whether a process that was missing since is the present one.
 func (s *procState) same(k procKey, now *procState) bool {
 	more := now.Used[usedCPU] >= s.Used[usedCPU] || now.Used[usedCPU] < 0
-	if k.PID == 0 { // of several, fewer may be left, unless an ancestor waited for all of them
+	if k.PID == 0 { // of a sum, fewer may be left, unless an ancestor reaped all of them
 		return more || s.Deducted == used{}
 	}
 	return more && (s.Cmd == "" || s.Cmd == now.Cmd || s.PPID == now.PPID)

@@ -40,7 +40,7 @@ func (a *advance) left(p *sonar.Process) {
 		return
 	}
 	if _, here := a.now[sum]; here {
-		sum = sum.ghost(&s) // the missing part of it
+		sum = sum.ghost(&s) // its missing part
 		if s, had = a.gone[sum]; !had {
 			return
 		}

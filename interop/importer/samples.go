@@ -163,7 +163,7 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 		if old == nil {
 			continue
 		}
-		// The one that sorts first is kept: see join.
+		// The first one in sort order is kept: see join.
 		if r.system != nil && old.system != nil && systemText(r.system) <= systemText(old.system) {
 			r.system = nil
 		}
@@ -244,7 +244,7 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 			node.Jobs[k] = j
 		}
 		if j.Last > 0 {
-			im.noteSpan(j.Last, t) // what grew meanwhile is spread over it
+			im.noteSpan(j.Last, t) // later growth is spread over it
 		}
 		grown, procs := im.grown(p, j, t, procs, r)
 		j.take(grown, procs, resident)

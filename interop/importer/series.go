@@ -111,7 +111,7 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
 	put(float64(j.Start), mStart)
 	put(1, mInfo, "name", j.Command, "command", j.Command)
-	// A job older than its first reading used what that reading reports since its start.
+	// A job older than its first reading used the amounts of that reading since its start.
 	older := j.First == t && j.Start < t
 	if older {
 		im.noteSpan(j.Start, t)

@@ -36,7 +36,7 @@ type Log struct {
 	// Start and End are the times of the first and last line if the log has timestamps (kubectl
 	// logs --timestamps), or the time of fio's result.
 	Start, End time.Time
-	// Notes describe what is missing or misleading.
+	// Notes name missing or misleading parts.
 	Notes []string
 }
 

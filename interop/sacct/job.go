@@ -30,7 +30,7 @@ type Job struct {
 	Cluster, User, UID, Account, Partition, QOS, Name string
 
 	State, Reason string // lower case: completed, out_of_memory; who cancelled it
-	// EndedBy is one of slurmtext's constants, EndedByUser the number of the user who cancelled it.
+	// EndedBy is one of slurmtext's constants, EndedByUser the number of the cancelling user.
 	EndedBy, EndedByUser string
 	Nodes                string // node list in Slurm's format
 

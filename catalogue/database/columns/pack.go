@@ -13,7 +13,7 @@ const (
 	off8               // base + a byte; the highest value means unknown
 	off16              // base + two bytes
 	off32              // base + four bytes
-	single             // as float32, which holds each of them exactly
+	single             // as float32, which is exact for all of them
 	double
 )
 

@@ -14,7 +14,7 @@ import (
 type Need struct {
 	Least int    // without these it does not start
 	Usual int    // with fewer, readings and queries may fail
-	With  string // what takes many of them, such as "with 10 blocks of series "; may be empty
+	With  string // cause of many open files, such as "with 10 blocks of series "; may be empty
 }
 
 // Check returns an error if the limit of open files is below the minimum need, and logs a warning

@@ -31,7 +31,7 @@ func Loose(s *phrase.Sentence, fixed ...string) string {
 // Figures returns the faults of a text and its figures, or "": a number that is in no figure, or an
 // unexpected value without a number. names are the values that may have no number.
 func Figures(text string, values []phrase.Value, names ...string) string {
-	rest := strings.ReplaceAll(text, "95 % of the time", "") // what the percentile of a template is for
+	rest := strings.ReplaceAll(text, "95 % of the time", "") // the percentile in a template
 	for _, v := range values {
 		before, after, found := strings.Cut(rest, v.Text)
 		switch {
