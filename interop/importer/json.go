@@ -38,7 +38,7 @@ func fromJSON(a *slurmctl.Accounted) *sacct.Job {
 		Partition: a.Partition, QOS: a.QOS, Name: a.Name, State: a.State, Reason: a.Reason, EndedBy: a.EndedBy, EndedByUser: a.EndedByUser,
 		Nodes: a.NodeList, Submit: a.Submit, Start: a.Start, End: a.End, ExitCode: a.Exit, ExitReduced: a.ExitReduced,
 		ReqCores: sacct.Known(a.Cores), ReqMemory: sacct.Known(a.MemoryBytes), ReqGPUs: sacct.Known(a.GPUs), ReqNodes: sacct.Known(a.Nodes),
-		TimeLimit: sacct.Known(a.Seconds), Suspended: sacct.Known(a.Suspended), CPUUser: a.CPUSeconds,
+		TimeLimit: sacct.Known(a.Seconds), Suspended: sacct.Known(a.Suspended), CPUUser: a.CPUSeconds, Unread: a.Unread,
 	}
 	if a.Tasks == 0 && j.Raw != j.ID {
 		j.Also = j.Raw

@@ -51,6 +51,50 @@ func TestFieldsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestFieldsOfJSONThatCannotBeRead: a field of sacct --json that has another format costs itself only, is counted, and is named once.
+func TestFieldsOfJSONThatCannotBeRead(t *testing.T) {
+	job := func(id int, limit, code, more string) string {
+		return fmt.Sprintf(`{"job_id":%d,"user":"a","name":"x","nodes":"n1","state":{"current":["COMPLETED"],"reason":"None"},`+
+			`"time":{"submission":1740819600,"start":1740823200,"end":1740826800,"limit":%s,"suspended":null,"elapsed":""},"exit_code":%s,`+
+			`"tres":{"allocated":[{"type":"cpu","count":2}]}%s}`, id, limit, code, more)
+	}
+	step := func(seconds string) string {
+		return `,"steps":[{"step":{"id":"batch","name":"batch"},"state":["COMPLETED"],"time":{"start":1740823200,"end":1740826800,"total":{"seconds":` +
+			seconds + `}}}]`
+	}
+	good, unset := `{"set":true,"infinite":false,"number":60}`, `{"set":false,"infinite":false,"number":0}`
+	status := `{"return_code":0}`
+	l := newLab(t)
+	res := l.take("a.sacct", `{"jobs":[`+strings.Join([]string{
+		job(1, good, status, step("30")), job(2, unset, `{"return_code":{"set":false,"number":0}}`, step("30")),
+		job(3, `"an hour"`, status, step("30")), job(4, `true`, status, step(`"half"`)), job(5, `[60]`, `"zero"`, step("30")),
+		job(6, good, `{"return_code":"none"}`, step(`{"set":true,"number":"much"}`)), job(7, good, status, `,"association":"a"`),
+	}, ",")+"]}")
+	if res.Taken != 7 || res.BadCount != 0 || res.BadFields != 8 || len(res.Bad) != 4 {
+		t.Fatalf("%+v", res.ImportResult)
+	}
+	want := map[string]int{"job 3: time.limit": 3, "job 4: steps.time.total.seconds": 2, "job 5: exit_code": 2, "job 7: association": 1}
+	for _, b := range res.Bad {
+		field, _, _ := strings.Cut(b.Error, " has an unknown format")
+		if want[field] != b.Count {
+			t.Errorf("%+v", b)
+		}
+		delete(want, field)
+	}
+	if len(want) > 0 {
+		t.Errorf("not named: %v", want)
+	}
+	rows, _, err := l.facts.Workloads(t.Context(), store.Filter{Sort: "id"})
+	if err != nil || len(rows) != 7 {
+		t.Fatal(rows, err)
+	}
+	for i, w := range rows {
+		if figureOf(w.AllocatedCores) != 2 || (figureOf(w.CPUSeconds) == 30) != (i < 3 || i == 4) {
+			t.Errorf("%s: %v cores, %v s", w.ID, w.AllocatedCores, w.CPUSeconds)
+		}
+	}
+}
+
 // TestErrorsOfOneKind: an export in which a field of each job, task and step is bad has one line for the field.
 func TestErrorsOfOneKind(t *testing.T) {
 	text := "JobID|JobIDRaw|User|State|Start|End|MaxRSS\n"

@@ -3,7 +3,9 @@ package slurmctl
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 
 	"reckon/interop/scheduler"
@@ -53,7 +55,7 @@ func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error)
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var q queued
-		if !decode(raw, &q) || q.JobID.or(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
+		if _, ok := decode(raw, &q); !ok || q.JobID.or(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
@@ -185,6 +187,7 @@ type Accounted struct {
 	scheduler.Job
 	Cluster    string
 	CPUSeconds *float64 // of all its steps; nil if unknown
+	Unread     []error  // fields that it was taken without
 }
 
 // ReadAccounts parses the jobs of slurmdbd as sacct --json writes them, and calls f for each.
@@ -192,11 +195,19 @@ func ReadAccounts(r io.Reader, f func(*Accounted)) (got scheduler.Read, err erro
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var a accounted
-		if !decode(raw, &a) || a.JobID.or(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
+		odd, ok := decode(raw, &a)
+		if !ok || a.JobID.or(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
 		one := Accounted{Job: a.job(), Cluster: string(a.Cluster)}
+		unread := func(field string) {
+			one.Unread = append(one.Unread, fmt.Errorf("job %s: %s has an unknown format", one.ID, field))
+		}
+		if odd != "" {
+			unread(odd)
+		}
+		oddFields(reflect.ValueOf(a), "", unread)
 		for i := range a.Steps { // the job itself has 0
 			if t := a.Steps[i].Time.Total; t.Seconds.ok {
 				if one.CPUSeconds == nil {

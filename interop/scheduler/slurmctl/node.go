@@ -31,7 +31,7 @@ func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err err
 	err = list(r, "nodes", func(raw json.RawMessage) {
 		got.Records++
 		var n nodeRecord
-		if !decode(raw, &n) || n.Name == "" || len(n.State) == 0 {
+		if _, ok := decode(raw, &n); !ok || n.Name == "" || len(n.State) == 0 {
 			got.Reject("a node without name or state: %.80s", raw)
 			return
 		}
@@ -68,7 +68,7 @@ func readPartitions(r io.Reader) (parts []scheduler.Partition, got scheduler.Rea
 	err = list(r, "partitions", func(raw json.RawMessage) {
 		got.Records++
 		var p partitionRecord
-		if !decode(raw, &p) || p.Name == "" {
+		if _, ok := decode(raw, &p); !ok || p.Name == "" {
 			got.Reject("a partition without a name: %.80s", raw)
 			return
 		}

@@ -2,9 +2,12 @@ package slurmctl
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"reckon/interop/slurmtext"
@@ -13,11 +16,13 @@ import (
 // The types here accept a value in every format that a release of Slurm has used, and are empty
 // otherwise, so that one unexpected field does not affect the others of a record.
 
-// decode parses a record; a field with an unexpected type does not affect the others.
-func decode(raw []byte, v any) bool {
+// decode parses a record; a field with an unexpected type does not affect the others. The first of these is returned.
+func decode(raw []byte, v any) (odd string, ok bool) {
 	err := json.Unmarshal(raw, v)
-	odd := (*json.UnmarshalTypeError)(nil)
-	return err == nil || errors.As(err, &odd)
+	if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) {
+		return typed.Field, true
+	}
+	return "", err == nil
 }
 
 // number is a number, a string of digits, or {"set":true,"infinite":false,"number":5}.
@@ -25,6 +30,7 @@ type number struct {
 	v        float64
 	ok       bool
 	infinite bool
+	odd      bool // there was a value, and it is none of these
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
@@ -38,15 +44,41 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 			Number        *float64
 		}
 		o.Set = !bytes.Contains(raw, []byte(`"set"`)) // an object without it is taken at face value
-		if json.Unmarshal(raw, &o) == nil && o.Set && o.Number != nil {
+		if n.odd = json.Unmarshal(raw, &o) != nil; !n.odd && o.Set && o.Number != nil {
 			n.v, n.ok, n.infinite = *o.Number, !o.Infinite, o.Infinite
 		}
-	case raw[0] == '"':
-		n.v, n.ok = parseFloat(string(bytes.Trim(raw, `"`)))
-	default:
-		n.v, n.ok = parseFloat(string(raw))
+	case !bytes.Equal(raw, []byte("null")):
+		plain := string(bytes.Trim(raw, `"`))
+		n.v, n.ok = parseFloat(plain)
+		_, err := strconv.ParseFloat(plain, 64)
+		n.odd = err != nil && plain != ""
 	}
 	return nil
+}
+
+func (n number) isOdd() bool { return n.odd }
+
+// oddFields calls f for each field of a record that has an unknown format. path is the place of v in the record.
+func oddFields(v reflect.Value, path string, f func(path string)) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if x, ok := v.Interface().(interface{ isOdd() bool }); ok {
+			if x.isOdd() {
+				f(path)
+			}
+			return
+		}
+		for t, x := range v.Fields() {
+			name, _, _ := strings.Cut(cmp.Or(t.Tag.Get("json"), strings.ToLower(t.Name)), ",")
+			if t.IsExported() {
+				oddFields(x, strings.TrimPrefix(path+"."+name, "."), f)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			oddFields(v.Index(i), path, f)
+		}
+	}
 }
 
 func parseFloat(s string) (float64, bool) {
@@ -105,11 +137,16 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 }
 
 // exit is a status of wait(2), or {"return_code":3,"signal":{"signal_id":9}}.
-type exit struct{ code *int }
+type exit struct {
+	code *int
+	odd  bool // there was a value, and it is none of these
+}
+
+func (e exit) isOdd() bool { return e.odd }
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
 func (e *exit) UnmarshalJSON(raw []byte) error {
-	e.code = nil
+	*e = exit{}
 	if len(raw) > 0 && raw[0] == '{' {
 		var o struct {
 			Code   number `json:"return_code"`
@@ -120,7 +157,7 @@ func (e *exit) UnmarshalJSON(raw []byte) error {
 			Number number
 			Set    *bool
 		}
-		if json.Unmarshal(raw, &o) == nil {
+		if e.odd = json.Unmarshal(raw, &o) != nil || o.Code.odd; !e.odd {
 			switch {
 			case o.Signal.Old.or(o.Signal.New.or(0)) > 0:
 				e.code = slurmtext.ExitCode(0, o.Signal.Old.or(o.Signal.New.or(0)))
@@ -130,7 +167,9 @@ func (e *exit) UnmarshalJSON(raw []byte) error {
 		}
 		return nil
 	}
-	if n := (number{}); n.UnmarshalJSON(raw) == nil && n.ok && n.v < 1<<16 {
+	n := number{}
+	_ = n.UnmarshalJSON(raw)
+	if e.odd = n.odd; n.ok && n.v < 1<<16 {
 		status := int(n.v)
 		e.code = slurmtext.ExitCode(float64(status>>8), float64(status&0x7f))
 	}
