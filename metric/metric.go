@@ -71,7 +71,7 @@ const (
 type Desc struct {
 	// Name is the full metric name, with unit and, for counters, _total.
 	Name string
-	// Help is one sentence for people: what is measured, over what, from which source.
+	// Help is one sentence for users about the quantity, its scope and its source.
 	Help string
 	Kind Kind
 	Unit Unit

@@ -50,7 +50,7 @@ func batchMetrics() []string {
 type batchNode struct {
 	wire.NodeBatch
 	told int64 // last report of the state, Unix ms
-	seen int64 // last report of anything, Unix ms
+	seen int64 // time of the last report of any kind, Unix ms
 
 	found bool // an agent reports the node as well
 }

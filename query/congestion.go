@@ -21,7 +21,7 @@ type Congestion struct {
 	Direction    string  // receive or transmit
 	Speed        float64 // of the device, bytes per second
 	Observed     float64 // seconds looked at: the run, or its last day
-	Seconds      float64 // of them, those in which the device was full and the workload had a share of it
+	Seconds      float64 // part of Observed in which the device was full and the workload had a share of the traffic
 	// Means over these seconds: bytes per second through the device, payload bytes of the workload
 	// (a lower bound), and cores that the workload used on the node.
 	Rate, Own, Cores float64
@@ -30,7 +30,7 @@ type Congestion struct {
 const (
 	fullLink     = 0.9  // share of its speed at which a device is full; 1500-byte packets reach 0.98, by the kernel's count of bytes
 	nominalSpeed = 1.05 // a device that moves more than this share of its speed is virtual, and its speed a mere name
-	partOfLink   = 0.1  // share of the traffic of a full device below which a workload is not limited by it
+	partOfLink   = 0.1  // minimum share of the traffic of a full device for a workload to be limited by it
 
 	congestionStep  = 30 * time.Second
 	congestionSteps = 2000 // at most, in longer steps

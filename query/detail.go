@@ -37,7 +37,7 @@ type place struct{ node, part string }
 // part is a part of a workload while its series are being read.
 type part struct {
 	wire.Part
-	used  bool // it has CPU time of its own
+	used  bool // it has its own CPU time
 	other bool // it has series other than a memory peak
 }
 

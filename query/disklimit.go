@@ -19,7 +19,7 @@ type DiskLimit struct {
 	Direction    string  // read or write
 	Limit        float64 // bytes per second
 	Observed     float64 // seconds looked at: the run, or its last day
-	Seconds      float64 // of them, those in which it was reached
+	Seconds      float64 // part of Observed in which the limit was reached
 	// means over these seconds: bytes per second that the workload moved, and cores that it used, both in the limited control group
 	Rate, Cores float64
 }

@@ -11,36 +11,36 @@ const (
 	LackNothing Lack = iota
 
 	// Of processes.
-	LackEndedThreads   // what threads did that ended where nobody could count it; [Process.Partial] names the process
-	LackEndedProcesses // ends of processes, and what they did since their last reading
+	LackEndedThreads   // use by threads that ended before it could be counted; [Process.Partial] names the process
+	LackEndedProcesses // ends of processes and their use since the last reading
 	LackLastMoments    // of ended processes, the last moments and the process group (taskstats)
 	LackChildTimes     // and besides, the CPU time of children is not reported to parents
 	LackOrphans        // CPU time that no parent has seen
 	LackLate           // when CPU time was used: child times show it when it is over
 	LackWhose          // the owner of the CPU time: another, or this one
 	LackUnread         // processes that no reading and no record showed
-	LackHistory        // what was before the agent began
+	LackHistory        // use before the agent started
 	LackEnd            // when the last process ended
-	LackQuiet          // what was handed over to short work
+	LackQuiet          // resources that were handed over to short work
 	LackTogether       // how much several had at the same time
 	LackReached        // whether it reached storage before it was deleted
-	LackReachedSome    // the same, where not all that was written is counted
+	LackReachedSome    // the same, while not all writes are counted
 
 	// Of memory.
 	LackHuge        // explicit huge pages, which control groups count apart
 	LackSharedPages // which pages several processes have in common
 	LackScaled      // the same of some processes, for which others of the same program stand
 	LackShmem       // shared memory, or memory of the kernel, of a control group
-	LackUnmapped    // whose the shared memory is that no process maps: files of tmpfs and memfd_create(2)
+	LackUnmapped    // owners of shared memory that no process maps: files of tmpfs and memfd_create(2)
 	LackReclaimable // which memory of the kernel can be given back (version 1)
 	LackBuffered    // writes through the page cache (version 1)
 
 	// Of tallies and devices.
 	LackSpliced     // bytes that the kernel takes out of a socket without a call of the process
 	LackOtherCalls  // calls by readv(2), io_uring, mmap(2), sendfile(2)
-	LackUnderWay    // what has begun and is not over yet
+	LackUnderWay    // operations that have started and not finished
 	LackWrittenBack // lines of the cache that are written back
-	LackShared      // what went through a device while several workloads used it
+	LackShared      // traffic of a device while several workloads used it
 	LackRoom        // processes, or events, for which there was no room
 	LackTurns       // events while others had the hardware counter
 	LackMeter       // energy, which is computed by a model

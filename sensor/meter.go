@@ -8,13 +8,13 @@ type Domain string
 // The domains of energy.
 const (
 	DomainPackage Domain = "package" // a processor package: cores, caches, memory controller
-	DomainCore    Domain = "core"    // the cores of a package; part of it
+	DomainCore    Domain = "core"    // the cores of a package; part of DomainPackage
 	DomainUncore  Domain = "uncore"  // integrated graphics and the like; part of a package
 	DomainDRAM    Domain = "dram"    // memory modules; beside the package
 	DomainPsys    Domain = "psys"    // the platform: packages, memory and more
 	DomainGPU     Domain = "gpu"     // a graphics processor or accelerator
 	DomainBoard   Domain = "board"   // the whole board, chassis or node at its input
-	DomainRail    Domain = "rail"    // one supply rail of a board; part of it
+	DomainRail    Domain = "rail"    // one supply rail of a board; part of DomainBoard
 )
 
 // Meter is one reading of one meter.

@@ -14,7 +14,7 @@ var MemoryTraffic = &metric.Desc{
 
 // Monitored is the content and the count of one monitoring group of the kernel (resctrl).
 type Monitored struct {
-	// Tasks are the ids of the threads in it, the ids of leaders are ids of processes; 0 is one that is not in our pid namespace.
+	// Tasks are the ids of the threads in the group; those of leaders are process ids. A thread outside our pid namespace has id 0.
 	Tasks []int32
 	// Bytes moved between the last-level caches and memory since the reading before, where Counted is true.
 	Bytes   uint64

@@ -30,7 +30,7 @@ type OwnSample struct {
 // OwnInput is one file or address that figures are read from.
 type OwnInput struct {
 	Name string
-	Err  error // why nothing, or only a part of it, was accepted
+	Err  error // why all or a part of the input was rejected
 }
 
 // OwnPass is one reading of such figures. Its memory is reused.

@@ -42,7 +42,7 @@ type Process struct {
 	Have   Fields
 	State  byte // as in /proc/PID/stat: R S D Z T I X ...
 	Kernel bool // a kernel thread
-	// Partial are the figures that lack what threads of it did which ended before the source could count that.
+	// Partial are the figures without the use of threads that ended before the source could count it.
 	Partial Fields
 	// OOMKilled reports that the OOM killer ended the process. Sources without this information
 	// leave it false.

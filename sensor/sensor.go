@@ -51,7 +51,7 @@ type UnavailableError struct {
 	Fix string
 	// Err is the cause, if there is one.
 	Err error
-	// Refused means that Err is an answer of the kernel without which Reason leaves open what is wrong. The label names it, too.
+	// Refused means that Err is an error of the kernel that Reason alone does not explain. The label names it as well.
 	Refused bool
 }
 

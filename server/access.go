@@ -19,9 +19,9 @@ import (
 
 // Access configures access to the server.
 type Access struct {
-	// Insecure lets everybody in who reaches the address, as admin.
+	// Insecure grants the role admin to everybody who can reach the address.
 	Insecure bool
-	// Public shows what has no names to those who are not signed in.
+	// Public shows data without names to visitors who are not signed in.
 	Public bool
 	// WebConfig is a file in the format of Prometheus's exporter-toolkit: TLS, client certificates,
 	// and users with bcrypt passwords, who are admin. It is reread while the server runs.
@@ -38,7 +38,7 @@ type Access struct {
 	TrustLoopback bool
 	// Socket is the flag of the Unix socket of the API: a path, auto or none (Config.APISocket).
 	Socket string
-	// Origins are those of pages elsewhere that may show static/widget.js (api.Options).
+	// Origins are the origins of other sites whose pages may show static/widget.js (api.Options).
 	Origins []string
 	// Limits is the file of limits for senders, sites and viewers (limits.Config). Empty means the
 	// defaults.

@@ -22,7 +22,7 @@ type Alerts struct {
 	Rules         []string // files, or default, or none; empty is default
 	Alertmanagers []string // addresses
 	Config        string   // of the Alertmanager in this process; empty for none
-	External      string   // address of this server in links; empty is the one that it listens on
+	External      string   // base URL of this server in links; empty for the listening address
 	Loopback      bool     // receivers that are set up on the page may be on this machine
 	Digest        string   // weekly: owners get the report on their week by the route of WeeklyDigest; none or empty for none
 }

@@ -84,7 +84,7 @@ func (s *Server) serveLocal(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if h.Shutdown(stop) != nil {
-		_ = h.Close() // it closes what is left; the listener is gone with it
+		_ = h.Close() // Close the remaining connections; Shutdown has closed the listener.
 	}
 	<-ended
 	return nil

@@ -36,7 +36,7 @@ type copier struct {
 	}
 	stores []localStore // in the order in which they are copied
 	users  *auth.Users
-	// elsewhere names what is not in the data directory.
+	// elsewhere names the stores outside the data directory.
 	elsewhere []string
 }
 

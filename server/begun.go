@@ -28,7 +28,7 @@ const (
 // begunBounds are the stored limits on new series.
 type begunBounds struct {
 	Nodes  map[string]int `json:"nodes"`
-	Series int            `json:"series"` // of the server; 0 is what its memory holds
+	Series int            `json:"series"` // limit of the server; 0 derives it from the memory
 }
 
 // boundBegun activates the limits on new series. Nodes that existed before keep twice their earlier
@@ -36,7 +36,7 @@ type begunBounds struct {
 func (s *Server) boundBegun() (err error) {
 	embedded, ok := s.samples.(*tsdb.Store)
 	if !ok {
-		return nil // what a store elsewhere takes is its own matter
+		return nil // an external store has limits of its own
 	}
 	file := filepath.Join(s.config.Data, begunFile)
 	var b begunBounds

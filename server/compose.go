@@ -76,7 +76,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	if s.config.Receive || s.scraper != nil {
 		every = 10 * time.Second // pushed samples give no notification, so poll
 	}
-	noted, now := false, s.agent == nil // now: what runs on this machine was measured since the start
+	noted, now := false, s.agent == nil // now: the workloads on this machine were measured since the start
 	for {
 		began := time.Now()
 		n, err := s.builder.Advance(ctx)
@@ -98,7 +98,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 			}
 		}
 		round, least := time.Since(began), time.Duration(0)
-		if noted && s.agent != nil { // before, somebody waits for what runs on this machine
+		if noted && s.agent != nil { // until then, do not delay the first workloads of this machine
 			least = rest(n)
 		}
 		if lull(ctx, least, hurry(least, round), s.asked) != nil {

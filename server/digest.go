@@ -107,7 +107,7 @@ func (s *Server) runDigests(ctx context.Context) error {
 			}
 			var out []string
 			for i := range list.Rows {
-				// Who was allocated something: others are services and people who only looked.
+				// Owners with an allocation. Others are services, and people who only looked.
 				if u := &list.Rows[i]; u.Owner != "" && u.HeldCoreSeconds != nil && *u.HeldCoreSeconds > 0 {
 					out = append(out, u.Owner)
 				}

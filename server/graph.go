@@ -43,7 +43,7 @@ const timestampsKept = 6 * time.Hour
 
 // knowledge is the knowledge graph of a server.
 type knowledge struct {
-	store *embedded.Store // with a remote store: what it knows of versions
+	store *embedded.Store // local graph; with a remote one, it only holds versions
 	away  *remote.Store   // nil where the graph is here
 	feed  *feed.Feed
 	rows  *database.Catalogue

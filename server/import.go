@@ -65,7 +65,7 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 	switch o.Format {
 	case "sacct":
 		read = im.Sacct
-	case "waggle": // nothing of it is a workload, so that the catalogue does not change
+	case "waggle": // WAGGLE data contains no workloads, so the catalogue does not change
 		w := waggle.NewImporter(i.series, settings.Site, time.Now())
 		read, finish = w.Read, w.Finish
 	}
@@ -79,7 +79,7 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 			broken = read(ctx, name, in)
 		}
 	}
-	if !i.leaves { // what was read before something broke is written, and known when it comes again
+	if !i.leaves { // Write what was read before an error, so that a repeated import recognizes it.
 		ctx = context.WithoutCancel(ctx)
 	} else if ctx.Err() != nil {
 		return client.ImportResult{}, ctx.Err()
@@ -99,7 +99,7 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 // ImportFiles imports into a data directory that no server has open.
 func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.ImportOptions,
 	files []client.ImportFile) (r client.ImportResult, err error) {
-	// Garbage is collected when the heap has doubled: with memory that is never touched beside what an import keeps, half as often.
+	// Garbage is collected when the heap has doubled. This memory is never touched, but halves the number of collections.
 	ballast := make([]byte, 64<<20)
 	defer runtime.KeepAlive(ballast)
 	if err := os.MkdirAll(data, 0o750); err != nil {

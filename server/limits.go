@@ -55,7 +55,7 @@ func (s *Server) own(ctx context.Context) *ingest.Own {
 	}
 	o := &ingest.Own{Owner: v.Name, Site: s.config.Site, Runs: func(ctx context.Context, workload string) (bool, error) {
 		rows, _, err := s.catalogue.Workloads(ctx, store.Filter{IDs: []string{workload}, Owners: []string{v.Name}})
-		return slices.ContainsFunc(rows, func(w store.Workload) bool { return w.Owner == v.Name }), err // not only a part of it
+		return slices.ContainsFunc(rows, func(w store.Workload) bool { return w.Owner == v.Name }), err // the whole workload, not a part
 	}}
 	if s.agent != nil {
 		o.Node = s.agent.Node()
@@ -104,7 +104,7 @@ type limitsFile struct {
 	s      *Server
 	text   []byte // in force
 	seen   []byte // at the last look
-	logged string // what was wrong
+	logged string // last error that was logged
 }
 
 // look reads the limits again if their file changed or asked is set. A change applies only after it

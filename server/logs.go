@@ -14,7 +14,7 @@ import (
 type Logs struct {
 	// Loki is its address, empty for none; Selector is a template of LogQL, loki.DefaultSelector if empty.
 	Loki, Selector string
-	// Pods asks the API server of the cluster that the server runs in for what Loki does not have.
+	// Pods reads logs that Loki does not have from the API server of the server's own cluster.
 	Pods bool
 }
 

@@ -41,6 +41,6 @@ func ReadMadeUp(data string) (MadeUp, bool) {
 		return MadeUp{}, !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
 	}
 	var m MadeUp
-	_ = json.Unmarshal(raw, &m) // its presence decides; who made it is a detail
+	_ = json.Unmarshal(raw, &m) // only the presence of the file matters
 	return m, true
 }

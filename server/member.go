@@ -32,7 +32,7 @@ import (
 type membership struct {
 	lease  *cluster.Lease
 	epoch  int64    // of this leader; 0 follows
-	socket *os.File // the listening socket, which outlives a change: who connects meanwhile waits
+	socket *os.File // The listening socket outlives a change of the leader, so that new connections wait meanwhile.
 }
 
 // errRole ends a server after a change of its role.

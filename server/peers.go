@@ -26,7 +26,7 @@ func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 	}
 	uid, err := peer.UID(c)
 	if err != nil {
-		return ctx // nobody who is known
+		return ctx // the user is unknown
 	}
 	if u, ok := c.(*net.UnixConn); ok && uid == 0 && !peer.Home(u) {
 		return context.WithValue(ctx, peerKey{}, peer.Peer{Foreign: true})

@@ -18,7 +18,7 @@ type requests struct {
 	running atomic.Int64
 
 	mu      sync.Mutex
-	count   map[[2]string]uint64 // by what and class of status
+	count   map[[2]string]uint64 // by kind and status class
 	seconds map[string]float64
 }
 
@@ -52,7 +52,7 @@ func (q *requests) done(what string, status int, took time.Duration) {
 		q.count, q.seconds = map[[2]string]uint64{}, map[string]float64{}
 	}
 	q.count[[2]string{what, strconv.Itoa(status/100) + "xx"}]++
-	if what != "live" { // a stream lasts as long as somebody looks
+	if what != "live" { // the duration of a stream depends on its reader
 		q.seconds[what] += took.Seconds()
 	}
 }

@@ -52,10 +52,10 @@ type Config struct {
 	APISocket       string
 	APISocketWanted bool
 	Data            string // directory of everything that is kept
-	Site            string // external label of all that this server's own agent measures
+	Site            string // external label of all series of this server's own agent
 
 	Retention  time.Duration // for how long series are kept
-	MaxBytes   int64         // and how much of them, 0 for no bound
+	MaxBytes   int64         // maximum size of the stored series; 0 for no limit
 	OutOfOrder time.Duration // maximum age of late samples that are accepted
 
 	// Hourly is for how long one figure an hour of every series is kept; 0 keeps none.
@@ -75,17 +75,17 @@ type Config struct {
 
 	// Agent measures this node too; nil for a server without sensors.
 	Agent *agent.Config
-	// Play measures in the place of an agent: a site that is made up. Nil for none.
+	// Play simulates a site in place of an agent; nil for none.
 	Play Play
 	// Socket is the path that local `reckon push` sends to, or empty. Unless SocketWanted is set,
 	// an unusable path is not an error.
 	Socket       string
 	SocketWanted bool
-	// Footprint reports what energy emits and costs; nil where nobody knows.
+	// Footprint returns the emissions and costs of energy; nil if they are unknown.
 	Footprint *Footprint
-	// Access reports who may reach the server; the zero value is for the loopback address.
+	// Access configures who may reach the server. The zero value suits the loopback address.
 	Access Access
-	// Alerts reports which rules are evaluated and who is notified.
+	// Alerts configures the evaluated rules and the recipients of notifications.
 	Alerts Alerts
 	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
 	Policy []byte
@@ -156,11 +156,11 @@ type Server struct {
 	http  *http.Server
 
 	updated chan struct{} // an export was stored
-	asked   chan struct{} // somebody asked for what the catalogue holds
+	asked   chan struct{} // a request needs the catalogue
 	built   atomic.Bool   // the catalogue was built at least once
 	history bool          // it held something when it was opened
 	remade  bool          // it held nothing, but there were series
-	first   chan struct{} // closed when it holds what is measured now
+	first   chan struct{} // closed when the catalogue holds the current workloads
 	behind  behind        // why the catalogue is not up to date
 
 	caughtUp atomic.Bool // the catalogue has been up to date since the start

@@ -34,7 +34,7 @@ func vectorOf(ctx context.Context, engine *query.Engine, series storage.Queryabl
 	if err != nil {
 		return nil, err
 	}
-	out := make(promql.Vector, len(v)) // what the query holds is used again once it is closed
+	out := make(promql.Vector, len(v)) // copy, because the query reuses its memory once it is closed
 	copy(out, v)
 	return out, nil
 }

@@ -31,7 +31,7 @@ var (
 // RefusedError names the samples of a write that will never be accepted; the others were stored.
 type RefusedError struct {
 	Refused, Stored int
-	Reasons         []error // of some of them
+	Reasons         []error // errors of some of the refused samples
 }
 
 func (e *RefusedError) Error() string {

@@ -51,7 +51,7 @@ type FindingFilter struct {
 
 // Findings stores cases of misuse. It is safe for concurrent use.
 type Findings interface {
-	// PutFindings writes findings, each replacing the one with its id.
+	// PutFindings writes findings. Each replaces the one with the same id.
 	PutFindings(ctx context.Context, list []Finding) error
 	// Findings returns the selected findings, the most severe and latest first, and their number
 	// without the limit.

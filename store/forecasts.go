@@ -31,7 +31,7 @@ type Forecast struct {
 // Judged compares a forecast with the measured values.
 type Judged struct {
 	Steps      int     // with a measured value
-	Inside     int     // of them, within the band
+	Inside     int     // steps within the band
 	Error      float64 // sum of absolute errors
 	NaiveError float64 // sum of the absolute errors of the value one day before
 	NaiveSteps int     // number of steps in NaiveError
@@ -50,7 +50,7 @@ type ForecastFilter struct {
 
 // Forecasts stores forecasts. It is safe for concurrent use; dropping the catalogue keeps them.
 type Forecasts interface {
-	// PutForecasts writes forecasts, each replacing the one of the same subject, site, name, figure and time.
+	// PutForecasts writes forecasts. Each replaces the one with the same subject, site, name, figure and time.
 	PutForecasts(ctx context.Context, list []Forecast) error
 	// Forecasts returns the selected forecasts by subject, site, name, figure and the time they
 	// were made.

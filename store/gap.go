@@ -11,7 +11,7 @@ type Gap struct {
 	// From and To enclose the lost samples. A zero From is the beginning of the stored data.
 	From, To time.Time
 	File     string    // the damaged file, as a path below the directory of the store
-	Why      string    // what is wrong with it
+	Why      string    // description of the damage
 	Kept     string    `json:",omitempty"` // where the damaged file is kept for inspection; empty if there is none
 	Noticed  time.Time // when it was noticed
 }

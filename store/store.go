@@ -137,7 +137,7 @@ type Passed struct {
 	Site, Owner string
 	Nodes       []string
 	Count       int
-	CPUSeconds  float64   // of those of which it is known
+	CPUSeconds  float64   // CPU time of the jobs for which it is known
 	WallSeconds float64   // run times, added up
 	First, Last time.Time // the first start and the last end
 }
@@ -146,7 +146,8 @@ type Passed struct {
 type Least struct {
 	// Ran is for how long it ran until it ended or, if it runs, until now.
 	Ran time.Duration
-	// Of CPUSeconds and MemoryPeakBytes it used one, or it used a GPU. What was not measured may be much.
+	// CPUSeconds and MemoryPeakBytes are alternative minimums; a workload that used a GPU needs
+	// neither. Unmeasured use counts as large.
 	CPUSeconds, MemoryPeakBytes float64
 }
 

@@ -18,7 +18,8 @@ type ContainerFacts struct {
 	EndedID  string
 	ExitCode int
 	Reason   string
-	// Of the end before that, while the container is not begun again after its latest; the reason is empty where there is none.
+	// BeforeExitCode and BeforeReason describe the end before the latest, until the container
+	// restarts. The reason is empty if there is none.
 	BeforeExitCode int
 	BeforeReason   string
 

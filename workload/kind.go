@@ -26,7 +26,7 @@ const (
 	Session    Kind = "session"    // session/alice/3
 	Group      Kind = "group"      // group/NODE/PGID-START
 	Short      Kind = "short"      // short/OWNER/NODE: short work, folded
-	Other      Kind = "other"      // other/NODE: kernel threads and what no rule claims
+	Other      Kind = "other"      // other/NODE: kernel threads and processes that no rule matches
 )
 
 // trait is one answer of a kind.
@@ -35,7 +35,7 @@ type trait uint16
 const (
 	batch     trait = 1 << iota // a job of a batch system
 	scheduled                   // its controller reports states, allocations, steps and ends
-	array                       // an id may name a task of an array or a component, each with a job number of its own
+	array                       // an id may name a task of an array or a component, each with its own job number
 	person                      // started by a person
 	requests                    // it has a request that advice can be given for
 	service                     // runs until it is stopped

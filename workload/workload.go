@@ -36,7 +36,7 @@ type Identity struct {
 	// Part is the part of the workload on this node: a job step, or pod and container; empty for
 	// other kinds. It is never a process id.
 	Part string
-	// Task distinguishes the tasks of a part, where a batch system starts several of them on a node; empty where it is not known.
+	// Task distinguishes tasks of a part when a batch system starts several of them on a node; empty if unknown.
 	Task string
 	// Owner is the owner of the workload: a Unix user, or the namespace of a pod. Empty means the
 	// user of the process.
@@ -66,12 +66,12 @@ type Naming uint8
 const (
 	Named     Naming = iota
 	HalfNamed        // the workload has its name, the part a provisional one
-	Unnamed          // the names are provisional, until those who know better answer
+	Unnamed          // the names are provisional until a better source answers
 )
 
 // Facts describe a workload besides its usage. Unknown is empty or 0.
 type Facts struct {
-	Name      string // what its owner calls it: job name, command of the group leader
+	Name      string // name given by the owner: job name or command of the group leader
 	Account   string // project or account it is charged to
 	Partition string // partition, queue or slice
 	Command   string // program of its first process

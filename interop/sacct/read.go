@@ -174,7 +174,8 @@ func (p *parser) record(cells []string) error {
 	if len(cells) == n {
 		j, err = p.parse(cells)
 	}
-	// More fields than columns: a name contains the separator. The right column is the one with which everything else can be parsed.
+	// There are more fields than columns, so a name contains the separator. The right column is
+	// the one with which everything else can be parsed.
 	if extra := len(cells) - n; extra > 0 {
 		tries := maxTries
 		if found, ok := p.join(cells, 0, extra, &tries); ok {

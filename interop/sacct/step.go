@@ -50,7 +50,7 @@ const resized = "resizing"
 // Joiner calls Job for each run of a series of records, the parts of a run between changes of its allocation joined.
 type Joiner struct {
 	Job    func(*Job) error
-	before map[string]*Job // the parts of which the next one follows, by number
+	before map[string]*Job // parts of runs that a later record continues, by job number
 }
 
 // Add adds a record with all its steps.

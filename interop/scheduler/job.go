@@ -21,7 +21,7 @@ type Job struct {
 	// State is the state in Slurm's words, in lower case, Reason why it waits or ended in that state.
 	State, Reason string
 	Ended         bool // State is final
-	// EndedBy is one of slurmtext's constants, EndedByUser who cancelled it: a name, or a number.
+	// EndedBy is one of slurmtext's constants. EndedByUser is the name or number of the user who cancelled the job.
 	EndedBy, EndedByUser string
 
 	// Start is zero while it waits, End until it has ended: expected times are left out.
@@ -97,7 +97,7 @@ func (n *Node) Open() bool { return slurmtext.NodeOpen(n.State, n.Flags) }
 type Read struct {
 	Records  int
 	Bad      int    // records that cannot be parsed
-	FirstBad string // the error of the first of them
+	FirstBad string // error of the first bad record
 }
 
 // Reject counts a record that cannot be parsed.

@@ -117,7 +117,7 @@ func (l *run) suspension(b *metric.Batch) {
 	if !j.SuspendedSince.IsZero() && b.Time.After(j.SuspendedSince) {
 		suspended += b.Time.Sub(j.SuspendedSince).Seconds()
 	}
-	if suspended > 0 || !l.suspendedSince.IsZero() { // or less of it was within its time than was reported while it lasted
+	if suspended > 0 || !l.suspendedSince.IsZero() { // zero corrects a value reported during the suspension
 		l.add(b, suspendedTime, suspended)
 	}
 }

@@ -20,7 +20,7 @@ type Source interface {
 	Nodes(ctx context.Context) ([]Node, []Partition, Read, error)
 	// Kind is the kind of its jobs, the first word of their ids.
 	Kind() workload.Kind
-	// Name describes the source for people: what is asked, such as "squeue, sacct and sinfo".
+	// Name describes the source for people by the programs that are run, such as "squeue, sacct and sinfo".
 	Name() string
 }
 

@@ -106,7 +106,7 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 		if l.left.IsZero() {
 			l.left = now
 		}
-		// The waiting part of an array has no end of its own: its tasks have started.
+		// The pending part of an array has no end of its own because its tasks have started.
 		if at, ok := tasks[k.id]; ok && l.job.Tasks > 0 && slurmtext.Waits(l.job.State) {
 			l.job.State, l.job.Reason, l.job.Ended, l.job.End = started, "all tasks have begun", true, at
 		}

@@ -16,7 +16,7 @@ type counted struct {
 	pid   int32
 	start uint64
 	exact [counters.Counters]float64 // since it began
-	taken [counters.Counters]float64 // of it, what was read
+	taken [counters.Counters]float64 // the part of exact that was read
 }
 
 // count adds the processor counts for a planned job that uses nanos nanoseconds of CPU time.

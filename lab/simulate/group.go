@@ -42,7 +42,7 @@ type group struct {
 // proc is a process.
 type proc struct {
 	sensor.Process
-	share float64 // of what its group uses; the rest is the first one's
+	share float64 // share of the use of its group; the first process takes the rest
 	gpu   int     // the device that it uses, -1 for none
 	dead  bool    // a zombie
 }

@@ -13,7 +13,7 @@ import (
 // Job is a piece of work that is handed in to the batch system.
 type Job struct {
 	Raw         uint32 // the number that the batch system gives to each
-	Array, Task int    // the number of the array and of the task in it; Array is 0 for one job
+	Array, Task int    // Array is the number of the array, 0 for a single job. Task is the number of the task in it.
 	User        *User
 	Name        string
 	Program     string
@@ -40,7 +40,7 @@ type Job struct {
 
 	kind   *kind
 	seed   uint64
-	length time.Duration // as it would run
+	length time.Duration // run time if nothing ends it earlier
 	peak   uint64        // bytes of memory on a node
 	used   float64       // cores that it can use of those it asked for, as a share
 }
@@ -72,7 +72,7 @@ func (s *Site) draw(rnd *rand.Rand) {
 		total += u.weight
 		weights[i] = total
 	}
-	// What is handed in before the beginning comes on top.
+	// Jobs that were submitted before the beginning are added.
 	wanted := s.Config.Jobs + int(float64(s.Config.Jobs)*s.lead.Hours()/s.For.Hours())
 	for len(s.Jobs) < wanted {
 		at := min(sort.SearchFloat64s(weights, rnd.Float64()*total), len(s.Users)-1)

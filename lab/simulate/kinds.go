@@ -12,11 +12,11 @@ type kind struct {
 	gpus     []int     // likewise; nil for none
 	hours    float64   // the usual length
 	spread   float64   // of its logarithm
-	memory   float64   // of what was asked for, at the peak
+	memory   float64   // peak as a share of the requested memory
 	limit    float64   // the time asked for, in usual lengths
 	array    int       // usual number of tasks; 0 for no array
 	ranks    int       // processes on a node, at most
-	steps    bool      // its work is a step of its own
+	steps    bool      // the work runs as a step of its own
 	busy     float64   // cores in use, of those asked for, while it computes
 	jitter   float64   // by how much that moves, as a share
 	shorts   float64   // short processes a second for each core
@@ -87,7 +87,7 @@ var kinds = []kind{
 		phases: []phase{{0.1, 0.5, 0.8, 120 * mb, 0, 0}, {0.9, 1, 1, 5 * mb, 2 * mb, 0}},
 	},
 	{
-		// Somebody holds a GPU for a day and looks at it now and then.
+		// A user holds a GPU for a day and uses it now and then.
 		name: "jupyter", program: "jupyter-lab", home: "ml", often: 2, nodes: []int{1}, cores: []float64{0.25}, gpus: []int{1, 1, 2},
 		hours: 9, spread: 0.3, memory: 0.1,
 		limit: 1.1, ranks: 1, busy: 0.02, jitter: 0.9, gpuBusy: 0.004, gpuBytes: 0.3, overdue: 0.5, cancelled: 0.2,

@@ -7,7 +7,7 @@ import (
 // demand is the use of a group at a moment, without limits.
 type demand struct {
 	cores             float64
-	most              float64 // cores that it can use of them, 0 for all
+	most              float64 // maximum number of usable cores, 0 for all
 	planned           *Does
 	anon, file, shmem uint64
 	read, write       float64 // bytes a second
@@ -166,7 +166,7 @@ func (s *Site) sessions() []*session {
 		case at < 0.95:
 			v.program, v.cores, v.memory, v.burst = "make", 6, 500<<20, true
 			v.tools = []string{"cc1plus", "as", "ld", "sh"}
-		default: // what is not done on a login node
+		default: // work that does not belong on a login node
 			v.program, v.cores, v.memory = "python3", float64(s.Cores)*0.8, 24<<30
 			v.end = v.end.Add(2 * time.Hour)
 		}

@@ -22,7 +22,7 @@ type Node struct {
 	paths     map[string]*group
 	numbers   map[uint64]*group
 	procs     map[int32]*proc
-	pods      map[string]*pod // begun and not replaced, by UID
+	pods      map[string]*pod // started pods that were not replaced, by UID
 	pid       int32
 	count     uint64 // of control groups so far
 
@@ -179,7 +179,7 @@ func (n *Node) step(at time.Time) {
 		n.gpus[i].begin()
 	}
 	n.quit(at)
-	// What is wanted, then what there is.
+	// the demand, then the capacity
 	wanted, capacity := 0.0, float64(n.site.Cores)
 	for _, g := range n.groups {
 		g.want(n, from, at, span)

@@ -17,7 +17,7 @@ type Planned struct {
 	GPUs                int // on each node
 	Limit               time.Duration
 	Submit              time.Duration // after the site begins
-	Length              time.Duration // as it would run
+	Length              time.Duration // run time if nothing ends it earlier
 	// Outcome is the final state, completed if empty, with an exit code. A cancelled job names who
 	// cancelled it.
 	Outcome     string
@@ -57,8 +57,8 @@ type Does struct {
 	Faults          float64 // major page faults a second
 	Throttled       float64 // share of the time
 	FirstNodeOnly   bool    // the other nodes do nothing
-	OtherTasks      int     // of each step on each node, beside the one that works
-	OtherCores      float64 // that each of them uses
+	OtherTasks      int     // idle tasks per step and node, in addition to the busy one
+	OtherCores      float64 // use of each of OtherTasks
 	Ends            time.Duration
 	Zombies         int
 

@@ -52,7 +52,7 @@ type scheduler struct {
 
 const (
 	depth   = 60            // how many of a queue are tried
-	patient = 6 * time.Hour // after which nobody overtakes
+	patient = 6 * time.Hour // wait after which no other job may overtake
 )
 
 // schedule reports when and where each job runs.
@@ -77,7 +77,7 @@ func (s *Site) schedule() {
 			next++
 			q.now = j.Submit
 			if j.Stuck != "" || !q.possible(j) {
-				continue // it waits for ever, and holds up nobody
+				continue // the job waits for ever without blocking others
 			}
 			q.queue[j.Partition] = append(q.queue[j.Partition], j)
 			if len(q.queue[j.Partition]) <= depth || len(q.run) == 0 { // nothing else would try again

@@ -13,7 +13,7 @@ const callBytes = 64 << 10
 type traffic struct {
 	pid          int32
 	start        uint64
-	exact, taken [3]float64 // bytes received and sent, segments sent again: since it began, and what was read of it
+	exact, taken [3]float64 // bytes received, bytes sent, segments resent: since the start, and the part that was read
 }
 
 // transfer adds the traffic of a planned job in some seconds.

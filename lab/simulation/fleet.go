@@ -101,7 +101,7 @@ func later(a, b time.Time) time.Time {
 type Stretch struct {
 	Until  time.Time
 	Tick   time.Duration // between two readings of a node
-	Export time.Duration // between two exports of it
+	Export time.Duration // interval between two exports of a node
 	// Speed is the number of simulated seconds per second; 0 is the maximum.
 	Speed float64
 	// Live makes simulated time follow the clock, after catching up if it is behind.
@@ -119,7 +119,7 @@ type Progress struct {
 	Waiting int           // pending jobs
 	Took    time.Duration // by the clock of this machine
 	Passed  time.Duration // of simulated time
-	Step    string        // what [Fill] does after all samples were written: see [catalogue.BuilderOptions]
+	Step    string        // step of [Fill] after all samples are written: see [catalogue.BuilderOptions]
 	Built   time.Time     // the time up to which that is done
 }
 

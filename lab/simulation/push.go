@@ -67,12 +67,12 @@ func (p *Push) Put(ctx context.Context, node string, b *metric.Batch) error {
 // Backlog is the state of the queues.
 type Backlog struct {
 	Exports       int    // in all queues and for all endpoints
-	Behind        int    // those of them with a reachable endpoint
+	Behind        int    // exports that are queued for a reachable endpoint
 	Sent          uint64 // accepted samples
 	Refused, Lost uint64 // samples
 	Retries       uint64
 	Failing       int    // queues with a failed last request
-	Error         string // of one of them
+	Error         string // an error of one of the failing queues
 	Queues        int
 	Dropped       uint64 // exports that a full queue dropped
 }

@@ -181,7 +181,7 @@ func (s *stream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
 				return err
 			}
 			if s.clock.now() >= end {
-				return nil // the remaining deficit is not made up after the end
+				return nil // do not write the remaining deficit after the end
 			}
 		}
 		if stop.Load() || at >= end {

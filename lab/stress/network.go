@@ -69,7 +69,7 @@ func (n *network) send(want int) (int, error) {
 // ended closes the sending side; bytes under way are still received.
 func (n *network) ended() {
 	if c, ok := n.out.(*net.TCPConn); ok {
-		_ = c.CloseWrite() // a disconnected peer reports an error of its own
+		_ = c.CloseWrite() // a disconnected peer reports its own error
 	}
 }
 

@@ -22,11 +22,11 @@ var ErrUnavailable = errors.New("this machine cannot make that load")
 // Options configure the run of a program. The zero value is usable.
 type Options struct {
 	Period time.Duration // of the CPU bursts; 0 is 2 ms
-	Pin    bool          // each CPU thread to a CPU of its own
+	Pin    bool          // pins each CPU thread to a CPU of its own
 
 	Dir      string // folder of the file of the disk load; "" is the working directory
 	Keep     bool   // leave that file behind
-	FileSize int64  // of that file; 0 is 256 MiB
+	FileSize int64  // size of the file in bytes; 0 means 256 MiB
 	DiskMode DiskMode
 
 	GPU int // number of the GPU that is loaded, from 0
@@ -90,7 +90,7 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	if err == nil {
 		err = r.play(ctx)
 	}
-	if !errors.Is(err, errHangs) { // otherwise a thread still uses what would be closed
+	if !errors.Is(err, errHangs) { // After a hang, a thread still uses the resources that would be closed.
 		err = errors.Join(err, r.close())
 	}
 	if err != nil {

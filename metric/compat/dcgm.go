@@ -24,7 +24,7 @@ type dcgm struct {
 type gpuFacts struct {
 	uuid, index, pci, model, driver string
 	profile, partition              string // of a MIG instance
-	pod, namespace, container       string // to which the kubelet assigned it exclusively
+	pod, namespace, container       string // exclusive assignment by the kubelet
 	shared                          bool   // assigned to several
 	info                            *metric.Series
 	round                           int // last round with the device

@@ -21,7 +21,7 @@ type table struct {
 	order []*cell         // of this round
 	rates map[*metric.Desc]rate
 	round uint32
-	// now and before are the times of this round and the one before.
+	// now and before are the times of this round and of the previous one.
 	now, before time.Time
 }
 

@@ -34,7 +34,7 @@ type handler struct {
 
 	// last is a page that is not in use. It outlives the several garbage collections between two scrapes.
 	last  atomic.Pointer[page]
-	pages sync.Pool // *page, more of them
+	pages sync.Pool // further unused pages, of type *page
 }
 
 // page is the memory of one response.
@@ -60,7 +60,7 @@ func (h *handler) take() *page {
 
 // give returns a page to the pool.
 func (h *handler) give(p *page) {
-	p.batch.Reset(time.Time{}) // what has ended is not kept
+	p.batch.Reset(time.Time{}) // do not keep ended series
 	if !h.last.CompareAndSwap(nil, p) {
 		h.pages.Put(p)
 	}

@@ -24,7 +24,7 @@ type cell struct {
 
 func openCell(dir, name string) *cell {
 	open := func(n string) *sysfs.File {
-		f, _ := sysfs.Open(filepath.Join(dir, n)) // each battery has only some of them
+		f, _ := sysfs.Open(filepath.Join(dir, n)) // each battery has only some of these files
 		return f
 	}
 	c := &cell{

@@ -34,7 +34,7 @@ type file struct {
 	dir    int32 // index in handle.dirs
 	fd     int32
 	source *source
-	name   string // the one of source.names that exists
+	name   string // name is the first of source.names that exists.
 	usage  bool   // it has all CPU time of the group
 }
 
@@ -132,7 +132,7 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 // mode selects the files of one reading.
 type mode struct {
 	resting bool // nothing has run in the group for long
-	still   bool // only what others change is read
+	still   bool // read only the values that others can change
 	keep    bool // files stay open
 	probing bool // absent files are looked for
 	rare    bool // rare files are read

@@ -154,7 +154,7 @@ func (s *Sensor) search(span float64) error {
 	slices.Sort(s.pids)
 	left, links := perSearch, 0
 	if s.reading == 1 {
-		left, links = len(s.pids), -1<<30 // the first reading examines all of them
+		left, links = len(s.pids), -1<<30 // the first reading examines all processes
 	}
 	for _, pid := range s.pids {
 		if _, known := s.checked[pid]; !known && left > 0 && links < mostLinks {

@@ -52,7 +52,7 @@ type Sensor struct {
 	spare    []byte
 	share    Share
 	gates    map[string]*sensor.Register // by domain and method
-	refused  error                       // why what was read last is left out
+	refused  error                       // error because of which the last reading is left out
 	changed  time.Time
 	modelled bool
 	meters   []sensor.Meter

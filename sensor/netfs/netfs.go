@@ -174,7 +174,7 @@ func (s *Sensor) pass() error {
 	err := s.nfs.each(s.take)
 	err = errors.Join(err, s.lustre.each(s.now(), s.take))
 	if err != nil {
-		return err // what was not read is not gone
+		return err // mounts that could not be read may still exist
 	}
 	for key, m := range s.mounts {
 		if m.round == s.round {

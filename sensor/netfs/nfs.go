@@ -19,7 +19,7 @@ type nfs struct {
 	path string
 	file *os.File
 	buf  []byte
-	seen map[uint64]bool // file systems of this pass, by what their statistics and server are
+	seen map[uint64]bool // file systems of this pass, by their statistics and server
 	nth  map[uint64]int  // mounts of one name in this pass, by its hash
 
 	// of the mount that is being read

@@ -52,7 +52,7 @@ var errFormat = errors.New("it is not what the kernel writes")
 // matches fs.ErrNotExist if the process is gone.
 func (r *Reader) Read(pid int32) ([]Device, error) {
 	path := filepath.Join(r.root, "proc", strconv.Itoa(int(pid)), "net/dev")
-	// a node has a hundred of them, and the poller of the runtime none to wait for
+	// Bypass the poller of the runtime: a node has a hundred of these files, and they never block.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read network devices: %w", &fs.PathError{Op: "open", Path: path, Err: err})

@@ -77,7 +77,7 @@ type Filesystem struct {
 // mount is one mounted file system.
 type mount struct {
 	device, point, fstype string
-	user                  string // who mounted it by FUSE, a uid; empty for root
+	user                  string // uid of the user who mounted it by FUSE; empty for root
 	readonly              bool
 	path                  []byte // ends in NUL
 	series                [7]*metric.Series

@@ -51,7 +51,7 @@ type device struct {
 	uses    []sensor.GPUUse
 	seen    uint64 // microseconds; samples of processes were read up to this time
 	noUse   bool
-	pids    []int32 // of the lists of this reading and of the one before
+	pids    []int32 // users of the device in this reading, and in the previous one
 	before  []int32
 	clients [2]bool // some of its users are clients of MPS; they were at the reading before
 	noList  [processKinds]bool

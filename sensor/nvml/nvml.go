@@ -58,7 +58,7 @@ type Sensor struct {
 	wait   time.Duration // patience
 	moment time.Duration
 
-	flying   job       // what the driver was asked for and has not answered, 0 for nothing
+	flying   job       // request that the driver has not answered; 0 for none
 	asked    time.Time // when
 	started  bool      // a reading of this tick was started before it is taken
 	ahead    bool      // readings are started: figures are from the tick before
@@ -70,7 +70,7 @@ type Sensor struct {
 	figures  *metric.Batch
 	pending  *metric.Batch
 	hasShown bool
-	refused  error // what was wrong with figures
+	refused  error // error of the last reading of figures
 	series   sensor.MeterSeries
 
 	// Readings not yet consumed by each of the three readers.
@@ -366,7 +366,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	if err := s.refresh(&s.forRead); err != nil {
 		return err
 	}
-	if !s.ahead || !s.hasShown { // nobody started a reading of them
+	if !s.ahead || !s.hasShown { // no reading was started in advance
 		if !s.take(s.wait) {
 			return errStalled
 		}

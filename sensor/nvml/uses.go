@@ -151,7 +151,7 @@ func (r *reader) sampleUses(d *device, now time.Time) {
 	default:
 		return
 	}
-	// The list is complete: processes that are not in it have used nothing.
+	// The list is complete, so processes that are not in it have used nothing.
 	for i := range d.uses {
 		d.uses[i].Have |= sensor.GPUBusy | sensor.GPUSampled
 	}

@@ -42,7 +42,7 @@ type Pod struct {
 // Container is a running container of a pod.
 type Container struct {
 	Name string
-	PID  int32  // of any process in it
+	PID  int32  // PID is the id of any process in the pod.
 	ID   string // that its runtime gave it, "" if unknown
 }
 
@@ -75,7 +75,7 @@ type Reader struct {
 	wake  chan struct{}
 	asked map[string]*statfsCall // used by the rounds alone
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pods    []Pod
 	amounts map[string]result
 	err     error

@@ -41,7 +41,7 @@ func (s *playedGPU) ReadGPU(p *sensor.GPUPass) error {
 			p.Uses = append(p.Uses, r.GPU.Uses...)
 		}
 	}
-	return nil // Read reports what failed
+	return nil // Read reports errors
 }
 
 // playedMeter is a sensor of the recording that read meters, and playedGPUMeter one that read GPUs, too.
@@ -66,7 +66,7 @@ func (s *played) readMeters(dst []sensor.Meter) []sensor.Meter {
 			dst = s.meters(dst, r.Samples)
 		}
 	}
-	return dst // Read reports what failed
+	return dst // Read reports errors
 }
 
 // meters appends meters from their series among the samples, except modelled ones.

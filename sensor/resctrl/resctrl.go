@@ -45,7 +45,7 @@ type Sensor struct {
 
 // total is the traffic of one domain.
 type total struct {
-	before, pending [2]uint64 // the sum at the last reading, and what groups had counted that were removed since: all, local
+	before, pending [2]uint64 // sum at the last reading; counts of groups removed since: total, local
 	known           [2]bool
 	bytes           [2]uint64 // since the sensor was opened
 }

@@ -47,7 +47,7 @@ type Options struct {
 	Files string
 	// Counters has the performance counters of the processors read.
 	Counters bool
-	// Types are the kernel's, shared by all that loads programs; nil to parse them each time.
+	// Types are the kernel's types, shared by all loaders; nil parses them each time.
 	Types *bpf.Types
 }
 

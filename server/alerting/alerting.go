@@ -78,7 +78,7 @@ type Options struct {
 type Shared interface {
 	// Put keeps a file of [Options.Dir] under its name.
 	Put(name string, body []byte) error
-	// Leads reports whether this server leads at this moment; nobody else is reported anything.
+	// Leads reports whether this server leads at this moment. Only the leader sends notifications.
 	Leads() bool
 }
 
@@ -154,7 +154,7 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q for links in alerts: %w", o.External, err)
 	}
-	everything := access.With(context.WithoutCancel(ctx), access.Viewer{Role: access.Support, Name: "rules"}) // a rule asks for nobody
+	everything := access.With(context.WithoutCancel(ctx), access.Viewer{Role: access.Support, Name: "rules"}) // a rule has no viewer
 	s.manager = rules.NewManager(&rules.ManagerOptions{
 		ExternalURL: link, QueryFunc: rules.EngineQueryFunc(o.Engine, o.Queryable), NotifyFunc: s.notify,
 		Context: everything, Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quiet(s.log),
@@ -184,7 +184,7 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	s.manager.Stop() // first, so that what it still has to report is reported
+	s.manager.Stop() // Stop it first, so that its last alerts are still sent.
 	cancel()
 	wg.Wait()
 	return nil

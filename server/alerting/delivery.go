@@ -224,10 +224,10 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 		return true, err
 	}
 	if err := w.markInFlight(group, news); err != nil && w.memory.shared != nil {
-		return true, err // the next leader would not know of it
+		return true, err // without the mark, the next leader could not know of this delivery
 	}
 	news = w.marked(group, news)
-	// A stop does not tear what is on its way: it would be reported, and not be noted.
+	// A stop must not interrupt a delivery, because it could succeed without being recorded.
 	ctx, cancel := outlive(ctx)
 	defer cancel()
 	again, err := w.to.Notify(ctx, news...)

@@ -255,11 +255,11 @@ func (e *embedded) put(list ...*notifier.Alert) {
 		n.Labels.Range(func(l labelPair) { a.Labels[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
 		n.Annotations.Range(func(l labelPair) { a.Annotations[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
 		if a.Resolved() && !e.memory.fires(a.Fingerprint()) {
-			continue // nobody was reported that it began
+			continue // its beginning was never notified
 		}
 		out = append(out, a)
 	}
-	e.memory.put(out) // before it is reported: what a kill interrupts is reported by the next start
+	e.memory.put(out) // Store first, so that after a kill the next start sends the notification.
 	if err := e.alerts.Put(context.Background(), out...); err != nil {
 		e.log.Error("alerts were not taken", "err", err)
 	}

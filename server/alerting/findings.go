@@ -37,7 +37,7 @@ func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 
 // Follow compares the findings with those that were reported, once.
 func (s *Service) Follow(ctx context.Context, now time.Time) error {
-	s.following.Lock() // what was read earlier is reported earlier
+	s.following.Lock() // keeps notifications in the order of the readings
 	defer s.following.Unlock()
 	list, err := s.o.Findings(ctx)
 	if err != nil {

@@ -71,7 +71,7 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 		delivered: map[string]lastDelivery{},
 		resolved:  map[string]map[uint64]time.Time{}, inFlight: map[string]attempt{}, tests: map[string]Delivery{},
 	}
-	for _, name := range []string{"alerts.json.*", "nflog.*", "silences.*"} { // a kill leaves what was half written
+	for _, name := range []string{"alerts.json.*", "nflog.*", "silences.*"} { // a kill can leave half-written files
 		half, _ := filepath.Glob(filepath.Join(kept.dir, name))
 		for _, f := range half {
 			_ = os.Remove(f)

@@ -42,7 +42,7 @@ type Manifest struct {
 	Format  int       `json:"format"`
 	Version string    `json:"version"` // of the program
 	Time    time.Time `json:"time"`
-	// LeftOut names what is kept elsewhere and was not copied.
+	// LeftOut names stores outside the data directory, which were not copied.
 	LeftOut []string `json:"left_out,omitempty"`
 
 	Files int   `json:"-"` // counted when it is read

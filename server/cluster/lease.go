@@ -32,7 +32,7 @@ var ErrNotLeading = errors.New("another server leads: what this one was about to
 type Options struct {
 	DB      *sql.DB // of the catalogue, PostgreSQL; closed by the caller
 	Member  string  // its name, unlike every other and every earlier process
-	Address string  // by which other members reach it
+	Address string  // Address is the address at which other members reach it.
 	Version string
 	Logger  *slog.Logger
 }
@@ -42,9 +42,9 @@ type Lease struct {
 	o Options
 
 	mu      sync.Mutex
-	epoch   int64     // of this member; 0 while another leads or nobody does
+	epoch   int64     // term of this member's lead; 0 while it does not lead
 	until   time.Time // it leads, by the clock of this machine
-	leader  string    // address of who leads, as far as is known
+	leader  string    // address of the leader, as far as known
 	changed chan struct{}
 }
 

@@ -40,7 +40,7 @@ type Target interface {
 	Takes(v float64) bool
 	// Whole reports whether native histograms of a metric come back as they were.
 	Whole(name string) bool
-	// Flush makes what was written visible at once; an error states that it cannot.
+	// Flush makes written samples visible at once. It returns an error if the target cannot.
 	Flush(ctx context.Context) error
 	String() string
 }
@@ -56,7 +56,7 @@ type Options struct {
 	To       Target
 	State    string        // directory of the note of how far it came
 	Window   time.Duration // half an hour by default; Prometheus takes an hour out of order
-	Patience time.Duration // for what was sent to become visible, two minutes by default
+	Patience time.Duration // maximum wait until sent samples are visible; two minutes by default
 	Progress func(Result)  // called after each window; may be nil
 }
 
@@ -64,7 +64,7 @@ type Options struct {
 type Result struct {
 	To      time.Time `json:"to"`      // up to when all is copied
 	Samples int64     `json:"samples"` // found in both stores
-	Sent    int64     `json:"sent"`    // of them now sent; the others were there
+	Sent    int64     `json:"sent"`    // sent in this run; the others were already there
 	LeftOut int64     `json:"left_out"`
 	// Differ counts samples with another value in the other store. They are not changed there, and
 	// Difference describes the first.
@@ -174,8 +174,8 @@ func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, beg
 		left += int64(n - len(s.samples))
 		total += int64(len(s.samples))
 	}
-	if r.Sending.Equal(from) { // what was sent last time is perhaps there, and not seen yet
-		wait := 2 * time.Second // of a flush of its own that is under way
+	if r.Sending.Equal(from) { // samples of the last run may have arrived without being visible yet
+		wait := 2 * time.Second // time for a flush that the target has started itself
 		if err := o.To.Flush(ctx); err != nil {
 			wait = invisible
 		}

@@ -131,7 +131,7 @@ func Open(o Options) (*Store, error) {
 			"from", gap.From.UTC().Format(time.RFC3339), "to", gap.To.UTC().Format(time.RFC3339), "kept", gap.Kept)
 	}
 	if len(lost) > 0 {
-		s.state.Known = nil // the days that the store still has of it are made again
+		s.state.Known = nil // compute the days of the gap that the store still has again
 		if err := s.change(func(n *state) { n.Gaps = append(slices.Clone(n.Gaps), lost...) }); err != nil {
 			s.log.Warn("could not save the list of missing hours", "err", err)
 		}

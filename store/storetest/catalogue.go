@@ -243,7 +243,7 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 	other := Row(3)
 	other.Owner = "user"
 	must(t, c.Upsert(t.Context(), []store.Workload{shared, own, other}))
-	for i := range 2 { // as it was written, then as it is written again
+	for i := range 2 { // check after the first write and after rewriting the rows
 		if rows, n := list(t, c, store.Filter{Owners: []string{"user1"}, Sort: "kind"}); n != 2 || len(rows) != 2 {
 			t.Errorf("%d rows of %d of user1, want 2", len(rows), n)
 		} else if w := rows[0]; w.ID != shared.ID || w.Owner != "user1" || w.Command != "cc" || !w.Partial || len(w.Shares) != 1 ||

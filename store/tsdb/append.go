@@ -117,7 +117,7 @@ type writer struct {
 	app     storage.AppenderV2
 	tenant  *tenant
 	t       int64
-	oldest  oldest // time of what was appended
+	oldest  oldest // oldest appended time
 	headMax int64
 	ooo     int64
 	stored  int

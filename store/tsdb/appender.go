@@ -48,7 +48,7 @@ type gatedAppender struct {
 
 	s      *Store
 	late   dirty.Late
-	oldest oldest // time of what was appended
+	oldest oldest // oldest appended time
 	stored uint64
 	done   bool
 

@@ -147,7 +147,7 @@ func (h *History) sort() {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		slices.SortFunc(by[name], order)
 		if n := len(h.series); n > 0 && order(h.series[n-1], by[name][0]) > 0 {
-			inOrder = false // names of labels in capitals come before that of the metric
+			inOrder = false // capitalized label names sort before __name__
 		}
 		h.series = append(h.series, by[name]...)
 	}

@@ -23,7 +23,7 @@ type losses struct {
 	list   []loss
 
 	outOfOrder bool  // in the log of samples out of order
-	oldestOOO  int64 // the oldest of them that can be read
+	oldestOOO  int64 // oldest readable sample out of order
 }
 
 // loss is a damaged place with the time range of the lost samples.
@@ -144,7 +144,7 @@ func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
 	if l.outOfOrder {
 		l.oldestOOO = min(l.oldestOOO, t)
 	}
-	if n := len(l.list); n > 0 && !l.known[ref] { // its definition was in what was lost
+	if n := len(l.list); n > 0 && !l.known[ref] { // the definition of the series was lost
 		l.settle(t)
 		last := &l.list[n-1]
 		last.from, last.to = min(last.from, t), max(last.to, t)

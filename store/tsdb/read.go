@@ -121,7 +121,7 @@ func (s *Store) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, e
 	return db.ExemplarQuerier(ctx)
 }
 
-// What follows are the administrative questions of Prometheus's HTTP API (TSDBAdminStats of its web/api/v1).
+// The methods below implement the administrative part of Prometheus's HTTP API (TSDBAdminStats of its web/api/v1).
 
 // CleanTombstones removes data marked by Delete.
 func (s *Store) CleanTombstones() error {

@@ -90,7 +90,7 @@ func (r *recent) had(id ulid.ULID, mark uint64) bool {
 // zeros of series, and a new mark. known is false if mark is too old or 0. An initial zero has the start time of its
 // counter and does not change earlier counts. Imported samples are excluded; see [Store.Dirty].
 func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, known bool) {
-	var there []ulid.ULID // before the mark is made: what is in them was appended before
+	var there []ulid.ULID // Read the blocks before the mark is made, because their samples were appended before.
 	if db, err := s.use(); err == nil {
 		for _, b := range db.Blocks() {
 			there = append(there, b.Meta().ULID)

@@ -97,7 +97,7 @@ func (s *Store) checkBlocks() (since int64, err error) {
 		}
 		if err != nil {
 			damaged[id] = err
-			if info.From <= info.To { // what was seen is nearer than nothing
+			if info.From <= info.To { // the range that could be read is better than none
 				meta.MinTime, meta.MaxTime = info.From, info.To+1
 			}
 			if _, ok := s.manifest.known[id]; !ok {
@@ -240,7 +240,7 @@ func (s *Store) checkLogs(since int64) error {
 		if len(all[i].bad) == 0 || all[i].torn {
 			continue // the database cuts a torn end off
 		}
-		s.lock.died = true // chunks of what is gone may be on the disk: see openDB
+		s.lock.died = true // Chunks of lost records may be on the disk: see openDB.
 		if kept[all[i].file], err = all[i].rewrite(s.opts.Dir, s.setAside); err != nil {
 			if full(err) {
 				return fullDisk(s.opts.Dir, err)

@@ -42,7 +42,7 @@ func (s *Store) makeRoom() error {
 	if err != nil {
 		return err
 	}
-	need := uint64(leastSpace + log/2) // a chunk takes about half of what the log takes for it
+	need := uint64(leastSpace + log/2) // a chunk takes about half the space of its log records
 	if free, err = freeBytes(s.opts.Dir); err == nil && free < need {
 		return fmt.Errorf("%w: %s free on the disk of %s, and to read the log of the last hours takes %s: free space and start again",
 			store.ErrFull, format.Bytes(float64(free)), s.opts.Dir, format.Bytes(float64(need)))

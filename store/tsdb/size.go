@@ -25,7 +25,8 @@ func stripes(series int) int {
 // noteSize takes how many series there are, for the note of the logs, where that is another number of maps than was noted.
 func (s *Store) noteSize(db *promtsdb.DB) {
 	now, was := int(db.Head().NumSeries()), s.size
-	// Memory is nearly empty after a start without a log, and larger while series come and go: half of what was noted is no news.
+	// The number of series is near zero after a start without a log and varies as series come
+	// and go. A drop to half of the noted size is therefore ignored.
 	if stripes(now) == stripes(was) || now < was && stripes(now) >= stripes(was)/2 || now <= s.opts.Series && was <= s.opts.Series {
 		return
 	}

@@ -57,7 +57,7 @@ type Options struct {
 	// Stuck returns the number of abandoned queries that still compute; it may be nil. Data that
 	// they may read stays in memory and on disk meanwhile.
 	Stuck func() int
-	// Logger takes what happens besides; nil discards it.
+	// Logger receives other events; nil discards them.
 	Logger *slog.Logger
 	// Clock is time.Now unless a test states otherwise.
 	Clock func() time.Time
@@ -201,7 +201,7 @@ const maxExemplars = 20_000
 
 func (s *Store) dbOptions() *promtsdb.Options {
 	o := promtsdb.DefaultOptions()
-	o.NoLockfile = true // ours is the same file and reports who holds it
+	o.NoLockfile = true // our lock is the same file, and reports which process holds it
 	o.RetentionDuration = s.opts.Retention.Milliseconds()
 	o.MaxBytes = s.opts.MaxBytes
 	o.OutOfOrderTimeWindow = s.opts.OutOfOrder.Milliseconds()

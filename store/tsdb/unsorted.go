@@ -72,7 +72,7 @@ func (s *Store) querier(db *promtsdb.DB, read *readBefore, mint, maxt int64) (st
 
 // unsortedQuerier merges without an order where none is asked for.
 type unsortedQuerier struct {
-	storage.Querier // of all of them, in the order of labels
+	storage.Querier // querier of all series, in the order of labels
 	memory          storage.Querier
 	blocks          []storage.Querier
 	most            int // see mostHeld

@@ -52,7 +52,7 @@ type Options struct {
 	// Admit decides whether a sender that identifies its instance may use its name. An error refuses the request, so
 	// that the sender keeps it. Samples up to a nonzero after are refused permanently. nil admits all.
 	Admit func(s instance.Sender, address string) (after time.Time, err error)
-	// Stats counts requests and samples; may be nil. Sender returns the name of a sender in it.
+	// Stats counts requests and samples; it may be nil. Sender returns the name under which it counts a sender.
 	Stats  *Stats
 	Sender func(ctx context.Context) string
 	// MaxBody and MaxDecoded limit a request in bytes before and after decompression; 16 and 64 MiB by default.
@@ -66,7 +66,7 @@ type Options struct {
 	// MaxReceiving limits the total bytes of bodies received, or being received, and not yet
 	// stored. Requests beyond it get a 503. The default is 4 times MaxBody.
 	MaxReceiving int64
-	// Memory is the budget of bytes for decoding requests, which several receivers may share; one of its own by default.
+	// Memory is the budget in bytes for decoding requests. Several receivers may share it; nil creates one.
 	Memory *limits.Memory
 	// Ahead is the time that a sample may lie in the future, 10 minutes by default.
 	Ahead  time.Duration

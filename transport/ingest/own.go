@@ -19,7 +19,7 @@ type Own struct {
 	// Runs reports whether a workload is one of the owner's.
 	Runs func(ctx context.Context, workload string) (bool, error)
 
-	known map[string]bool // what Runs reported in this request
+	known map[string]bool // results of Runs in this request
 }
 
 // own adds labels to a series of a sender that may only send its own figures. An error refuses the

@@ -29,7 +29,7 @@ type Config struct {
 		Unpacked int64 `yaml:"unpacked_bytes"` // 64 MiB by default
 	} `yaml:"requests"`
 	Labels Labels `yaml:"labels"`
-	// Senders bounds each sender by itself; a token may have bounds of its own.
+	// Senders bounds each sender individually; a token may have its own bounds.
 	Senders Bound `yaml:"senders"`
 	// Nodes limits the series that may begin on each node of a sender in half an hour; by default
 	// 60,000, or more if a node had more before there was a limit.
@@ -38,7 +38,7 @@ type Config struct {
 	} `yaml:"nodes"`
 	// Series bounds those in memory all together; by default as many as half the memory holds.
 	Series int `yaml:"series"`
-	// Sites bounds all that is sent for one site; "*" is for those that are not named.
+	// Sites bounds all samples sent for a site; "*" applies to sites that are not named.
 	Sites map[string]Bound `yaml:"sites"`
 	// Queries bounds the queries of a role: admin, support, user, public; "*" is for roles that are not named.
 	Queries map[string]Query `yaml:"queries"`

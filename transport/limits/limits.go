@@ -72,7 +72,7 @@ func (e *Slow) Error() string {
 type Request struct {
 	l      *Limiter
 	name   string  // of the sender
-	c      *Config // as it was when the request began
+	c      *Config // configuration at the beginning of the request
 	sender *meter
 	sites  map[string]*meter // those seen so far, with their samples
 	taken  map[*meter]int

@@ -110,7 +110,7 @@ func (m *Memory) Large() (done func()) {
 	if m.doing++; m.doing == 1 && heapBytes() < smallHeap {
 		m.usual = debug.SetGCPercent(leastGarbage)
 		if m.tight = m.usual > leastGarbage; !m.tight {
-			debug.SetGCPercent(m.usual) // somebody wants even less, or none to be collected
+			debug.SetGCPercent(m.usual) // The user has set an even lower target, or has switched collection off.
 		}
 	}
 	return func() {

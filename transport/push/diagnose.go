@@ -21,7 +21,7 @@ import (
 type Finding struct {
 	URL      string
 	Protocol string // "2.0" or "1.0"
-	// Problem describes what is wrong and the remedy. Empty if all is well.
+	// Problem describes the failure and the remedy. It is empty on success.
 	Problem string
 }
 

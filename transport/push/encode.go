@@ -48,7 +48,7 @@ type pair struct{ name, value string }
 type plan struct {
 	drop  bool
 	slots []slot // in the order of label names
-	round uint64 // in which the references are valid
+	round uint64 // round in which the references are valid
 	help  uint32
 	unit  uint32
 	kind  uint64

@@ -51,7 +51,7 @@ func (l *legacy) convert(request []byte) ([]byte, error) {
 
 func (l *legacy) convertSeries(series []byte) error {
 	l.labels, l.name, l.samples = l.labels[:0], nil, l.samples[:0]
-	var last metric.Histogram // the one before a staleness marker determines which buckets end
+	var last metric.Histogram // The histogram before a staleness marker determines which buckets end.
 	histograms := false
 	f := fields{rest: series}
 	for f.next() {

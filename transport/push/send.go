@@ -112,7 +112,7 @@ func (t *target) next(ctx context.Context) error {
 	taken, err := t.send(ctx, packed, samples)
 	var refused *refusedError
 	if errors.As(err, &refused) && t.status().LastSent.IsZero() {
-		// This endpoint has never accepted anything. Is the record invalid, or is it no such server?
+		// This endpoint has never accepted a request. Find out whether the record is invalid or the server is of another kind.
 		if f := t.check(ctx); f.Problem != "" {
 			return &laterError{err: errors.New(f.Problem)}
 		}
@@ -164,7 +164,7 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	}
 	n, err := s2.DecodedLen(packed)
 	if err != nil || n > 64<<20 {
-		return packed, nil // send reports what is wrong with it
+		return packed, nil // send reports the failure
 	}
 	if t.plain, err = s2.Decode(t.plain[:0:cap(t.plain)], packed); err != nil {
 		return packed, nil //nolint:nilerr // the same

@@ -46,7 +46,7 @@ type Options struct {
 	Store storage.AppendableV2
 	// Describe takes type, unit and help of a metric, when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
-	// Begin counts the samples of a target against what may be scraped; an error refuses all of it for now. nil bounds nothing.
+	// Begin counts the samples of a target against the limits of scraping. An error refuses all of them for now; nil sets no limit.
 	Begin  func() (*limits.Request, error)
 	Logger *slog.Logger
 	// Reread is the interval of looks at the file, 15 s by default. Settle is the time for which changes are gathered, 5 s by default.
@@ -284,6 +284,6 @@ func (d *describing) learn(name string, m metadata.Metadata) {
 	}
 	d.mu.Unlock()
 	if !known {
-		_ = d.reportRefused(strings.Clone(name), m) // words that could not be kept; the samples are what counts
+		_ = d.reportRefused(strings.Clone(name), m) // the description is optional; the samples matter more
 	}
 }

@@ -36,7 +36,7 @@ const maxNames = 100_000
 
 // Options configures the registry.
 type Options struct {
-	// File keeps who holds which name over a restart; empty for nowhere.
+	// File stores the claims on names across restarts; empty for none.
 	File   string
 	Logger *slog.Logger
 	Clock  func() time.Time // time.Now unless a test states otherwise
@@ -61,8 +61,8 @@ type holder struct {
 	skew     time.Duration
 	addr     string
 	other    *Other
-	after    time.Time // what it measured until then is not taken: another machine sent by the name; zero for none
-	notified time.Time // other servers were notified of it
+	after    time.Time // Samples up to this time are refused because another machine sent by the name; zero for none.
+	notified time.Time // time at which other servers were notified of the claim
 	afar     bool      // its last request came to another server
 }
 
@@ -171,7 +171,7 @@ func (r *Registry) Release(site, node string) bool {
 	if h == nil {
 		return false
 	}
-	if h.other == nil { // whoever comes next, but the one that had it
+	if h.other == nil { // the next sender may claim the name, except for the previous one
 		delete(r.names, name{site, node})
 	} else {
 		r.names[name{site, node}] = &holder{id: h.other.ID, since: r.o.Clock(), seen: r.o.Clock(), addr: h.other.Address, after: h.seen}

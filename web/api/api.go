@@ -39,7 +39,7 @@ type Options struct {
 	Usage Usage
 	// Fit returns where a job would fit; nil: not supported.
 	Fit Fit
-	// Moves returns the owners who should move work; nil: not supported.
+	// Moves returns the owners who should move work; nil if not supported.
 	Moves Moves
 	// Forecasts returns forecasts of demand; nil: not supported.
 	Forecasts Forecasts
@@ -95,7 +95,7 @@ type Options struct {
 	// access.Refuse), or 401. nil is for a server that only its own machine can reach, where every
 	// sender is admin. Handlers find the viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
-	// Origins are those of pages elsewhere that may read workloads with a user's short-lived token.
+	// Origins are the origins of other sites whose pages may read workloads with a user's short-lived token.
 	Origins []string
 	// Within is the time limit for a viewer's request; nil or 0 means none. Streams and imports
 	// have no limit.

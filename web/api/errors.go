@@ -45,7 +45,7 @@ func statusOf(err error) *statusError {
 			client.Error{Error: "the answer took too long: " + err.Error(),
 				Hint: "ask for less: a shorter time, a coarser step, or a limit"}}
 	case errors.Is(err, context.Canceled):
-		return &statusError{499, client.Error{Error: "the client went away"}} // nginx's status; nobody reads the body
+		return &statusError{499, client.Error{Error: "the client went away"}} // nginx's status for a closed connection
 	default:
 		return &statusError{http.StatusInternalServerError, client.Error{Error: err.Error(), Hint: "see the server log"}}
 	}

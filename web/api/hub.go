@@ -115,7 +115,7 @@ func subscribe[T any](ctx context.Context, h *Hub, of func(*tick) T) <-chan T {
 			s(nil)
 		}
 		if len(h.subs) == 0 {
-			h.last = nil // none is made until somebody reads again: it would be of long ago then
+			h.last = nil // Drop it, because it would be outdated when the next reader subscribes.
 		}
 	})
 	return ch

@@ -24,7 +24,7 @@ type route struct {
 	csv     bool   // also as CSV
 	always  bool   // responds even before the store is open
 	stream  bool   // never compressed
-	shares  bool   // the same to all who see all, and not audited
+	shares  bool   // not audited, because the answer is the same for all viewers who see everything
 	fails   []int
 	// role is the minimum role of a viewer. The zero value means support, so that a route without a
 	// role is not exposed. free is for routes without data.

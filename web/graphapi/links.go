@@ -31,7 +31,7 @@ type Link struct {
 	Value string `json:"value,omitempty"`
 	// Back reverses the direction: To is the subject, and the thing the object.
 	Back bool `json:"back,omitempty"`
-	// Name and Kind are those of To in the graph, if it has any.
+	// Name and Kind describe the node To, if it is in the graph.
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind,omitempty"`
 }

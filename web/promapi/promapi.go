@@ -75,7 +75,7 @@ type Options struct {
 	// request that waited for MaxWait (default 30 s) is refused with 503.
 	MaxConcurrent int
 	MaxWait       time.Duration
-	// AtOnce bounds those of one viewer; nil bounds nobody.
+	// AtOnce returns the maximum number of concurrent queries of a viewer; nil sets no limit.
 	AtOnce        func(access.Viewer) int
 	LookbackDelta time.Duration // default 5 minutes, as the engine's
 	Parser        parser.Parser // as the engine's
@@ -207,7 +207,7 @@ func ready(reason func() error) func(http.HandlerFunc) http.HandlerFunc {
 }
 
 func runtimeInfo(o Options, started time.Time) v1.RuntimeInfo {
-	host, _ := os.Hostname() // an empty name is what is shown when there is none
+	host, _ := os.Hostname() // an error leaves the name empty, and an empty one is shown
 	return v1.RuntimeInfo{
 		StartTime: started, Hostname: host, ServerTime: time.Now(), ReloadConfigSuccess: true, LastConfigTime: started,
 		GoroutineCount: runtime.NumGoroutine(), GOMAXPROCS: runtime.GOMAXPROCS(0), StorageRetention: o.Retention,

@@ -42,7 +42,7 @@ type Pods interface {
 
 // Options configures the sources of the resolver.
 type Options struct {
-	// Pods is nil where nobody knows them.
+	// Pods is nil if pods are unknown.
 	Pods Pods
 	// Account are labels of pods; the first that a pod has names the account it is charged to.
 	Account []string

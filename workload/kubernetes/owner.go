@@ -25,7 +25,7 @@ type rule struct {
 // constants of each project, named by its folder.
 func rules() []rule {
 	return []rule{
-		// kubeflow/trainer pkg/constants: a TrainJob makes a JobSet of its own name
+		// kubeflow/trainer pkg/constants: a TrainJob creates a JobSet of the same name
 		{name: "jobset.sigs.k8s.io/jobset-name", kind: "trainjob", needs: "trainer.kubeflow.org/trainjob-ancestor-step"},
 		// kubeflow/training-operator pkg/apis/kubeflow.org/v1: "pytorchjob-controller"
 		{name: "training.kubeflow.org/job-name", kind: "mpijob", kindLabel: "training.kubeflow.org/operator-name", trim: "-controller"},

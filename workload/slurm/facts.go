@@ -40,7 +40,7 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 		f.RequestGPUs = count(get("SLURM_GPUS_ON_NODE"))
 	}
 	start, end := count(get("SLURM_JOB_START_TIME")), count(get("SLURM_JOB_END_TIME"))
-	const unlimited = 10 * 365 * 86400 // what Slurm writes for no limit lies a century ahead
+	const unlimited = 10 * 365 * 86400 // Slurm represents no limit by a time a century ahead
 	if start > 0 && end > start && end-start < unlimited {
 		f.RequestSeconds = end - start
 	}

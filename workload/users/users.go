@@ -26,7 +26,7 @@ const (
 	keepKnown   = 10 * time.Minute // LDAP names change rarely
 	keepFailure = time.Minute
 	checkFile   = 5 * time.Second        // how often the time stamp of passwd is looked at
-	checkMiss   = 100 * time.Millisecond // the same for a user who is not in it
+	checkMiss   = 100 * time.Millisecond // the same after a lookup of an unknown user
 	maxAnswers  = 4096
 	maxPending  = 64
 )

@@ -57,7 +57,7 @@ func project(r io.Reader) string {
 	var described string
 	for {
 		t, err := d.Token()
-		if err != nil { // also at the end, and for what is no XML
+		if err != nil { // the end of the text, or invalid XML
 			return cgpath.Clean(described)
 		}
 		switch t := t.(type) {

@@ -67,7 +67,7 @@ func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error)
 			unnamed = append(unnamed, len(jobs)-1)
 		}
 	})
-	for _, i := range unnamed { // another job of the answer has the name; the number may be somebody else's on this machine
+	for _, i := range unnamed { // Prefer the name that another job of the answer has: the number may be another user here.
 		id, _ := strconv.ParseFloat(jobs[i].User, 64)
 		jobs[i].User = cmp.Or(names[id], jobs[i].User)
 	}

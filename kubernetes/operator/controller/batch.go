@@ -18,7 +18,7 @@ type Pod = metricrun.Pod
 
 // Kept is the part of a pod's samples that a run keeps.
 type Kept struct {
-	// Samples of all probes of the pod, Offset those of earlier ones than that of Start.
+	// Samples counts those of all probes of the pod, Offset those before Start.
 	Samples, Offset int64
 	Start, Last     time.Time
 }
@@ -33,19 +33,19 @@ type batch struct {
 	page    reckon.ProbePage // the latest, without samples
 	news    bool             // the page reports something that is not kept
 	broken  string
-	since   time.Time // when the first of them was read
+	since   time.Time // time at which the first sample was read
 	lastTo  time.Time
 }
 
 // take adds a page. A restarted probe counts from the beginning.
 func (b *batch) take(page reckon.ProbePage, wanted int64) {
-	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun keeps no more of it
+	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun has this precision
 	if !page.Start.IsZero() && !b.start.IsZero() && !page.Start.Equal(b.start) {
 		b.broken = fmt.Sprintf("the probe was started again at %s: what was used until then since sample %d is missing",
 			page.Start.UTC().Format(time.RFC3339), b.offset+b.have)
 		b.offset, b.have, b.kept, b.news = b.offset+b.have, 0, 0, true
 		b.start = page.Start
-		return // what this page holds was counted by another probe: ask again from its beginning
+		return // Another probe counted the samples of this page: read again from its beginning.
 	}
 	if !page.Start.IsZero() {
 		b.start = page.Start
@@ -59,7 +59,7 @@ func (b *batch) take(page reckon.ProbePage, wanted int64) {
 		}
 		b.have = s.Seq
 		if wanted > 0 && b.offset+s.Seq > wanted {
-			continue // exactly so many were asked for
+			continue // the wanted number of samples is complete
 		}
 		if len(b.samples) == 0 {
 			b.since = time.Now()

@@ -44,7 +44,7 @@ type Collector struct {
 	mu   sync.Mutex
 	pods map[types.UID]*reading
 	seen map[types.UID]seen
-	// begun are the runs that are known to be kept, by their set.
+	// begun holds the runs that are known to be stored, by their set.
 	begun map[types.NamespacedName]string
 }
 
@@ -52,7 +52,7 @@ type Collector struct {
 type seen struct {
 	set    types.NamespacedName
 	record Pod
-	// program is the container whose log is the result, empty if there is none.
+	// program is the container whose log is the result; empty if there is none.
 	program string
 	taken   int64     // samples that its probe took, by the summary of its container; 0 until that ends
 	first   time.Time // when it was seen first with a node
@@ -69,7 +69,7 @@ type reading struct {
 	trouble  string
 	over     bool               // the pod has ended
 	gone     bool               // it was deleted before that
-	leave    context.CancelFunc // ends what is being read of a pod that is gone
+	leave    context.CancelFunc // cancels the reading of a deleted pod
 	done     chan struct{}
 	stop     context.CancelFunc
 }
@@ -250,7 +250,7 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 		if err != nil {
 			misses++
 			if r.isOver() || misses > 120 {
-				c.keep(ctx, r, record, &b) // what was read before it went
+				c.keep(ctx, r, record, &b) // keep the samples that were read before the pod was deleted
 				return
 			}
 			if misses > 10 {

@@ -39,7 +39,7 @@ const (
 	retryMissing = 10 * time.Second // a volume that is not there yet
 	lookRunning  = 10 * time.Second // numbers of samples
 	lookFirst    = time.Second      // the first sample, which states that it works
-	lookQuiet    = 5 * time.Minute  // nothing is read of it: its pods announce themselves
+	lookQuiet    = 5 * time.Minute  // no samples are read, and pods are watched
 	slowStart    = 20 * time.Second // pods that are not there yet are worth a word
 )
 
@@ -57,11 +57,11 @@ func setsOfPod(o client.Object) []string {
 // Reconciler brings MetricSets to their specified state. It is safe for concurrent use.
 type Reconciler struct {
 	Client client.Client
-	// Live reads past the cache: what was written a moment ago is in it.
+	// Live bypasses the cache, so that it returns objects that were written a moment ago.
 	Live   client.Reader
 	Events events.EventRecorder
 	Jobs   jobs.Config
-	// Server is true if a reckon server is there, whose agents measure pods of the way "agent".
+	// Server is true if there is a reckon server, whose agents measure pods of the way "agent".
 	Server bool
 	// ServerURL is the place where people reach that server; empty leaves status.runURL out.
 	ServerURL string
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	ms.Status.ObservedGeneration = ms.Generation
 	if !equality.Semantic.DeepEqual(before, &ms.Status) {
 		werr := r.Client.Status().Update(ctx, ms)
-		if apierrors.IsConflict(werr) || apierrors.IsNotFound(werr) { // our picture of it is old: look again
+		if apierrors.IsConflict(werr) || apierrors.IsNotFound(werr) { // The cached object is outdated: reconcile again.
 			return reconcile.Result{RequeueAfter: 200 * time.Millisecond}, nil
 		}
 		if werr != nil {
@@ -142,7 +142,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	hash := hashOf(s.ms)
 	started := s.ms.Status.SpecHash != ""
 	if started && hash != s.ms.Status.SpecHash {
-		// What runs goes on; the wish to change it is refused.
+		// The set goes on unchanged; only the change is refused.
 		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonSpecChanged,
 			"the specification was changed after the start, and a measurement cannot change; delete the set and apply it again")
 		return lookRunning, s.follow(ctx)
@@ -169,7 +169,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	if s.ServerURL != "" {
 		s.ms.Status.RunURL = RunURL(s.ServerURL, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Status.Run})
 	}
-	// What runs is followed while the server is away: probes hold their samples until it is back.
+	// Running sets are followed while the server is away, because probes hold their samples until it is back.
 	if err := s.Collect.Begin(ctx, s.ms, set); err != nil {
 		s.away = err.Error()
 	}

@@ -39,7 +39,7 @@ func (s *state) follow(ctx context.Context) error {
 		st := podStatus(&p)
 		s.Collect.Observe(ctx, s.ms, s.set, &p)
 		st.Samples, st.LastSample = s.Collect.Count(p.UID)
-		// A pod that was forgotten by this operator keeps what an earlier one wrote.
+		// Keep the status that an earlier operator wrote for a pod that this one has forgotten.
 		if i := slices.IndexFunc(old, func(o v1alpha2.PodStatus) bool { return o.UID == st.UID }); i >= 0 && st.Samples == nil {
 			st.Samples, st.LastSample = old[i].Samples, old[i].LastSample
 		}

@@ -25,11 +25,11 @@ import (
 // Runs keeps runs. Every method can be called again with the same arguments.
 type Runs interface {
 	Begin(context.Context, types.NamespacedName, *v1alpha2.MetricSet, *metricset.Set) error
-	// Pod adds a pod to a run, and returns what is kept of its samples.
+	// Pod adds a pod to a run and returns the stored extent of its samples.
 	Pod(context.Context, types.NamespacedName, Pod) (Kept, error)
 	// Add keeps samples of a pod.
 	Add(context.Context, types.NamespacedName, Pod, *batch) error
-	// End keeps how it ended: what containers did, and the pods as they were seen last.
+	// End stores the end of a run: the results of containers and the last seen state of the pods.
 	End(context.Context, types.NamespacedName, string, []v1alpha2.PodStatus, []Pod) error
 	// Sweep ends the runs of sets that were deleted while no operator was there; of one namespace, or of all if empty.
 	Sweep(ctx context.Context, namespace string) error
@@ -202,7 +202,7 @@ func bound(run *metricrun.Run, most int) error {
 			joined = joined || did
 		}
 		if !joined {
-			return nil // pods alone: the API server reports what is too large
+			return nil // Only pods are left, so let the API server report that the object is too large.
 		}
 		run.Joined = max(run.Joined, 1) * 2
 	}

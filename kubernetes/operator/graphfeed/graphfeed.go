@@ -32,8 +32,8 @@ import (
 // Options configures the sources and the destination.
 type Options struct {
 	Server    string // address of the server, such as https://reckon:9870
-	TokenFile string // what the server is shown; read again for each request, since it changes; empty for none
-	CAFile    string // authorities that the server is checked against; empty: those of the system
+	TokenFile string // file of the token, read for each request because it changes; empty for none
+	CAFile    string // CA certificates of the server; empty for those of the system
 	Namespace string // look at this one only, and at no nodes; empty: all
 	Base      string // of ids, as the server has it; empty is urn:reckon:
 	Site      string // as the server calls the site of this cluster; empty where it has no sites

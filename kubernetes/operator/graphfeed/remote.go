@@ -67,7 +67,7 @@ func (r *remote) do(ctx context.Context, method, path string, body []byte, heade
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 500)) // as much of it as came
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 500)) // use the part that could be read
 		return &statusError{res.StatusCode, strings.TrimSpace(string(text))}
 	}
 	if into != nil {

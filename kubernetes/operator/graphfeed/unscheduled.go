@@ -70,7 +70,7 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 		}
 		err := f.client.samples(ctx, f.o.Site, points)
 		if err != nil {
-			maps.Copy(now, sent) // what ended is still to be marked
+			maps.Copy(now, sent) // Pods that got a node still need an end marker.
 			if !failing && ctx.Err() == nil {
 				f.o.Log.Warn("pods without a node cannot be reported; they are tried again", "error", err)
 			}

@@ -141,7 +141,7 @@ func (b *builder) replicatedJobs(m *metricset.Measure) ([]v1alpha2.ReplicatedJob
 // part is one ReplicatedJob of a metric before add-ons edit it.
 type part struct {
 	job     string
-	target  string // by which add-ons of old files mean it
+	target  string // name by which add-ons of old files refer to the job
 	pods    int32
 	workers bool
 	main    container

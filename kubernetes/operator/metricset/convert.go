@@ -134,7 +134,7 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 	}
 	addon := v1alpha2.MetricAddon{Name: "application", Options: map[string]intstr.IntOrString{}}
 	run, watched := app.Command, ""
-	if app.Entrypoint != "" && app.Entrypoint != app.Command { // it ran, and the command is what was looked for
+	if app.Entrypoint != "" && app.Entrypoint != app.Command { // Entrypoint was run, and Command was the name of the process to watch.
 		run, watched = app.Entrypoint, app.Command
 	}
 	for name, v := range map[string]string{"image": app.Image, "command": run, "workdir": app.WorkingDir, "pullSecret": app.PullSecret} {

@@ -57,7 +57,7 @@ type Kind struct {
 	Maps    []string
 	// SoleTenancy is the default of the option of that name: pods rather on different nodes.
 	SoleTenancy bool
-	// ImageRequired is set where there is no image of its own.
+	// ImageRequired means that the kind has no default image.
 	ImageRequired bool
 }
 

@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	// Field is the path of the field, such as spec.metrics[0].options.rate.
 	Field string
-	// Message reports what is wrong, Remedy what to write instead.
+	// Message describes the problem, Remedy the replacement.
 	Message, Remedy string
 }
 

@@ -22,7 +22,7 @@ func checkTypes(doc []byte) error {
 		}
 	}
 	if yaml.Unmarshal(doc, &root) != nil {
-		return nil // the strict reader reports what is wrong
+		return nil // the strict reader reports the error
 	}
 	for name, v := range map[string]any{"pods": root.Spec.Pods, "deadlineSeconds": root.Spec.DeadlineSeconds} {
 		if text, quoted := v.(string); quoted {

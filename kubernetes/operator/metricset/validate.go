@@ -20,7 +20,7 @@ type Set struct {
 	Name, Namespace string
 	Spec            *v1alpha2.MetricSetSpec
 	Metrics         []Measure
-	// Notes report what was moved out of older fields, Warnings what has no effect.
+	// Notes describe values that were moved out of older fields, Warnings those without effect.
 	Notes, Warnings []string
 }
 
@@ -50,7 +50,7 @@ type Attach string
 
 // The ways to attach.
 const (
-	AttachNone      Attach = "" // the metric is a program of its own
+	AttachNone      Attach = "" // the metric is an independent program
 	AttachAgent     Attach = "agent"
 	AttachSidecar   Attach = "sidecar"
 	AttachEphemeral Attach = "ephemeral"

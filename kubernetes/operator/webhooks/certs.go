@@ -38,7 +38,7 @@ type Certificate struct {
 	mu    sync.Mutex
 	pair  *tls.Certificate
 	until time.Time
-	ca    []byte // PEM: the certificate, and the one before, which clients may still have
+	ca    []byte // PEM of the certificate and of the previous one, which clients may still use
 }
 
 // Get is tls.Config.GetCertificate.

@@ -75,7 +75,7 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 		"resource": map[string]any{"k8s.pod.name": "${env:POD_NAME}", "k8s.namespace.name": "${env:POD_NAMESPACE}",
 			"k8s.node.name": "${env:NODE_NAME}", "service.name": "${env:POD_NAME}"},
 	}
-	// fluent-bit's lines are parsed by nobody, fluentd's are JSON by default.
+	// No parser exists for the lines of fluent-bit; those of fluentd are JSON by default.
 	format := w.get("log-format", map[bool]string{true: "json", false: "none"}[w.prefix == prefixFluent &&
 		w.get("collector", "fluentd") == "fluentd"])
 	switch format {

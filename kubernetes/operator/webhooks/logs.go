@@ -128,7 +128,7 @@ func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
 	container := core.Container{
 		Name: LogContainer, Image: w.get("image", l.Image), ImagePullPolicy: core.PullIfNotPresent,
 		RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
-		// The collector does not look once more before it ends: what the application wrote last is read in this second.
+		// The collector does not read again before it ends. This second lets it read the last lines of the application.
 		Lifecycle: &core.Lifecycle{PreStop: &core.LifecycleHandler{Sleep: &core.SleepAction{Seconds: 1}}},
 		SecurityContext: &core.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 			Capabilities:   &core.Capabilities{Drop: []core.Capability{"ALL"}},

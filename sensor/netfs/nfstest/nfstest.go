@@ -32,7 +32,7 @@ const (
 
 // Server is a server that runs.
 type Server struct {
-	control, served string // where its files are, and what it serves
+	control, served string // directory of the server's control files, and the served directory
 	port            int
 }
 
@@ -80,7 +80,7 @@ func (s *Server) start(dir string) error {
 			return err
 		}
 	}
-	_ = tell(s.file("v4_end_grace"), "Y") // nobody has anything to claim back
+	_ = tell(s.file("v4_end_grace"), "Y") // no client has state to reclaim
 	return nil
 }
 

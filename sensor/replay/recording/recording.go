@@ -86,7 +86,7 @@ type Reading struct {
 	Sensor  string
 	Samples []metric.Sample
 	Error   string          // of Read, empty if it succeeded
-	GPU     *sensor.GPUPass // what it reads of GPUs and of their users, nil where it reads none
+	GPU     *sensor.GPUPass // GPU is the pass of GPUs and their users; nil if none was read.
 }
 
 // File is a regular file of the machine, or a symbolic link if Link is not empty. Path is clean and

@@ -20,7 +20,7 @@ type AccountsSpec struct {
 	Types *Types
 	// Load reads the compiled programs.
 	Load func() (*ebpf.CollectionSpec, error)
-	// Record is the size of a record in bytes, Buffer how many of them are read at a time.
+	// Record is the size of a record in bytes, Buffer the number of records per read.
 	Record, Buffer int
 	// Room is the number of accounts there that is room for at a time, 0 for a number of processes that grows with the processors.
 	Room uint32

@@ -12,7 +12,7 @@ import (
 // reported, because amounts may have been added in between. It is not safe for concurrent use.
 type Ended struct {
 	now    []uint32 // keys reported in this reading
-	before []uint32 // and in the one before
+	before []uint32 // keys reported in the previous reading
 }
 
 // Begin starts a reading.

@@ -43,11 +43,11 @@ var eventMaps = [...]string{countersMapEvents0, countersMapEvents1, countersMapE
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are the kernel's, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's types, shared with other loaders; nil parses them here.
 	Types *bpf.Types
 
 	accounts uint32 // how many processes there is room for; for tests
-	plan     *plan  // what to count instead of the processor's own events; for tests
+	plan     *plan  // plan replaces the processor's own events in tests.
 }
 
 // Source counts while it is open.
@@ -62,7 +62,7 @@ type Source struct {
 	have     uint64
 
 	online  *os.File // the processors that are online
-	text    []byte   // of it, and how much of it is from the reading before
+	text    []byte   // content of online, and that of the previous reading
 	was     []byte
 	stints  *ebpf.Memory // of the programs, by processor
 	size    int64        // of a stint

@@ -128,7 +128,7 @@ func identify(cpuinfo string) (vendor string, family, model int) {
 
 // ownPlan returns the events to count on this machine.
 func ownPlan(root string) plan {
-	text, _ := os.ReadFile(sysfs.Path(root, "proc/cpuinfo")) // unreadable: what every processor has
+	text, _ := os.ReadFile(sysfs.Path(root, "proc/cpuinfo")) // if unreadable, use the events that every processor has
 	return planFor(string(text), runtime.GOARCH)
 }
 

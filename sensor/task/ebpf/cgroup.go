@@ -20,7 +20,7 @@ type set struct {
 	ids   []uint32 // of the hierarchies, beside paths
 	paths []sensor.CgroupPath
 	count int    // of hierarchies; paths may be lacking
-	pass  uint64 // when a process was last seen in it
+	pass  uint64 // pass in which a process was last seen in it
 }
 
 // remembered is the number of passes that a set without a process is kept.

@@ -59,12 +59,12 @@ import (
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are the kernel's, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's types, shared with other loaders; nil parses them here.
 	Types *bpf.Types
 	// NoExits leaves out the records of processes that ended.
 	NoExits bool
 
-	harvest uint32 // processes with ended threads that are kept, 0 for what the machine needs
+	harvest uint32 // maximum number of processes with ended threads; 0 derives it from the machine
 }
 
 // Source is the task table of the running kernel.

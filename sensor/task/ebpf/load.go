@@ -21,12 +21,12 @@ type kernelSide struct {
 	events   *ebpf.Map
 	reported *ebpf.Map
 	anew     *ebpf.Map
-	harvest  *ebpf.Map // what is kept of ended threads
+	harvest  *ebpf.Map // counts of ended threads
 	walk     *link.Iter
 	list     *listing   // nil before Linux 6.7
 	claim    *link.Iter // nil before Linux 5.9
 	traces   []link.Link
-	bss      *ebpf.Map // what the programs share
+	bss      *ebpf.Map // variables that the programs share
 	opens    *ebpf.Map // nil where opens of GPUs are not traced
 	exits    error     // why the ends of processes are not traced; nil if they are
 }

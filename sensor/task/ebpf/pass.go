@@ -64,7 +64,7 @@ func (s *Source) walk() error {
 		s.table.begin(again)
 		s.threads = s.threads[:0]
 		if err := s.look(); err != nil {
-			s.table.clear() // half of it is of this pass
+			s.table.clear() // the pass has replaced a part of it
 			return err
 		}
 		if !s.table.holes || again {
@@ -123,7 +123,7 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 	s.done = later
 	s.held = slices.DeleteFunc(s.held, func(h gone) bool {
 		if h.zombie && !h.total.ended {
-			// It was a zombie before we began to trace; what was reported then is final.
+			// It was a zombie before tracing began, so the last report was final.
 			h.process.State, h.process.Threads = 'X', 0
 			p.Exited = append(p.Exited, h.process)
 			return true

@@ -30,7 +30,7 @@ const (
 	unstable
 	childIO
 	oomVictim
-	incomplete // a lower bound, which is why the totals of the pass before are the least of it; see row.follow
+	incomplete // The totals are a lower bound, so those of the last pass are the minimum; see row.follow.
 	partial
 	sharedSpace
 )

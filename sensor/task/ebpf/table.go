@@ -9,9 +9,9 @@ import (
 
 // row is a process of the table, kept from pass to pass.
 type row struct {
-	process sensor.Process // as it was last reported
+	process sensor.Process // state of the last report
 	total   total
-	pass    uint64 // in which it was last read in full
+	pass    uint64 // pass of the last full reading
 	was     int32  // place in table.before, plus one; 0 if it was not there in the pass before
 	full    bool   // it was read in full in this pass
 }
@@ -32,7 +32,7 @@ type table struct {
 	holes bool   // a process was reported as in the last pass that we do not have
 	pass  uint64
 	spare []*row
-	// harvests: what ended threads waited is in the records.
+	// harvests means that the records include the waits of ended threads.
 	harvests bool
 	sharers  []*row // of this pass; others may share its address space
 

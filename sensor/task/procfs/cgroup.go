@@ -44,7 +44,7 @@ func parseCgroups(b []byte, origin cgpath.Origin) []sensor.CgroupPath {
 // cgroupSet is one set of cgroups that processes are in.
 type cgroupSet struct {
 	paths []sensor.CgroupPath
-	pass  uint64 // when a process was last read to be in it
+	pass  uint64 // pass in which a process was last read to be in it
 }
 
 // remembered is the number of passes that a set of cgroups without a process is kept. It is longer

@@ -8,7 +8,7 @@ import (
 
 // entry is the record of a process between passes.
 type entry struct {
-	p     sensor.Process // as it was last reported
+	p     sensor.Process // state of the last report
 	known bool           // p is filled in
 	files [kinds]file
 	idle  uint16 // passes since the process last ran

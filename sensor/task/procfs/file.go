@@ -98,7 +98,7 @@ func (s *Source) content(f file) ([]byte, error) {
 			return nil, err
 		}
 		n += m
-		// A seq_file gives what it has in one read, unless it is larger than a page.
+		// A seq_file returns everything in one read unless it is larger than a page.
 		if m == 0 || (n < 4000 && n < len(s.buf)) {
 			return s.buf[:n], nil
 		}

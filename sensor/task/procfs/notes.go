@@ -53,7 +53,7 @@ func hidepid(info []byte, dir string) string {
 		if len(f) < 6 || sep < 6 || len(f) < sep+4 || string(f[4]) != dir || string(f[sep+1]) != "proc" {
 			continue
 		}
-		found = "" // the last mount on a directory is the one that is seen
+		found = "" // the last mount on a directory hides the earlier ones
 		for option := range strings.SplitSeq(string(f[sep+3]), ",") {
 			v, ok := strings.CutPrefix(option, "hidepid=")
 			if ok && v != "0" && v != "off" {

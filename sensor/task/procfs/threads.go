@@ -60,7 +60,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	}
 	t.list = kept
 	t.known = true
-	// What the process has used beyond that was used by threads that have ended.
+	// Threads that have ended account for the rest of the process's use.
 	used := e.p.UserNanos + e.p.SystemNanos
 	t.ended = t.ended || ran > 0 && used > ran+ran/100+endedSlack
 	if e.p.Partial &^= sensor.FieldWait; t.ended {
@@ -83,7 +83,7 @@ func (s *Source) listThreads(e *entry) error {
 	if err != nil {
 		return err
 	}
-	// Both are in ascending order. What is new goes behind, then all is sorted.
+	// Both lists are in ascending order. New threads are appended, and the list is sorted at the end.
 	list, old := e.threads.list, len(e.threads.list)
 	i := 0
 	for _, tid := range s.tidBuf {

@@ -82,7 +82,7 @@ func (s *Source) start(o Options) error {
 	if err := unix.Bind(s.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("bind the netlink socket: %w", err)
 	}
-	// Setup answers at once; what does not is broken.
+	// Setup requests are answered at once, so a timeout means that the interface is broken.
 	if err := unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}); err != nil {
 		return fmt.Errorf("set the timeout of the netlink socket: %w", err)
 	}

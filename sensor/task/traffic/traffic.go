@@ -37,7 +37,7 @@ import (
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are the kernel's, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's types, shared with other loaders; nil parses them here.
 	Types *bpf.Types
 
 	hooks    string // the only way to count that is tried; for tests

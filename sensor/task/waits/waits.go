@@ -65,7 +65,7 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
-	// Types are the kernel's, shared with others who load programs; nil to parse them here.
+	// Types are the kernel's types, shared with other loaders; nil parses them here.
 	Types *bpf.Types
 
 	accounts uint32 // how many processes there is room for; for tests

@@ -125,7 +125,7 @@ func bundle(dir string) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	// What the first script imports is fetched beside it, not after it.
+	// Preload the imports of the first script, so that they are fetched in parallel with it.
 	for _, name := range scripts(files, "app.js")[1:] {
 		files["index.html"] = bytes.Replace(files["index.html"], []byte("</head>"),
 			[]byte(`  <link rel="modulepreload" href="/static/`+name+"\">\n</head>"), 1)

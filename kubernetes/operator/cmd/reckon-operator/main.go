@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 		return fmt.Errorf("unknown argument %q; there are flags, and the command check", f.Arg(0))
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(20) // most of the heap is what informers keep: little room for garbage
+		debug.SetGCPercent(20) // Informer caches make up most of the heap, so little garbage is allowed.
 	}
 	log := slog.New(slog.NewTextHandler(errs, nil))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
