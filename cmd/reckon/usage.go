@@ -171,12 +171,24 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 				if len(places) > 0 {
 					table = func(list client.UsageList, limit int) *term.Table { return m.figures(list, places, limit) }
 				}
-				if err := table(list, o.limit).Print(s); err != nil {
-					return err
+				if anyUse(&list.Total) {
+					if err := table(list, o.limit).Print(s); err != nil {
+						return err
+					}
 				}
 				return m.totals(s, list)
 			}}, err
 	})
+}
+
+// anyUse reports whether anything but starts was counted.
+func anyUse(u *client.Usage) bool {
+	for i, f := range figure.Of(figure.Hours) {
+		if v := *u.UsageFigures.At(i); f.Key != "started" && v != nil && *v > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // sortUsage sorts the rows of each interval.

@@ -246,6 +246,18 @@ await visit("a user among others", {}, async (page) => {
   await signIn(page, alice);
   await page.waitForSelector(`header >> text=${alice}`);
   await nameless(page, "other-user", others);
+  // What is not theirs is of others, and what was allocated is said to be theirs.
+  for (const [of, rest] of [
+    ["", "others:"],
+    ["energy", "others and idle:"],
+  ]) {
+    await page.goto(site.base + "/?of=" + of);
+    await settled(page);
+    const drawn = await page.locator("figure.chart .plot").first().getAttribute("aria-label");
+    assert.ok(drawn.includes(rest) && !/not attributed:|; allocated:/.test(drawn), drawn);
+    if (!of) assert.match(drawn, /allocated to you:/);
+    await page.getByText("energy of all nodes today").waitFor();
+  }
   await page.goto(site.base + "/owners?since=24h");
   await settled(page);
   const rows = await page.locator("tbody tr td:first-child").allInnerTexts();

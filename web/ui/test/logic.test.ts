@@ -59,6 +59,7 @@ describe("units", () => {
     [3600, "joules", "1 Wh"],
     [299e3, "joules", "83.1 Wh"],
     [12345, "count", "12.3 k"],
+    [1000, "count", "1,000"],
     [0.1, "count", "0.1"],
     [0.0999, "count", "0.1"],
     [0.0123, "count", "0.012"],
@@ -408,6 +409,7 @@ describe("a workload's charts", () => {
         fromStart(p, 60, new Date(end).toISOString())[0].points.map((x) => x.value);
     expect(values(3 * 60000)).toEqual([2, 0, 3]);
     expect(values(3 * 60000 + 1)).toEqual([2, 0, 3, 0]);
+    expect(values(60000)).toEqual([2]); // the third step began when it had ended
     expect(fromStart(p, 60, null)[0].points.map((x) => Date.parse(x.time) / 1000)).toEqual([
       -60, 0, 60, 120,
     ]);

@@ -217,7 +217,7 @@ export function TimeChart({
             width: 1.4,
             dash: k === 0 && drawnOver.length > 1 ? [6, 4] : k > 1 ? [2, 4] : undefined,
             points: { show: false },
-            spanGaps: true,
+            spanGaps: false,
           })),
           ...(total && !alone_
             ? [

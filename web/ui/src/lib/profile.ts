@@ -97,13 +97,16 @@ interface Group {
   total?: Line;
 }
 
-/** Points stand at the ends of their steps, in charts at the beginnings. Without the zeros that stand at and after the end of what
- *  has ended: the last figure is that of its last step. */
+/** Points stand at the ends of their steps, in charts at the beginnings. Without what stands after the end, and zeros at it: the last
+ *  figure is that of its last step. */
 export const fromStart = (profile: Profile[], step: number, end?: string | null): Profile[] =>
   profile.map((p) => ({
     ...p,
     points: p.points
-      .filter((x) => !end || x.value !== 0 || Date.parse(x.time) < Date.parse(end))
+      .filter((x) => {
+        const at = Date.parse(x.time) - (x.value === 0 ? 0 : step * 1000); // not 0: what began before the end
+        return !end || at < Date.parse(end);
+      })
       .map((x) => ({ ...x, time: new Date(Date.parse(x.time) - step * 1000).toISOString() })),
   }));
 /** How long the last step of a chart is, seconds: it ends with what is drawn. */

@@ -103,6 +103,9 @@ export function human(v: Num | unknown, unit: Unit): string {
       return v > 0 && v < 18 ? "< 0.01 Wh" : scaled(v / 3600, 1000, ["Wh", "kWh", "MWh", "GWh"]);
     case "grams":
       return scaled(v, 1000, ["g", "kg", "t"]);
+    case "count":
+      if (Number.isInteger(v) && Math.abs(v) < 1e4) return v.toLocaleString("en");
+    // falls through
     default:
       if (unit.startsWith("money"))
         return `${v > 0 && v < 0.005 ? "< 0.01" : v.toFixed(2)}${unit.slice(5)}`;

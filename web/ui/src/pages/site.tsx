@@ -148,7 +148,7 @@ function Known({ nodes }: { nodes: Node[] }) {
             <Q v={nodes.length} unit="count" /> nodes report now
           </>
         )}
-        <EnergyToday />
+        <EnergyToday word={you ? "energy of all nodes today" : "energy today"} />
       </p>
       <div class="controls">
         {!open && (
@@ -175,7 +175,9 @@ function Known({ nodes }: { nodes: Node[] }) {
         </label>
         {what === "money" && (!tariff.value || tariff.value.own) && <Price />}
       </div>
-      {prom && <UseStack u={use} before={before.data} by={by} what={what} marks={marks} />}
+      {prom && (
+        <UseStack u={use} before={before.data} by={by} what={what} marks={marks} you={you} />
+      )}
       <div class={open ? undefined : "first"}>
         <Section
           title="Who used it"
@@ -365,7 +367,7 @@ export function useAlerts() {
 }
 
 /** Energy of today so far, and what it will be. */
-function EnergyToday() {
+function EnergyToday({ word }: { word: string }) {
   const a = useAsk<UsageList>(has("usage") ? "/api/reckon/v1/usage?since=25h&span=hour" : null),
     f = useAsk<ForecastList>(has("forecast") ? "/api/reckon/v1/forecast" : null);
   const hours = useMemo(
@@ -393,13 +395,13 @@ function EnergyToday() {
     return (
       <>
         {" "}
-        · energy today <Q v={soFar(hours)} unit="joules" />
+        · {word} <Q v={soFar(hours)} unit="joules" />
       </>
     );
   return (
     <>
       {" "}
-      · energy today <Q v={t.soFar} unit="joules" />,{" "}
+      · {word} <Q v={t.soFar} unit="joules" />,{" "}
       <span
         title={`95 % likely ${human(t.low, "joules")} to ${human(t.high, "joules")} if all hours went together; hours of today that were not measured are not in it`}
       >

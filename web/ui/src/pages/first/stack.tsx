@@ -33,12 +33,14 @@ export function UseStack({
   by,
   what,
   marks,
+  you,
 }: {
   u: ReturnType<typeof useUse>;
   before?: Use;
   by: By;
   what: What;
   marks: Mark[];
+  /** Who sees the names of no others. */ you?: string;
 }) {
   const drawn = useMemo(() => {
     const d = u.data;
@@ -65,21 +67,23 @@ export function UseStack({
       d.all,
       d.users.map((x) => x.row),
     );
-    lines.unshift({ label: "others", row: others, quiet: 1 });
+    if (!you) lines.unshift({ label: "others", row: others, quiet: 1 });
     const unknown = rest(
       d.machine.map((m, i) => (m === null ? null : Math.max(m, d.all[i] ?? 0))),
       [d.all],
     );
     if (unknown.some((v) => (v ?? 0) > 0.01))
       lines.unshift({
-        label: what === "energy" || what === "money" ? "idle" : "not attributed",
+        label: (you ? ["others", "others and idle"] : ["not attributed", "idle"])[
+          Number(what === "energy" || what === "money")
+        ],
         row: unknown,
-        quiet: 3,
+        quiet: you ? 1 : 3,
       });
     const over: Line[] = [],
       any = (r: Row) => r.some((v) => v !== null);
     const most = (r: Row) => r.reduce<number>((a, v) => Math.max(a, v ?? 0), 0);
-    if (any(d.held)) over.push({ label: "allocated", row: d.held });
+    if (any(d.held)) over.push({ label: you ? "allocated to you" : "allocated", row: d.held });
     if (any(d.size))
       over.push({
         label: human(most(d.size), measures[what].rate()) + measures[what].word,
@@ -100,7 +104,7 @@ export function UseStack({
       open: d.step >= 3600 && last + d.step > now ? last : undefined,
       steps: d.step >= 3600,
     };
-  }, [u.data, before, by, what]);
+  }, [u.data, before, by, what, you]);
   return (
     <div class="keep" style={`min-height:${tall + 28}px`}>
       <Show a={u}>
