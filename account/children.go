@@ -99,10 +99,12 @@ type lineage struct {
 	left    []*process // gone in the last tick
 	parents []*process // with grown child times, or with time owed
 	gap     bool       // the ledger was restored: exit records from the time between are missing
-	settled bool       // every exit is recorded in this tick: nothing is left to reconcile
-	told    bool       // the source reports child times
-	held    uint64     // by offspring, in this tick
-	elapsed uint64     // between the last two ticks
+	missed  missed
+	orphans []orphan // in this tick
+	settled bool     // every exit is recorded in this tick: nothing is left to reconcile
+	told    bool     // the source reports child times
+	held    uint64   // by offspring, in this tick
+	elapsed uint64   // between the last two ticks
 
 	beforeLast uint64             // time of the pass before l.before
 	sights     map[int32]sighting // by process without a child that was seen before
@@ -190,14 +192,31 @@ func (tab *table) placeChild(e *process, parent int32) {
 		o.counted = tab.tick
 	case e.part == q.part:
 		o.saw(e.part, q)
-		o.merged = 0
 	default:
 		o.saw(e.part, q)
-		if o.merged > 0 && o.leads() {
-			tab.doubts.note(q.part, tab.unseenPart(q), uncertain{over: o.merged})
-			tab.doubts.note(tab.unseenPart(q), q.part, uncertain{lack: o.merged})
+		for a, n := q, 0; a != nil && a.part == q.part && n < maxLineage; a, n = tab.byID[a.ppid], n+1 {
+			tab.doubtMerged(a, e.part)
 		}
-		o.merged = 0
+	}
+}
+
+// doubtMerged notes that descendants in another part, where one was seen now, may have used what a process was charged with. The more
+// children were seen in its own part, the less that is.
+func (tab *table) doubtMerged(q *process, part *Part) {
+	o := q.kin()
+	if part.foldable() {
+		tab.doubtOwn(q.part, part, o.merged/uint64(1+o.same/4))
+		o.beneath = part
+	}
+	o.merged = 0
+}
+
+// doubtOwn notes that short work of the owner of another part may have used what a part was charged with.
+func (tab *table) doubtOwn(part, other *Part, nanos uint64) {
+	if nanos > 0 {
+		short := tab.parts.shortWork(other.owner)
+		tab.doubts.note(part, short, uncertain{over: nanos})
+		tab.doubts.note(short, part, uncertain{lack: nanos})
 	}
 }
 
@@ -316,6 +335,15 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 		}
 	}
 	tab.noteUnpaid()
+	tab.doubtOrphans()
+	if t.gap {
+		t.missed.at = tab.tick
+		for _, e := range t.leaving {
+			if !e.gone && !e.part.counted() {
+				t.missed.parts = append(t.missed.parts, e.part)
+			}
+		}
+	}
 	for _, e := range t.parents {
 		e.children.open, e.children.fresh = 0, 0
 	}
@@ -401,6 +429,29 @@ func (tab *table) noteUnpaid() {
 	}
 }
 
+// missed holds what ended before a restored ledger read the machine again.
+type missed struct {
+	at    uint64  // tick of the first reading, 0 for none
+	parts []*Part // of those that were known
+	nanos uint64  // that those or others used: charged to parents by their child times, or to other
+}
+
+// doubtMissed notes what any process may have used that had ended before a restart. That is nanos, which were charged to other, and what
+// the child times of parents showed.
+func (tab *table) doubtMissed(nanos uint64) {
+	m := &tab.line.missed
+	m.nanos += nanos
+	for _, p := range tab.parts.order {
+		if p.kind.Folded() {
+			m.parts = append(m.parts, p)
+		}
+	}
+	for _, p := range m.parts {
+		tab.doubts.note(p, tab.parts.other, uncertain{lack: m.nanos})
+	}
+	m.parts = nil
+}
+
 // doubtUnpaid records that these parts may lack some of the nanos charged to other: the last moments of processes that
 // appear in no child times. Child times are cut to clock ticks, so the amount may be a tick larger.
 func (tab *table) doubtUnpaid(nanos uint64) {
@@ -422,6 +473,10 @@ func (tab *table) take(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
 	if part.counted() && part.cgroup != nil {
 		return
+	}
+	if tab.line.gap {
+		tab.line.missed.nanos += nanos
+		tab.doubts.note(part, tab.parts.other, uncertain{over: nanos})
 	}
 	var u usage
 	u.user = split(nanos, o.inUser, o.inSystem)

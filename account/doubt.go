@@ -1,9 +1,6 @@
 package account
 
-import (
-	"reckon/sensor"
-	"reckon/workload"
-)
+import "reckon/sensor"
 
 // Without exit records it is sometimes unclear which part CPU time belongs to: a process that ended since its last
 // reading, another one that ended, or one that no reading saw. It is charged to the likely one and the doubt is
@@ -97,11 +94,14 @@ func (tab *table) settleDoubts() {
 	}
 }
 
-// doubtGuess adds time charged to a part for children that no reading saw, because they may be process groups of their own.
+// doubtGuess adds time charged to a part for children that no reading saw. They may be process groups of their own, and anybody's
+// where root starts them.
 func (tab *table) doubtGuess(p *Part, nanos uint64, settled bool) {
 	tab.doubts.add(p, uncertain{over: nanos}, settled)
-	if short := tab.parts.byKey[key{workload.MakeID(workload.Short, p.owner+"/"+tab.config.Node), "", p.owner}]; short != nil {
-		tab.doubts.add(short, uncertain{lack: nanos}, settled)
+	for _, short := range tab.parts.order {
+		if short.kind.Folded() && (short.owner == p.owner || p.owner == rootOwner) {
+			tab.doubts.add(short, uncertain{lack: nanos}, settled)
+		}
 	}
 }
 

@@ -92,6 +92,7 @@ type node struct {
 	machine  sensor.Machine // at the last tick
 	busy     float64        // cores that were busy in the last tick, by the kernel's count
 	haveBusy bool
+	slow     bool  // its last reading of the processes took long
 	balance  int64 // CPU nanoseconds charged in excess of the machine's busy time
 	lost     uint64
 }

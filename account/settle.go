@@ -76,15 +76,27 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 		busy = int64(grown(busyTicks(&l.node.machine), busyTicks(m)))
 	}
 	l.node.balance += max(busy, 0) - int64(charged)
+	irq := grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ)
 	late := l.table.line.held + grown(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
-	l.judge.evidence.count(max(busy, 0), int64(charged), grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ), late,
-		grown(l.node.machine.Boot, m.Boot), m.Cores)
-	rest := l.node.balance - int64(l.table.line.held) - l.unread(busy, m) // which is charged in the next tick
+	l.judge.evidence.count(max(busy, 0), int64(charged), irq, late, grown(l.node.machine.Boot, m.Boot), m.Cores)
+	unread := l.unread(busy, m)
+	rest := l.node.balance - int64(l.table.line.held) - unread // which is charged in the next tick
+	unpaid, slow := max(rest, 0), grown(l.at.now, m.Boot) > grown(l.node.machine.Boot, m.Boot)/slowReading
+	if slow || l.node.slow {
+		// What was read late and charged to the ticks before hides in the balance what nobody was charged with in this one.
+		unpaid = max(unpaid, busy-int64(charged)-int64(l.table.line.held))
+	}
+	l.node.slow = slow
+	if nanos := unpaid - int64(irq); nanos > 0 {
+		l.table.doubtUnpaid(uint64(nanos))
+	}
+	if l.table.line.missed.at == l.at.tick {
+		l.table.doubtMissed(uint64(unpaid))
+	}
 	if rest <= 0 {
 		return
 	}
 	l.node.balance -= rest
-	l.table.doubtUnpaid(grown(grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ), uint64(rest)))
 	l.parts.other.total.system += uint64(rest)
 	l.parts.other.tasks += uint64(rest)
 	l.parts.other.now.cpu += uint64(rest)
@@ -100,6 +112,9 @@ func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
 	}
 	return int64(float64(busy) * min(1, float64(grown(l.at.now, m.Boot))/float64(span)))
 }
+
+// slowReading is the part of a tick from which on a reading of the processes is slow.
+const slowReading = 20
 
 // busyTicks returns the busy time as counted by the kernel's modes.
 func busyTicks(m *sensor.Machine) uint64 {

@@ -67,9 +67,9 @@ func (c conditions) String() string {
 func TestSimulatedMachines(t *testing.T) {
 	first, end := simulations(t, 20)
 	for _, c := range []conditions{
-		{wrong: 12}, {busy: true, wrong: 20}, {restarts: true, wrong: 30}, {busy: true, restarts: true, wrong: 30},
-		{records: true, wrong: 16}, {records: true, busy: true, wrong: 30}, {records: true, restarts: true, wrong: 30},
-		{records: true, busy: true, restarts: true, wrong: 30},
+		{wrong: 9}, {busy: true, wrong: 12}, {restarts: true, wrong: 16}, {busy: true, restarts: true, wrong: 9},
+		{records: true, wrong: 9}, {records: true, busy: true, wrong: 18}, {records: true, restarts: true, wrong: 12},
+		{records: true, busy: true, restarts: true, wrong: 14},
 	} {
 		t.Run(c.String(), func(t *testing.T) {
 			var sum marks
@@ -207,7 +207,7 @@ func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (
 	}
 	r.export()
 	r.reportedUses(all)
-	return append(failed.words, w.compare(all, sum)...)
+	return append(failed.words, w.compare(all, sum, c.restarts)...)
 }
 
 // failure collects what a rig finds.
@@ -227,8 +227,13 @@ func (w *simulated) over() bool {
 	return true
 }
 
-// compare compares accounts with the truth.
-func (w *simulated) compare(all map[string]*reportedUse, sum *marks) (faults []string) {
+// compare compares accounts with the truth. What ended while no ledger ran may have been charged to another owner, who bears a mark of it.
+func (w *simulated) compare(all map[string]*reportedUse, sum *marks, restarts bool) (faults []string) {
+	estimated := map[string]bool{}
+	for at, u := range all {
+		_, owner, _ := strings.Cut(at, "|")
+		estimated[owner] = estimated[owner] || restarts && u.worst == figure.Estimated
+	}
 	shorts, owners, totals := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	detail := map[string][]string{}
 	check := func(name, what string, got, truth float64, d figure.Exactness) {
@@ -272,7 +277,7 @@ func (w *simulated) compare(all map[string]*reportedUse, sum *marks) (faults []s
 		}
 		most := owners[o] + seconds(w.foreign[o])
 		least := owners[o] - seconds(w.foreign[o]) - seconds(w.lost[o])
-		if totals[o] > most*1.01+0.1 || totals[o] < least*0.99-0.1 {
+		if !estimated[o] && totals[o] > most*1.01+0.1 || !estimated[o] && totals[o] < least*0.99-0.1 {
 			faults = append(faults, fmt.Sprintf("all of %s is %.3f s, used %.3f, by orphans that no reading saw %.3f, beside other users %.3f", o, totals[o], owners[o], seconds(w.lost[o]), seconds(w.foreign[o])))
 		}
 	}

@@ -20,6 +20,7 @@ type tail struct {
 	usual   float64 // cores that unseen children of the payer, and of ancestors before it, used of late
 	loner   bool    // it has no unseen siblings that began after its only reading
 	sole    bool    // no unseen child is likely to have begun since the last tick, or usual is the use of those
+	parent  bool    // it has had children, and may have unseen ones that began since the last tick
 	charged uint64
 }
 
@@ -44,7 +45,7 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 		}
 		if q.shows(e, held) && (e.part != q.part || !q.children.cloistered(tab.tick)) {
 			one := tail{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 ||
-				!tab.unseenSince(held || late)}
+				!tab.unseenSince(held || late), parent: e.children != nil && tab.unseenSince(held || late)}
 			if !held && tab.slept(q, e, s) {
 				one.usual, one.loner, one.sole = 0, true, true
 			}
@@ -82,7 +83,7 @@ func (tab *table) share(tails []tail, s spans) {
 	}
 	tab.doubtTails(tails, all, s)
 	for i := range tails {
-		tab.takeTail(o, tails[i].charged, tails[i].of)
+		tab.takeTail(o, &tails[i])
 	}
 }
 
@@ -118,16 +119,23 @@ func charged(tails []tail) (sum uint64) {
 
 // takeTail charges the last CPU time of an exited child to its part. If the child's own children
 // are process groups of their own, their share by the last readings goes to their part.
-func (tab *table) takeTail(o *offspring, nanos uint64, e *process) {
-	if e.children.leads() && e.rate > 0 {
-		theirs := min(nanos, uint64(float64(nanos)*e.children.rate/e.rate))
-		tab.take(o, theirs, tab.unseenPart(e))
-		nanos -= theirs
-		either := uncertain{min(theirs, nanos), min(theirs, nanos)}
-		tab.doubts.note(e.part, tab.unseenPart(e), either)
-		tab.doubts.note(tab.unseenPart(e), e.part, either)
+func (tab *table) takeTail(o *offspring, t *tail) {
+	e, own, theirs := t.of, t.charged, uint64(0)
+	if k := e.children; k != nil && k.away > 0 && k.awayPart.foldable() && (k.leads() || e.rate == 0) {
+		other := tab.parts.shortWork(k.awayPart.owner)
+		if e.rate > 0 {
+			theirs = min(own, uint64(float64(own)*k.rate/e.rate))
+		}
+		own -= theirs
+		tab.take(o, theirs, other)
+		unclear := uncertain{over: own, lack: theirs}
+		if least := min(own, theirs); e.rate > 0 && t.loner && t.sole {
+			unclear = uncertain{least, least}
+		}
+		tab.doubts.note(e.part, other, unclear)
+		tab.doubts.note(other, e.part, uncertain{over: unclear.lack, lack: unclear.over})
 	}
-	tab.take(o, nanos, e.part)
+	tab.take(o, own, e.part)
 }
 
 // doubtTails records the uncertainty of charged tails. all is the open child time of their payer.
@@ -159,7 +167,7 @@ func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
 	for i := range claims {
 		c := &claims[i]
 		up, sum := c.likely, likely
-		if likely+clockStep < all {
+		if siblings || likely+clockStep < all { // they may have slept until their last reading
 			up, sum = c.most, most
 		}
 		u := uncertain{over: grown(grown(sum-up, all), c.charged), lack: grown(c.charged, min(up, all))}
@@ -194,7 +202,7 @@ func (tab *table) claims(tails []tail, all uint64, s spans) []claim {
 			most = min(all, s.reading)
 		}
 		likely := most
-		if t.loner {
+		if t.loner && !t.parent {
 			likely = min(most, uint64(float64(s.reading)*t.of.rate*1.25)+tailSlack)
 		}
 		c.most, c.likely, c.charged = c.most+most, c.likely+likely, c.charged+t.charged

@@ -9,7 +9,8 @@ type whereabouts struct {
 	same, away uint32 // in its own part, and in others
 	awayPart   *Part  // part of the last child that was seen in another part
 	otherPart  *Part  // of another owner's: the last one before that
-	merged     uint64 // charged to its part for children that no reading saw, before one was seen
+	beneath    *Part  // part of the last descendant that was seen in another part
+	merged     uint64 // charged to its part for children that no reading saw, before one was seen in another part
 	// dealt is the time that records of children without a process group owe to those with groups of their own, nanoseconds.
 	dealt float64
 }
@@ -74,6 +75,11 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 // its parent if no child was seen, else to one of the parts of the children seen. nanos is its CPU time.
 func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
+	if p.Have&(sensor.FieldGroup|sensor.FieldParent) == sensor.FieldParent && e.part.kind.Folded() &&
+		(p.PPID <= 1 || q != nil && q.children != nil && q.children.reaper) {
+		tab.line.orphans = append(tab.line.orphans, orphan{e.part, nanos})
+		return
+	}
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || !q.part.kind.Group() {
 		return
 	}
@@ -102,6 +108,26 @@ func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	}
 }
 
+// orphan holds the time of a process that no reading saw, without a process group, and with a parent that ended before it.
+type orphan struct {
+	part  *Part // short work
+	nanos uint64
+}
+
+// doubtOrphans notes that an orphan may be of the process group of one that is gone, as its parent was.
+func (tab *table) doubtOrphans() {
+	t := &tab.line
+	for _, o := range t.orphans {
+		for _, e := range t.leaving {
+			if e.part.kind.Group() && e.part.owner == o.part.owner {
+				tab.doubts.note(e.part, o.part, uncertain{lack: o.nanos})
+				tab.doubts.note(o.part, e.part, uncertain{over: o.nanos})
+			}
+		}
+	}
+	t.orphans = t.orphans[:0]
+}
+
 // chargeUnseen charges the CPU time of children that no reading saw.
 func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	o := e.children
@@ -123,7 +149,10 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	case o.cloistered(tab.tick):
 	case o.away > o.same && !o.leads():
 	default:
-		if e.part.kind.Group() && o.same+o.away == 0 {
+		switch {
+		case o.away == 0 && o.beneath != nil:
+			tab.doubtOwn(e.part, o.beneath, o.open)
+		case e.part.kind.Group() && o.away == 0:
 			o.merged, tab.doubts.guesses = o.merged+o.open, true
 		}
 		tab.takeUnseen(e, o.open)

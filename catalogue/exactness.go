@@ -138,7 +138,7 @@ func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 		last, looked[k.Node] = k.Node, true
 		for _, x := range found[nodeKey{a.Site, k.Node}] {
 			if x.kind == a.Kind && (x.workload == "" || x.workload == a.ID) && x.from <= to && x.to >= from &&
-				a.Inexact[x.figure].Worse(x.degree) != a.Inexact[x.figure] {
+				a.Inexact.With(x.figure, x.degree) != a.Inexact[x.figure] {
 				a.Inexact.Add(x.figure, x.degree)
 				a.touched = true
 			}

@@ -62,6 +62,19 @@ func (e Exactness) Worse(o Exactness) Exactness {
 // Degrees holds the exactness of those figures of a run that are not exact, by key.
 type Degrees map[string]Exactness
 
+// narrowKey is the figure with an upper bound that exceeds it by little: with a lower bound, or an estimate, it is an estimate.
+const narrowKey = "io_write_bytes"
+
+// With returns the exactness of a figure that is also e.
+func (d Degrees) With(key string, e Exactness) Exactness {
+	was := d[key]
+	worse := was.Worse(e)
+	if key == narrowKey && worse == AtMost && was != e && was != Exact && e != Exact {
+		return Estimated
+	}
+	return worse
+}
+
 // Add lowers the exactness of a figure to e unless it is worse already. It allocates the map when needed.
 func (d *Degrees) Add(key string, e Exactness) {
 	if e == Exact {
@@ -70,5 +83,5 @@ func (d *Degrees) Add(key string, e Exactness) {
 	if *d == nil {
 		*d = Degrees{}
 	}
-	(*d)[key] = (*d)[key].Worse(e)
+	(*d)[key] = d.With(key, e)
 }

@@ -114,6 +114,17 @@ func TestExactness(t *testing.T) {
 			t.Errorf("%s and %s is %s, want %s", c.a, c.b, c.a.Worse(c.b), c.want)
 		}
 	}
+	for key, want := range map[string]Exactness{"memory_peak_bytes": AtMost, "io_write_bytes": Estimated} {
+		for _, order := range [][]Exactness{{AtLeast, AtMost}, {AtMost, AtLeast}, {AtMost, Estimated, Exact}} {
+			var d Degrees
+			for _, e := range order {
+				d.Add(key, e)
+			}
+			if d[key] != want {
+				t.Errorf("%s that is %v is %v, want %v", key, order, d[key], want)
+			}
+		}
+	}
 	var d Degrees
 	d.Add("cpu_seconds", Exact)
 	if d != nil {

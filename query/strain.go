@@ -252,12 +252,15 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}
-	out := map[string]int{}
+	out, worst := map[string]int{}, figure.Degrees{}
 	var n series.Labels
 	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "figure")
 		of := n.Rest["figure"]
-		eachValue(it, func(_ int64, x float64) { out[of] = int(figure.Exactness(out[of]).Worse(figure.Exactness(x))) })
+		eachValue(it, func(_ int64, x float64) {
+			worst[of] = worst.With(of, figure.Exactness(x))
+			out[of] = int(worst[of])
+		})
 		return nil
 	}, ms...)
 	return out, err

@@ -20,6 +20,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"reckon/figure"
+	"reckon/web/client"
 )
 
 // bookOwner is the user that does the work of [TestBooks], and who does nothing else on this machine.
@@ -30,12 +33,13 @@ type amounts struct {
 	CPU, Wait, IOWait             float64 // seconds
 	Read, Written, Sent, Received float64 // bytes
 	Opened, Taken                 float64 // connections
+	Tasks                         float64 // processes and their threads
 }
 
 func (a *amounts) add(b amounts) {
 	a.CPU, a.Wait, a.IOWait = a.CPU+b.CPU, a.Wait+b.Wait, a.IOWait+b.IOWait
 	a.Read, a.Written, a.Sent, a.Received = a.Read+b.Read, a.Written+b.Written, a.Sent+b.Sent, a.Received+b.Received
-	a.Opened, a.Taken = a.Opened+b.Opened, a.Taken+b.Taken
+	a.Opened, a.Taken, a.Tasks = a.Opened+b.Opened, a.Taken+b.Taken, a.Tasks+b.Tasks
 }
 
 // work is one piece of it.
@@ -47,9 +51,10 @@ type work struct {
 	Stay                    time.Duration
 }
 
-// TestBooks holds for storage, network, connections and waits that workloads, short work and other are what the node counted, to 0.5 %.
-// Mixed work runs for a minute, or RECKON_BOOKS (30m), beside whatever else the machine does. What its user is charged with is held against
-// its own count.
+// TestBooks holds for storage, network, connections, waits and CPU time that workloads, short work and other are what the node counted, to
+// 0.5 %. The agent runs on, is killed and started again three times, or is stopped for a fifth of the time. Mixed work runs for a
+// minute, or RECKON_BOOKS (10m), beside whatever else the machine does. What its user is charged with, in all and row by row, is what the
+// work counted itself, or bears a mark.
 func TestBooks(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: the sources that count everything cannot be opened")
@@ -61,49 +66,127 @@ func TestBooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	room := openRoom(t)
+	t.Run("running", func(t *testing.T) { newBooks(t).close(length, func(*books) {}) })
+	t.Run("killed", func(t *testing.T) {
+		newBooks(t).close(length, func(b *books) {
+			for range 3 {
+				pause(length/8 + time.Duration(b.draw.Int64N(int64(length/8))))
+				b.u.stop(syscall.SIGKILL)
+				pause(time.Duration(b.draw.Int64N(int64(length / 40))))
+				b.u = startUp(t, b.u.data, bookSettings...)
+			}
+		})
+	})
+	t.Run("stopped", func(t *testing.T) {
+		newBooks(t).close(length, func(b *books) {
+			pause(length / 4)
+			_ = b.u.cmd.Process.Signal(syscall.SIGSTOP)
+			pause(length / 5)
+			_ = b.u.cmd.Process.Signal(syscall.SIGCONT)
+		})
+	})
+}
+
+var bookSettings = []string{"--source", "ebpf", "--export", "15s"}
+
+// books is a `reckon up`, and what the work beside it counted of itself.
+type books struct {
+	t             *testing.T
+	u             *up
+	room, program string
+	draw          *rand.Rand
+	mu            sync.Mutex
+	truth         map[int]amounts // by process group
+}
+
+func newBooks(t *testing.T) *books {
+	b := &books{t: t, room: openRoom(t), draw: rand.New(rand.NewPCG(uint64(os.Getpid()), 1)), truth: map[int]amounts{}}
+	t.Logf("seed %d", os.Getpid())
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(room, "work")
-	if err := os.WriteFile(program, self, 0o755); err != nil { //nolint:gosec // the user of the work runs it
+	b.program = filepath.Join(b.room, "work")
+	if err := os.WriteFile(b.program, self, 0o755); err != nil { //nolint:gosec // the user of the work runs it
 		t.Fatal(err)
 	}
-	u := startUp(t, t.TempDir(), "--source", "ebpf", "--export", "15s")
-	pause(20 * time.Second) // past the first export
+	b.u = startUp(t, t.TempDir(), bookSettings...)
+	return b
+}
 
-	start := u.stamp()
-	var truth amounts
-	var mu sync.Mutex
+// work runs pieces of work for a time, until all have ended.
+func (b *books) work(length time.Duration, draw *rand.Rand) {
 	var all sync.WaitGroup
-	draw := rand.New(rand.NewPCG(uint64(os.Getpid()), 1))
-	t.Logf("seed %d", os.Getpid())
-	pieces := 0
 	slots := make(chan struct{}, 8)
 	for end := time.Now().Add(length); time.Now().Before(end); {
 		w := draws(draw)
 		w.Stay = min(w.Stay, time.Until(end))
-		pieces++
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			a, err := w.start(program, room, true)
+			group, a, err := w.start(b.program, b.room, true)
 			if err != nil {
-				t.Error(err)
+				b.t.Error(err)
 			}
-			mu.Lock()
-			truth.add(a)
-			mu.Unlock()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.truth[group] = a
 		})
 		pause(time.Duration(draw.IntN(3000)) * time.Millisecond)
 	}
 	all.Wait()
+}
+
+// bookLine is one figure of the books.
+type bookLine struct {
+	what, workloads, node string
+	figure                string // by which it is marked
+	truth                 func(*amounts) float64
+	charged               func(*client.Workload) *float64
+	within, slack         float64 // of the truth, and what a task does after the last look at itself
+}
+
+var bookLines = []bookLine{
+	{"written", `reckon_workload_io_bytes_total{direction="write"OWNER}`, `reckon_node_io_bytes_total{direction="write"}`, "io_write_bytes",
+		func(a *amounts) float64 { return a.Written }, func(w *client.Workload) *float64 { return w.WriteBytes }, 0.005, 0},
+	{"read", `reckon_workload_io_bytes_total{direction="read"OWNER}`, `reckon_node_io_bytes_total{direction="read"}`, "io_read_bytes",
+		func(a *amounts) float64 { return a.Read }, func(w *client.Workload) *float64 { return w.ReadBytes }, 0.005, 0},
+	{"CPU wait", `reckon_workload_cpu_wait_seconds_total{OWNER}`, `reckon_node_cpu_wait_seconds_total`, "cpu_wait_seconds",
+		func(a *amounts) float64 { return a.Wait }, func(w *client.Workload) *float64 { return w.CPUWaitSeconds }, 0.05, 0.2},
+	{"I/O wait", `reckon_workload_io_wait_seconds_total{OWNER}`, `reckon_node_io_wait_seconds_total`, "io_wait_seconds", nil, nil, 0, 0},
+	{"sent", `reckon_workload_network_bytes_total{direction="transmit"OWNER}+reckon_workload_loopback_bytes_total{direction="transmit"OWNER}`,
+		`reckon_node_network_payload_bytes_total{direction="transmit"}`, "network_bytes",
+		func(a *amounts) float64 { return a.Sent }, nil, 0.005, 0},
+	{"received", `reckon_workload_network_bytes_total{direction="receive"OWNER}+reckon_workload_loopback_bytes_total{direction="receive"OWNER}`,
+		`reckon_node_network_payload_bytes_total{direction="receive"}`, "network_bytes",
+		func(a *amounts) float64 { return a.Received }, nil, 0.005, 0},
+	{"connections opened", `reckon_workload_network_connections_total{role="client"OWNER}`,
+		`reckon_node_network_connections_total{role="client"}`, "network_bytes",
+		func(a *amounts) float64 { return a.Opened }, func(w *client.Workload) *float64 { return w.NetworkConnections }, 0.005, 0},
+	{"connections taken", `reckon_workload_network_connections_total{role="server"OWNER}`,
+		`reckon_node_network_connections_total{role="server"}`, "network_bytes", func(a *amounts) float64 { return a.Taken }, nil, 0.005, 0},
+	{"CPU", `reckon_workload_cpu_seconds_total{OWNER}`, ``, "cpu_seconds", // what it uses after its last look is not in its own count
+		func(a *amounts) float64 { return a.CPU }, func(w *client.Workload) *float64 { return w.CPUSeconds }, 0.02, 0.01},
+}
+
+// close works while the agent is damaged, and compares.
+func (b *books) close(length time.Duration, damage func(*books)) {
+	t := b.t
+	pause(20 * time.Second) // past the first export
+	start := b.u.stamp()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.work(length, rand.New(rand.NewPCG(b.draw.Uint64(), 1)))
+	}()
+	damage(b)
+	<-done
+	u := b.u
 	for done := u.stamp(); u.stamp() < done+45; { // ended groups are in the sums, and short work is folded
 		pause(time.Second)
 	}
 	end := u.stamp()
-	t.Logf("%d pieces of work in %.0f s; load %s", pieces, end-start, loadAverage(t))
+	t.Logf("%d pieces of work in %.0f s; load %s", len(b.truth), end-start, loadAverage(t))
 
 	sum := func(series string, at float64) (v float64) {
 		for _, v = range u.promAt("sum(last_over_time("+series+"[3h]))", at) {
@@ -116,44 +199,95 @@ func TestBooks(t *testing.T) {
 		}
 		return v
 	}
-	for _, c := range []struct {
-		what, workloads, node string
-		truth                 float64
-		within                float64 // of the truth; 0 is not compared
-	}{
-		{"written", `reckon_workload_io_bytes_total{direction="write"OWNER}`, `reckon_node_io_bytes_total{direction="write"}`,
-			truth.Written, 0.005},
-		{"read", `reckon_workload_io_bytes_total{direction="read"OWNER}`, `reckon_node_io_bytes_total{direction="read"}`, truth.Read, 0.005},
-		{"CPU wait", `reckon_workload_cpu_wait_seconds_total{OWNER}`, `reckon_node_cpu_wait_seconds_total`, truth.Wait, 0.05},
-		{"I/O wait", `reckon_workload_io_wait_seconds_total{OWNER}`, `reckon_node_io_wait_seconds_total`, truth.IOWait, 0},
-		{"sent", `reckon_workload_network_bytes_total{direction="transmit"OWNER}+reckon_workload_loopback_bytes_total{direction="transmit"OWNER}`,
-			`reckon_node_network_payload_bytes_total{direction="transmit"}`, truth.Sent, 0.005},
-		{"received", `reckon_workload_network_bytes_total{direction="receive"OWNER}+reckon_workload_loopback_bytes_total{direction="receive"OWNER}`,
-			`reckon_node_network_payload_bytes_total{direction="receive"}`, truth.Received, 0.005},
-		{"connections opened", `reckon_workload_network_connections_total{role="client"OWNER}`,
-			`reckon_node_network_connections_total{role="client"}`, truth.Opened, 0.005},
-		{"connections taken", `reckon_workload_network_connections_total{role="server"OWNER}`,
-			`reckon_node_network_connections_total{role="server"}`, truth.Taken, 0.005},
-		{"CPU", `reckon_workload_cpu_seconds_total{OWNER}`, ``, truth.CPU, 0.02}, // what it uses after its last look is not in its own count,
-	} {
+	owner := fmt.Sprintf(`owner="%d"`, bookOwner)
+	for _, c := range bookLines {
 		whole, node := grew(strings.ReplaceAll(c.workloads, "OWNER", "")), 0.0
-		owner := fmt.Sprintf(`,owner="%d"`, bookOwner)
-		if strings.Contains(c.workloads, "{OWNER") {
-			owner = owner[1:]
-		}
-		own := grew(strings.ReplaceAll(c.workloads, "OWNER", owner))
+		own := grew(strings.ReplaceAll(strings.ReplaceAll(c.workloads, "{OWNER", "{"+owner), "OWNER", ","+owner))
 		if c.node != "" {
 			node = grew(c.node)
-			t.Logf("%s: workloads, short and other %.6g, the node %.6g: %.5f", c.what, whole, node, whole/node)
-			if math.Abs(whole-node) > 0.005*node {
-				t.Errorf("%s: workloads, short work and other are %v, the node counted %v", c.what, whole, node)
+		} else {
+			idle := grew(`node_cpu_seconds_total{mode=~"idle|iowait|steal"}`)
+			for _, cores := range u.promAt(`count(last_over_time(node_cpu_seconds_total{mode="idle"}[3h]))`, end) {
+				node = cores*(end-start) - idle
 			}
 		}
-		t.Logf("%s of the work: %.6g, by itself %.6g: %.5f", c.what, own, c.truth, own/c.truth)
-		if c.within != 0 && math.Abs(own-c.truth) > c.within*c.truth {
-			t.Errorf("%s: the user of the work was charged with %v, it counted %v itself", c.what, own, c.truth)
+		t.Logf("%s: workloads, short and other %.6g, the node %.6g: %.5f", c.what, whole, node, whole/node)
+		if math.Abs(whole-node) > 0.005*node {
+			t.Errorf("%s: workloads, short work and other are %v, the node counted %v", c.what, whole, node)
+		}
+		if c.truth == nil {
+			continue
+		}
+		truth := 0.0
+		for _, a := range b.truth {
+			truth += c.truth(&a)
+		}
+		mark := b.mark(c.figure, start, end)
+		t.Logf("%s of the work: %.6g, by itself %.6g: %.5f, %v", c.what, own, truth, own/truth, mark)
+		if c.differs(own, truth, c.slack*float64(len(b.truth)), mark) {
+			t.Errorf("%s: the user of the work was charged with %v, %v, it counted %v itself", c.what, own, mark, truth)
 		}
 	}
+	b.rows()
+}
+
+// mark is the worst mark of a figure of the work between two exports.
+func (b *books) mark(name string, from, to float64) figure.Exactness {
+	var all figure.Degrees
+	for _, m := range []figure.Exactness{figure.AtLeast, figure.Estimated, figure.AtMost} {
+		for _, v := range b.u.promAt(fmt.Sprintf(
+			`max(max_over_time((reckon_figure_exactness{figure=%q,kind=~"group|short",owner=~"|%d"} == bool %d)[%ds:5s]))`,
+			name, bookOwner, m, int(to-from)), to) {
+			if v > 0 {
+				all.Add(name, m)
+			}
+		}
+	}
+	return all[name]
+}
+
+// differs reports whether an amount is not the truth, by the mark that it bears.
+func (c *bookLine) differs(got, truth, slack float64, mark figure.Exactness) bool {
+	slack += c.within * truth
+	switch mark {
+	case figure.Exact:
+		return math.Abs(got-truth) > slack
+	case figure.AtLeast:
+		return got > truth+slack
+	case figure.AtMost:
+		return got < truth-slack
+	}
+	return false
+}
+
+// rows compares the rows of the work with what each piece counted of itself.
+func (b *books) rows() {
+	rows, marked, exact := 0, 0, 0
+	for _, w := range b.u.workloads(fmt.Sprintf("owner=%d&kind=group&limit=10000", bookOwner)) {
+		group, _, _ := strings.Cut(w.ID[strings.LastIndex(w.ID, "/")+1:], "-")
+		pgid, _ := strconv.Atoi(group)
+		truth, ok := b.truth[pgid]
+		if !ok {
+			b.t.Errorf("%s: no piece of work", w.ID)
+			continue
+		}
+		rows++
+		for _, c := range bookLines {
+			if c.charged == nil || c.charged(&w) == nil {
+				continue
+			}
+			got, mark := *c.charged(&w), w.Exactness[c.figure]
+			if mark == figure.Exact {
+				exact++
+			} else {
+				marked++
+			}
+			if want := c.truth(&truth); c.differs(got, want, c.slack*truth.Tasks, mark) {
+				b.t.Errorf("%s: %s %v, %v, it counted %v itself", w.ID, c.what, got, mark, want)
+			}
+		}
+	}
+	b.t.Logf("%d rows, of their figures %d exact and %d marked", rows, exact, marked)
 }
 
 // draws returns a piece of work: of a busy one, a quiet one that stays, and short ones.
@@ -171,11 +305,12 @@ func draws(r *rand.Rand) work {
 		Stay: time.Duration(r.IntN(10)) * time.Second}
 }
 
-// start runs the work in a process, in a group of its own and as the user of the work where that is wanted, and returns what it did.
-func (w *work) start(program, room string, own bool) (a amounts, err error) {
+// start runs the work in a process, in a group of its own and as the user of the work where that is wanted. It returns its process
+// group and what it did.
+func (w *work) start(program, room string, own bool) (group int, a amounts, err error) {
 	text, err := json.Marshal(w)
 	if err != nil {
-		return a, err
+		return 0, a, err
 	}
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Stderr = room, os.Stderr
@@ -185,9 +320,9 @@ func (w *work) start(program, room string, own bool) (a amounts, err error) {
 	}
 	out, err := cmd.Output()
 	if err != nil {
-		return a, err
+		return 0, a, err
 	}
-	return a, json.Unmarshal(out, &a)
+	return cmd.Process.Pid, a, json.Unmarshal(out, &a)
 }
 
 // bookWork is in the environment of a process that does a piece of work.
@@ -203,13 +338,14 @@ func bookMain(text string) error {
 	if err != nil {
 		return err
 	}
+	a.Tasks = float64(1 + w.Threads)
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	part := work{MiB: w.MiB / 10, Connections: w.Connections / 10, Bytes: w.Bytes, Threads: w.Threads, Millis: w.Millis / 10}
 	for range w.Children {
-		b, err := part.start(self, ".", false)
+		_, b, err := part.start(self, ".", false)
 		if err != nil {
 			return err
 		}
