@@ -72,9 +72,9 @@ func (e *process) legacy() uint64 {
 	return v
 }
 
-// owedFor is the number of ticks that an exited child's CPU time may be missing from its parent's
-// child times, because the parent may call wait late. It never appears if the parent ignores
-// SIGCHLD.
+// // owedFor is the number of ticks for which an exited child's CPU time may be missing from its
+// parent's child times, because the parent may call wait late. If the parent ignores SIGCHLD, the
+// time never appears.
 const owedFor = 3
 
 // lately is the number of ticks for which the ledger remembers that a parent had children in a
@@ -380,10 +380,10 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 	}
 }
 
-// payer returns the process with child times that include those of an exited process: its parent,
-// or the nearest living ancestor. It returns nil if one of these ancestors adopts orphans, because
-// then the owner of its children is unknown. usual is the number of cores that unseen children of
-// these ancestors used recently.
+// // payer returns the process that has the CPU time of an exited process in its child times: the
+// parent, or the nearest living ancestor. It returns nil if one of these ancestors adopts orphans,
+// because then the owner of its children is unknown. usual is the number of cores that unseen
+// children of these ancestors used recently.
 func (tab *table) payer(e *process) (q *process, usual float64) {
 	for range maxLineage {
 		q := tab.byID[e.ppid]

@@ -176,8 +176,7 @@ func (c *commands) top() (sensor.Comm, bool) {
 	return best.comm, true
 }
 
-// family returns the common name of kernel threads of one kind, such as kworker for
-// kworker/3:1H-kblockd.
+// // family returns the common name of kernel threads of one kind, such as kworker for kworker/3:1H-kblockd.
 func family(c sensor.Comm) sensor.Comm {
 	for i, b := range c {
 		if b == '/' {

@@ -79,8 +79,8 @@ func (d *degrees) raise(f judged, e figure.Exactness) {
 	d[f/20] ^= uint64(d.of(f)^d.of(f).Worse(e)) << (3 * (f % 20))
 }
 
-// evidence holds what determines the exactness of the node's figures since the last export. If
-// exports follow each other fast, it includes some earlier time.
+// // evidence holds the counts that determine the exactness of the node's figures since the last
+// export. If exports follow each other quickly, it includes some earlier time.
 type evidence struct {
 	first     bool // the ledger began: earlier use is only partly known
 	unsettled bool // some end of a process may not have been recorded
@@ -112,9 +112,9 @@ const bearableLate = 50
 // are read at different instants, and over a shorter time the difference would weigh too much.
 const evidenceSpan = uint64(15 * time.Second)
 
-// count adds one tick to the evidence: the busy time of the machine, the part of it that was
-// charged, and the time spent on interrupts. late is the most that the next tick may still charge
-// of it. span is the length of the tick. All times are in nanoseconds.
+// // count adds one tick to the evidence: the busy time of the machine, the charged part of it, and
+// the time spent on interrupts. late is the part of it that the next tick may still charge, at
+// most. span is the length of the tick. All times are in nanoseconds.
 func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors int) {
 	v.late = late
 	v.lost += busy - charged - int64(irq)
@@ -170,8 +170,7 @@ type exactRow struct {
 	series *metric.Series
 }
 
-// exactness holds the exactness of an export's figures for one kind of workload, or for a single
-// workload.
+// // exactness holds the exactness of an export's figures for one kind of workload, or for a single workload.
 type exactness struct {
 	kind  workload.Kind
 	id    workload.ID // empty: all of the kind
@@ -409,8 +408,8 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, cert
 	}
 }
 
-// waitCertainty returns the certainty of the CPU wait. Only processes that were read report it, so it is ends unless
-// that allows for gaps; then it depends on the share of CPU time that unread processes used.
+// // waitCertainty returns the certainty of the CPU wait. Only processes that were read report it, so the result is
+// ends unless ends allows for gaps. In that case it depends on the share of CPU time that unread processes used.
 func (p *Part) waitCertainty(ends certainty) certainty {
 	used := p.CPU()
 	switch missing := used - min(used, p.tasks-min(p.tasks, p.unseen)); {

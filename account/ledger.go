@@ -63,11 +63,9 @@ type Config struct {
 // Identified is the result of Config.Identify.
 type Identified struct {
 	workload.Identity
-	// Handle reads the control group named by Identity.Cgroup. The ledger closes it.
-	// It may be nil.
+	// // Handle reads the control group named by Identity.Cgroup. The ledger closes it. It may be nil.
 	Handle sensor.CgroupHandle
-	// Whole reads the control group named by Identity.Whole. The ledger closes it. It may
-	// be nil.
+	// // Whole reads the control group named by Identity.Whole. The ledger closes it. It may be nil.
 	Whole sensor.CgroupHandle
 	// Retry requests another identification in the next tick, because the process could not be
 	// examined completely.

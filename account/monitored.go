@@ -91,7 +91,7 @@ func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated boo
 	}
 }
 
-// churn is the number of threads by which two readings may differ, besides a fifteenth of them, in fifteenths.
+// // churn is the number of threads, in fifteenths, by which two readings may differ in addition to a fifteenth of all threads.
 const churn = 64
 
 // holders returns the parts of the one workload that all listed threads belong to, and the number of their threads. It returns no parts

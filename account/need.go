@@ -60,13 +60,13 @@ func (s *span) later(o span) {
 	}
 }
 
-// bound records a reading of the control group and the reports of its processes for the last tick. The memory needed
-// since the previous reading is at most the amount needed then plus the pages filled since, and at most the sum of its
-// processes. gone reports that the group was removed, which leaves only the processes.
-//
-// caused reports that processes were killed because of the group's own limit, which the group then needed in full. This
-// requires that the group reached its limit and that its processes can have filled it. In version 2 the kernel does not
-// count such failures if the machine or a parent group lacked memory.
+// // bound records a reading of the control group and the reports of its processes for the last
+// tick. The memory needed since the previous reading is at most the amount needed then plus the
+// pages filled since, and at most the sum of its processes. gone reports that the group was
+// removed, so only the processes are left. caused reports that processes were killed because of the
+// group's own limit, so the group needed all of that limit. This requires that the group reached
+// its limit and that its processes can have filled it. In version 2 the kernel does not count such
+// failures if the machine or a parent group lacked memory.
 func (m *memory) bound(c *sensor.Cgroup, gone bool) (caused bool) {
 	b := m.bounded()
 	b.since.later(b.now)

@@ -21,7 +21,7 @@ const (
 // WorkloadEnergy is the name of the series of the energy of workloads.
 const WorkloadEnergy = energy.WorkloadEnergy
 
-// GPUShare is the use of one device by one part since the previous tick, as the ledger reports it for the split of the device's energy.
+// // GPUShare is the use of one device by one part since the previous tick. The ledger splits the energy of the device by these shares.
 type GPUShare = energy.Share
 
 // power is the ledger's state of energy and GPUs.

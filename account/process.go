@@ -297,8 +297,8 @@ func (tab *table) meet(p *sensor.Process, ended bool) *process {
 	return e
 }
 
-// meetParent creates an entry for the parent of a process whose exit record has no further details
-// (taskstats), if the parent is new as well. live is ordered by id.
+// // meetParent creates an entry for the parent of a process if the parent is new and the exit
+// record of the process has no further details (taskstats). live is ordered by id.
 func (tab *table) meetParent(p *sensor.Process, live []sensor.Process) {
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || tab.byID[p.PPID] != nil || tab.byID[p.PID] != nil {
 		return

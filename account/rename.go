@@ -83,7 +83,7 @@ func (r *registry) placed(place string) *Part {
 	return nil
 }
 
-// better reports whether the names found should replace those of the part.
+// // better reports whether the new names should replace those of the part.
 func (p *Part) better(found *Identified) bool {
 	k := key{found.Workload, found.Part, found.Owner}
 	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (p.phase < exported || found.Naming == workload.Named)

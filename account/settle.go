@@ -102,8 +102,8 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.parts.other.now.cpu += uint64(rest)
 }
 
-// unread returns the busy time that processes may have used between their own reading and that of
-// the machine, which follows it. Charging that time to other would count it twice, and again each
+// // unread returns the busy time that processes may have used between their own reading and the
+// later reading of the machine. Charging that time to other would count it twice, and again each
 // time that a pass takes longer than any before.
 func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
 	span := grown(l.node.machine.Boot, m.Boot)

@@ -125,7 +125,7 @@ type crowd struct {
 	unclaimed uint32
 }
 
-// era is a period in which the measurements of a part are valid: until processes are added.
+// // era is a period in which the measurements of a part stay valid. It ends when processes are added.
 type era struct {
 	number  uint32
 	live    uint32 // processes at its beginning
@@ -144,8 +144,8 @@ type era struct {
 	set     uint64     // of control groups, that all processes of the tick are in; 0 where they differ
 }
 
-// unmeasured is the highest resident and needed memory of a part in ticks in which it was not fully
-// measured. It is discarded once the part is measured while its processes are as large.
+// // unmeasured is the highest resident and needed memory of a part in ticks without a full
+// measurement. It is discarded once the part is measured while its processes are as large.
 type unmeasured struct {
 	Resident, Needed uint64
 	RSS              uint64 // bytes: of the processes

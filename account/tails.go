@@ -241,8 +241,8 @@ func (tab *table) unseenSince(held bool) bool {
 	return tab.line.unseenForks[0] || held && tab.line.unseenForks[1]
 }
 
-// behind reports whether the child times of a process may show the last CPU time of an exited one
-// only in the next tick, because the process was read before that exit.
+// // behind reports whether the last CPU time of an exited process may appear in the child times of
+// q only in the next tick, because q was read before that exit.
 func (q *process) behind(e *process) bool {
 	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)
 }

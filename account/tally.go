@@ -25,11 +25,11 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	l.parts.tallies.Settle(spec)
 }
 
-// chargeable returns the account for the activity of a process. It is nil while the process may still be identified, at
-// most until the tick until, and other's afterwards.
-//
-// A living process is not charged after a single pass. That pass may have fallen between fork and setsid(2), setuid(2)
-// or the move to its control group, and all activity since would go to the parent.
+// // chargeable returns the account for the activity of a process. It is nil while the process may
+// still be identified, at most until the tick until, and the account of other afterwards. A living
+// process is not charged after a single pass, because that pass may have fallen between fork and
+// setsid(2), setuid(2) or the move to its control group. All activity since would then go to the
+// parent.
 func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 	e := l.table.byID[pid]
 	late := pid == 0 || l.at.tick >= until

@@ -71,8 +71,8 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 	return p.PGID, true
 }
 
-// merge records the doubt about an exit record without a process group, which was charged by a guess: to the part of
-// its parent if no child was seen, else to one of the parts of the children seen. nanos is its CPU time.
+// // merge records the doubt about an exit record without a process group, because it was charged by a guess: to the
+// part of its parent if no child was seen, else to one of the parts of the children seen. nanos is its CPU time.
 func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) == sensor.FieldParent && e.part.kind.Folded() &&
@@ -225,8 +225,8 @@ func (tab *table) strayedChild(e *process, was *Part) {
 	}
 }
 
-// unseenPart returns the part to charge for most unseen children of a process: its own, or the
-// short work of the owner if the children seen are process groups of their own.
+// // unseenPart returns the part to charge for most unseen children of a process. This is the part of the process, or
+// the short work of the owner if the children seen are process groups of their own.
 func (tab *table) unseenPart(e *process) *Part {
 	if !e.children.leads() {
 		return e.part

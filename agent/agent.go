@@ -313,8 +313,8 @@ func (a *Agent) tick() error {
 	return nil
 }
 
-// passed returns the wall time at which the current pass began, the timestamp of its figures. On an overloaded machine
-// the export may follow seconds later, and a later timestamp would not match the CPU time.
+// // passed returns the wall time at which the current pass began. Its figures carry this timestamp, because on an
+// overloaded machine the export may follow seconds later and would not match the CPU time.
 func (a *Agent) passed() time.Time {
 	now := a.now()
 	var ts unix.Timespec

@@ -206,8 +206,8 @@ func (u *unit) change(up bool, reason string) {
 	}
 }
 
-// scarce replaces the error of a source that failed because no more files can be opened, since the
-// remedy of that source (a newer kernel, more privileges) would not help.
+// // scarce replaces the error of a source that failed because no more files can be opened. The
+// usual remedy of that source, such as a newer kernel or more privileges, would not help.
 func scarce(err error) error {
 	if !filelimit.Exceeded(err) {
 		return err

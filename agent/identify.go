@@ -83,7 +83,7 @@ func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (own
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
 }
 
-// hint collects the data that identifies a process. gone reports that the process can no longer be
+// // hint collects the data that identifies a process. gone reports that the process can no longer be
 // examined.
 func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
 	h = &workload.Hint{
@@ -140,9 +140,9 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	}
 }
 
-// orphan identifies a process that no reading saw and whose record has neither process group nor
-// control groups (taskstats). It belongs to the part of its parent. If that is unknown or another
-// user's process group, it belongs to the short work of its user.
+// // orphan identifies a process that no reading saw and that has a record without process group
+// and control groups (taskstats). It belongs to the part of its parent. If that is unknown or
+// another user's process group, it belongs to the short work of its user.
 func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
 	if parent != nil && !isForeign(parent, h.User) {
 		return account.Identified{Identity: workload.Identity{
@@ -166,11 +166,10 @@ func isForeign(p *account.Part, user string) bool {
 	return false
 }
 
-// cgroupsOf sets the control groups of a process, from the cache if its set of groups is known. gone reports that the
-// process can no longer be examined.
-//
-// The source that numbered the set has its paths. /proc is read later and may show others: those that the process moved
-// to, or the root in version 1 hierarchies while it exits (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes
+// // cgroupsOf sets the control groups of a process, from the cache if its set of groups is known.
+// gone reports that the process can no longer be examined. The source that numbered the set has its
+// paths. /proc is read later and may show other paths: those that the process moved to, or the root
+// in version 1 hierarchies while it exits (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes
 // long with much memory. Those paths apply only to that process.
 func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
 	var n uint64
@@ -284,8 +283,7 @@ func (a *Agent) eldest(pgid int32) (eldest *sensor.Process) {
 	return eldest
 }
 
-// sharedHandle is the control group of several processes. It is opened once and closed with the
-// part.
+// // sharedHandle is the control group of several processes. It is opened once and closed with the part.
 type sharedHandle struct {
 	sensor.CgroupHandle
 	agent *Agent
@@ -306,9 +304,9 @@ func (s *sharedHandle) Close() error {
 	return s.CgroupHandle.Close()
 }
 
-// open returns a handle on a control group in every hierarchy in which the process is in it or
-// below it. controllers restricts version 1 groups to those with one of the controllers; if it is
-// empty, all are opened.
+// // open returns a handle on a control group in every hierarchy that has the process in the group
+// or below it. controllers restricts version 1 groups to those with one of the controllers; if it
+// is empty, all are opened.
 func (a *Agent) open(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
 	key := strings.Join(controllers, ",") + path
 	if s := a.handles[key]; s != nil {

@@ -138,8 +138,8 @@ func (a *Agent) exportWaiting(b *metric.Batch) {
 	a.waiting.Sweep()
 }
 
-// exportEnded appends the reports of listed containers and pods without a part: those that ended
-// but still exist in the API server, and those not yet started.
+// // exportEnded appends the reports of listed containers and pods without a part. These have not
+// started yet, or have ended but still exist in the API server.
 func (a *Agent) exportEnded(b *metric.Batch) {
 	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		switch {

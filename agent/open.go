@@ -51,8 +51,8 @@ type Note struct {
 	Err    error
 }
 
-// Open determines what can be read on this machine. Unreadable sources are noted; it fails only if
-// the task table is unreadable.
+// // Open determines which sources can be read on this machine. Unreadable sources are returned as
+// notes. It fails only if the task table is unreadable.
 func Open(c Config) (*Agent, []Note, error) {
 	if err := c.defaults(); err != nil {
 		return nil, nil, err

@@ -5,8 +5,8 @@ import (
 	"reckon/sensor/topology"
 )
 
-// placing determines where parts run on nodes with several packages or kinds of processors, so that
-// the energy of each package is charged to the parts that ran on it.
+// // placing determines which packages and kinds of processors the parts run on, so that the energy
+// of each package is charged to the parts that ran there.
 type placing struct {
 	reader *topology.Reader // nil where there is nothing to distinguish
 	parts  map[*account.Part]*placed

@@ -188,7 +188,7 @@ func credentials(c net.Conn) (cred sender) {
 
 type peerKey struct{}
 
-// withPeer hands on which process is at the other end.
+// // withPeer adds the process at the other end of a connection to a context.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if p, ok := c.(*peer); ok {
 		return context.WithValue(ctx, peerKey{}, p.cred)

@@ -107,7 +107,7 @@ func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay
 }
 
-// accountingDelay is the time after the end of a job in which its batch system is waited for.
+// // accountingDelay is the time after the end of a job for which the report of its batch system is awaited.
 const accountingDelay = time.Minute
 
 // runOf returns a run with the exactness of its figures.

@@ -31,8 +31,7 @@ type machineSize struct{ cores, memory float64 }
 const (
 	// sizesFor is the time that the sizes of machines are cached.
 	sizesFor = 5 * time.Minute
-	// schedulerSecond is the error of start and end times that a batch system reports in whole
-	// seconds.
+	// // schedulerSecond is the error of start and end times that a batch system reports in whole seconds.
 	schedulerSecond = time.Second
 	// bucketWidth is the relative width of a native histogram bucket that holds a quantile of
 	// cores. Cores per one-second tick also vary with the jitter of the tick.
@@ -46,9 +45,9 @@ const (
 	lateChildren = 2.0
 )
 
-// machines returns the sizes of machines: the maximum cores over the last hours, day, week and
-// quarter, because a machine may have grown or shrunk, and the memory that agents report. Roll-ups
-// are no source for memory, because they exclude time without samples.
+// // machines returns the sizes of machines. Cores are the maxima over the last hours, day, week
+// and quarter, because a machine may have grown or shrunk. Memory comes from the agents' reports,
+// because roll-ups exclude time without samples.
 func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -219,7 +219,7 @@ func freeCapacity(n *wire.Node, o *nodeDays, held []query.Held, day time.Duratio
 	return out
 }
 
-// pendingDemand is the set of jobs with the same request, and the steps of the day in which they waited.
+// // pendingDemand is a set of jobs with the same request, with the steps of the day during which they waited.
 type pendingDemand struct {
 	site, partition     string
 	cores, memory, gpus float64 // per node

@@ -62,8 +62,8 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 	return out, nil
 }
 
-// comparable is one figure of a job on one side of a comparison: its value in each run, and for the
-// first run the series of each pod or the values of pairs of pods.
+// // comparable is one figure of a job on one side of a comparison. It has the value of each run
+// and, for the first run, the series of each pod or the values of pairs of pods.
 type comparable struct {
 	job, figure, unit string
 	runs              []float64   // one value per run
@@ -297,7 +297,7 @@ func lengths(x [][]float64) (n int) {
 	return n
 }
 
-// conditions returns the conditions in which the sides differ.
+// // conditions returns the conditions that differ between the sides.
 func conditions(a, b []measured) []wire.MetricRunCondition {
 	out := []wire.MetricRunCondition{}
 	x, y := conditionsOf(a), conditionsOf(b)

@@ -226,7 +226,7 @@ func (g *moving) inside(r *store.Workload) time.Duration {
 	return store.Earlier(cmp.Or(r.End, r.Seen), g.until).Sub(store.Later(r.Start, g.from))
 }
 
-// prompt reports whether it is the name of a job in which a person types.
+// // prompt reports whether a job of this name is an interactive session.
 func prompt(name string) bool {
 	return slices.Contains(strings.Fields("interactive bash sh zsh fish csh tcsh ksh salloc srun qlogin stdin vscode code-server ipython"),
 		name) ||

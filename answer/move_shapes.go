@@ -304,8 +304,8 @@ func (g *moving) finish() {
 	}
 }
 
-// busy returns the share of hours in which more than half of a shape's cores or GPUs were used.
-// Nodes of several partitions count the runs of all.
+// // busy returns the share of hours in which more than half of a shape's cores or GPUs were used.
+// Nodes in several partitions count the runs of all of them.
 func (g *moving) busy(s int) *float64 {
 	x := &g.shapes[s]
 	span, known := g.sites[x.Site]

@@ -59,7 +59,7 @@ type rankedLook struct {
 	dataRead time.Time
 }
 
-// DataPlaces lists which data is on which node.
+// // DataPlaces lists the nodes on which data is stored.
 type DataPlaces interface {
 	Places(ctx context.Context) ([]DataPlace, error)
 }

@@ -78,8 +78,8 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 // interpolatedShare applies to longer times, because interpolation within them does not change their sum.
 const interpolatedHour, interpolatedShare = 0.01, 0.1
 
-// markUsage marks figures as estimated: allocated core time partly based on requests, and figures
-// counted across a gap in the samples, because their distribution over the hours is unknown.
+// // markUsage marks figures as estimated if allocated core time is partly based on requests, or if a figure was
+// counted across a gap in the samples, because its distribution over the hours is then unknown.
 func markUsage(r *wire.Usage, hour bool) {
 	most := interpolatedShare
 	if hour {

@@ -87,7 +87,7 @@ func (b *Jobs) before(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.
 	return nil, nil
 }
 
-// requeuedWithin is the time after a run in which its job may begin again: numbers are given out again after some weeks at the earliest.
+// // requeuedWithin is the time after a run in which its job may begin again. Job numbers are reused after some weeks at the earliest.
 const requeuedWithin = 14 * 24 * time.Hour
 
 // sampledPeak reports whether the memory peak of a workload comes only from sampling by the accounting.

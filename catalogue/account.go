@@ -54,8 +54,8 @@ type account struct {
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// place is the location of a part of a workload, and the owner of the part, because processes of a
-// script under another user form a separate part. It is empty for series of a batch system.
+// // place identifies a part of a workload by node, part and owner. The owner is included because processes of a script
+// under another user form a separate part. A place is empty for series of a batch system.
 type place struct{ Node, Part, Owner string }
 
 // wrote is the part of the last row that decides about all hours of the run.
@@ -137,7 +137,7 @@ func (a *account) last() int64 {
 	return a.ended
 }
 
-// span is the time in which a part had samples.
+// // span is the time range in which a part had samples.
 type span struct {
 	place
 	first, last int64

@@ -7,9 +7,9 @@ import (
 	"reckon/store"
 )
 
-// backfill records samples that arrived long after their time: workloads that ran while their node
-// could not send, and the final scheduler state of runs that were over. It returns the other late
-// workloads for backfillTails, or nil if no sample was late.
+// // backfill records samples that arrived long after their time. They come from workloads that ran
+// while their node could not send, or are the final scheduler state of runs that were over. It
+// returns the other late workloads for backfillTails, or nil if no sample was late.
 func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *fold, error) {
 	since, ok := lateSince(dirty, b.filled)
 	if b.at.IsZero() || !ok || !since.Before(b.at.Add(-b.o.Overlap)) {

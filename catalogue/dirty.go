@@ -127,7 +127,7 @@ func (r *roller) load(ctx context.Context, oldest time.Time) error {
 	return nil
 }
 
-// keep saves where to go on, before that on which it depends is written.
+// // keep saves the position before the data that depends on it is written.
 func (r *roller) keep(ctx context.Context) error {
 	if r == nil || r.kept == [2]time.Time{r.done, r.late} {
 		return nil

@@ -16,7 +16,7 @@ import (
 // Agents export the exactness of figures by kind of workload on their node, and of single workloads
 // that differ. A run has the worst exactness during its time on its nodes.
 
-// inexact is a time in which a figure of a kind of workload was not exact on a node.
+// // inexact is a time range in which a figure of a kind of workload was not exact on a node.
 type inexact struct {
 	kind, workload, figure string // workload is empty for all of the kind
 	degree                 figure.Exactness

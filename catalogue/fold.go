@@ -54,16 +54,15 @@ const sameStart = 1500
 // begin, in milliseconds. The steps of a batch job follow each other.
 const nextPart = 5 * 60 * 1000
 
-// startSpan is one value of a series of times, such as a start, with the times of its first and
-// last sample.
+// // startSpan is one value of a series of times, such as a start, with the times of its first and last
+// sample.
 type startSpan struct {
 	place
 	start, first, last int64
 	run                string // source's name of the run
 }
 
-// take folds all samples of the interval. Intervals of later calls may overlap; no sample counts
-// twice.
+// // take folds all samples of the interval. Intervals of later calls may overlap; no sample counts twice.
 func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
 	f.to = to.UnixMilli()
 	if err := f.findRuns(ctx, from, to, ms); err != nil {
@@ -487,8 +486,7 @@ func (a *account) note(s slot, t int64, n *series.Labels) {
 	}
 }
 
-// facts records the facts of an info series. The latest series wins, but facts that it lacks are
-// kept.
+// // facts records the facts of an info series. The latest series wins, but facts that it lacks are kept.
 func (a *account) facts(t int64, n *series.Labels) {
 	a.FactsAt = t
 	for label, field := range map[string]*string{"name": &a.Name, "account": &a.Account, "partition": &a.Partition, "command": &a.Command} {

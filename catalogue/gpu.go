@@ -16,8 +16,8 @@ import (
 	"reckon/workload"
 )
 
-// unattributed is the largest share of a run's allocated GPU time that may have no known user if
-// the run's own GPU use is to count as known.
+// // unattributed is the largest share of a run's allocated GPU time without a known user at which
+// the run's own GPU use counts as known.
 const unattributed = 0.01
 
 // unusedGPUs sets the GPU time of runs that were allocated GPUs but never opened one, because

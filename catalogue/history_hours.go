@@ -11,9 +11,9 @@ import (
 	"reckon/store"
 )
 
-// historyPass computes the hours of imported time in one pass in order of time. It carries the last sample of each
+// // historyPass computes the hours of imported time in one pass in order of time. It carries the last sample of each
 // series, so that an increase over a gap is added to the hours of the gap without reading them again. An hour is
-// written once no further addition is likely, and a second time at the end if there was one.
+// written once no further addition is likely, and again at the end if there was one.
 type historyPass struct {
 	r            *roller
 	progress     func(step string, to time.Time)

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// jointStep is the shortest step over which the cores of several nodes are summed, the export
+	// // jointStep is the shortest step over which the cores of several nodes are summed, the export
 	// interval.
 	jointStep = 15 * time.Second
 	// jointSteps bounds the steps of one run, and jointRuns the runs that are read together.
 	jointSteps = 4096
 	jointRuns  = 200
-	// firstStretch is the time before the first sample of a counter to which its initial value is
-	// attributed.
+	// // firstStretch is the time before the first sample of a counter over which its initial value
+	// is spread.
 	firstStretch = time.Minute
 )
 

@@ -46,8 +46,8 @@ const maxDifferences = 50
 // agree is the relative difference allowed between two sums in different order.
 const agree = 1e-9
 
-// Accounted returns the share of CPU time on which roll-ups and counters agree, from 0 to 1. It is
-// 1 if nothing was used.
+// // Accounted returns the share of CPU time in which roll-ups and counters agree, from 0 to 1. It
+// is 1 if nothing was used.
 func (p *Proof) Accounted() float64 {
 	if p.RawCPU <= 0 {
 		if p.Off > 0 {

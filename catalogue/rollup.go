@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// lookAround is the time beyond an hour for which samples are read, so that an increase across
-	// its end can be split between two hours.
+	// // lookAround is the time before and after an hour in which samples are also read, so that an
+	// increase across its end can be split between two hours.
 	lookAround = 5 * time.Minute
-	// settled is the time after its end in which an hour is made a last time.
+	// // settled is the time after which a finished hour is computed for the last time.
 	settled = 2 * lookAround
 	// lookBack is the time over which the sample before a gap is looked for.
 	lookBack = 7 * 24 * time.Hour
-	// beforeWatch is the largest age of a workload at its first sample for which the use until then
-	// is spread over its life. For an older workload history begins with the first sample.
+	// // beforeWatch is the largest age of a workload at its first sample at which the use until
+	// then is spread over its life. The history of an older workload begins with the first sample.
 	beforeWatch = 24 * time.Hour
 	rollSlice   = 6 * time.Hour
 	// fewGaps is the number of series with a sample before the last minutes that is looked for one by one.
@@ -74,8 +74,8 @@ func (r *roller) noteLate(t time.Time) {
 	}
 }
 
-// changed marks hours to be recomputed in which the allocation of a batch run differs from the
-// earlier computation, because the run is new or its end became known.
+// // changed marks hours to be recomputed because the allocation of a batch run differs from the
+// earlier computation: the run is new, or its end became known.
 func (r *roller) changed(a *account, w *store.Workload) {
 	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
 		return
@@ -165,7 +165,7 @@ func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.T
 // groupsInPart is the number of ended process groups that one part may hold, some kilobytes of memory each.
 const groupsInPart = 10_000
 
-// partLength returns the length of the parts in which a time is read, milliseconds.
+// // partLength returns the length in milliseconds of the parts that a time range is read in.
 func (r *roller) partLength(ctx context.Context, from, to int64) (int64, error) {
 	facts, ok := r.cat.(interface {
 		Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
@@ -201,8 +201,8 @@ func rollSlot(n *series.Labels) (slot, bool) {
 // ofNode reports whether the series of a slot belong to a node instead of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
-// gap is a sample without a usable previous sample: there is none within reach, or it precedes the
-// first sample of the node, or belongs to a machine that had the name before.
+// // gap is a sample without a usable previous sample. There is none within reach, it precedes the
+// first sample of the node, or it belongs to a machine that had the name before.
 type gap struct {
 	labels labels.Labels
 	t      int64

@@ -220,10 +220,10 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 	}
 }
 
-// beforeReadings is the time that a run may be without a reading of its CPU time, as its node is read and sends from time to time.
+// // beforeReadings is the time that a run may be without a reading of its CPU time, because nodes are read and send at intervals.
 const beforeReadings = 2 * time.Minute
 
-// lacks marks the CPU time of hours in which a run had cores and nothing measured it: the sum is a lower bound.
+// // lacks marks the CPU time of hours as a lower bound if a run had cores and no measurement.
 func (p *pass) lacks(k key, from, to int64) {
 	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.at(at)+1] {
 		if f := p.cells[cell{key: k, hour: p.edges[p.at(at)]}]; f != nil {

@@ -56,8 +56,8 @@ func (r *roller) expect(apart time.Duration) {
 	}
 }
 
-// goOn computes the hours from the first unsettled one to the current one. It rereads only the last
-// minutes, unless the earlier time has batch runs, for which allocations arrive late, or a gap
+// // goOn computes the hours from the first unsettled one to the current one. It rereads only the
+// last minutes, unless the earlier time has batch runs, because allocations arrive late, or a gap
 // reaches back into it.
 func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	end := now.Truncate(time.Hour).Add(time.Hour)

@@ -269,9 +269,9 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 	})
 }
 
-// reportedAt returns the reported account that a start observed by a node belongs to, or nil. It
-// prefers the run that contains the start and began nearest to it, and one that started over one
-// that waits, because a job requeued in its first seconds may already wait again. Clock skew may
+// // reportedAt returns the reported account that a start observed by a node belongs to, or nil. It
+// prefers the run that contains the start and began nearest to it. It prefers a started run to a
+// waiting one, because a job requeued in its first seconds may already wait again. Clock skew may
 // explain a start outside the run, but only if the node has no start inside it; otherwise the start
 // belongs to an unreported run. list holds the starts without an account.
 func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mine *account) {

@@ -59,8 +59,7 @@ func decodeState(raw []byte) (state, error) {
 	return s, s.complete()
 }
 
-// complete renumbers the slots for this program and creates the maps that gob omits when they are
-// empty.
+// // complete renumbers the slots for this program and creates the maps that gob omits when they are empty.
 func (s *state) complete() error {
 	number := map[string]slot{}
 	for i, name := range runSlots.names() {

@@ -13,7 +13,7 @@ type Status struct {
 	Dirty   int       // hours that wait to be made again
 }
 
-// Status returns the state without waiting for a running round; it is then that of the last round.
+// // Status returns the state without waiting for a running round. During a round it is the state after the last round.
 func (b *Builder) Status(context.Context) (Status, error) {
 	if b.mu.TryLock() {
 		b.noteStatus()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// keptRows is the number of rows of a round for which memory is kept, a kilobyte each.
+// // keptRows is the number of rows of a round whose memory is kept, at a kilobyte each.
 const keptRows = 2048
 
 // write updates the rows of workloads that changed, or that became silent for too long, since the

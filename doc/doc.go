@@ -92,7 +92,7 @@ func Image(name string) ([]byte, bool) {
 	return raw, err == nil
 }
 
-// Match is a line in which words were found.
+// // Match is a line that contains the words of a search.
 type Match struct {
 	Topic   Topic
 	Heading string // above the line

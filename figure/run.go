@@ -136,9 +136,9 @@ func (r *Row) Figure(key string) *float64 {
 	return nil
 }
 
-// NeededMost returns an upper bound of the memory that the run needed in bytes, or the needed
-// memory if there is no bound, or nil if neither is known. Figures from different nodes or times
-// may contradict each other, so it is never below the needed memory.
+// // NeededMost returns an upper bound of the memory that the run needed in bytes. It returns the
+// needed memory if there is no bound, or nil if neither is known. Figures from different nodes or
+// times may contradict each other, so the result is never below the needed memory.
 func (r *Row) NeededMost() *float64 {
 	need, most := r.MemoryNeededPeakBytes, r.MemoryNeededMostBytes
 	if need == nil || most == nil || *most < *need {

@@ -240,9 +240,9 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	return out, nil
 }
 
-// Exactness returns the worst exactness of each figure of a kind of workload on some nodes within
-// the time: 0 exact, 1 at least, 2 estimated, 3 modelled, 4 at most. Figures without a report are
-// omitted.
+// // Exactness returns the worst exactness of each figure for a kind of workload on some nodes
+// within the time. Values are 0 exact, 1 at least, 2 estimated, 3 modelled and 4 at most. Figures
+// without a report are omitted.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {
 	if len(nodes) == 0 {
 		return nil, nil

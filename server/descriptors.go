@@ -23,8 +23,8 @@ const (
 	filesPerBlock = 3
 )
 
-// checkFileLimit returns an error if the limit is too low to open the files at all, and logs a
-// warning if it may be too low later.
+// // checkFileLimit returns an error if the limit is too low to open the files at all. It logs a
+// warning if the limit may be too low later.
 func (s *Server) checkFileLimit() error {
 	blocks := 0
 	for _, dir := range []string{seriesDir, HourlyDir} {

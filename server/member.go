@@ -219,9 +219,9 @@ func (a ownAppender) Commit() error {
 // usersElsewhere is the file of a data directory that reports where users and tokens are, if not there.
 const usersElsewhere = "users.elsewhere"
 
-// Users opens the users and tokens of a server, which may be running. They are in its data
-// directory or, for one of several servers, in the catalogue database, whose address the directory
-// then contains.
+// // Users opens the users and tokens of a server, which may be running. They are in its data
+// directory or, for one of several servers, in the catalogue database. In that case the directory
+// contains the address of the database.
 func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 	if catalogue == "" {
 		raw, err := os.ReadFile(filepath.Join(data, usersElsewhere))

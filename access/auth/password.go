@@ -30,8 +30,7 @@ type cost struct {
 // passes, one thread.
 var owasp = cost{time: 2, memory: 19 * 1024, threads: 1}
 
-// Limits of a password's length. Short passwords can be guessed, and long ones could keep the
-// server busy.
+// // Limits of a password's length. Short passwords can be guessed, and long ones could keep the server busy.
 const (
 	shortest = 10
 	longest  = 512
@@ -140,9 +139,9 @@ type checked struct {
 	until  time.Time
 }
 
-// remembered is the time that a verified password is accepted without another check, so that clients
-// that send it with every request do not keep the server busy. rememberedShared applies to a shared
-// database, because other servers do not announce changes.
+// // remembered is the time for which a verified password is accepted without another check.
+// Without it, clients that send the password with every request would keep the server busy.
+// rememberedShared applies to a shared database, because other servers do not announce changes.
 const (
 	remembered       = time.Minute
 	rememberedShared = 5 * time.Second

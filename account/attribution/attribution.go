@@ -35,8 +35,8 @@ const (
 	Modelled = "modelled"
 )
 
-// Rest is the energy domain of fans, disks and power supply losses: the reading of a wide meter
-// (psys, board) minus the packages, memory and GPUs with meters of their own.
+// // Rest is the energy domain of fans, disks and power supply losses. Its energy is the reading of
+// a wide meter (psys, board) minus the packages, memory and GPUs that have meters of their own.
 const Rest = "rest"
 
 // Use is the use by one part while the energy of a stream accrued.

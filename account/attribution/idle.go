@@ -8,7 +8,7 @@ const (
 	idleSpan  = 10.0   // seconds of one observation
 	idleSlot  = 3600.0 // seconds for which the observation with the lowest load is kept
 	idleSlots = 24
-	// sameLoad is the difference of utilisations up to which observations are compared by power.
+	// // sameLoad is the largest difference of utilisation at which observations are compared by power.
 	sameLoad = 0.01
 )
 

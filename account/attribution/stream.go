@@ -32,7 +32,7 @@ type Stream struct {
 	watts   float64 // at its last reading
 }
 
-// pass adds time in which the stream waits for its meter.
+// // pass advances the time for which the stream waits for its meter.
 func (s *Stream) pass(seconds float64, l *Load) {
 	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
 	s.wait += seconds

@@ -13,8 +13,8 @@ import (
 // the shares are estimates: from the driver's samples, the last samples that named a candidate, the memory held, or
 // even. Only busy time without a candidate goes to other.
 
-// putOffs is the number of consecutive readings for which busy time may wait for its owner, which
-// appears in the pass that lists a new process or in the first sample.
+// // putOffs is the number of consecutive readings for which busy time may wait for its owner. The
+// owner appears in the pass that lists a new process, or in its first sample.
 const putOffs = 2
 
 // forgotten is the number of readings without a response of the driver after which it is no longer waited for.

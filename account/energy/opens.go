@@ -23,7 +23,8 @@ type opener struct {
 }
 
 const (
-	// openFor is the number of ticks in which a process may start to compute that has opened a device: drivers take seconds for that.
+	// // openFor is the number of ticks after opening a device in which a process may start to
+	// compute, because drivers take seconds to initialize.
 	openFor = 30
 	// openAfter is the number of readings that may still show the use of an ended process.
 	openAfter = 2

@@ -25,7 +25,7 @@ type held struct {
 	histogram *metric.Histogram // as of the latest export
 }
 
-// Pending is the count of an event in a time in which it was never scheduled.
+// // Pending is the count of an event for a time in which the event was never scheduled.
 type Pending struct{ Part, Enabled, Running uint64 }
 
 // moved is the amount moved since the reading before.

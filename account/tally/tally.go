@@ -77,7 +77,8 @@ type place struct {
 	series int
 }
 
-// Awaited is an amount that was read and not charged yet: its process may not be in the table yet, or have ended without an exit record.
+// // Awaited is an amount that was read but not charged yet. Its process may not be in the table
+// yet, or may have ended without an exit record.
 type Awaited struct {
 	sensor.TallyRow
 	Until   uint64   // the tick with which waiting for the process ends
@@ -85,7 +86,7 @@ type Awaited struct {
 	set     *set
 }
 
-// spareAwaited is the number of elements up to which the memory of a list is kept.
+// // spareAwaited is the largest number of elements for which the memory of a list is kept.
 const spareAwaited = 256
 
 // New returns books for some sources.

@@ -28,8 +28,8 @@ type key struct {
 	start uint64 // ticks after boot
 }
 
-// counters holds the use of a process or thread in nanoseconds, bytes and counts. Unreadable
-// figures are -1.
+// // counters holds the use of a process or thread in nanoseconds, bytes and counts. Unreadable figures are
+// -1.
 type counters struct {
 	user, system, cpu, guest, wait, ioWait int64
 	read, write, cancelled                 int64

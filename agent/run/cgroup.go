@@ -75,9 +75,9 @@ type group struct {
 	looked              bool
 }
 
-// openGroup creates the group. It uses a hierarchy only if a new group there neither gets a
-// processor or disk share of its own nor escapes a limit: cpuacct and memory of version 1 if
-// mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
+// // openGroup creates the group. It uses a hierarchy only if a new group there neither gets a
+// processor or disk share of its own nor escapes a limit. Suitable are cpuacct and memory of
+// version 1 if mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
 func openGroup(own []hierarchy, name string) (*group, error) {
 	g := &group{fd: -1, back: map[string]string{}}
 	var errs []error

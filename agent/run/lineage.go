@@ -30,7 +30,7 @@ func (t *tree) confirm(now float64) {
 	}
 }
 
-// disown notes the children that we have already: whoever became us by exec left them.
+// // disown records the children that exist already. They belong to the program that started us by exec.
 func (t *tree) disown() {
 	t.turn++
 	t.children(t.self, true)

@@ -188,9 +188,9 @@ func (m *meter) follow(at float64) {
 	}
 }
 
-// ready returns a function that reports whether a dead process can be folded: its last perf records
-// were read, and it was reaped if that is up to us. It waits longer if a more detailed exit record
-// may still arrive.
+// // ready returns a function that reports whether a dead process can be folded. Its last perf
+// records must have been read, and the process must have been reaped if that is our task. It waits
+// longer if a more detailed exit record may still arrive.
 func (m *meter) ready(at float64) func(*proc) bool {
 	return func(p *proc) bool {
 		switch {
@@ -268,8 +268,8 @@ func (m *meter) sum() {
 	m.last.calls.Write = max(m.last.calls.Write, t.calls.Write)
 }
 
-// whole reports whether a control group counted everything. It misses processes that moved out of
-// it, in which case the reaped time is larger.
+// // whole reports whether a control group counted everything. If processes moved out of it, the
+// reaped time is larger.
 func whole(group, waited uint64) bool { return group >= waited-waited/50 }
 
 // row closes a window of the profile.

@@ -98,8 +98,8 @@ type IO struct {
 	Write uint64 `json:"write"`
 }
 
-// Switches counts context switches: voluntary ones, in which a thread waited, and involuntary ones,
-// in which it lost the processor.
+// // Switches counts context switches. In a voluntary one the thread began to wait; in an
+// involuntary one it lost the processor.
 type Switches struct {
 	Voluntary   uint64 `json:"voluntary"`
 	Involuntary uint64 `json:"involuntary"`

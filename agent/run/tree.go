@@ -141,8 +141,8 @@ func (t *tree) leaving() bool {
 	return false
 }
 
-// becomes credits the CPU time of a process to its old name when it executes another program
-// without a fork.
+// // becomes credits the CPU time of a process to its old name when it executes another program without a
+// fork.
 func (t *tree) becomes(p *proc) {
 	if t.readClock(p); p.clock > p.credited+shortest {
 		t.tally(p.comm).cpu += p.clock - p.credited
@@ -281,9 +281,9 @@ func (t *tree) look(now float64) level {
 	return l
 }
 
-// sharesSpace reports whether a process shares the address space of another one that was already counted in this
-// reading: its parent, or the first of the others if the parent ended. Parents come first. Such processes come from
-// clone(2) with CLONE_VM and share the space until they run a program.
+// // sharesSpace reports whether a process shares the address space of another one that was already counted in this
+// reading. That is its parent, or the first of its siblings if the parent ended. Parents come first. Such processes
+// come from clone(2) with CLONE_VM and share the space until they run a program.
 func (t *tree) sharesSpace(p *proc) bool {
 	if up := t.procs[p.ppid]; p.space == 0 && up != nil && !up.dead {
 		alike := p.rss > 4<<20 && p.rss-p.rss/64 <= up.rss && up.rss-up.rss/64 <= p.rss
@@ -379,9 +379,9 @@ func (t *tree) studyOne(p *proc) (ioRead bool) {
 	return ioRead
 }
 
-// readClock updates the CPU time of a live process. The clock of a process under creation was seen
-// to return the machine's uptime, so values above the capacity of all processors since the start
-// are ignored.
+// // readClock updates the CPU time of a live process. The clock of a process under creation can
+// return the machine's uptime, so values above the capacity of all processors since the start are
+// ignored.
 func (t *tree) readClock(p *proc) {
 	if c, ok := procfs.CPUClock(p.pid); ok && t.believable(c) {
 		p.clock = max(p.clock, c)

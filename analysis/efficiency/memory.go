@@ -8,8 +8,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// refaulted is the minimum ratio of refaulted to needed memory at which memory was too small: the
-// whole of it was reread.
+// // refaulted is the minimum ratio of refaulted to needed memory at which memory was too small. At
+// this ratio, all of it was read again.
 const refaulted = 1.0
 
 // memory judges the needed memory. Reclaimable memory is not needed, because the page cache fills

@@ -99,8 +99,7 @@ func (j *judge) storage() {
 	}
 }
 
-// storageWait reports the time that threads waited for storage, as a share of the time in which
-// they had work.
+// // storageWait reports the share of their working time that threads waited for storage.
 func (j *judge) storageWait() {
 	waited, ok := figure.Known(j.u.IOWaitSeconds)
 	cpu, hasCPU := figure.Known(j.u.CPUSeconds)

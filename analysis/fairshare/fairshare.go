@@ -54,11 +54,11 @@ type Trace struct {
 	Scheduled bool
 }
 
-// Owner holds the use of one owner over all jobs. Want is the use plus the unmet demand, for CPU
-// the cores that runnable threads did not get. Waits marks steps with a request waiting for the
-// node. Allocated is the batch system's allocation. Where Inexact is true, Use is a lower bound, an
-// estimate or modelled; the owner then has no score but still counts as wanting the resource. All
-// fields but Use may be nil.
+// // Owner holds the use of one owner over all jobs. Want is the use plus the unmet demand; for
+// CPU, the unmet demand is the cores that runnable threads did not get. Waits marks steps with a
+// request waiting for the node. Allocated is the batch system's allocation. Where Inexact is true,
+// Use is a lower bound, an estimate or modelled. The owner then has no score but still counts as
+// wanting the resource. All fields but Use may be nil.
 type Owner struct {
 	Name      string
 	Use       []float64
@@ -146,7 +146,7 @@ func Scores(t Trace, l Limits) []Score {
 	return out
 }
 
-// walk calls take in order of time for each step in which an owner had more than a fair share of a
+// // walk calls take in order of time for each step and each owner with more than a fair share of a
 // contended resource.
 func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	if !(t.Capacity > 0) || !(t.Step > 0) {
@@ -232,8 +232,8 @@ func (o *Owner) allocated(i int) (most float64) {
 	return most
 }
 
-// level returns the largest share that everyone can have if those who want less get what they want.
-// It is infinite if there is enough for all. It sorts wishes.
+// // level returns the largest share that everyone can have if owners who want less get all they
+// want. It is infinite if there is enough for all. It sorts wishes.
 func level(capacity float64, wishes []float64) float64 {
 	slices.Sort(wishes)
 	for i, w := range wishes {

@@ -51,13 +51,14 @@ func backtest(h *history, horizon int) *trial {
 // all stands for no origin: nothing is left out.
 const all = -1
 
-// sharpness is the rate at which the weight of a method falls with its error: at twice the error of the best method it is an eighth.
+// // sharpness is the rate at which the weight of a method falls with its error. A method with
+// twice the error of the best one has an eighth of its weight.
 const sharpness = 3
 
-// weigh returns a weight for each method from the mean logarithm of its errors at the origins, so
-// that a single unusual day, which every method misses, does not decide. If without is an origin,
-// it uses only origins that share no step with it, and equal weights if there are none. It returns
-// nil if no method was tried.
+// // weigh returns a weight for each method. It uses the mean logarithm of the errors at the
+// origins, so that a single unusual day, which every method misses, does not decide. If without is
+// an origin, it uses only origins that share no step with it, and equal weights if there are none.
+// It returns nil if no method was tried.
 func (t *trial) weigh(h *history, without int) []float64 {
 	score, least, n := make([]float64, len(t.methods)), math.Inf(1), 0.0
 	for i := range t.origins {

@@ -66,7 +66,7 @@ func (t *StepTasks) unused() float64 { return (t.Busiest - t.others()) * (t.Task
 // mostUnused is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.
 const mostUnused = 0.5
 
-// unevenTasks finds steps in which one task works much more than the others on its node.
+// // unevenTasks finds steps that have one task with much more work than the others on its node.
 func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 	if w.CPUInexact {
 		return nil

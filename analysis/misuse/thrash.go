@@ -15,7 +15,7 @@ type Line struct {
 	Values []float64
 }
 
-// stretch is the time in which a figure was above a limit for at least a minimum duration.
+// // stretch is a period of at least a minimum duration with a figure above a limit.
 type stretch struct {
 	first, last   time.Time
 	seconds, mean float64

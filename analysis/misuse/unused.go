@@ -218,7 +218,8 @@ func days(p *Period) string {
 // mostNames is the number of names of runs that a finding lists.
 const mostNames = 5
 
-// byName lists the names of runs of an owner that did not use most of a resource, those with running ones first, and the first of all.
+// // byName returns the names under which an owner left most of a resource unused, with running
+// ones first. most is the name with the largest amount.
 func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most string) {
 	var list []*Holding
 	for u, h := range sums {

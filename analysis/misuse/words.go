@@ -21,7 +21,7 @@ func Span(seconds float64) phrase.Text {
 	return phrase.Number(seconds, "seconds", text)
 }
 
-// Excess is the use of an owner above a fair share: means over the seconds in which others wanted it.
+// // Excess is the use of an owner above a fair share. Its values are means over the seconds in which others wanted the resource.
 type Excess struct {
 	// Share of the capacity that the owner used, Fair the fair share, Held the allocation of jobs.
 	Share, Fair, Held float64

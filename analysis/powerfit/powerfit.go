@@ -106,7 +106,7 @@ type Result struct {
 	Warnings []string
 }
 
-// fewestParts is the minimum number of workloads, blocks or levels for which an error is reported.
+// // fewestParts is the minimum number of workloads, blocks or levels needed to report an error.
 const fewestParts = 5
 
 // State records the joint error of selection and fit in the model of r, if there are enough folds.

@@ -45,7 +45,7 @@ type Curve struct {
 	Watts []float64
 }
 
-// PriorKnots returns the utilisations at which SPECpower measures.
+// // PriorKnots returns the utilisations that SPECpower measures at.
 func PriorKnots() []float64 {
 	return []float64{0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 }
@@ -179,8 +179,7 @@ func rises(load, watts []float64) bool {
 	return true
 }
 
-// isotonic replaces v by the nearest non-decreasing sequence (pool adjacent
-// violators).
+// // isotonic replaces v by the nearest non-decreasing sequence (pool adjacent violators).
 func isotonic(v []float64) {
 	type block struct {
 		sum float64

@@ -29,10 +29,10 @@ const (
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
-// fitTrees fits trees that start from half of the additive model: starting from all of it biases
+// // fitTrees fits trees that start from half of the additive model. Starting from all of it biases
 // rows towards a sum of features, and starting from none predicts unfamiliar workloads worse. Trees
-// are constant beyond the observed range, so a busier machine would seem to draw no more; there the
-// additive model continues.
+// are constant beyond the observed range, so a busier machine would seem to draw no more. The
+// additive model continues there.
 func fitTrees(t *table, o *Options) ([]powermodel.Part, error) {
 	return boost(t, len(t.feats), fitAdditive, o)
 }
@@ -97,8 +97,8 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// beyond returns the extension of trend outside the observed range of each feature in t, and nothing within it: ramps
-// from the edge, in steps that approximate a root, up to four times the range.
+// // beyond returns the extension of trend outside the observed range of each feature in t, and zero within it. It
+// consists of ramps from the edge, in steps that approximate a root, up to four times the range.
 func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
 	for _, q := range trend.Terms {

@@ -47,9 +47,9 @@ func GPUWatts(loads []Load) float64 {
 	return max((xx*gw-xg*xw)/det, 0)
 }
 
-// FitCurve fits a curve to the hours of a node, excluding the power of its GPUs: the mean power in
-// each twentieth of use, made monotone (isotonic regression), with straight lines beyond the
-// observed range. It returns false if there are too few hours or all have the same load.
+// // FitCurve fits a curve to the hours of a node, excluding the power of its GPUs. The curve is
+// the mean power in each twentieth of use, made monotone (isotonic regression), with straight lines
+// beyond the observed range. It returns false if there are too few hours or all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
 	loads = measured(loads)
 	gpu := GPUWatts(loads)

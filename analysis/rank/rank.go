@@ -123,8 +123,8 @@ type Config struct {
 	WattsOnly bool
 }
 
-// Default returns the configuration of the server: a maximum age of five one-minute exports, a
-// tenth kept free for forecast errors, and the pressure at which work noticeably waits.
+// // Default returns the configuration of the server. Its maximum age is five one-minute exports, a tenth is kept free
+// for forecast errors, and the pressure is the one at which work noticeably waits.
 func Default() Config { return Config{MaxAge: 300, Full: 0.9, Pressure: 0.2} }
 
 const leastCores = 0.05

@@ -7,8 +7,8 @@ import (
 	"reckon/workload"
 )
 
-// Metrics of what the batch system allocated to a job on a node. The request metrics stood for the
-// allocation before the two were distinguished.
+// // Metrics of the batch system's allocation for a job on a node. The request metrics stood for
+// the allocation before the two were distinguished.
 const (
 	allocatedCores  = "reckon_workload_allocated_cores"
 	allocatedMemory = "reckon_workload_allocated_memory_bytes"

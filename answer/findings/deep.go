@@ -263,8 +263,7 @@ func shapeOf(w *store.Workload) shape {
 	return shape{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
 }
 
-// fits reports whether a machine could ever meet the need. An unknown machine size excludes
-// nothing.
+// // fits reports whether a machine could ever meet the need. An unknown machine size excludes nothing.
 func (s shape) fits(cores, memory, gpus float64) bool {
 	return (cores == 0 || s.cores <= cores) && (memory == 0 || s.memory <= memory*1.02) && s.gpus <= gpus
 }

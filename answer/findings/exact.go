@@ -26,7 +26,7 @@ type inexact struct {
 	kind, workload, figure string
 }
 
-// stretches are time ranges, Unix ms, in which a figure was not exact.
+// // stretches are time ranges of an inexact figure, in Unix ms.
 type stretches [][2]int64
 
 // add extends the ranges by the time of a sample. Several series are added one after the other.
@@ -50,8 +50,8 @@ func (s stretches) meet(from, to int64) bool {
 	return false
 }
 
-// inexactUse marks the steps in which a figure of one of the owner's workloads on the machine was
-// inexact. It returns nil if there are none.
+// // inexactUse marks the steps with an inexact figure of one of the owner's workloads on the
+// machine. It returns nil if there are none.
 func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 	for k, list := range m.inexact {
 		if k.figure != figure || k.workload == "" && !o.kinds[k.kind] || k.workload != "" && !o.ids[k.workload] {

@@ -134,9 +134,9 @@ func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.F
 	return out, nil
 }
 
-// keep merges the findings into the stored ones. latest is the last sample time of each site.
-// Findings of a site without new samples stay unchanged, muted ones too, because nothing shows that
-// their cause ended while a site or its server is disconnected.
+// // keep merges the findings into the stored ones. latest is the last sample time of each site.
+// Findings of a site without new samples stay unchanged, including muted ones, because a
+// disconnected site or server does not show that their cause has ended.
 func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
 	old, err := k.stored(ctx, now)
 	if err != nil {

@@ -44,8 +44,8 @@ var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, work
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
-	// before is the time before the start for which samples are read, to find the sample at which
-	// the first increase begins.
+	// // before is the time before the start for which samples are read. They include the sample
+	// that precedes the first increase.
 	before = 5 * time.Minute
 	// gap is the maximum distance of samples across which a gauge holds and an increase is spread.
 	gap = 10 * time.Minute
@@ -346,8 +346,7 @@ func (m *machine) owner(of string, kind workload.Kind) *owner {
 	return o
 }
 
-// total is the state of a counter: the last value, its time, and the time of the last noticeable
-// increase.
+// // total is the state of a counter: the last value, its time, and the time of the last noticeable increase.
 type total struct {
 	last     float64
 	at, used int64

@@ -64,8 +64,7 @@ type file struct {
 	} `yaml:"overrides"`
 }
 
-// ReadPolicy parses a policy. Omitted values have their defaults; an empty text is the default
-// policy.
+// // ReadPolicy parses a policy. Omitted values have their defaults; an empty text is the default policy.
 func ReadPolicy(text []byte) (*Policy, error) {
 	base := new(misuse.Policy)
 	var f file

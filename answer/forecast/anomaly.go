@@ -19,7 +19,7 @@ import (
 const (
 	// odd is the minimum score of an event in hourly means for a finding: work on shared machines varies more than work of servers.
 	odd = 1.3
-	// oddFor is the time after its last hour in which an event is a finding.
+	// // oddFor is the time after its last hour for which an event is reported as a finding.
 	oddFor = 24 * time.Hour
 	// together is the longest time between events of two figures of a subject that are one event.
 	together = 3 * time.Hour
@@ -29,10 +29,10 @@ const (
 	peerHours = 72
 )
 
-// Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners: hours that
-// deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes with unusual power among
-// equal ones. Deviations of several figures of a subject at one time are one anomaly. Owners of only batch work have no
-// pattern and are skipped. It recomputes once an hour.
+// // Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners. These are
+// hours that deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes with unusual
+// power among equal ones. Deviations of several figures of a subject at one time are one anomaly. Owners of only batch
+// work have no pattern and are skipped. It recomputes once an hour.
 func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -46,7 +46,7 @@ const (
 	keepDaily, keepHourly = 30 * 24 * time.Hour, 48 * time.Hour
 	// JudgedFor is the time over which the errors shown with a forecast are added up.
 	JudgedFor = 14 * 24 * time.Hour
-	// Old is the age at which the newest daily forecast is overdue for replacement.
+	// // Old is the age at which the newest daily forecast is overdue.
 	Old = 26 * time.Hour
 )
 

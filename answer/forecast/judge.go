@@ -71,8 +71,7 @@ func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
 // Kept is the newest forecast of one figure, with the errors of earlier ones.
 type Kept struct {
 	store.Forecast
-	// Judged sums the errors of the two-day forecasts made in the 14 days before. Days is their
-	// number.
+	// // Judged sums the errors of the two-day forecasts made in the 14 days before. Days is their number.
 	Judged store.Judged
 	Days   int
 }

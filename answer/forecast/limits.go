@@ -12,7 +12,7 @@ import (
 	"reckon/store"
 )
 
-// headroom is the factor by which a forecast of power may exceed the highest measured power, because machines report no limit.
+// // headroom is the factor by which a power forecast may exceed the highest measured power, because machines report no limit.
 const headroom = 1.2
 
 // machine names a node, or a site where the node is empty.

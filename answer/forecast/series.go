@@ -262,7 +262,7 @@ func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) 
 	return nil
 }
 
-// ownersNamed reads the given owners: an hour in which the site was measured but an owner has no row counts as zero use.
+// // ownersNamed reads the given owners. An hour with measurements of the site but without a row of an owner counts as zero use.
 func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
 	g := gridTo(end)
 	up, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site"}})

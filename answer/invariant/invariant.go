@@ -33,12 +33,12 @@ const (
 )
 
 const (
-	// Tolerance is the share of a bound by which a figure may exceed it.
+	// // Tolerance is the relative amount by which a figure may exceed a bound.
 	Tolerance = 0.01
 	// Tick is the length of a clock tick (USER_HZ), to which start times are rounded.
 	Tick = 10 * time.Millisecond
-	// Batch is the amount by which a peak may exceed a limit, in bytes per processor. The kernel
-	// charges control groups in batches of 64 pages per processor.
+	// // Batch is the amount in bytes per processor by which a peak may exceed a limit, because the
+	// kernel charges control groups in batches of 64 pages per processor.
 	Batch = 64 * 4096
 )
 

@@ -66,8 +66,8 @@ type Catalogue struct {
 
 var _ store.Facts = (*Catalogue)(nil)
 
-// checkAlways is the size up to which the whole file is checked at every opening. A larger file is
-// checked only after an unclean shutdown.
+// // checkAlways is the largest size of a file that is checked completely at every opening. A
+// larger file is checked only after an unclean shutdown.
 const checkAlways = 32 << 20
 
 // Open opens or creates the catalogue at path. log receives repairs; nil discards them.
@@ -154,8 +154,8 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 	return c, nil
 }
 
-// private makes the file unreadable for other users, because it shows who ran what. SQLite gives
-// its auxiliary files the same mode. Errors are left to SQLite, which reports them; a file of
+// // private makes the file unreadable for other users, because it shows who ran what. SQLite gives
+// its auxiliary files the same mode. Errors are ignored, because SQLite reports them; a file of
 // another user stays unchanged.
 func private(path string) {
 	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640); err == nil {

@@ -334,13 +334,13 @@ func (w *conditions) groups(f store.Filter) {
 	}
 }
 
-// shared returns the condition for process groups of several users in which one of the owners has a share.
+// // shared returns the condition for process groups of several users that one of the owners has a share in.
 func (w *conditions) shared(owners []string) string {
 	return "shares <> '' AND " + w.d.key("shares", w.list(owners))
 }
 
-// short is the longest interval that is faster to query in two parts: workloads that started in it
-// or within the day before, and workloads longer than a day.
+// // short is the longest interval that is faster to query in two parts: workloads that started in
+// it or within the day before, and workloads longer than a day.
 const short = 7 * day
 
 // interval selects workloads that existed between since and until.

@@ -59,8 +59,7 @@ func (d *dialect) resum(ctx context.Context, tx *sql.Tx, ms int64) error {
 	return sumUp(ctx, tx, hour.Add(-time.Hour), hour)
 }
 
-// Trim deletes ended workloads and roll-up hours older than t. It returns the number of deleted
-// workloads.
+// // Trim deletes ended workloads and roll-up hours older than t. It returns the number of deleted workloads.
 func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 	c.write.Lock()
 	defer c.write.Unlock()

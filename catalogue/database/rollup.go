@@ -196,7 +196,7 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 	return nil
 }
 
-// level is one of the lengths for which sums are stored.
+// // level is one of the lengths of time for which sums are stored.
 type level struct {
 	name string
 	span store.Span

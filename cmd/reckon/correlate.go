@@ -135,7 +135,7 @@ func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err 
 	return out, nil
 }
 
-// breaks returns the rows at which a label changes.
+// // breaks returns the indexes of the rows that start with a different label.
 func breaks(f *dataset.Frame) (at []int) {
 	for i := 1; i < f.Rows(); i++ {
 		if slices.ContainsFunc(f.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
@@ -145,8 +145,8 @@ func breaks(f *dataset.Frame) (at []int) {
 	return at
 }
 
-// spacing returns the time between rows in seconds, or 0 if it varies within a recording, because a
-// lag in rows is then no fixed time.
+// // spacing returns the time between rows in seconds. It returns 0 if the time varies within a
+// recording, because a lag in rows is then no fixed time.
 func spacing(f *dataset.Frame) float64 {
 	cuts, step := breaks(f), int64(0)
 	for i := 1; i < f.Rows(); i++ {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// demoProgress serves the address of a demonstration while its history is written: a self-reloading
-// page with a progress bar, and 503 with the progress for all other requests.
+// // demoProgress serves the address of a demonstration while its history is written. It serves a self-reloading page
+// with a progress bar, and answers all other requests with 503 and the progress.
 type demoProgress struct {
 	share atomic.Uint64 // in thousandths
 	http  *http.Server

@@ -272,7 +272,7 @@ func (p *page) requests(w client.Workload) {
 	}
 }
 
-// fewPoints is the number of points up to which nothing is drawn: they would be wider than the time between them.
+// // fewPoints is the largest number of points for which no chart is drawn, because they would be wider than the time between them.
 const fewPoints = 2
 
 // drawable reports whether enough points have a figure.

@@ -101,8 +101,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
 }
 
-// hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a hyphen, so
-// that it is not parsed as a flag. Some ids from before 2026-11-22 do.
+// // hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a hyphen, so
+// that it is not parsed as a flag. Some ids from before 2026-11-22 start with one.
 func hyphenID(args []string) []string {
 	if len(args) == 0 || !slices.Contains(args, "revoke") {
 		return args

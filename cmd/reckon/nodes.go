@@ -162,7 +162,7 @@ func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
 	return printMissing(s, nodes)
 }
 
-// printHeld lists data without rows on nodes because of a limit; with short only that of this short work.
+// // printHeld lists the data of each node that a limit leaves without rows. If short is set, it lists only that short work.
 func printHeld(s term.Screen, nodes []client.Node, short string) error {
 	text := ""
 	for i := range nodes {

@@ -25,8 +25,7 @@ import (
 	"reckon/web/client"
 )
 
-// powerInput is the source of power samples and their features: a data set, or the store of a
-// server.
+// // powerInput is the source of power samples and their features: a data set, or the store of a server.
 type powerInput struct {
 	power    string   // column of watts, or a PromQL expression
 	workload string   // column that names the workload

@@ -70,7 +70,7 @@ type written struct {
 // everyone is the owner of subgraphs of nodes and sites, which everyone may read.
 const everyone = "*"
 
-// nodesEvery is the interval at which nodes are read: their series are many.
+// // nodesEvery is the interval between readings of nodes, because they have many series.
 const nodesEvery = time.Minute
 
 // overlap is the time range of the catalogue that every update rereads, because ends arrive late.

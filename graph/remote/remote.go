@@ -155,7 +155,7 @@ func (s *Store) ask(ctx context.Context, method, id string, body []byte) ([]byte
 	return raw, resp.StatusCode, nil
 }
 
-// hashWord is the property by which the registry stores the hash of a subgraph and the number of its statements.
+// // hashWord is the property that holds the hash and the number of statements of a subgraph in the registry.
 const hashWord = "urn:reckon:ns#contentHash"
 
 func fingerprint(id string, quads []graph.Quad) (graph.Quad, []byte, error) {

@@ -313,7 +313,7 @@ func (n *filter) eval(e *eval, seeds *table) (*table, error) {
 	return e.keep(t, n.conditions)
 }
 
-// keep returns the rows for which all conditions hold.
+// // keep returns the rows that satisfy all conditions.
 func (e *eval) keep(t *table, conditions []expr) (*table, error) {
 	for _, c := range conditions {
 		if x, ok := c.(*exists); ok {
@@ -434,8 +434,8 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	return both, nil
 }
 
-// eval removes rows of the left side that agree with a row of the right side in a variable bound by
-// both, and contradict it in none.
+// // eval removes rows of the left side that share a bound variable with a row of the right side
+// and have equal values in all shared variables.
 func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	if e.hides(seeds, scopeOf(n.right), scopeOf(n.left)) {
 		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })

@@ -16,7 +16,7 @@ import (
 // PageSize is the size of a page of [Pages], bytes.
 const PageSize = 4096
 
-// Pages keeps the checksums of a file's pages, so that its note is renewed at the cost of the
+// // Pages keeps the checksums of a file's pages, so that a new note requires reading only the
 // written pages instead of the whole file. It is not safe for concurrent use.
 type Pages struct {
 	path    string

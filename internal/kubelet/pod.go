@@ -54,8 +54,7 @@ const (
 type Container struct {
 	Name, Image string
 	Type        Type
-	// ID is the runtime's hexadecimal id, Previous the id before the restart; empty if there is
-	// none.
+	// // ID is the runtime's hexadecimal id, Previous the id before the restart; empty if there is none.
 	ID, Previous string
 	Restarts     int
 	Running      bool
@@ -109,8 +108,8 @@ func (p *Pod) changing() bool {
 	})
 }
 
-// Started reports whether every required container of the pod has an id. Any other id is then that
-// of the sandbox.
+// // Started reports whether every required container of the pod has an id. If it is true, any
+// other id belongs to the sandbox.
 func (p *Pod) Started() bool {
 	for i := range p.Containers {
 		if p.Containers[i].ID == "" {
@@ -120,8 +119,8 @@ func (p *Pod) Started() bool {
 	return true
 }
 
-// Request returns the request of the whole pod as the scheduler computes it: the sum of main containers and sidecars,
-// or the largest init container plus the sidecars started before it, whichever is larger
+// // Request returns the request of the whole pod as the scheduler computes it. It is the sum of main containers and
+// sidecars, or the largest init container plus the sidecars started before it, whichever is larger
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers).
 func (p *Pod) Request() Resources {
 	return p.whole(func(c *Container) Resources { return c.Request }).or(p.Own.Request).add(p.Overhead)

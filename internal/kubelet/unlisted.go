@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// The kubelet lists the pods of the API server. A pod deleted with a grace period of zero leaves that list at once, perhaps before the
-// first query, while its containers still run or its use is not yet exported. Its names are then in earlier answers and in the log
-// folders, which the kubelet creates before it starts a sandbox and names after the pod (pkg/kubelet/kuberuntime):
-//
-//	/var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
-//	/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log    a link, while the container exists
+// // The kubelet lists the pods of the API server. A pod deleted with a grace period of zero leaves that list at once, perhaps before the
+// first query, while its containers still run or its use is not yet exported. Its names are still in earlier answers and in the log
+// folders. The kubelet creates these before it starts a sandbox and names them after the pod (pkg/kubelet/kuberuntime):
+// //
+// // /var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
+// // /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log a link, while the container exists
 const (
 	podLogs       = "var/log/pods"
 	containerLogs = "var/log/containers"
 )
 
 const (
-	// listedBy is the answer by which the kubelet lists a pod that it has: the first may have been under way when the pod was seen.
+	// // listedBy is the number of answers after which the kubelet lists every pod that it has. The
+	// first answer may have been under way when the pod was seen.
 	listedBy = 2
 	// keptFor is the number of answers for which an unlisted pod is kept.
 	keptFor = 20

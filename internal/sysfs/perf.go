@@ -51,8 +51,8 @@ func CPUFlag(root, name string) bool {
 	return false
 }
 
-// PerfRefusal returns a reason and a remedy for an error of perf_event_open(2). what names the
-// things to be counted.
+// // PerfRefusal returns a reason and a remedy for an error of perf_event_open(2). what names the
+// events to be counted.
 func PerfRefusal(err error, root, what string) (reason, fix string) {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):

@@ -2,9 +2,9 @@ package term
 
 import "strings"
 
-// Fold breaks a line that is wider than the screen. It breaks between figures, which are separated
-// by two or more spaces, or within a figure that is too wide by itself, after a comma if possible.
-// Continuation lines are indented by indent. Colours are kept. The result has no final newline.
+// // Fold breaks a line that is wider than the screen. It breaks between figures, which are separated by two or more
+// spaces. A figure that is too wide by itself is broken after a comma if possible. Continuation lines are indented by
+// indent. Colours are kept. The result has no final newline.
 func (s Screen) Fold(line string, indent int) string {
 	if s.Width <= 0 || Width(Strip(line)) <= s.Width {
 		return line

@@ -22,7 +22,7 @@ import (
 	"reckon/workload"
 )
 
-// maxLine limits the length of a record in bytes: those of LSF contain the script of the job.
+// // maxLine is the maximum length of a record in bytes. Records of LSF contain the script of the job.
 const maxLine = 16 << 20
 
 // Format returns the kind of jobs in an input by its beginning; empty if it is none of these.

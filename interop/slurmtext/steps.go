@@ -15,8 +15,9 @@ const (
 	weightScript = 1e15
 )
 
-// StepWeight returns the weight that decides which steps to keep beyond [MaxSteps]: first those that Slurm creates for each job (batch
-// script and extern), then failed ones, then those with the most CPU time in seconds, or the longest if CPU time is unknown.
+// // StepWeight returns the weight that decides which steps to keep if there are more than
+// [MaxSteps]. Steps that Slurm creates for each job come first (batch script and extern), then
+// failed ones, then those with the most CPU time in seconds, or the longest if CPU time is unknown.
 func StepWeight(id, state string, exit *int, cpu *float64, start, end time.Time) float64 {
 	w := 0.0
 	switch {

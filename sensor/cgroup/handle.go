@@ -310,8 +310,8 @@ func (h *handle) content(f *file) ([]byte, unix.Errno) {
 	}
 }
 
-// check determines whether the cgroup still exists in a hierarchy if its files do not show that: it
-// has none, or the tree is a copy in a common file system, where deleted files stay readable.
+// // check determines whether the cgroup still exists in a hierarchy if its files cannot show that. The hierarchy may
+// have no such files, or may be a copy in a common file system, where deleted files stay readable.
 func (h *handle) check(dir int32) error {
 	d := &h.dirs[dir]
 	if !h.reader.kernel {

@@ -75,8 +75,8 @@ func (n *nfs) close() error {
 	return err
 }
 
-// takes is called with the statistics of one mount: a key that is constant while it is mounted, its type, a function
-// that returns its source, and the counts. The arguments are valid during the call.
+// // takes is a callback for the statistics of one mount. key is constant while it is mounted, kind is its type, and
+// from returns its source; now and has are the counts. The arguments are valid during the call.
 type takes func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
 
 // each hands on every NFS file system, once for each however often it is mounted.

@@ -35,12 +35,11 @@ type reducer struct {
 	mean  mean
 }
 
-// reduce reads samples in order and returns those to keep. They are valid until the next call.
-//
+// // reduce reads samples in order and returns those to keep. They are valid until the next call.
 // For a counter it keeps the last sample of each hour, both samples around each reset, and the
 // first sample of each run. A run begins after a staleness marker or an hour without samples. For
-// other figures it keeps one sample an hour, stamped with the last millisecond of the hour, or with
-// the time of the last sample if the series went stale earlier. Staleness markers are kept.
+// other figures it keeps one sample an hour. Its time is the last millisecond of the hour, or that
+// of the last sample if the series went stale earlier. Staleness markers are kept.
 func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample, error) {
 	*r = reducer{from: from, to: to, out: r.out[:0]}
 	for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {

@@ -79,10 +79,10 @@ next:
 	return false
 }
 
-// influx2 accesses InfluxDB 2.x. It writes samples as line protocol
+// // influx2 accesses InfluxDB 2.x. It writes samples as line protocol
 // (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/) in the form that
-// InfluxDB 1.x uses for Prometheus, and reads them with InfluxQL, for which the bucket needs a DBRP
-// mapping.
+// InfluxDB 1.x uses for Prometheus, and reads them with InfluxQL. For InfluxQL, the bucket needs a
+// DBRP mapping.
 type influx2 struct{ influxQL }
 
 func (i *influx2) takes(v float64) error { return finite(v) }

@@ -229,7 +229,8 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	return o
 }
 
-// closeWait is the time that Close waits for appends and queries under way: with the rest of a stop of the server it is less than 20 s.
+// // closeWait is the time that Close waits for running appends and queries. Together with the
+// other steps of stopping the server it is less than 20 s.
 const closeWait = 8 * time.Second
 
 // Close waits up to 8 s for running appends and queries and closes the store. If some still run, they read mapped

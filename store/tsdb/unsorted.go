@@ -171,7 +171,8 @@ func (u *unsortedSet) Next() bool {
 	return true
 }
 
-// joined returns a series of memory with what blocks have of it, which is then given.
+// // joined returns a series in memory together with its samples in blocks. These are removed from
+// the list, because they are returned here.
 func (u *unsortedSet) joined(s storage.Series) storage.Series {
 	hash := s.Labels().Hash()
 	list := u.blocks[hash]

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// smallRequest is the size up to which a request never waits for larger ones: those leave a quarter of the budget free.
+	// // smallRequest is the largest size of a request that never waits for larger ones, because
+	// those leave a quarter of the budget free.
 	smallRequest = 1 << 20
 	// memoryWait is the time that a request waits for memory before it is refused for now.
 	memoryWait = 20 * time.Second

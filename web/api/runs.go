@@ -19,8 +19,8 @@ import (
 // listedRuns is the maximum number of runs of an id that are searched.
 const listedRuns = 1000
 
-// find returns the run that text identifies, by an id with or without its kind or by part of an id, and all runs of
-// that id that the viewer may see, the latest first. A full id takes only one query.
+// // find returns the run that text identifies, and all runs of that id that the viewer may see, the latest first. text
+// is an id with or without its kind, or a part of an id. A full id takes only one query.
 func (s *server) find(ctx context.Context, text string, r client.Range) (*client.Workload, []client.Workload, error) {
 	ids := []string{text}
 	for _, k := range workload.Kinds() {
@@ -55,10 +55,10 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 	return one, by[id], err
 }
 
-// pick returns the run selected by a range: the latest, or the one that started at the given time,
-// else the one running then, else one that started within the following minute, because people omit
-// seconds. If several sites use the id, the range must name the site, or its time must match only
-// one site.
+// // pick returns the run selected by a range. Without a time it is the latest. With one, it is the
+// run that started then, else the one running then, else one that started within the following
+// minute, because people omit seconds. If several sites use the id, the range must name the site,
+// or its time must match only one site.
 func pick(id string, all []client.Workload, r client.Range) (*client.Workload, error) {
 	if len(all) == 0 {
 		return nil, noWorkload(id)

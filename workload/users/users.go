@@ -89,7 +89,8 @@ func New(root string) *Table {
 	return t
 }
 
-// Name returns the name of a user, or the number in decimal when it is not known (yet), with # before it where that is a name.
+// // Name returns the name of a user. If the name is unknown, it returns the number in decimal,
+// with # in front if that number is also the name of a user.
 func (t *Table) Name(uid uint32) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -113,8 +113,8 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 	return string(text), err
 }
 
-// exporter returns the destination of logs. A fluentd aggregator is addressed over OTLP as well, which the OTLP inputs
-// of fluentd and fluent-bit accept, because no exporter speaks fluentd's own protocol any longer.
+// // exporter returns the destination of logs. A fluentd aggregator is also addressed over OTLP, because no exporter
+// supports fluentd's own protocol any longer. The OTLP inputs of fluentd and fluent-bit accept it.
 func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 	endpoint := w.get("endpoint", l.Endpoint)
 	if host := w.values["aggregator-host"]; host != "" && w.values["endpoint"] == "" {

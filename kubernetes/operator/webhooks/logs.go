@@ -16,7 +16,7 @@ import (
 	admissionhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Prefixes of the annotations: ours, and those of fluentd-sidecar-injector, which mean the same.
+// // Prefixes of the annotations. Those of fluentd-sidecar-injector have the same meaning as ours.
 const (
 	prefixOurs   = "logs.reckon/"
 	prefixFluent = "fluentd-sidecar-injector.h3poteto.dev/"

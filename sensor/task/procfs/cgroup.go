@@ -47,8 +47,8 @@ type cgroupSet struct {
 	pass  uint64 // pass in which a process was last read to be in it
 }
 
-// remembered is the number of passes that a set of cgroups without a process is kept. It is longer
-// than the interval at which every process is read again.
+// // remembered is the number of passes for which a set of cgroups without a process is kept. It is
+// longer than the interval at which every process is read again.
 const remembered = 600
 
 // membership returns the number of the set of cgroups in text and stores its paths. It allocates

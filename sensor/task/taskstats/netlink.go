@@ -179,8 +179,8 @@ func uidMap() string {
 	return string(text)
 }
 
-// nameless reports whether the kernel is older than 5.19, whose records name no process. The record
-// version cannot be read without permission.
+// // nameless reports whether the kernel is older than 5.19. The records of such a kernel do not
+// name the process, and their version cannot be read without permission.
 func nameless() bool {
 	var u unix.Utsname
 	var major, minor int

@@ -14,10 +14,10 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// machineTree creates the files of a simulated node for energy and GPU sensors in a folder: two
-// packages with memory and a platform meter, a server power meter, eight accelerators with their
-// tables and sensors, and processes, some of which compute on them. File names, units and layouts
-// follow the kernel documentation.
+// // machineTree creates the files of a simulated node for energy and GPU sensors in a folder. The
+// node has two packages with memory and a platform meter, a server power meter, eight accelerators
+// with their tables and sensors, and processes, some of which compute on them. File names, units
+// and layouts follow the kernel documentation.
 func machineTree(root string, processes, clients int) error {
 	var err error
 	write := func(path, text string) {
@@ -82,8 +82,7 @@ func machineTree(root string, processes, clients int) error {
 	return err
 }
 
-// instinct returns a gpu_metrics table of revision 1.8 in which all fields but temperature, power,
-// energy and use are blank.
+// // // instinct returns a gpu_metrics table of revision 1.8 with only temperature, power, energy and use.
 func instinct() []byte {
 	b := make([]byte, 3872)
 	for i := range b {

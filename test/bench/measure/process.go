@@ -81,7 +81,7 @@ func (p *Process) Start(ctx context.Context) error {
 	}
 }
 
-// Stop ends the program, kindly at first, and returns what it wrote to standard error.
+// // Stop terminates the program, gracefully at first, and returns its standard error.
 func (p *Process) Stop() []byte {
 	if p.stop == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"reckon/figure"
 )
 
-// watch collects what the agent reports about the exactness of its figures.
+// // watch collects the exactness that the agent reports for its figures.
 type watch struct {
 	over  chan struct{}
 	mu    sync.Mutex
