@@ -30,7 +30,7 @@ func (p *page) chart(c term.Chart, d client.WorkloadDetail, drawn map[string]boo
 		at["end"] = []term.Mark{{From: *d.End, To: *d.End}}
 	}
 	for _, e := range d.Events {
-		if e.Kind == "throttled" && c.Title == memoryTitle {
+		if e.Kind == "throttled" && strings.HasPrefix(c.Title, memoryTitle) {
 			continue
 		}
 		m := term.Mark{From: e.From, To: e.To}

@@ -322,7 +322,17 @@ func (p *page) profiles(d client.WorkloadDetail) {
 		if allocated {
 			of = "allocated"
 		}
-		p.chart(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Of: of, Width: min(width, 100),
+		step := time.Duration(d.StepSeconds * float64(time.Second)) // each point is the mean of the step that ends at it
+		points := m.points
+		for n := len(points); d.End != nil && n > 1 && !points[n-1].Time.Add(-step).Before(*d.End); n-- {
+			points = points[:n-1] // its step began after the end
+		}
+		from, to := points[0].Time.Add(-step), points[len(points)-1].Time
+		if d.End != nil && d.End.Before(to) {
+			to = d.End.Local()
+		}
+		title += ", means of " + term.Seconds(&d.StepSeconds)
+		p.chart(term.Chart{Title: title, From: from, To: to, Points: points, Format: unitFormat(m.Unit), Limit: limit, Of: of, Width: min(width, 100),
 			Height: height}, d, drawn)
 	}
 	p.legend(drawn)

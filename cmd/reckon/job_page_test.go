@@ -88,3 +88,22 @@ func TestNetworkIsMarked(t *testing.T) {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}
 }
+
+// TestChartOfShortJob: the chart of a job that ran less than three minutes begins at its start and ends at its end.
+func TestChartOfShortJob(t *testing.T) {
+	at := func(s int) time.Time { return time.Date(2026, 11, 28, 10, 0, s, 0, time.UTC) }
+	two, end := 2.0, at(158)
+	d := client.WorkloadDetail{Workload: client.Workload{Start: at(0), End: &end}, StepSeconds: 60,
+		Profile: []client.Profile{{Metric: "cores", Unit: "cores"}}}
+	for s := 60; s <= 240; s += 60 {
+		d.Profile[0].Points = append(d.Profile[0].Points, client.Point{Time: at(s), Value: &two})
+	}
+	p := &page{Screen: term.Screen{Width: 80}}
+	p.profiles(d)
+	got := p.b.String()
+	for _, want := range []string{"Cores over time, means of 1m 0s\n", at(0).Local().Format("└15:04:05 "), end.Local().Format(" 15:04:05\n")} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+}

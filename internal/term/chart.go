@@ -23,6 +23,8 @@ type Chart struct {
 	Of     string                // label of the limit; empty is "requested"
 	Width  int                   // columns, axis included; at least 20
 	Height int                   // lines of the plot itself, without title and time axis; at least 1
+	// Start and end of the time axis; by default the first and the last point.
+	From, To time.Time
 }
 
 var blocks = []rune(" ▁▂▃▄▅▆▇█")
@@ -62,7 +64,7 @@ func (s Screen) Draw(c Chart) string {
 		b.WriteString(s.Paint(Cyan, strings.TrimRight(line.String(), " ")) + "\n")
 	}
 	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet,
-		labels[height]+" "+corner+timeAxis(c.Points, plot)) + "\n")
+		labels[height]+" "+corner+c.timeAxis(plot)) + "\n")
 	return b.String()
 }
 
@@ -111,8 +113,14 @@ func columns(points []Point, n int) []*float64 {
 }
 
 // timeAxis labels the first and the last moment, and one in between when there is room.
-func timeAxis(points []Point, width int) string {
-	first, last := points[0].Time, points[len(points)-1].Time
+func (c *Chart) timeAxis(width int) string {
+	first, last := c.Points[0].Time, c.Points[len(c.Points)-1].Time
+	if !c.From.IsZero() {
+		first = c.From
+	}
+	if !c.To.IsZero() {
+		last = c.To
+	}
 	layout := "15:04:05"
 	switch span := last.Sub(first); {
 	case span >= 48*time.Hour:
