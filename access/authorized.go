@@ -77,7 +77,7 @@ func (a *Authorized) Workload(ctx context.Context, w wire.Workload, r wire.Range
 	return a.backend.Workload(ctx, w, r)
 }
 
-// // Nodes implements [Backend]. Machines have no owner, but administrators' notes about them may name
+// Nodes implements [Backend]. Machines have no owner, but administrators' notes about them may name
 // people.
 func (a *Authorized) Nodes(ctx context.Context) (wire.NodeList, error) {
 	v := From(ctx)
@@ -98,7 +98,7 @@ func (a *Authorized) Nodes(ctx context.Context) (wire.NodeList, error) {
 	return list, err
 }
 
-// Among returns the viewer's own owners among the given ones; all of the viewer's when none is given.
+// Among returns the viewer's own owners among the given ones, or all of the viewer's if none are given.
 func (v Viewer) Among(owners []string) []string {
 	if len(owners) == 0 {
 		return v.Own()

@@ -4,11 +4,11 @@ import "errors"
 
 // Reasons of a refusal, for errors.Is.
 var (
-	// ErrUnauthenticated: the sender gave no credentials, or invalid ones.
+	// ErrUnauthenticated means that the sender gave no credentials, or invalid ones.
 	ErrUnauthenticated = errors.New("not signed in")
 	// ErrForbidden: the viewer may not do or see that.
 	ErrForbidden = errors.New("forbidden")
-	// ErrThrottled: too many failed attempts; later ones may succeed.
+	// ErrThrottled means that there were too many failed attempts. Later ones may succeed.
 	ErrThrottled = errors.New("too many attempts")
 	// ErrUndecided means that the server could not determine the sender's rights because of an internal error.
 	ErrUndecided = errors.New("access is undecided")
@@ -27,5 +27,5 @@ func Refuse(reason error, hint string, err error) error { return &Refusal{reason
 // Error returns the text of the cause.
 func (r *Refusal) Error() string { return r.Err.Error() }
 
-// Unwrap gives the reason and the cause.
+// Unwrap returns the reason and the cause.
 func (r *Refusal) Unwrap() []error { return []error{r.Reason, r.Err} }

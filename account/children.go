@@ -72,7 +72,7 @@ func (e *process) legacy() uint64 {
 	return v
 }
 
-// // owedFor is the number of ticks for which an exited child's CPU time may be missing from its
+// owedFor is the number of ticks for which an exited child's CPU time may be missing from its
 // parent's child times, because the parent may call wait late. If the parent ignores SIGCHLD, the
 // time never appears.
 const owedFor = 3
@@ -81,7 +81,7 @@ const owedFor = 3
 // control group, or children that no reading saw.
 const lately = 60
 
-// cloistered reports whether a child was seen in a control group of late: its parent's child times are left alone then.
+// cloistered reports whether a child was recently seen in a control group. Its parent's child times are then not used.
 func (o *offspring) cloistered(tick uint64) bool { return o.counted != 0 && tick <= o.counted+lately }
 
 // clockTick is the resolution of start and child times in procfs, ns: USER_HZ is 100 on every architecture that Go runs on.
@@ -380,7 +380,7 @@ func (o *offspring) cover(settled, hold bool, tick uint64) {
 	}
 }
 
-// // payer returns the process that has the CPU time of an exited process in its child times: the
+// payer returns the process that has the CPU time of an exited process in its child times: the
 // parent, or the nearest living ancestor. It returns nil if one of these ancestors adopts orphans,
 // because then the owner of its children is unknown. usual is the number of cores that unseen
 // children of these ancestors used recently.

@@ -12,7 +12,7 @@ import (
 const (
 	// namedCommands is the number of programs of a part with their own series.
 	namedCommands = 16
-	// trackedCommands is the number of programs that are distinguished at one time.
+	// trackedCommands is the number of programs that are counted separately at one time.
 	trackedCommands = 64
 )
 
@@ -176,7 +176,7 @@ func (c *commands) top() (sensor.Comm, bool) {
 	return best.comm, true
 }
 
-// // family returns the common name of kernel threads of one kind, such as kworker for kworker/3:1H-kblockd.
+// family returns the common name of kernel threads of one kind, such as kworker for kworker/3:1H-kblockd.
 func family(c sensor.Comm) sensor.Comm {
 	for i, b := range c {
 		if b == '/' {

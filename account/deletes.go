@@ -62,7 +62,7 @@ func (d *deletes) export(p *Part, b *metric.Batch) {
 	}
 }
 
-// // settle closes an export interval. If parts deleted more bytes than they recently wrote, others
+// settle closes an export interval. If parts deleted more bytes than they recently wrote, others
 // wrote the rest: parts of the same owner, or of any owner if root deleted them.
 func (d *deletes) settle(parts []*Part) {
 	strange := map[string]uint64{}
@@ -89,7 +89,7 @@ func (d *deletes) settle(parts []*Part) {
 	}
 }
 
-// // reached returns the certainty of written bytes as an estimate of the bytes that reached storage. It is an upper bound if more than 1
+// reached returns the certainty of written bytes as an estimate of the bytes that reached storage. It is an upper bound if more than 1
 // % was, or may have been, deleted before that, and an estimate if some writes may be missing as well.
 func (d *deletes) reached(p *Part, c certainty) certainty {
 	gone := d.of[p]

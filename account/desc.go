@@ -6,7 +6,7 @@ import (
 	"reckon/sensor"
 )
 
-// // Series of a workload. All of them carry the workload, its kind, its part on this node, and its owner.
+// Series of a workload. All of them carry the workload, its kind, its part on this node, and its owner.
 var (
 	cpuSeconds = metric.NewDesc("reckon_workload_cpu_seconds_total", metric.Counter, metric.Seconds, with("mode"),
 		"CPU time used since the workload started, by mode; processes of any length of life are included.")

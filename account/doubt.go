@@ -6,7 +6,7 @@ import "reckon/sensor"
 // reading, another one that ended, or one that no reading saw. It is charged to the likely one and the doubt is
 // recorded here. A figure is inexact if more than a hundredth of it is unclear over its whole life.
 
-// pair is a part, and another one that it may have got time of, or that may have got its time.
+// pair is a part and another part that may have received its time, or the other way round.
 type pair struct{ part, rest *Part }
 
 // uncertain is CPU time in nanoseconds: upper bounds of the excess charged to a part and of the amount that it lacks.
@@ -119,7 +119,7 @@ func (d *doubts) add(p *Part, u uncertain, settled bool) {
 	d.about[p] = sum
 }
 
-// decided reports whether the part is not folded into another one any more.
+// decided reports whether the part can no longer be folded into another one.
 func (p *Part) decided() bool { return p.phase >= exported }
 
 // judge returns the certainty of the CPU time of a part. It is worse than c if more than 1 % of

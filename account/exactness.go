@@ -18,7 +18,7 @@ var figureExactness = metric.NewDesc("reckon_figure_exactness", metric.Gauge, me
 		"most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series "+
 		"names it and its owner. A run takes the worst of its time.")
 
-// judged is one of the figures that come with a degree of exactness.
+// judged is a figure with a degree of exactness.
 type judged uint8
 
 const (
@@ -51,7 +51,7 @@ var figureNames = [figures]string{
 // endedThreads is the certainty of figures that lack ended threads.
 var endedThreads = lacking(sensor.LackEndedThreads, fromThreads)
 
-// judge states how exact the figures of a ledger are.
+// judge determines the exactness of the figures of a ledger.
 type judge struct {
 	parts    *registry
 	doubts   *doubts
@@ -79,7 +79,7 @@ func (d *degrees) raise(f judged, e figure.Exactness) {
 	d[f/20] ^= uint64(d.of(f)^d.of(f).Worse(e)) << (3 * (f % 20))
 }
 
-// // evidence holds the counts that determine the exactness of the node's figures since the last
+// evidence holds the counts that determine the exactness of the node's figures since the last
 // export. If exports follow each other quickly, it includes some earlier time.
 type evidence struct {
 	first     bool // the ledger began: earlier use is only partly known
@@ -112,7 +112,7 @@ const bearableLate = 50
 // are read at different instants, and over a shorter time the difference would weigh too much.
 const evidenceSpan = uint64(15 * time.Second)
 
-// // count adds one tick to the evidence: the busy time of the machine, the charged part of it, and
+// count adds one tick to the evidence: the busy time of the machine, the charged part of it, and
 // the time spent on interrupts. late is the part of it that the next tick may still charge, at
 // most. span is the length of the tick. All times are in nanoseconds.
 func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors int) {
@@ -170,7 +170,7 @@ type exactRow struct {
 	series *metric.Series
 }
 
-// // exactness holds the exactness of an export's figures for one kind of workload, or for a single workload.
+// exactness holds the exactness of an export's figures for one kind of workload, or for a single workload.
 type exactness struct {
 	kind  workload.Kind
 	id    workload.ID // empty: all of the kind
@@ -210,7 +210,7 @@ func (j *judge) of(kind workload.Kind) *exactness {
 	return x
 }
 
-// note records how exact a figure is. name is its name in the API.
+// note records the exactness of a figure. name is its name in the API.
 func (x *exactness) note(f judged, name string, c certainty) {
 	for len(x.rows) <= int(f) {
 		x.rows = append(x.rows, nil)
@@ -408,7 +408,7 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, cert
 	}
 }
 
-// // waitCertainty returns the certainty of the CPU wait. Only processes that were read report it, so the result is
+// waitCertainty returns the certainty of the CPU wait. Only processes that were read report it, so the result is
 // ends unless ends allows for gaps. In that case it depends on the share of CPU time that unread processes used.
 func (p *Part) waitCertainty(ends certainty) certainty {
 	used := p.CPU()

@@ -161,7 +161,7 @@ func (l *Ledger) Excess(f func(owner string)) {
 	}
 }
 
-// exportExcess appends how many groups of each owner are held, and counts those that ended as short work.
+// exportExcess appends the number of held groups of each owner, and counts those that ended as short work.
 func (tab *table) exportExcess(b *metric.Batch) {
 	x := &tab.excess
 	if len(x.groups) == 0 && len(x.rows) == 0 {

@@ -10,15 +10,15 @@ type Standing uint8
 
 // The standings.
 const (
-	// Unknown: there is no part of this name; it may have ended, or have been folded into short work.
+	// Unknown means that no part has this name. It may have ended, or may have been folded into short work.
 	Unknown Standing = iota
 	// Pending: it was not exported yet, since it may turn out to be short work.
 	Pending
-	// Shown: the last export included it.
+	// Shown means that the last export included it.
 	Shown
 )
 
-// Stands returns the standing of a part. It is called after [Ledger.Export].
+// Stands returns the standing of a part. Call it after [Ledger.Export].
 func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	switch p := l.parts.byKey[key{id, part, owner}]; {
 	case p == nil || p.closed():

@@ -63,9 +63,9 @@ type Config struct {
 // Identified is the result of Config.Identify.
 type Identified struct {
 	workload.Identity
-	// // Handle reads the control group named by Identity.Cgroup. The ledger closes it. It may be nil.
+	// Handle reads the control group named by Identity.Cgroup. The ledger closes it. It may be nil.
 	Handle sensor.CgroupHandle
-	// // Whole reads the control group named by Identity.Whole. The ledger closes it. It may be nil.
+	// Whole reads the control group named by Identity.Whole. The ledger closes it. It may be nil.
 	Whole sensor.CgroupHandle
 	// Retry requests another identification in the next tick, because the process could not be
 	// examined completely.
@@ -152,10 +152,10 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 // They may be skipped for up to three ticks, so ended processes are remembered for longer.
 func (l *Ledger) PutOff() { l.table.putOff = l.at.tick }
 
-// Crowded appends the processes with a sharing of memory that is to be measured; see [Sharer]. It is called after [Ledger.Tick].
+// Crowded appends the processes with shared memory that should be measured; see [Sharer]. Call it after [Ledger.Tick].
 func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) }
 
-// Wanted reports whether a process is still to be measured after others of the list were.
+// Wanted reports whether a process should still be measured after earlier ones of the list were.
 func (l *Ledger) Wanted(of Sharer) bool { return l.table.wanted(of) }
 
 // Share records the measured sharing of a process; ok is false if it may not be measured.

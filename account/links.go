@@ -27,7 +27,7 @@ var adapters = func() *sensor.TallySpec {
 	return &sensor.TallySpec{Name: "rdma", Sets: []sensor.TallySet{{}, {Labels: 1, Most: maxAdapters, Series: all}}}
 }()
 
-// linkUse is one look at an adapter.
+// linkUse is one reading of an adapter.
 type linkUse struct {
 	octets [2]uint64
 	sole   *Part // nil: none, several, or an unknown holder

@@ -79,7 +79,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 	return rows
 }
 
-// memoryRate returns the bytes per second that a part moves between caches and memory; false where nothing counts them.
+// memoryRate returns the bytes per second that a part moves between caches and memory; false if they are not counted.
 func (p *Part) memoryRate(tallies *tally.Books, tick uint64) (rate float64, ok bool) {
 	switch {
 	case p.monitored != nil && p.monitored.now:

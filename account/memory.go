@@ -30,7 +30,7 @@ func (m *memory) resident() uint64 { return m.types[0] + m.types[1] + m.types[2]
 
 func (m *memory) needed() uint64 { return m.types[0] + m.types[2] + m.kernel }
 
-// take fills in the readings of the control group.
+// take records the readings of the control group.
 func (m *memory) take(c *sensor.Cgroup) {
 	if c.Have&sensor.CgroupMemory != 0 {
 		m.types = [3]uint64{c.Anon, c.File, c.Shmem}
@@ -189,7 +189,7 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 	return good
 }
 
-// settleMemory takes the present memory into the peaks and the integral.
+// settleMemory updates the peaks and the integral with the current memory.
 func (p *Part) settleMemory(t *closing, good bool) {
 	m := &p.memory
 	if p.have&sensor.FieldMemory == 0 {

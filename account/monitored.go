@@ -37,7 +37,7 @@ func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
 	l.monitors.take(pass, l.table, l.parts.tallies.Counts(sensor.RateMemory))
 }
 
-// take records a reading. estimated reports that cache misses are charged as memory traffic where no group counts it.
+// take records a reading. estimated means that cache misses are charged as memory traffic because no group counts it.
 func (m *monitoring) take(pass *sensor.MonitorPass, tab *table, estimated bool) {
 	if m.held == nil {
 		m.held = map[*Part]bool{}
@@ -91,7 +91,7 @@ func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated boo
 	}
 }
 
-// // churn is the number of threads, in fifteenths, by which two readings may differ in addition to a fifteenth of all threads.
+// churn is the number of threads, in fifteenths, by which two readings may differ in addition to a fifteenth of all threads.
 const churn = 64
 
 // holders returns the parts of the one workload that all listed threads belong to, and the number of their threads. It returns no parts

@@ -60,7 +60,7 @@ func (s *span) later(o span) {
 	}
 }
 
-// // bound records a reading of the control group and the reports of its processes for the last
+// bound records a reading of the control group and the reports of its processes for the last
 // tick. The memory needed since the previous reading is at most the amount needed then plus the
 // pages filled since, and at most the sum of its processes. gone reports that the group was
 // removed, so only the processes are left. caused reports that processes were killed because of the
@@ -107,7 +107,7 @@ const (
 	batched  = 1 << 20 // the kernel counts memory of groups in batches, bytes
 )
 
-// ends returns the lowest and the highest need that a peak allows, bytes; most is 0 where no control group reports it.
+// ends returns the lowest and the highest need in bytes that a peak allows. most is 0 if no control group reports the peak.
 func (m *memory) ends(peak, needed uint64) (low, most uint64) {
 	if peak == 0 {
 		return needed, 0

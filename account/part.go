@@ -71,7 +71,7 @@ type Part struct {
 	labels *[4]string // of series without labels of their own, which share them
 }
 
-// tick is the activity of a part in one tick, before it is settled.
+// tick is the activity of a part in one tick before settling.
 type tick struct {
 	used    usage  // observed per process
 	cpu     uint64 // after comparison with the control group; used by histograms and shares

@@ -21,7 +21,7 @@ const (
 // WorkloadEnergy is the name of the series of the energy of workloads.
 const WorkloadEnergy = energy.WorkloadEnergy
 
-// // GPUShare is the use of one device by one part since the previous tick. The ledger splits the energy of the device by these shares.
+// GPUShare is the use of one device by one part since the previous tick. The ledger splits the energy of the device by these shares.
 type GPUShare = energy.Share
 
 // power is the ledger's state of energy and GPUs.
@@ -88,7 +88,7 @@ func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
 	return w.Books.GPU(l.at.millis(), pass, w.find, w.accounts, &l.parts.other.energy)
 }
 
-// accountOfProcess returns the account of a process that lives or ended a moment ago, nil for one that no pass has shown.
+// accountOfProcess returns the account of a process that lives or ended a moment ago; nil if no pass has shown it.
 func (l *Ledger) accountOfProcess(pid int32) (of *energy.Account, ended bool) {
 	e := l.table.byID[pid]
 	if e == nil || e.part == nil {

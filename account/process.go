@@ -164,7 +164,7 @@ type sequence struct {
 	skipped   []*process // of last, those before at that were not found
 }
 
-// find returns the entry of a process of the last pass, nil if it is not the next one there.
+// find returns the entry of a process of the last pass; nil if it is not the next entry.
 func (s *sequence) find(p *sensor.Process) *process {
 	for s.at < len(s.last) && s.last[s.at].pid < p.PID {
 		s.skipped = append(s.skipped, s.last[s.at])
@@ -297,7 +297,7 @@ func (tab *table) meet(p *sensor.Process, ended bool) *process {
 	return e
 }
 
-// // meetParent creates an entry for the parent of a process if the parent is new and the exit
+// meetParent creates an entry for the parent of a process if the parent is new and the exit
 // record of the process has no further details (taskstats). live is ordered by id.
 func (tab *table) meetParent(p *sensor.Process, live []sensor.Process) {
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || tab.byID[p.PPID] != nil || tab.byID[p.PID] != nil {

@@ -9,7 +9,7 @@ const (
 	reducedCalls = uint64(1000)     // on file systems across the network
 )
 
-// // reduced reports whether the part has the reduced series set. It applies to a process group that has done next to
+// reduced reports whether the part has the reduced series set. It applies to a process group that has done next to
 // nothing and had no OOM kill, and to an equally idle container that ended before its first export. A machine has
 // hundreds of these, each with 25 series that would not change. The omitted figures are measured and are not zero. A
 // part with more activity gets all series and keeps them, without the amounts that were already handed over. The
@@ -35,7 +35,7 @@ func (u usage) counters() usage {
 	return u
 }
 
-// apart is the part of the counters that is not in its series, or not in the node's.
+// apart is the part of the counters that is missing from its series or from the node's.
 type apart struct {
 	before usage // counted before the ledger began
 	handed usage // handed over to the short work of the owner, with before
@@ -60,14 +60,14 @@ func (p *Part) handed() usage {
 	return p.set.handed
 }
 
-// // own returns the counters of the part minus the amounts that were handed over.
+// own returns the counters of the part minus the amounts that were handed over.
 func (p *Part) own() usage {
 	own := p.total
 	own.subtract(p.handed())
 	return own
 }
 
-// // handOver adds the counts since the last export of parts with the reduced series set to the short work of their
+// handOver adds the counts since the last export of parts with the reduced series set to the short work of their
 // owners, so that the sums over all series are complete. Use before the ledger began is not part of any sum.
 func (r *registry) handOver() {
 	for _, p := range r.order {

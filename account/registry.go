@@ -138,7 +138,7 @@ func (r *registry) joinGroup(p *Part) {
 	}
 }
 
-// leaveGroup removes a part from the group of its workload, which goes with its last part.
+// leaveGroup removes a part from the group of its workload. The group is removed with its last part.
 func (r *registry) leaveGroup(p *Part) {
 	g := p.group
 	p.group = nil
@@ -170,7 +170,7 @@ func (r *registry) accountOf(p *Part) *Part {
 	return p
 }
 
-// shortWork returns the account of the short work of an owner. A new one has counted since the last export, which lacks it.
+// shortWork returns the account of an owner's short work. A new account has counted since the last export, which did not include it.
 func (r *registry) shortWork(owner string) *Part {
 	p := r.shortOf[owner]
 	if p == nil || r.byKey[p.key] != p || p.closed() {

@@ -66,7 +66,7 @@ func (p *Part) awaits(boot, grace uint64) bool {
 	return p.naming != workload.Named && (since < grace || since < startGrace && p.starting())
 }
 
-// settled reports whether the supervisor of an ended part has reported how it ended, or will not.
+// settled reports whether the supervisor of an ended part has reported its end, or will not report it.
 func (p *Part) settled(boot uint64) bool {
 	return p.place == "" || p.container == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
 		grown(p.end, boot) >= nameGrace
@@ -83,7 +83,7 @@ func (r *registry) placed(place string) *Part {
 	return nil
 }
 
-// // better reports whether the new names should replace those of the part.
+// better reports whether the new names should replace those of the part.
 func (p *Part) better(found *Identified) bool {
 	k := key{found.Workload, found.Part, found.Owner}
 	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (p.phase < exported || found.Naming == workload.Named)
@@ -133,7 +133,7 @@ func (r *registry) sameGroup(p *Part, found Identified) *Part {
 	return r.rename(p, found)
 }
 
-// rename gives a part the names found and returns the part that its processes are charged to now.
+// rename gives a part its new names and returns the part that now gets its processes' use.
 func (r *registry) rename(p *Part, found Identified) *Part {
 	k := key{found.Workload, found.Part, found.Owner}
 	into := r.byKey[k]
@@ -184,14 +184,15 @@ func (r *registry) enter(p *Part) {
 	r.joinGroup(p)
 }
 
-// bornAfter moves the zero of counters behind the last export of an earlier run with the same series. A store takes no earlier one.
+// bornAfter moves the zero of counters behind the last export of an earlier run with the same series, because a
+// store accepts no earlier sample.
 func (p *Part) bornAfter(before *Part) {
 	if p.created != 0 && before.rows != nil && before.rows.shown >= p.created {
 		p.created = before.rows.shown + 2 // the marker of its end is 1 ms after it
 	}
 }
 
-// learn adds the other details found of a part.
+// learn adds other new details of a part.
 func (r *registry) learn(p *Part, found Identified) {
 	if found.Place != "" {
 		p.place, p.run, p.naming = found.Place, found.Run, found.Naming
@@ -249,7 +250,7 @@ func (r *registry) join(into, p *Part) {
 	r.repoint(p, into)
 }
 
-// repoint charges the processes of one part to another from now on.
+// repoint charges the processes of one part to another part from now on.
 func (tab *table) repoint(from, to *Part) {
 	for _, e := range tab.byID {
 		if e.part == from {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// // Save writes the serialized ledger to w in pieces, because it takes megabytes on a node with 20,000 processes.
+// Save writes the serialized ledger to w in pieces, because it takes megabytes on a node with 20,000 processes.
 // bootID identifies the boot that the times refer to (/proc/sys/kernel/random/boot_id). Call Save between an export and
 // the next tick. The state then includes the parts that ended with that export, and never falls behind the data that
 // receivers have.
@@ -108,7 +108,7 @@ func (s *saver) value(v any) {
 	s.buf.Truncate(max(s.buf.Len()-1, 0)) // the newline
 }
 
-// process appends a processState: of many there are, reflection would take most of the time.
+// process appends a processState without reflection, which would take most of the time because there are many.
 func (s *saver) process(pid int32, e *process, part int) {
 	b := append(s.buf.AvailableBuffer(), `{"p":`...)
 	b = strconv.AppendInt(b, int64(pid), 10)

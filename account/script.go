@@ -25,7 +25,7 @@ func (p *Part) script() *script {
 	return p.byTask.script
 }
 
-// // scripted updates the batch script of a step, which is the oldest process of the step. parent is the part of the
+// scripted updates the batch script of a step, which is the oldest process of the step. parent is the part of the
 // parent process, or nil. If start times are inexact, the lower id decides between processes of about the same age.
 // Children of the step are excepted, because ids wrap around.
 func (tab *table) scripted(e *process, parent *Part) {

@@ -102,7 +102,7 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.parts.other.now.cpu += uint64(rest)
 }
 
-// // unread returns the busy time that processes may have used between their own reading and the
+// unread returns the busy time that processes may have used between their own reading and the
 // later reading of the machine. Charging that time to other would count it twice, and again each
 // time that a pass takes longer than any before.
 func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {

@@ -98,7 +98,8 @@ type sharing struct {
 	rewritten bool
 }
 
-// program is a hash of a program's name, with the lowest bit set for a worker, good enough to apply one measurement to other processes.
+// program is a hash of a program's name, with the lowest bit set for a worker. It decides whether one measurement
+// applies to other processes.
 type program uint32
 
 func programOf(c *sensor.Comm) program {
@@ -125,7 +126,7 @@ type crowd struct {
 	unclaimed uint32
 }
 
-// // era is a period in which the measurements of a part stay valid. It ends when processes are added.
+// era is a period in which the measurements of a part stay valid. It ends when processes are added.
 type era struct {
 	number  uint32
 	live    uint32 // processes at its beginning
@@ -144,7 +145,7 @@ type era struct {
 	set     uint64     // of control groups, that all processes of the tick are in; 0 where they differ
 }
 
-// // unmeasured is the highest resident and needed memory of a part in ticks without a full
+// unmeasured is the highest resident and needed memory of a part in ticks without a full
 // measurement. It is discarded once the part is measured while its processes are as large.
 type unmeasured struct {
 	Resident, Needed uint64
@@ -172,7 +173,7 @@ type sample struct {
 	part    proportion
 }
 
-// fits reports whether the sample may be of another process of the program: one of about the same size.
+// fits reports whether the sample may apply to another process of the program, which must have about the same size.
 func (s *sample) fits(of *sharing) bool {
 	return s.rss != 0 && s.program == of.program && of.rss <= s.rss+s.rss/8 && s.rss <= of.rss+of.rss/8
 }
@@ -366,7 +367,7 @@ func scaled(types [3]uint64, by float64) [3]uint64 {
 	return types
 }
 
-// Sharer is a process with memory sharing that is to be measured.
+// Sharer is a process with shared memory that should be measured.
 type Sharer struct {
 	PID   int32
 	Start uint64
@@ -418,7 +419,8 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 	return list
 }
 
-// wanted reports whether a process is still to be measured after others were: one of a program and size is enough at first.
+// wanted reports whether a process should still be measured after earlier ones, because one process per program and
+// size is enough at first.
 func (tab *table) wanted(of Sharer) bool {
 	e := tab.byID[of.PID]
 	return of.class != 0 || e == nil || e.part.crowd.sample(&e.share) == nil

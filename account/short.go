@@ -7,7 +7,7 @@ import (
 	"reckon/workload"
 )
 
-// // Short work is folded: process groups that ended soon and did little are counted in one account
+// Short work is folded: process groups that ended soon and did little are counted in one account
 // per owner, so that ten thousand commands do not become ten thousand workloads. A part that ended
 // within one export interval is short if it used less than a CPU second and opened few connections.
 // A process group that did next to nothing is short for up to quietLife.
@@ -23,7 +23,7 @@ const (
 	quietMemory = uint64(64 << 20) // bytes, at the peak
 )
 
-// // quietUntil returns the age up to which an idle process group may count as short work.
+// quietUntil returns the age up to which an idle process group may count as short work.
 func (c *Config) quietUntil() time.Duration {
 	return max(c.Export, min(quietExports*c.Export, quietLife))
 }
@@ -38,7 +38,7 @@ func (p *Part) quiet(life uint64) bool {
 		!p.energy.HasGPU() && p.kills() == 0 && !p.active(sensor.WeightLong)
 }
 
-// pending reports whether an export leaves a process group to the next one, since it may turn out to be short work.
+// pending reports whether a process group is left to the next export, because it may turn out to be short work.
 func (r *registry) pending(p *Part, boot uint64) bool {
 	life := grown(p.start, boot)
 	return p.kind.Group() && !p.pushed && p.phase < exported && p.created != 0 && p.end == 0 && life < uint64(r.config.quietUntil()) &&
@@ -58,7 +58,7 @@ func (r *registry) short(p *Part) bool {
 // its peak is that of the largest process group.
 func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
 
-// // fold moves short work into one account per owner, and the short parts of a running workload into one
+// fold moves short work into one account per owner, and the short parts of a running workload into one
 // part.
 func (r *registry) fold() {
 	for i := 0; i < len(r.order); i++ { // part appends to order

@@ -28,7 +28,7 @@ type state struct {
 	Wholes    map[string]wholeState       `json:"wholes,omitempty"` // by workload
 }
 
-// stateHead is the state that belongs neither to a part nor to a process.
+// stateHead is the part of the state that belongs to no part and no process.
 type stateHead struct {
 	Version   int                  `json:"version"`
 	BootID    string               `json:"boot_id"`
@@ -129,7 +129,7 @@ func (e *process) lineage() [2]uint64 {
 	return [2]uint64{e.children.known, e.children.owed}
 }
 
-// // restoreLineage restores the output of State. told is false if the state is of an older version without lineage.
+// restoreLineage restores the output of State. told is false if the state is of an older version without lineage.
 func (e *process) restoreLineage(s [2]uint64, told bool) {
 	if e.based = told && s[0] != unbased; e.based && s != [2]uint64{} {
 		*e.kin() = offspring{known: s[0], owed: s[1]}

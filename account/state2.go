@@ -202,7 +202,7 @@ func (s *state) fromVersion2(body []byte) error {
 	return nil
 }
 
-// // pending adds the count c of an event that was never scheduled in that time.
+// pending adds the count c of an event that was never scheduled in that time.
 func (a *amounts) pending(key string, c count2, factor uint64) {
 	if c != (count2{}) {
 		*a = append(*a, tally.Amount{Key: key, Pending: &tally.Pending{Part: factor * c.Part, Enabled: c.Enabled, Running: c.Running}})

@@ -24,7 +24,7 @@ type tail struct {
 	charged uint64
 }
 
-// claim is the tails of one part with the same payer.
+// claim is the set of tails of one part with the same payer.
 type claim struct {
 	part    *Part
 	likely  uint64 // use at most by the rates of its processes
@@ -241,7 +241,7 @@ func (tab *table) unseenSince(held bool) bool {
 	return tab.line.unseenForks[0] || held && tab.line.unseenForks[1]
 }
 
-// // behind reports whether the last CPU time of an exited process may appear in the child times of
+// behind reports whether the last CPU time of an exited process may appear in the child times of
 // q only in the next tick, because q was read before that exit.
 func (q *process) behind(e *process) bool {
 	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)

@@ -25,7 +25,7 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	l.parts.tallies.Settle(spec)
 }
 
-// // chargeable returns the account for the activity of a process. It is nil while the process may
+// chargeable returns the account for the activity of a process. It is nil while the process may
 // still be identified, at most until the tick until, and the account of other afterwards. A living
 // process is not charged after a single pass, because that pass may have fallen between fork and
 // setsid(2), setuid(2) or the move to its control group. All activity since would then go to the

@@ -56,7 +56,7 @@ func (tab *table) sight(pass *sensor.Pass) {
 	}
 }
 
-// childless returns the process group of a living process outside of other workloads, with no child seen before.
+// childless returns the process group of a living process outside of other workloads, if no child was seen before.
 func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
 	if q := tab.byID[pid]; q != nil {
 		if o := q.children; !q.part.kind.Group() || o != nil && (o.same+o.away > 0 || o.counted != 0) {
@@ -71,7 +71,7 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 	return p.PGID, true
 }
 
-// // merge records the doubt about an exit record without a process group, because it was charged by a guess: to the
+// merge records the doubt about an exit record without a process group, because it was charged by a guess: to the
 // part of its parent if no child was seen, else to one of the parts of the children seen. nanos is its CPU time.
 func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
@@ -212,7 +212,7 @@ func (o *offspring) saw(part *Part, q *process) {
 // manySeen is the number of children that were seen after which they are counted half.
 const manySeen = 1000
 
-// strayedChild corrects where a child was seen: the reading that met it fell between its fork and its setsid(2).
+// strayedChild corrects the recorded place of a child whose first reading fell between its fork and its setsid(2).
 func (tab *table) strayedChild(e *process, was *Part) {
 	q := tab.byID[e.ppid]
 	if q == nil || q.children == nil || was != q.part || e.part == was || e.part.counted() {
@@ -225,7 +225,7 @@ func (tab *table) strayedChild(e *process, was *Part) {
 	}
 }
 
-// // unseenPart returns the part to charge for most unseen children of a process. This is the part of the process, or
+// unseenPart returns the part to charge for most unseen children of a process. This is the part of the process, or
 // the short work of the owner if the children seen are process groups of their own.
 func (tab *table) unseenPart(e *process) *Part {
 	if !e.children.leads() {

@@ -77,7 +77,7 @@ func (u *usage) subtract(d usage) {
 	u.write -= d.write
 }
 
-// lacks are figures that lack some threads: one byte of [sensor.Fields].
+// lacks is a set of figures that lack some threads: one byte of [sensor.Fields].
 type lacks uint8
 
 const (

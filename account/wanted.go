@@ -6,7 +6,7 @@ import (
 	"reckon/metric"
 )
 
-// wanted is the distribution of the cores that a workload used or its threads waited for.
+// wanted is the distribution of the cores that a workload used or that its threads waited for.
 type wanted struct {
 	cores  metric.Histogram
 	waited uint64 // nanoseconds in no observation: a wait is known when it ends, and part of it may belong to earlier ticks

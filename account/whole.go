@@ -83,7 +83,7 @@ func (r *registry) readWholes(settled bool) {
 	}
 }
 
-// // exportWhole appends the figures of the control group of the whole workload. p is the leading part.
+// exportWhole appends the figures of the control group of the whole workload. p is the leading part.
 func (g *group) exportWhole(p *Part, b *metric.Batch) {
 	w := g.whole
 	if w == nil {

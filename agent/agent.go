@@ -129,10 +129,10 @@ func (c *Config) defaults() error {
 	return nil
 }
 
-// Sink takes an export. It must not keep the batch.
+// Sink receives an export. It must not keep the batch.
 type Sink func(ctx context.Context, b *metric.Batch) error
 
-// Listener takes the ticks of a live view.
+// Listener receives the ticks of a live view.
 type Listener interface {
 	Subscribers() int
 	Publish(client.Live)
@@ -198,10 +198,10 @@ type Agent struct {
 // Node returns the name of the machine that the agent measures.
 func (a *Agent) Node() string { return a.config.Node }
 
-// warmUp is after how many ticks the memory of the start is given back.
+// warmUp is the number of ticks after which the memory used during the start is returned.
 const warmUp = 5
 
-// giveBack is after how many ticks a lean agent does it again.
+// giveBack is the number of ticks after which a lean agent returns memory again.
 const giveBack = 300
 
 // Run reads until ctx ends, or until the end of a recording that is not repeated. Each export goes
@@ -313,7 +313,7 @@ func (a *Agent) tick() error {
 	return nil
 }
 
-// // passed returns the wall time at which the current pass began. Its figures carry this timestamp, because on an
+// passed returns the wall time at which the current pass began. Its figures carry this timestamp, because on an
 // overloaded machine the export may follow seconds later and would not match the CPU time.
 func (a *Agent) passed() time.Time {
 	now := a.now()
@@ -363,7 +363,7 @@ func (a *Agent) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reading reports in a few words where processes and their ends are read from.
+// Reading names the sources of processes and of their ends in a few words.
 func (a *Agent) Reading() string {
 	s := "processes by " + a.tasks.Live()
 	if exits := a.tasks.Exits(); exits != "" {

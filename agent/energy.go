@@ -32,7 +32,7 @@ type meterReader struct {
 	meters []sensor.Meter
 }
 
-// meterAll takes the meters of all sensors.
+// meterAll collects the meters of all sensors.
 func (a *Agent) meterAll() {
 	a.meter = &metering{}
 	for _, u := range a.sensors {
@@ -42,7 +42,7 @@ func (a *Agent) meterAll() {
 	}
 }
 
-// openMeters finds the sensors that meter, and the power model where none does.
+// openMeters finds the sensors with meters, or the power model if there are none.
 func (a *Agent) openMeters() []Note {
 	a.meterAll()
 	a.openPlaces()

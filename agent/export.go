@@ -36,7 +36,7 @@ type unit struct {
 	oddSeries *metric.Series
 }
 
-// export fills the batch with everything there is to report now.
+// export fills the batch with everything to be reported now.
 func (a *Agent) export(now time.Time) {
 	a.readCounts()
 	a.batch.Reset(now)
@@ -156,7 +156,7 @@ func (a *Agent) add(name string, s sensor.Sensor, err error) {
 // called before Run. The agent closes the sensor.
 func (a *Agent) Attach(s sensor.Sensor) { a.add(s.Name(), s, nil) }
 
-// report notes how a reading of a sensor went that is not in the list of plain ones.
+// report records the result of reading a sensor that is not in the list of plain ones.
 func (a *Agent) report(name string, err error) {
 	for _, u := range a.sensors {
 		if u.name == name {
@@ -206,7 +206,7 @@ func (u *unit) change(up bool, reason string) {
 	}
 }
 
-// // scarce replaces the error of a source that failed because no more files can be opened. The
+// scarce replaces the error of a source that failed because no more files can be opened. The
 // usual remedy of that source, such as a newer kernel or more privileges, would not help.
 func scarce(err error) error {
 	if !filelimit.Exceeded(err) {

@@ -137,7 +137,7 @@ func (f *features) tick(cpu float64, boot uint64) {
 	f.observe(float64(boot)/1e9, f.batch.Samples, true)
 }
 
-// export reads the others from the samples of an export.
+// export reads the other features from the samples of an export.
 func (f *features) export(boot uint64, samples []metric.Sample) {
 	f.observe(float64(boot)/1e9, samples, false)
 }

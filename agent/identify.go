@@ -83,7 +83,7 @@ func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (own
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
 }
 
-// // hint collects the data that identifies a process. gone reports that the process can no longer be
+// hint collects the data that identifies a process. gone reports that the process can no longer be
 // examined.
 func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
 	h = &workload.Hint{
@@ -140,7 +140,7 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	}
 }
 
-// // orphan identifies a process that no reading saw and that has a record without process group
+// orphan identifies a process that no reading saw and that has a record without process group
 // and control groups (taskstats). It belongs to the part of its parent. If that is unknown or
 // another user's process group, it belongs to the short work of its user.
 func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
@@ -166,7 +166,7 @@ func isForeign(p *account.Part, user string) bool {
 	return false
 }
 
-// // cgroupsOf sets the control groups of a process, from the cache if its set of groups is known.
+// cgroupsOf sets the control groups of a process, from the cache if its set of groups is known.
 // gone reports that the process can no longer be examined. The source that numbered the set has its
 // paths. /proc is read later and may show other paths: those that the process moved to, or the root
 // in version 1 hierarchies while it exits (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes
@@ -283,7 +283,7 @@ func (a *Agent) eldest(pgid int32) (eldest *sensor.Process) {
 	return eldest
 }
 
-// // sharedHandle is the control group of several processes. It is opened once and closed with the part.
+// sharedHandle is the control group of several processes. It is opened once and closed with the part.
 type sharedHandle struct {
 	sensor.CgroupHandle
 	agent *Agent
@@ -304,7 +304,7 @@ func (s *sharedHandle) Close() error {
 	return s.CgroupHandle.Close()
 }
 
-// // open returns a handle on a control group in every hierarchy that has the process in the group
+// open returns a handle on a control group in every hierarchy that has the process in the group
 // or below it. controllers restricts version 1 groups to those with one of the controllers; if it
 // is empty, all are opened.
 func (a *Agent) open(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
@@ -338,7 +338,7 @@ func (a *Agent) open(h *workload.Hint, path string, controllers ...string) senso
 	return s
 }
 
-// within returns the needed memory of the control group of a set of processes, bytes. It is asked for few, and keeps no file open.
+// within returns the needed memory in bytes of the control group of a set of processes. It is called rarely, and keeps no file open.
 func (a *Agent) within(set uint64) (needed uint64, ok bool) {
 	m := a.known[set]
 	if m == nil || a.cgroups == nil {
@@ -356,7 +356,7 @@ func (a *Agent) within(set uint64) (needed uint64, ok bool) {
 	return c.Anon + c.Shmem + c.Kernel, ok
 }
 
-// tidy forgets the groups that no process was seen in for a while.
+// tidy forgets the groups that have had no process for a while.
 func (a *Agent) tidy() {
 	for i := range a.pass.Live {
 		p := &a.pass.Live[i]

@@ -20,7 +20,7 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// Kubelet controls how the pods of this node get their names.
+// Kubelet configures how the agent learns the names of this node's pods.
 type Kubelet struct {
 	// Address is https://HOST:PORT. "auto" or empty selects the local kubelet if the agent runs in
 	// a pod with a service account; "none" disables it.
@@ -39,7 +39,7 @@ type Kubelet struct {
 // firstAnswer is the time that the start of the agent waits for the list of pods.
 const firstAnswer = time.Second
 
-// openKubelet begins to ask the kubelet. pods, which may be nil, reports it too.
+// openKubelet begins to query the kubelet. pods is a further source and may be nil.
 func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	k := a.config.Kubelet
 	c := kubelet.Config{Address: k.Address, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure, Node: a.config.Node,
@@ -138,7 +138,7 @@ func (a *Agent) exportWaiting(b *metric.Batch) {
 	a.waiting.Sweep()
 }
 
-// // exportEnded appends the reports of listed containers and pods without a part. These have not
+// exportEnded appends the reports of listed containers and pods without a part. These have not
 // started yet, or have ended but still exist in the API server.
 func (a *Agent) exportEnded(b *metric.Batch) {
 	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {

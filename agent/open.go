@@ -51,7 +51,7 @@ type Note struct {
 	Err    error
 }
 
-// // Open determines which sources can be read on this machine. Unreadable sources are returned as
+// Open determines which sources can be read on this machine. Unreadable sources are returned as
 // notes. It fails only if the task table is unreadable.
 func Open(c Config) (*Agent, []Note, error) {
 	if err := c.defaults(); err != nil {

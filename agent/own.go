@@ -32,7 +32,7 @@ const (
 	ownPatience    = time.Second
 )
 
-// owning is the state of figures of others.
+// owning is the state of the figures that come from other programs.
 type owning struct {
 	readers []*ownReader
 	names   map[string]bool // of metrics that sensors of ours give
@@ -61,7 +61,7 @@ type subject struct {
 // total returns the subject without the part, because limits apply to workloads.
 func (w subject) total() subject { return subject{w.id, "", w.owner} }
 
-// resolution is the subject of an origin, or why there is none.
+// resolution is the subject of an origin, or the reason why there is none.
 type resolution struct {
 	subject subject
 	trusted bool
@@ -69,7 +69,7 @@ type resolution struct {
 	err     error
 }
 
-// ownReader is a sensor that reads figures of others.
+// ownReader is a sensor that reads figures of other programs.
 type ownReader struct {
 	unit   *unit
 	source sensor.OwnSource
@@ -99,7 +99,7 @@ type OwnInput struct {
 	Reason       string // why nothing, or not everything, was taken; empty when all is well
 }
 
-// openOwn finds the sensors that read figures of others.
+// openOwn finds the sensors that read figures of other programs.
 func (a *Agent) openOwn(limit int) {
 	o := &a.own
 	*o = owning{

@@ -56,7 +56,7 @@ func (a *Agent) resolveOwner(o *sensor.Origin) resolution {
 	return v
 }
 
-// passing is the maximum age of a process that is taken for one that sends a figure and ends.
+// passing is the maximum age of a process that counts as one that sends a figure and ends.
 const passing = 2 // seconds
 
 // senderOwner is processOwner for a sender of figures. A process that leads its own group in its

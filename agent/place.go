@@ -5,7 +5,7 @@ import (
 	"reckon/sensor/topology"
 )
 
-// // placing determines which packages and kinds of processors the parts run on, so that the energy
+// placing determines which packages and kinds of processors the parts run on, so that the energy
 // of each package is charged to the parts that ran there.
 type placing struct {
 	reader *topology.Reader // nil where there is nothing to distinguish

@@ -11,7 +11,7 @@ import (
 	"reckon/workload"
 )
 
-// rateAnnotation of a pod asks for its figures more often than everything is exported, such as 1s.
+// rateAnnotation is the annotation of a pod that requests more frequent exports of its figures, such as 1s.
 const rateAnnotation = "reckon/rate"
 
 const (
@@ -104,7 +104,7 @@ func (r *podRates) due(now time.Time) map[string]bool {
 	return out
 }
 
-// sendFast exports the pods that ask to be exported more often than everything.
+// sendFast exports the pods that request more frequent exports.
 func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
 	if a.pods == nil {
 		return
@@ -123,7 +123,7 @@ func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
 	}
 }
 
-// noteRates reports when pods ask in vain.
+// noteRates reports requests for frequent exports that cannot be met.
 func (a *Agent) noteRates() {
 	r := &a.rates
 	if r.left == 0 && !r.noted {

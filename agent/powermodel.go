@@ -19,7 +19,7 @@ var modelInfo = metric.NewDesc("reckon_power_model_info", metric.Gauge, metric.N
 	"The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a "+
 		"ratio, empty where it was fitted to too little to state one; the value is always 1.")
 
-// powerModel gives the power of the node where no meter does.
+// powerModel estimates the power of a node without a meter.
 type powerModel struct {
 	model   *powermodel.Model
 	tracker *powermodel.Tracker
@@ -108,7 +108,7 @@ func readModel(file string, here powermodel.Machine) (*powermodel.Model, error) 
 	return m, nil
 }
 
-// read gives the power of this tick, and false while a figure that it needs is unknown.
+// read returns the power of this tick, or false while an input is unknown.
 func (p *powerModel) read(cpu float64, boot uint64) (attribution.Source, bool) {
 	p.counts = false
 	p.inputs.tick(cpu, boot)

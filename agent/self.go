@@ -11,7 +11,7 @@ import (
 	"reckon/metric"
 )
 
-// The agent measures itself with the same care.
+// The agent measures itself in the same way as workloads.
 var (
 	agentInfo = metric.NewDesc("reckon_agent_info", metric.Gauge, metric.None, []string{"version", "source", "exits"},
 		"The version of the agent and where it reads processes and their ends from; the value is always 1.")

@@ -15,7 +15,7 @@ type sharedReader interface {
 	SharedMemory(pid int32) (sensor.SharedMemory, error)
 }
 
-// // sharing measures the shared pages of the few processes for which they matter, within a CPU time budget.
+// sharing measures the shared pages of the few processes for which they matter, within a CPU time budget.
 type sharing struct {
 	list  []account.Sharer
 	purse time.Duration

@@ -61,7 +61,7 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 	return a, nil
 }
 
-// Step takes a reading.
+// Step performs a reading.
 func (a *Agent) Step() error { return a.tick() }
 
 // Take returns an export of the readings. The batch is valid until the next Take.

@@ -37,7 +37,7 @@ const (
 	pushBurst     = 500.0
 )
 
-// Socket is the place where figures are sent. It is served until Close.
+// Socket is the socket that programs send figures to. It is served until Close.
 type Socket struct {
 	Path string
 
@@ -188,7 +188,7 @@ func credentials(c net.Conn) (cred sender) {
 
 type peerKey struct{}
 
-// // withPeer adds the process at the other end of a connection to a context.
+// withPeer adds the process at the other end of a connection to a context.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if p, ok := c.(*peer); ok {
 		return context.WithValue(ctx, peerKey{}, p.cred)

@@ -16,7 +16,7 @@ import (
 // state. That is half of all bytes that an idle node writes if the file is on a disk; compression
 // reduces it to a quarter. The format is S2 frames; files of earlier versions are uncompressed.
 
-// stateBlock is the amount of state that is compressed at once. A larger block saves a twentieth, and takes its size in memory twice.
+// stateBlock is the amount of state that is compressed at once. Larger blocks save 5 %, and take twice their size in memory.
 const stateBlock = 64 << 10
 
 // replaceState writes the accounts to a temporary file and puts that in the place of the state.
@@ -35,7 +35,7 @@ func (a *Agent) replaceState(tmp string) error {
 	return os.Rename(tmp, a.config.State)
 }
 
-// readState returns the accounts that a file holds; an error that matches [account.ErrDamaged] where they cannot be unpacked.
+// readState returns the accounts in a file. The error matches [account.ErrDamaged] if they cannot be unpacked.
 func readState(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil || !bytes.HasPrefix(data, []byte("\xff\x06\x00\x00")) { // of a stream of frames

@@ -9,7 +9,7 @@ import (
 	"reckon/metric"
 )
 
-// // stepped is the difference between wall clock and time since boot above which the clock counts as set.
+// stepped is the difference between wall clock and time since boot above which the clock counts as set.
 const stepped = 10 * time.Second
 
 // SinceBoot returns the time since boot, including sleep (CLOCK_BOOTTIME, clock_gettime(2)).

@@ -102,12 +102,12 @@ func (b *Jobs) unadvised(d *wire.WorkloadDetail) *wire.Verdict {
 	return &wire.Verdict{Kind: "advice", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}
 }
 
-// unheard reports whether a job has just ended and its batch system has not reported how: its limits, steps and kills come with that.
+// unheard reports whether a job has just ended without a report by its batch system, which brings its limits, steps and kills.
 func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay
 }
 
-// // accountingDelay is the time after the end of a job for which the report of its batch system is awaited.
+// accountingDelay is the time after the end of a job for which the report of its batch system is awaited.
 const accountingDelay = time.Minute
 
 // runOf returns a run with the exactness of its figures.

@@ -31,7 +31,7 @@ type machineSize struct{ cores, memory float64 }
 const (
 	// sizesFor is the time that the sizes of machines are cached.
 	sizesFor = 5 * time.Minute
-	// // schedulerSecond is the error of start and end times that a batch system reports in whole seconds.
+	// schedulerSecond is the error of start and end times that a batch system reports in whole seconds.
 	schedulerSecond = time.Second
 	// bucketWidth is the relative width of a native histogram bucket that holds a quantile of
 	// cores. Cores per one-second tick also vary with the jitter of the tick.
@@ -45,7 +45,7 @@ const (
 	lateChildren = 2.0
 )
 
-// // machines returns the sizes of machines. Cores are the maxima over the last hours, day, week
+// machines returns the sizes of machines. Cores are the maxima over the last hours, day, week
 // and quarter, because a machine may have grown or shrunk. Memory comes from the agents' reports,
 // because roll-ups exclude time without samples.
 func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
@@ -85,7 +85,7 @@ func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	return sizes
 }
 
-// ofNodes adds up the sizes of nodes; nil where one is unknown.
+// ofNodes returns the sum of the sizes of nodes; nil if one is unknown.
 func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores, memory *float64) {
 	if len(nodes) == 0 {
 		return nil, nil
@@ -106,7 +106,7 @@ func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores
 	return cores, memory
 }
 
-// workloads withholds the figures of runs that exceed their bounds.
+// workloads withholds figures that exceed their bounds.
 func (b *Bounds) workloads(ctx context.Context, list []wire.Workload) {
 	if b == nil || len(list) == 0 {
 		return
@@ -139,7 +139,7 @@ func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 	}
 }
 
-// runFigures holds the figures of one run that are checked.
+// runFigures holds the checked figures of one run.
 type runFigures struct {
 	site, id  string
 	nodes     []string
@@ -224,7 +224,7 @@ func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float
 // more period than fits its length.
 const quotaPeriod = 0.1
 
-// quotaSlack returns by how much a figure may exceed a limit of cores.
+// quotaSlack returns the amount by which a figure may exceed a limit of cores.
 func (r *runFigures) quotaSlack(f *figure.Figure) float64 {
 	limit := orZero(r.row.LimitCores)
 	switch {

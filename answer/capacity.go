@@ -219,7 +219,7 @@ func freeCapacity(n *wire.Node, o *nodeDays, held []query.Held, day time.Duratio
 	return out
 }
 
-// // pendingDemand is a set of jobs with the same request, with the steps of the day during which they waited.
+// pendingDemand is a set of jobs with the same request, with the steps of the day during which they waited.
 type pendingDemand struct {
 	site, partition     string
 	cores, memory, gpus float64 // per node
@@ -276,7 +276,7 @@ func (p *NodeHistory) pendingDemands(ctx context.Context, day, now time.Time) ([
 	return out, err
 }
 
-// fits reports whether the free capacity would have served one node of such a job.
+// fits reports whether the free capacity would have been enough for one node of such a job.
 func (d *pendingDemand) fits(r *capacity) bool {
 	return r.ok && r.cores >= d.cores-1e-9 && r.memory >= d.memory && (d.gpus == 0 || (r.gpus != nil && *r.gpus >= d.gpus))
 }

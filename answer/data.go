@@ -220,7 +220,7 @@ func (d *Data) WriteData(ctx context.Context, q wire.DataQuery, format string, w
 	return f.WriteCSV(w)
 }
 
-// Correlate compares each series with each other.
+// Correlate compares all pairs of series.
 func (d *Data) Correlate(ctx context.Context, q wire.DataQuery) (wire.Correlation, error) {
 	out := wire.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []wire.CorrelationPair{},
 		Warnings: []string{}}

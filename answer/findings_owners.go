@@ -46,7 +46,7 @@ func byOwner(list []wire.Finding) []wire.FindingOwner {
 	return out
 }
 
-// wastedIn returns the sum that amounts of a unit are added to; nil for other units.
+// wastedIn returns the sum for amounts of a unit; nil for other units.
 func wastedIn(o *wire.FindingOwner, unit string) **float64 {
 	switch unit {
 	case "core-seconds":

@@ -14,7 +14,7 @@ import (
 	"reckon/store"
 )
 
-// Fit returns where a job would fit, based on the nodes and on the waits of earlier jobs there.
+// Fit returns the places where a job would fit, based on the nodes and on the waits of earlier jobs there.
 type Fit struct {
 	Views NodeLists
 	Waits store.Waits

@@ -131,7 +131,7 @@ func keptToAPI(k *forecast.Kept, now time.Time) wire.Forecast {
 	return out
 }
 
-// nextRuns is the number of runs of a name that the forecast of the next one is based on.
+// nextRuns is the number of runs of a name used for the forecast of the next one.
 const nextRuns = 40
 
 // next forecasts the next run of a batch job from the runs of its name.

@@ -104,7 +104,7 @@ func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 	return g
 }
 
-// // compareShares orders suitable GPUs first, and among them the fullest first, so that idle GPUs
+// compareShares orders suitable GPUs first, and among them the fullest first, so that idle GPUs
 // stay free for jobs that need a whole one.
 func compareShares(a, b wire.GPUShare) int {
 	rank := func(g *wire.GPUShare) int {

@@ -16,7 +16,7 @@ import (
 
 // Logs are not collected but fetched from where they are stored.
 
-// logMargin is the time shown before the start and after the end: clocks differ, and programs start with a delay.
+// logMargin is the time shown before the start and after the end, because clocks differ and programs start with a delay.
 const logMargin = 2 * time.Second
 
 // LogPlace identifies where the logs of a run are stored, and its time range.
@@ -40,7 +40,7 @@ func (p *LogPlace) PodPattern() string {
 	return strings.Join(quoted, "|")
 }
 
-// LogPlaceOf returns where the logs of a run are stored, or an error with the reason why that is unknown.
+// LogPlaceOf returns the place of the logs of a run, or an error with the reason why it is unknown.
 func LogPlaceOf(d *wire.WorkloadDetail, now time.Time) (p LogPlace, err error) {
 	p = LogPlace{From: d.Start.Add(-logMargin), To: now, Running: d.End == nil, Containers: map[string][]string{}}
 	if d.End != nil {
@@ -121,7 +121,7 @@ func (l *Logs) Logs(ctx context.Context, d *wire.WorkloadDetail, r wire.LogRange
 	return logs, nil
 }
 
-// ask queries one source after the other until one has lines. If none has, the first error is returned.
+// ask queries the sources in sequence until one has lines. If none has, it returns the first error.
 func (l *Logs) ask(ctx context.Context, p *LogPlace, r wire.LogRange) (logs wire.Logs, err error) {
 	var failed []string
 	answered := false

@@ -101,7 +101,7 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 	return m, true
 }
 
-// waitingTasks returns the number of waiting tasks of an array. A task that only its node has reported is still among them.
+// waitingTasks returns the number of waiting tasks of an array. They include tasks that only their node has reported.
 func waitingTasks(m *wire.Members, tasks *float64) int {
 	n := int(orZero(tasks))
 	for i := range m.Members {
@@ -166,7 +166,7 @@ var failedStates = []string{"failed", "timeout", "out_of_memory", "node_fail", "
 // namedMembers is the number of members named in a sentence.
 const namedMembers = 5
 
-// memberVerdicts reports which members failed, and how much of its core time the whole job used.
+// memberVerdicts reports the failed members, and the share of its core time that the whole job used.
 func memberVerdicts(m *wire.Members) []wire.Verdict {
 	out := []wire.Verdict{}
 	word := map[string]string{"array": "task", "heterogeneous": "component"}[m.Kind]

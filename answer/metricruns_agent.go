@@ -13,7 +13,7 @@ type PodSeries interface {
 	PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]wire.ProbeSample, error)
 }
 
-// // settled is the time after the end of a pod during which the agent may still deliver samples of it.
+// settled is the time after the end of a pod during which the agent may still deliver samples of it.
 const settled = 3 * time.Minute
 
 // agentMeasures reports whether the samples of a pod come from the series.

@@ -62,7 +62,7 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 	return out, nil
 }
 
-// // comparable is one figure of a job on one side of a comparison. It has the value of each run
+// comparable is one figure of a job on one side of a comparison. It has the value of each run
 // and, for the first run, the series of each pod or the values of pairs of pods.
 type comparable struct {
 	job, figure, unit string
@@ -86,7 +86,7 @@ func figuresOf(runs []measured) (out []*comparable) {
 	return slices.DeleteFunc(out, func(f *comparable) bool { return len(f.runs) != len(runs) })
 }
 
-// among returns the figure of the same job and name in a list, or nil.
+// among returns the figure with the same job and name from a list, or nil.
 func (f *comparable) among(list []*comparable) *comparable {
 	i := slices.IndexFunc(list, func(o *comparable) bool { return o.job == f.job && o.figure == f.figure })
 	if i < 0 {
@@ -257,7 +257,7 @@ func allZero(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
 }
 
-// test compares b with a: the samples of two single runs, otherwise one value per run.
+// test compares b with a. For two single runs it compares their samples, otherwise one value per run.
 func (f pairOfSides) test(figures int, single bool) wire.MetricRunDifference {
 	var r compare.Result
 	d := wire.MetricRunDifference{Job: f.a.job, Figure: f.a.figure, Unit: f.a.unit, NA: len(f.a.runs), NB: len(f.b.runs)}
@@ -297,7 +297,7 @@ func lengths(x [][]float64) (n int) {
 	return n
 }
 
-// // conditions returns the conditions that differ between the sides.
+// conditions returns the conditions that differ between the sides.
 func conditions(a, b []measured) []wire.MetricRunCondition {
 	out := []wire.MetricRunCondition{}
 	x, y := conditionsOf(a), conditionsOf(b)

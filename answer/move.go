@@ -51,7 +51,7 @@ const (
 
 type workKey struct{ owner, name string }
 
-// moving is the reading for one question.
+// moving is the data read for one question.
 type moving struct {
 	*Moves
 	moveShapes
@@ -226,7 +226,7 @@ func (g *moving) inside(r *store.Workload) time.Duration {
 	return store.Earlier(cmp.Or(r.End, r.Seen), g.until).Sub(store.Later(r.Start, g.from))
 }
 
-// // prompt reports whether a job of this name is an interactive session.
+// prompt reports whether a job of this name is an interactive session.
 func prompt(name string) bool {
 	return slices.Contains(strings.Fields("interactive bash sh zsh fish csh tcsh ksh salloc srun qlogin stdin vscode code-server ipython"),
 		name) ||
@@ -249,7 +249,7 @@ func (g *moving) gpuBusy(r *store.Workload, ran float64) *float64 {
 	return new(float64)
 }
 
-// scales reports whether runs of several sizes show that twice the cores of the largest would help.
+// scales reports whether runs of several sizes show that doubling the largest number of cores would help.
 func scales(runs []move.Run) bool {
 	const grows = 1.4
 	var list []scaling.Run
@@ -269,7 +269,7 @@ func scales(runs []move.Run) bool {
 	return found.Law != nil && found.Law.Speedup(2*most) >= grows*found.Law.Speedup(most)
 }
 
-// bursts returns on how many days some GPU was busy for most of twenty minutes or more.
+// bursts returns the number of days on which some GPU was busy for most of twenty minutes or more.
 func (g *moving) bursts(ctx context.Context, k workKey) (n int, err error) {
 	const busy, least = 0.5, 20 * 60
 	days := map[string]float64{}

@@ -162,7 +162,7 @@ func (g *moving) key(site, partition string, n *moveNode) shapeKey {
 	return shapeKey{site, partition, fmt.Sprint(orZero(n.cores), "|", memory, "|", orZero(n.gpus), n.vendor)}
 }
 
-// shape returns the index of a shape, and makes it where it is new.
+// shape returns the index of a shape, and creates a new one if necessary.
 func (g *moving) shape(k shapeKey) int {
 	i, ok := g.at[k]
 	if !ok {
@@ -199,7 +199,7 @@ func (g *moving) join(i int, name string) {
 	}
 }
 
-// shapeOf returns the shape that a run ran on; -1 where that is unknown.
+// shapeOf returns the shape that a run ran on; -1 if unknown.
 func (g *moving) shapeOf(r *store.Workload) int {
 	if len(r.Nodes) == 0 && r.Partition == "" {
 		return -1
@@ -304,7 +304,7 @@ func (g *moving) finish() {
 	}
 }
 
-// // busy returns the share of hours in which more than half of a shape's cores or GPUs were used.
+// busy returns the share of hours in which more than half of a shape's cores or GPUs were used.
 // Nodes in several partitions count the runs of all of them.
 func (g *moving) busy(s int) *float64 {
 	x := &g.shapes[s]

@@ -111,7 +111,7 @@ func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capaci
 	if err != nil || len(l.at) == 0 {
 		return nil, err
 	}
-	// // Nodes move between partitions, so a query over the whole interval is the sum over parts of it.
+	// Nodes move between partitions, so a query over the whole interval is the sum over parts of it.
 	span := store.Span(q.Span)
 	if span == store.SpanWhole {
 		switch long := q.Until.Sub(q.Since); {

@@ -59,7 +59,7 @@ type rankedLook struct {
 	dataRead time.Time
 }
 
-// // DataPlaces lists the nodes on which data is stored.
+// DataPlaces lists the nodes on which data is stored.
 type DataPlaces interface {
 	Places(ctx context.Context) ([]DataPlace, error)
 }
@@ -89,7 +89,7 @@ type rankedNodes struct {
 const (
 	// rankFresh is the time that a reading of the nodes is used.
 	rankFresh = 10 * time.Second
-	// rankOld is the time that it is used while nodes are read again, which may take up to rankRefresh.
+	// rankOld is the time for which a reading is used while a new one is in progress, which may take up to rankRefresh.
 	rankOld, rankRefresh = time.Minute, 30 * time.Second
 	// Curves are refitted every refit, over fitDays days, fitAtOnce nodes at a time.
 	refit         = 12 * time.Hour

@@ -79,7 +79,7 @@ func ReadShapes(text []byte) (out []fileShape, err error) {
 	return out, nil
 }
 
-// written parses a figure; nil where there is none.
+// written parses a figure; nil if there is none.
 func written(text string, parse func(string) (float64, error)) (*float64, error) {
 	if text == "" {
 		return nil, nil
@@ -112,7 +112,8 @@ func namedNodes(y *yaml.Node) (n float64, names []string, err error) {
 	return float64(len(names)), names, nil
 }
 
-// bytesOf parses an amount with K, M, G or T (1024 based). A bare number is in GiB; from ten millions on, which no node has, in bytes.
+// bytesOf parses an amount with K, M, G or T (1024 based). A bare number is in GiB, or in bytes from ten million on,
+// because no node has that many GiB.
 func bytesOf(text string) (float64, error) {
 	s := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")
 	at := strings.IndexByte("KMGT", s[max(len(s)-1, 0)])

@@ -78,7 +78,7 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 // interpolatedShare applies to longer times, because interpolation within them does not change their sum.
 const interpolatedHour, interpolatedShare = 0.01, 0.1
 
-// // markUsage marks figures as estimated if allocated core time is partly based on requests, or if a figure was
+// markUsage marks figures as estimated if allocated core time is partly based on requests, or if a figure was
 // counted across a gap in the samples, because its distribution over the hours is then unknown.
 func markUsage(r *wire.Usage, hour bool) {
 	most := interpolatedShare
@@ -238,7 +238,7 @@ func (k usageKey) without(dims []int) usageKey {
 	return k
 }
 
-// usageTexts are the texts of keys by their numbers, 0 for the empty one: a million runs have few.
+// usageTexts are the texts of keys by their numbers, 0 for the empty one. A million runs have few different texts.
 type usageTexts struct {
 	text    []string
 	numbers map[string]uint32

@@ -25,7 +25,7 @@ type Runs interface {
 	EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error
 }
 
-// ownersOfNode is the number of owners of a node that are distinguished; the others together are "other".
+// ownersOfNode is the number of owners of a node that have their own row; the rest are "other".
 const ownersOfNode = 200
 
 // byRunsOnly reports whether the query needs dimensions that hours do not have.
@@ -150,7 +150,7 @@ func (r *runSums) add(w *store.Workload) {
 	}
 }
 
-// keyOf returns the values of a run in the dimensions, the node apart.
+// keyOf returns the values of a run in the dimensions, except for the node.
 func (r *runSums) keyOf(w *store.Workload) (k usageKey) {
 	words := [...]string{dimOwner: w.Owner, dimAccount: w.Account, dimPartition: w.Partition, dimNode: "", dimCommand: w.Command,
 		dimKind: w.Kind, dimSite: w.Site, dimQOS: w.QOS}
@@ -187,7 +187,7 @@ func classOfRun(w *store.Workload, dim int) string {
 	return ""
 }
 
-// group returns the sum with a key. Its table is read once a run: a map with such keys takes twice the time.
+// group returns the sum for a key. It uses a table of its own, because a map with such keys takes twice the time.
 func (r *runSums) group(k *usageKey) *runSum {
 	hash := r.hash(k)
 	at := r.slot(hash, k)
@@ -211,7 +211,7 @@ func (r *runSums) group(k *usageKey) *runSum {
 	return r.sums[uint32(r.slots[at])-1]
 }
 
-// hashBits are the bits of a hash that the table holds, above the number of a sum: most other sums are not looked at then.
+// hashBits are the bits of a hash that the table stores above the number of a sum, so that most other sums need not be compared.
 const hashBits = uint64(math.MaxUint32) << 32
 
 // hash returns the hash of a key, in those bits.
@@ -224,7 +224,7 @@ func (r *runSums) hash(k *usageKey) uint64 {
 	return hash << 32
 }
 
-// slot returns the place of a key in the table, or where it belongs; without a key, a place that is free.
+// slot returns the slot of a key in the table, or the free slot where it belongs.
 func (r *runSums) slot(hash uint64, k *usageKey) int {
 	for at := int(hash>>32) & (len(r.slots) - 1); ; at = (at + 1) & (len(r.slots) - 1) {
 		x := r.slots[at]
@@ -254,7 +254,7 @@ func (s *runSum) overlap(w *store.Workload, at, until time.Time, share float64, 
 	s.add(usedGPUs, gpus, held)
 }
 
-// start counts the start of a run and its wait; one on several nodes starts on the first.
+// start counts the start of a run and its wait. A run on several nodes counts on the first.
 func (s *runSum) start(w *store.Workload) {
 	one := 1.0
 	s.add(usedStarted, &one, 1)
@@ -549,7 +549,7 @@ func (s *runSum) weight(i int, all *runSum, n int) float64 {
 	return 1 / float64(n)
 }
 
-// boundOwners makes those owners of a node that used least one: there may be thousands.
+// boundOwners combines the owners of a node with the least use, because there may be thousands.
 func (d *divided) boundOwners() {
 	if !slices.Contains(d.by, dimNode) || !slices.Contains(d.by, dimOwner) {
 		return

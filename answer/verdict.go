@@ -66,7 +66,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	return append(renamed, out...), err
 }
 
-// before returns the run of a batch job after which it was queued again; nil if this is the first one.
+// before returns the previous run of a requeued batch job; nil if this is the first one.
 func (b *Jobs) before(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.Earlier, error) {
 	if !workload.Kind(d.Kind).Scheduled() || d.Submit == nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func (b *Jobs) before(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.
 	return nil, nil
 }
 
-// // requeuedWithin is the time after a run in which its job may begin again. Job numbers are reused after some weeks at the earliest.
+// requeuedWithin is the time after a run in which its job may begin again. Job numbers are reused after some weeks at the earliest.
 const requeuedWithin = 14 * 24 * time.Hour
 
 // sampledPeak reports whether the memory peak of a workload comes only from sampling by the accounting.

@@ -54,7 +54,7 @@ type account struct {
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// // place identifies a part of a workload by node, part and owner. The owner is included because processes of a script
+// place identifies a part of a workload by node, part and owner. The owner is included because processes of a script
 // under another user form a separate part. A place is empty for series of a batch system.
 type place struct{ Node, Part, Owner string }
 
@@ -137,7 +137,7 @@ func (a *account) last() int64 {
 	return a.ended
 }
 
-// // span is the time range in which a part had samples.
+// span is the time range in which a part had samples.
 type span struct {
 	place
 	first, last int64
@@ -196,7 +196,7 @@ func (a *account) spans() []span {
 // schedulerGone is the time that a scheduler may be silent about a running job.
 const schedulerGone = 15 * 60 * 1000
 
-// unmeasuredGone is the same for a job that no node observes.
+// unmeasuredGone is the same time for a job that no node observes.
 const unmeasuredGone = 24 * 60 * 60 * 1000
 
 // end returns the end of the workload, or 0 if a part of it still runs at the time now. The
@@ -482,7 +482,7 @@ func (a *account) exitCode() (code *int, reduced bool) {
 	return &n, best.Slot == accountedExitSlot
 }
 
-// ordered lists the tracks in a fixed order, so that sums come out the same each time.
+// ordered lists the tracks in a fixed order, so that floating-point sums are reproducible.
 func (a *account) ordered() []*track {
 	out := make([]*track, 0, len(a.Tracks))
 	for _, id := range slices.Sorted(maps.Keys(a.Tracks)) {

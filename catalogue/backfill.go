@@ -7,7 +7,7 @@ import (
 	"reckon/store"
 )
 
-// // backfill records samples that arrived long after their time. They come from workloads that ran
+// backfill records samples that arrived long after their time. They come from workloads that ran
 // while their node could not send, or are the final scheduler state of runs that were over. It
 // returns the other late workloads for backfillTails, or nil if no sample was late.
 func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *fold, error) {
@@ -63,7 +63,7 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	return b.again(ctx, list)
 }
 
-// again reads workloads as a whole and writes their rows.
+// again reads complete workloads and writes their rows.
 func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -74,7 +74,7 @@ func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
 	return b.write(ctx, b.at)
 }
 
-// lacks reports whether a run that was read apart has samples later than the fold's.
+// lacks reports whether a separately read run has later samples than the fold's.
 func (f *fold) lacks(k key, a *account) bool {
 	for id, t := range a.Tracks {
 		if t.T == 0 {

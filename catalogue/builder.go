@@ -33,7 +33,7 @@ const (
 	HoursSummed = "hours summed up"
 )
 
-// BuilderOptions controls how a catalogue is kept up to date.
+// BuilderOptions configures the updates of a catalogue.
 type BuilderOptions struct {
 	// Gone is for how long a workload may be silent before it counts as ended; 0 is 5 min.
 	Gone time.Duration
@@ -299,7 +299,7 @@ func (b *Builder) through(ctx context.Context, since, to time.Time) (int, error)
 	}
 }
 
-// // slice folds the samples from since, limited to the overlap, up to to, and writes the changed rows.
+// slice folds the samples from since, limited to the overlap, up to to, and writes the changed rows.
 func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	from := b.at.Add(-b.o.Overlap)
 	since = store.Earlier(store.Later(from, since), to)
@@ -346,7 +346,7 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	return n, err
 }
 
-// // forget drops workloads that ended so long ago that no round can read a sample of them. Such a
+// forget drops workloads that ended so long ago that no round can read a sample of them. Such a
 // sample would make them look new.
 func (b *Builder) forget(now time.Time) {
 	if now.Sub(b.forgot) < time.Minute && !now.Before(b.forgot) {

@@ -59,7 +59,7 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 	a.quantiles(row, tracks, lane)
 }
 
-// shares divides the totals of a process group by the users of its processes; nil for one user, and for other kinds.
+// shares divides the totals of a process group among its users; nil for one user, and for other kinds.
 func (a *account) shares(spans []span) map[string]figure.Share {
 	if !workload.Kind(a.Kind).Group() || !slices.ContainsFunc(spans, func(s span) bool { return s.Owner != spans[0].Owner }) {
 		return nil
@@ -127,7 +127,7 @@ func (a *account) combine(how *figure.How, list []amount, lane map[place]int) (v
 	return grouped(nodes, func(amount) place { return place{} }, how.Nodes)[0].v, bound
 }
 
-// grouped joins numbers with the same key, in the order of their keys' first ones.
+// grouped joins numbers with the same key, in the order of the first of each key.
 func grouped(list []amount, key func(amount) place, op figure.Combine) []amount {
 	var out []amount
 	for _, n := range list {
@@ -196,7 +196,7 @@ func (a *account) wholeNodes(parts []amount) map[string]bool {
 	return whole
 }
 
-// uses reports whether a part has CPU time of its own.
+// uses reports whether a part has its own CPU time.
 func (a *account) uses(p place) bool {
 	for _, k := range a.Tracks {
 		if k.T != 0 && k.place() == p && k.Slot.feeds(cpuFigure) {

@@ -99,7 +99,7 @@ func (b *Builder) resume(ctx context.Context, dirty store.DirtyHours) (int, erro
 	return n, err
 }
 
-// load finds where to go on.
+// load reads the saved position.
 func (r *roller) load(ctx context.Context, oldest time.Time) error {
 	if r == nil || !r.done.IsZero() {
 		return nil
@@ -127,7 +127,7 @@ func (r *roller) load(ctx context.Context, oldest time.Time) error {
 	return nil
 }
 
-// // keep saves the position before the data that depends on it is written.
+// keep saves the position before the data that depends on it is written.
 func (r *roller) keep(ctx context.Context) error {
 	if r == nil || r.kept == [2]time.Time{r.done, r.late} {
 		return nil

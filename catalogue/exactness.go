@@ -16,17 +16,17 @@ import (
 // Agents export the exactness of figures by kind of workload on their node, and of single workloads
 // that differ. A run has the worst exactness during its time on its nodes.
 
-// // inexact is a time range in which a figure of a kind of workload was not exact on a node.
+// inexact is a time range in which a figure of a kind of workload was not exact on a node.
 type inexact struct {
 	kind, workload, figure string // workload is empty for all of the kind
 	degree                 figure.Exactness
 	from, to               int64
 }
 
-// nodesAtOnce is the number of nodes that are named in one query; of more, all are read.
+// nodesAtOnce is the maximum number of nodes named in one query; for more, all nodes are read.
 const nodesAtOnce = 200
 
-// judge records how exact the figures of the accounts were that have samples in an interval.
+// judge records the exactness of the figures of accounts with samples in an interval.
 func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 	var live []*account
 	nodes := map[string]bool{}

@@ -54,7 +54,7 @@ const sameStart = 1500
 // begin, in milliseconds. The steps of a batch job follow each other.
 const nextPart = 5 * 60 * 1000
 
-// // startSpan is one value of a series of times, such as a start, with the times of its first and last
+// startSpan is one value of a series of times, such as a start, with the times of its first and last
 // sample.
 type startSpan struct {
 	place
@@ -62,7 +62,7 @@ type startSpan struct {
 	run                string // source's name of the run
 }
 
-// // take folds all samples of the interval. Intervals of later calls may overlap; no sample counts twice.
+// take folds all samples of the interval. Intervals of later calls may overlap; no sample counts twice.
 func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
 	f.to = to.UnixMilli()
 	if err := f.findRuns(ctx, from, to, ms); err != nil {
@@ -173,7 +173,7 @@ type going struct {
 	places map[place]seenSpan
 }
 
-// seenSpan is the time when a place began, or had its first sample, and when it had its last one.
+// seenSpan is the time when a place began, or had its first sample, and the time of its last sample.
 type seenSpan struct{ since, until int64 }
 
 func (g *going) at(p place, since, until int64) {
@@ -451,7 +451,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	return nil
 }
 
-// move notes a change of the runs of an id; the samples since a time are to be read again if that is not 0.
+// move records a change of the runs of an id. If the time is not 0, samples since then must be read again.
 func (f *fold) move(k key, since int64) {
 	f.moved[k] = min(cmp.Or(f.moved[k], since), cmp.Or(since, f.moved[k]))
 }
@@ -467,7 +467,7 @@ func (a *account) ahead(p place, to int64) (last int64) {
 	return last
 }
 
-// note takes the facts of a series that reports them by its labels.
+// note records the facts that a series has as labels.
 func (a *account) note(s slot, t int64, n *series.Labels) {
 	if s == infoSlot {
 		a.noteProgram(t, n)
@@ -486,7 +486,7 @@ func (a *account) note(s slot, t int64, n *series.Labels) {
 	}
 }
 
-// // facts records the facts of an info series. The latest series wins, but facts that it lacks are kept.
+// facts records the facts of an info series. The latest series wins, but facts that it lacks are kept.
 func (a *account) facts(t int64, n *series.Labels) {
 	a.FactsAt = t
 	for label, field := range map[string]*string{"name": &a.Name, "account": &a.Account, "partition": &a.Partition, "command": &a.Command} {

@@ -16,7 +16,7 @@ import (
 	"reckon/workload"
 )
 
-// // unattributed is the largest share of a run's allocated GPU time without a known user at which
+// unattributed is the largest share of a run's allocated GPU time without a known user at which
 // the run's own GPU use counts as known.
 const unattributed = 0.01
 
@@ -130,7 +130,7 @@ func (g *gpuWatch) measured(it chunkenc.Iterator) {
 	}
 }
 
-// charged records use that belongs to no known workload.
+// charged records use that no known workload has.
 func (g *gpuWatch) charged(it chunkenc.Iterator) {
 	last := math.NaN()
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -148,7 +148,7 @@ func (g *gpuWatch) charged(it chunkenc.Iterator) {
 	}
 }
 
-// covers reports whether the node measured from one time to another, but for gaps.
+// covers reports whether the node measured from one time to another, except for gaps.
 func (g *gpuWatch) covers(from, to, gap int64) bool {
 	last := from
 	for _, t := range g.at {

@@ -23,7 +23,7 @@ func (b *Builder) Ready(ctx context.Context) error {
 	return b.roll.load(ctx, b.at)
 }
 
-// The readings of others are further apart than ours.
+// Readings of other sources are further apart than ours.
 const (
 	historyGone    = 2 * time.Hour
 	historyOverlap = time.Hour
@@ -195,7 +195,7 @@ func (u *unmarked) recall(ctx context.Context, g store.Run) error {
 	return err
 }
 
-// widen has a workload read again from one time to another at least, and wherever o was.
+// widen requests that a workload is read again over at least a time range, and wherever o was.
 func (u *unmarked) widen(o *store.Workload, from, to time.Time) {
 	k := key{o.Site, o.ID}
 	if u.wider[k] == nil {
@@ -283,7 +283,7 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 	return u.Catalogue.Upsert(ctx, kept)
 }
 
-// unguarded is the same catalogue taking all rows.
+// unguarded is the same catalogue without the rejection of rows.
 type unguarded struct{ store.Catalogue }
 
 func (unguarded) SetWatermark(context.Context, time.Time) error { return nil }

@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// // historyPass computes the hours of imported time in one pass in order of time. It carries the last sample of each
+// historyPass computes the hours of imported time in one pass in order of time. It carries the last sample of each
 // series, so that an increase over a gap is added to the hours of the gap without reading them again. An hour is
 // written once no further addition is likely, and again at the end if there was one.
 type historyPass struct {
@@ -105,7 +105,7 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 	return nil
 }
 
-// settle closes the hours before a time, and writes those that are closed if their rows are as many as that.
+// settle closes the hours before a time, and writes the closed hours if they have at least the given number of rows.
 func (h *historyPass) settle(ctx context.Context, to time.Time, rows int) error {
 	to = to.Truncate(time.Hour)
 	if !to.After(h.written) {
@@ -126,7 +126,7 @@ func (h *historyPass) settle(ctx context.Context, to time.Time, rows int) error 
 
 func (r hourRows) joined() hourRows { return hourRows{joined(r.use), joinedNodes(r.nodes)} }
 
-// take moves rows of some times over from others.
+// take moves the rows of some times from others.
 func (r *hourRows) take(from *hourRows, of func(time.Time) bool) {
 	from.use = slices.DeleteFunc(from.use, func(u store.Use) bool {
 		if of(u.At) {
@@ -159,7 +159,7 @@ func (h *historyPass) carried(l labels.Labels, t int64) *point {
 // carries reports whether it holds the runs of batch systems that go on at a time.
 func (h *historyPass) carries(at int64) bool { return h != nil && h.runsTo >= at }
 
-// carry adds those that began in the part of the time that was read now, up to a time.
+// carry adds series that began in the part of the time that was just read, up to a time.
 func (h *historyPass) carry(runs []*store.Workload, to int64) {
 	if h == nil {
 		return

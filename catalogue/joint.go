@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// // jointStep is the shortest step over which the cores of several nodes are summed, the export
+	// jointStep is the shortest step over which the cores of several nodes are summed, the export
 	// interval.
 	jointStep = 15 * time.Second
-	// jointSteps bounds the steps of one run, and jointRuns the runs that are read together.
+	// jointSteps is the maximum number of steps of one run, jointRuns that of runs read together.
 	jointSteps = 4096
 	jointRuns  = 200
-	// // firstStretch is the time before the first sample of a counter over which its initial value
+	// firstStretch is the time before the first sample of a counter over which its initial value
 	// is spread.
 	firstStretch = time.Minute
 )

@@ -95,7 +95,7 @@ func (f *fold) adoptNumbered() {
 	}
 }
 
-// renumber moves to their jobs the accounts under numbers that another fold knows.
+// renumber moves accounts under job numbers that another fold has resolved to their jobs.
 func (f *fold) renumber(known *fold) {
 	for alias := range known.numbers {
 		f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {

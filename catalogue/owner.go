@@ -38,7 +38,7 @@ func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels) *account {
 	return a
 }
 
-// at returns the run that a sample of time t belongs to.
+// at returns the run of a sample at time t.
 func (f *fold) at(k key, t int64, byBatch bool) *account {
 	list := f.accounts[k]
 	switch len(list) {

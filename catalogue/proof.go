@@ -12,7 +12,7 @@ import (
 	"reckon/store"
 )
 
-// Proof reports how far the roll-ups agree with the counters that they were made of.
+// Proof reports how far the roll-ups agree with the counters that they are derived from.
 type Proof struct {
 	// From and To enclose the compared hours; To is exclusive.
 	From, To time.Time
@@ -46,7 +46,7 @@ const maxDifferences = 50
 // agree is the relative difference allowed between two sums in different order.
 const agree = 1e-9
 
-// // Accounted returns the share of CPU time in which roll-ups and counters agree, from 0 to 1. It
+// Accounted returns the share of CPU time in which roll-ups and counters agree, from 0 to 1. It
 // is 1 if nothing was used.
 func (p *Proof) Accounted() float64 {
 	if p.RawCPU <= 0 {
@@ -179,7 +179,7 @@ func (b *Builder) settle(ctx context.Context, now time.Time) error {
 	return b.rollUp(ctx, now, dirty)
 }
 
-// slice compares a few hours, and those before them that a gap reaches back into.
+// slice compares a few hours, and the earlier hours that a gap reaches back into.
 func (v *verifier) slice(ctx context.Context, from, to time.Time) error {
 	v.b.mu.Lock()
 	defer v.b.mu.Unlock()

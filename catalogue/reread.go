@@ -15,10 +15,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// rereadTogether is the number of workloads that are asked for in one query.
+// rereadTogether is the number of workloads per query.
 const rereadTogether = 200
 
-// wanted is an id with all its runs to be read that began from a time on.
+// wanted is an id and the earliest start of its runs to be read.
 type wanted struct {
 	key
 	since  int64
@@ -56,7 +56,7 @@ func (w *wanted) from(t int64, reported bool) {
 	w.begin = min(w.begin, t-1)
 }
 
-// begins reports whether a run is none before those that are wanted.
+// begins reports whether a run does not precede the wanted ones.
 func (w *wanted) begins(a *account) bool {
 	if a.reported() {
 		return a.from(true) >= w.since
@@ -166,7 +166,7 @@ func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 // rereadSlice bounds the memory of reading long histories.
 const rereadSlice = 24 * time.Hour
 
-// history folds all of the given workloads from the first that is wanted on.
+// history folds all given workloads from their first wanted run on.
 func history(ctx context.Context, q storage.Queryable, list []*wanted, oldest, to time.Time) (*fold, error) {
 	f := newFold(q)
 	from := to.UnixMilli()

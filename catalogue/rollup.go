@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// // lookAround is the time before and after an hour in which samples are also read, so that an
+	// lookAround is the time before and after an hour in which samples are also read, so that an
 	// increase across its end can be split between two hours.
 	lookAround = 5 * time.Minute
-	// // settled is the time after which a finished hour is computed for the last time.
+	// settled is the time after which a finished hour is computed for the last time.
 	settled = 2 * lookAround
 	// lookBack is the time over which the sample before a gap is looked for.
 	lookBack = 7 * 24 * time.Hour
-	// // beforeWatch is the largest age of a workload at its first sample at which the use until
+	// beforeWatch is the largest age of a workload at its first sample at which the use until
 	// then is spread over its life. The history of an older workload begins with the first sample.
 	beforeWatch = 24 * time.Hour
 	rollSlice   = 6 * time.Hour
-	// fewGaps is the number of series with a sample before the last minutes that is looked for one by one.
+	// fewGaps is the number of series up to which samples before the last minutes are searched one by one.
 	fewGaps = 64
 	rollKey = "rollups"
 )
@@ -74,7 +74,7 @@ func (r *roller) noteLate(t time.Time) {
 	}
 }
 
-// // changed marks hours to be recomputed because the allocation of a batch run differs from the
+// changed marks hours to be recomputed because the allocation of a batch run differs from the
 // earlier computation: the run is new, or its end became known.
 func (r *roller) changed(a *account, w *store.Workload) {
 	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
@@ -119,7 +119,7 @@ func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead tim
 	return p.newest, r.out.ReplaceHours(ctx, from, to, use, nodes)
 }
 
-// passOver reads the hours from one time to another, and those before that a gap reaches back into.
+// passOver reads the hours of a time range, and earlier hours that a gap reaches back into.
 func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (*pass, time.Time, error) {
 	for {
 		p := newPass(from, to)
@@ -162,10 +162,10 @@ func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.T
 	return p, nil
 }
 
-// groupsInPart is the number of ended process groups that one part may hold, some kilobytes of memory each.
+// groupsInPart is the maximum number of ended process groups in one part, at some kilobytes of memory each.
 const groupsInPart = 10_000
 
-// // partLength returns the length in milliseconds of the parts that a time range is read in.
+// partLength returns the length in milliseconds of the parts that a time range is read in.
 func (r *roller) partLength(ctx context.Context, from, to int64) (int64, error) {
 	facts, ok := r.cat.(interface {
 		Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
@@ -201,7 +201,7 @@ func rollSlot(n *series.Labels) (slot, bool) {
 // ofNode reports whether the series of a slot belong to a node instead of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
-// // gap is a sample without a usable previous sample. There is none within reach, it precedes the
+// gap is a sample without a usable previous sample. There is none within reach, it precedes the
 // first sample of the node, or it belongs to a machine that had the name before.
 type gap struct {
 	labels labels.Labels
@@ -272,7 +272,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 	return p.close(ctx, q, gaps, reach, oldest)
 }
 
-// counted notes over how long something was counted until a sample, if a round can look that far.
+// counted records the period that a sample counts, if a round can look back that far.
 func (p *pass) counted(t0, t int64, amount float64) {
 	if amount > 0 && t >= p.from && t-t0 <= lookAround.Milliseconds() {
 		p.apart = max(p.apart, t-t0)

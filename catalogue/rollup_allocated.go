@@ -131,7 +131,7 @@ func runBegin(w *store.Workload) time.Time {
 	return w.Start
 }
 
-// size is the allocation of a run from one time to another.
+// size is the allocation of a run over a time range.
 type size struct {
 	from, to            int64
 	cores, memory, gpus float64
@@ -190,7 +190,7 @@ func (f runFacts) sizes(w *store.Workload) []size {
 	return slices.DeleteFunc(out, func(s size) bool { return s.cores == 0 || s.to <= s.from })
 }
 
-// allocate books one run.
+// allocate adds the allocation of one run.
 func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 	sizes := f.sizes(w)
 	p.byFacts[k] = p.byFacts[k] || len(sizes) > 0
@@ -220,10 +220,10 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 	}
 }
 
-// // beforeReadings is the time that a run may be without a reading of its CPU time, because nodes are read and send at intervals.
+// beforeReadings is the time that a run may be without a reading of its CPU time, because nodes are read and send at intervals.
 const beforeReadings = 2 * time.Minute
 
-// // lacks marks the CPU time of hours as a lower bound if a run had cores and no measurement.
+// lacks marks the CPU time of hours as a lower bound if a run had cores and no measurement.
 func (p *pass) lacks(k key, from, to int64) {
 	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.at(at)+1] {
 		if f := p.cells[cell{key: k, hour: p.edges[p.at(at)]}]; f != nil {

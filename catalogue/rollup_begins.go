@@ -19,7 +19,7 @@ const sameBoot = 2000
 // beginning is a time at which a counter began at zero, and the first sample after it.
 type beginning struct{ at, first int64 }
 
-// // bootRun is a period in which a series reported the same boot time. Times are in milliseconds.
+// bootRun is a period in which a series reported the same boot time. Times are in milliseconds.
 type bootRun struct{ at, first, last int64 }
 
 // nodeBoots holds the boots of a node from the series with the latest boot.
@@ -127,7 +127,7 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 // sample of a replacement machine. It is 0 if unknown.
 func (o *origin) since(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
 
-// // begin returns the last time not after t at which the counter began, or 0. A counter begins
+// begin returns the last time not after t at which the counter began, or 0. A counter begins
 // with its part of the workload, or with the boot of the node.
 func (o *origin) begin(t int64) (at int64) {
 	if o.ofNode {

@@ -29,7 +29,7 @@ func (p *pass) begun(w *store.Workload) {
 	p.starting = append(p.starting, u)
 }
 
-// joined adds up the rows of one hour and group, in a fixed order.
+// joined returns the sum of the rows of one hour and group, in a fixed order.
 func joined(rows []store.Use) []store.Use {
 	type group struct {
 		at                                             int64

@@ -56,7 +56,7 @@ func (r *roller) expect(apart time.Duration) {
 	}
 }
 
-// // goOn computes the hours from the first unsettled one to the current one. It rereads only the
+// goOn computes the hours from the first unsettled one to the current one. It rereads only the
 // last minutes, unless the earlier time has batch runs, because allocations arrive late, or a gap
 // reaches back into it.
 func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
@@ -178,7 +178,7 @@ func (r *roller) makeWhole(ctx context.Context, from, end, oldest time.Time) err
 	return err
 }
 
-// joinedNodes adds up the rows of one hour and node.
+// joinedNodes returns the sum of the rows of one hour and node.
 func joinedNodes(rows []store.NodeUse) []store.NodeUse {
 	type group struct {
 		at         int64

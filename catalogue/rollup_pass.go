@@ -20,7 +20,7 @@ import (
 
 const hourMS = int64(time.Hour / time.Millisecond)
 
-// pass makes the roll-ups of a few stretches of time that follow each other: of hours, or of parts of the hours under way.
+// pass computes the roll-ups of a few consecutive periods: hours, or parts of the current hours.
 type pass struct {
 	from, to int64   // milliseconds
 	edges    []int64 // where each stretch begins, and to
@@ -61,7 +61,7 @@ type pass struct {
 // nodeKey names a node.
 type nodeKey struct{ site, node string }
 
-// partKey names the part of a workload that one owner has: each counts from its own start.
+// partKey identifies the part of a workload that one owner has. Each part counts from its own start.
 type partKey struct {
 	key
 	place
@@ -132,7 +132,7 @@ type holding struct {
 	hours []float64
 }
 
-// newPass makes the hours from one to another.
+// newPass returns a pass over the hours of a time range.
 func newPass(from, to time.Time) *pass {
 	return newPassAt(hours(nil, from.UnixMilli(), to.UnixMilli()), 0)
 }
@@ -333,7 +333,7 @@ func (p *pass) learn(k key, f fact) {
 	p.facts[k] = have
 }
 
-// learnRun does so from a row. The owner of a job is the owner of its row: a node may know a number only.
+// learnRun does the same from a row. The owner of a job is the owner of its row, because a node may know only a number.
 func (p *pass) learnRun(k key, w *store.Workload) {
 	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
 	if w.Owner != "" && workload.Kind(w.Kind).Batch() {

@@ -2,7 +2,7 @@ package catalogue
 
 import "time"
 
-// spreadSums is the count of one series, by stretch.
+// spreadSums is the count of one series by period.
 type spreadSums struct {
 	sum   []float64
 	guess []float64 // part of the sum that a gap longer than [longGap] spreads over hours

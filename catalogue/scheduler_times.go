@@ -269,7 +269,7 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 	})
 }
 
-// // reportedAt returns the reported account that a start observed by a node belongs to, or nil. It
+// reportedAt returns the reported account that a start observed by a node belongs to, or nil. It
 // prefers the run that contains the start and began nearest to it. It prefers a started run to a
 // waiting one, because a job requeued in its first seconds may already wait again. Clock skew may
 // explain a start outside the run, but only if the node has no start inside it; otherwise the start

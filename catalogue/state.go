@@ -21,7 +21,7 @@ type state struct {
 	Accounts map[key][]*account
 }
 
-// stateVersion is 6 since parts of several owners are kept apart.
+// stateVersion is 6 since parts of different owners are separate.
 const stateVersion = 6
 
 var errNoState = errors.New("no state")
@@ -40,7 +40,7 @@ func encodeState(s *state) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// decodeState reads a state of this version: of another one, history is read again.
+// decodeState reads a state of this version. For another version, history is read again.
 func decodeState(raw []byte) (state, error) {
 	var s state
 	if len(raw) == 0 {
@@ -59,7 +59,7 @@ func decodeState(raw []byte) (state, error) {
 	return s, s.complete()
 }
 
-// // complete renumbers the slots for this program and creates the maps that gob omits when they are empty.
+// complete renumbers the slots for this program and creates the maps that gob omits when they are empty.
 func (s *state) complete() error {
 	number := map[string]slot{}
 	for i, name := range runSlots.names() {

@@ -13,7 +13,7 @@ type Status struct {
 	Dirty   int       // hours that wait to be made again
 }
 
-// // Status returns the state without waiting for a running round. During a round it is the state after the last round.
+// Status returns the state without waiting for a running round. During a round it is the state after the last round.
 func (b *Builder) Status(context.Context) (Status, error) {
 	if b.mu.TryLock() {
 		b.noteStatus()
@@ -28,7 +28,7 @@ func (b *Builder) Status(context.Context) (Status, error) {
 	return st, err
 }
 
-// noteStatus notes how far the builder has come. The caller holds mu.
+// noteStatus records the progress of the builder. The caller holds mu.
 func (b *Builder) noteStatus() {
 	st := &Status{Through: b.at}
 	if b.roll != nil {

@@ -88,7 +88,7 @@ func (a *account) steps() []store.Step {
 	return out
 }
 
-// wholeCode gives the step of the script the code of the run where accounting took 128 off it.
+// wholeCode gives the step of the script the exit code of the run if accounting subtracted 128 from it.
 func wholeCode(steps []store.Step, code *int) {
 	for i := range steps {
 		if s := &steps[i]; s.ID == "batch" && s.ExitCode != nil && code != nil && *s.ExitCode+128 == *code {

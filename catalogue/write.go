@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// // keptRows is the number of rows of a round whose memory is kept, at a kilobyte each.
+// keptRows is the number of rows of a round whose memory is kept, at a kilobyte each.
 const keptRows = 2048
 
 // write updates the rows of workloads that changed, or that became silent for too long, since the
@@ -64,7 +64,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	return len(rows), nil
 }
 
-// rewritten lists the same, those first that had a row under another start, or that have one now where another run had.
+// rewritten returns the same list, with rows first that had, or now have, the start of another row.
 func (f *fold) rewritten() []*account {
 	list := f.open()
 	more := false

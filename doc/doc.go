@@ -44,7 +44,7 @@ func Title(text string) string {
 	return strings.ReplaceAll(title, "`", "")
 }
 
-// Text returns a document in Markdown from its first heading on, false where there is none of the name.
+// Text returns a document in Markdown from its first heading on; false if there is no document with the name.
 func Text(name string) (string, bool) {
 	for _, dir := range []string{"guides", "."} {
 		if text, err := files.ReadFile(path.Join(dir, name+".md")); err == nil {
@@ -86,13 +86,13 @@ func Section(words string) (string, bool) {
 	return "", false
 }
 
-// Image returns a picture of the documents (PNG or SVG), false where there is none of the name.
+// Image returns a picture of the documents (PNG or SVG); false if there is no picture with the name.
 func Image(name string) ([]byte, bool) {
 	raw, err := files.ReadFile("images/" + name)
 	return raw, err == nil
 }
 
-// // Match is a line that contains the words of a search.
+// Match is a line that contains the words of a search.
 type Match struct {
 	Topic   Topic
 	Heading string // above the line
@@ -133,7 +133,7 @@ func containsAll(s string, words []string) bool {
 	return true
 }
 
-// heading returns the text and the level of a line that is a heading; the level of others is 0.
+// heading returns the text and the level of a heading; the level of other lines is 0.
 func heading(line string) (title string, level int) {
 	title = strings.TrimLeft(line, "#")
 	if level = len(line) - len(title); level == 0 || !strings.HasPrefix(title, " ") {

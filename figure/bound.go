@@ -1,6 +1,6 @@
 package figure
 
-// // Rules that bound figures. Their values are those of the label rule of reckon_inconsistent_figures_total.
+// Rules that bound figures. Their values are those of the label rule of reckon_inconsistent_figures_total.
 const (
 	PeakWithinLimit          = "peak_within_limit"
 	PeakWithinMachine        = "peak_within_machine"
@@ -39,7 +39,7 @@ var (
 	withinLimit   = Bound{PeakWithinLimit, []string{"limit_memory_bytes"}, "its memory limit"}
 )
 
-// // Product returns the product of the bound's factors, each looked up by of, or nil if a factor is unknown.
+// Product returns the product of the bound's factors, each looked up by of, or nil if a factor is unknown.
 func (b *Bound) Product(of func(key string) *float64) *float64 {
 	product := 1.0
 	for _, key := range b.By {

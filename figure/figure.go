@@ -26,7 +26,7 @@ type Scope uint8
 
 // Scopes; a figure may have several.
 const (
-	// Runs: a figure of one run of a workload, a field of [Row] and a column of workloads.
+	// Runs means a figure of one run of a workload, which is a field of [Row] and a column of workloads.
 	Runs Scope = 1 << iota
 	// Hours: a figure summed over hours, a field of [Used] and a column of uses and node_uses.
 	Hours

@@ -18,7 +18,7 @@ func (r *Row) GivenGPUs() (gpus *float64, allocated bool) {
 	return given(r.AllocatedGPUs, r.RequestGPUs)
 }
 
-// WaitShare returns the share of the runnable time of its threads that they waited for a core; 0 where that is unknown.
+// WaitShare returns the share of the runnable time of its threads that they waited for a core; 0 if unknown.
 func (r *Row) WaitShare() float64 {
 	if r.CPUSeconds == nil || r.CPUWaitSeconds == nil || *r.CPUSeconds+*r.CPUWaitSeconds <= 0 {
 		return 0

@@ -2,7 +2,7 @@ package figure
 
 import "math"
 
-// Known returns a figure and whether it is one: there, finite, and not negative.
+// Known returns a figure and whether it is valid: present, finite, and not negative.
 func Known(v *float64) (float64, bool) {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) || *v < 0 {
 		return 0, false

@@ -136,7 +136,7 @@ func (r *Row) Figure(key string) *float64 {
 	return nil
 }
 
-// // NeededMost returns an upper bound of the memory that the run needed in bytes. It returns the
+// NeededMost returns an upper bound of the memory that the run needed in bytes. It returns the
 // needed memory if there is no bound, or nil if neither is known. Figures from different nodes or
 // times may contradict each other, so the result is never below the needed memory.
 func (r *Row) NeededMost() *float64 {

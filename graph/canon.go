@@ -231,7 +231,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 	return path{hash(data.String()), issuer}, nil
 }
 
-// follow walks one order of related blank nodes; a nil namer means that this order cannot beat best.
+// follow walks one order of related blank nodes. A nil namer means that this order cannot beat best.
 func (c *canonicaliser) follow(order []string, issuer *namer, best string) (string, *namer, error) {
 	var text strings.Builder
 	var deeper []string
@@ -266,7 +266,7 @@ func (c *canonicaliser) follow(order []string, issuer *namer, best string) (stri
 	return text.String(), issuer, nil
 }
 
-// permute calls f with every order of list, the sorted one first, until it fails.
+// permute calls f with every order of list until f fails, starting with the sorted one.
 func permute(list []string, f func([]string) error) error {
 	order := slices.Clone(list)
 	for {

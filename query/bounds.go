@@ -17,7 +17,7 @@ import (
 // be too expensive to parse or evaluate.
 var ErrTooLarge = errors.New("the query asks for too much at once")
 
-// // Parsing time grows with the square of the depth of an expression. The depth is at most its
+// Parsing time grows with the square of the depth of an expression. The depth is at most its
 // number of operators and brackets: 40,000 of them take minutes, 4,000 some milliseconds. The
 // largest query in a known dashboard has fewer than 200.
 const (
@@ -122,7 +122,7 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 	return &meteredQuery{Query: made, meter: m}, nil
 }
 
-// // measure limits the steps of a query's subqueries. The engine's own limit comes too late, because the engine
+// measure limits the steps of a query's subqueries. The engine's own limit comes too late, because the engine
 // allocates each step before it counts a sample. With steps of 1 ms, 90 days take 62 GB.
 func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 	m := &meter{engine: e}

@@ -89,7 +89,7 @@ type mover struct {
 	bytes float64             // that the workload moved
 }
 
-// // movers returns the nodes with the most traffic of the workload.
+// movers returns the nodes with the most traffic of the workload.
 func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*mover, error) {
 	begin, err := v.start(ctx, s)
 	if err != nil {
@@ -162,7 +162,7 @@ func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[strin
 	}, ms...)
 }
 
-// // congestion summarizes the steps in which a direction of a device was full.
+// congestion summarizes the steps in which a direction of a device was full.
 func (m *mover) congestion(g *grid, device, direction string) *Congestion {
 	c := Congestion{Device: device, Direction: direction, Speed: m.speed[device]}
 	link := m.links[[2]string{device, direction}]

@@ -48,7 +48,7 @@ const (
 	apart = 5 * time.Minute
 )
 
-// // minutes are the mean cores in use of a replica, by minute of a selection; minutes without a measurement are absent.
+// minutes are the mean cores in use of a replica, by minute of a selection; minutes without a measurement are absent.
 type minutes map[int32]float64
 
 // Daily returns the use of a service on each of the last days by container. It derives the cores of a container from

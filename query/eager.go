@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// // eagerRange is the longest range of an instant query that reads the samples of a series together with its labels.
+	// eagerRange is the longest range of an instant query that reads the samples of a series together with its labels.
 	eagerRange = 15 * time.Minute
 	// eagerSamples is the number of samples, 16 bytes each, that the selections of a query keep.
 	// Further series are read when the engine reaches them.

@@ -74,7 +74,7 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 	return enginesOf(own, counted), nil
 }
 
-// // enginesOf sums the devices if only the workload used them. Engine "" is the device itself.
+// enginesOf sums the devices if only the workload used them. Engine "" is the device itself.
 func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64) *GPUEngines {
 	out := GPUEngines{Shares: map[string]float64{}}
 	devices := map[string]int{}

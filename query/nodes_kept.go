@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// // cheapNodes is the longest time of reading all nodes at which each caller reads them.
+	// cheapNodes is the longest time of reading all nodes at which each caller reads them.
 	cheapNodes = 100 * time.Millisecond
 	// Intervals at which a kept list is refreshed, in multiples of its reading time: nodesShare if it was requested,
 	// idleShare if not, and cheapShare if each caller reads its own list. Each is limited by a minimum and a maximum.
@@ -124,7 +124,7 @@ func (k *keptNodes) after(now time.Time) bool {
 	return k.at.After(now)
 }
 
-// // get returns a copy of the kept list, or the reading in progress that the caller waits for. It
+// get returns a copy of the kept list, or the reading in progress that the caller waits for. It
 // returns neither if the caller has to begin one.
 func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
 	k.mu.Lock()

@@ -24,7 +24,7 @@ const (
 	memoryMetric        = "reckon_workload_memory_bytes"
 )
 
-// // lateExport is the time after the end of a pod within which its agent may still export its last use.
+// lateExport is the time after the end of a pod within which its agent may still export its last use.
 const lateExport = 2 * time.Minute
 
 // before is the time over which the counters of a restarted container are read.

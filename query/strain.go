@@ -240,7 +240,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	return out, nil
 }
 
-// // Exactness returns the worst exactness of each figure for a kind of workload on some nodes
+// Exactness returns the worst exactness of each figure for a kind of workload on some nodes
 // within the time. Values are 0 exact, 1 at least, 2 estimated, 3 modelled and 4 at most. Figures
 // without a report are omitted.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {

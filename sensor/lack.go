@@ -6,7 +6,7 @@ import "reckon/figure"
 // only from the lacks of its sources.
 type Lack uint8
 
-// // The reasons why a source does not see all of a figure.
+// The reasons why a source does not see all of a figure.
 const (
 	LackNothing Lack = iota
 

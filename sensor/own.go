@@ -14,7 +14,7 @@ type Origin struct {
 	HasUID bool
 	// Placed means that the sensor itself determined Workload, instead of a claim in the figures.
 	Placed bool
-	// // Trusted figures come from the administrator. They may belong to any workload and to the machine.
+	// Trusted figures come from the administrator. They may belong to any workload and to the machine.
 	Trusted bool
 }
 

@@ -58,7 +58,7 @@ type TallySeries struct {
 	Rate        TallyRate
 }
 
-// // TallyFigure is a figure of the API. Its exactness follows from the lacks of its source.
+// TallyFigure is a figure of the API. Its exactness follows from the lacks of its source.
 type TallyFigure struct {
 	Name   string // in the API: "network_bytes"
 	Source string // the label source of reckon_figure_exactness: "sockets"
@@ -187,5 +187,5 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-// // spareElements is the largest number of elements for which memory is always kept.
+// spareElements is the largest number of elements for which memory is always kept.
 const spareElements = 256

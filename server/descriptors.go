@@ -23,7 +23,7 @@ const (
 	filesPerBlock = 3
 )
 
-// // checkFileLimit returns an error if the limit is too low to open the files at all. It logs a
+// checkFileLimit returns an error if the limit is too low to open the files at all. It logs a
 // warning if the limit may be too low later.
 func (s *Server) checkFileLimit() error {
 	blocks := 0

@@ -102,7 +102,7 @@ func (r *rate) now() *footprint.Rate {
 	return r.value
 }
 
-// // rates returns the current rates for answers; nil if none are known.
+// rates returns the current rates for answers; nil if none are known.
 func (f *Footprint) rates() *answer.Rates {
 	if f == nil {
 		return nil

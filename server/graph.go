@@ -114,7 +114,7 @@ func explainGraph(d database.Shared) func(context.Context, error) error {
 	}
 }
 
-// // graphURL returns the address of this server for other programs.
+// graphURL returns the address of this server for other programs.
 func (s *Server) graphURL() string {
 	if s.config.Graph.URL != "" {
 		return s.config.Graph.URL

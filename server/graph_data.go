@@ -9,7 +9,7 @@ import (
 	"reckon/graph/sparql"
 )
 
-// // dataPlaces reads the locations of data from the graph. It implements answer.DataPlaces.
+// dataPlaces reads the locations of data from the graph. It implements answer.DataPlaces.
 type dataPlaces struct {
 	graph interface {
 		Query(ctx context.Context, text string, limits sparql.Limits, visible func(graph.Info) bool) (*sparql.Result, error)

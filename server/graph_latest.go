@@ -48,7 +48,7 @@ func (l *latestValues) answers(s vocabulary.Series) bool {
 	return strings.HasPrefix(s.Name, "reckon_") || s.Source != "" && strings.TrimSuffix(s.Source, "/") == strings.TrimSuffix(l.url(), "/")
 }
 
-// // ask returns the result of a query with exactly one value. Other results have no latest value.
+// ask returns the result of a query with exactly one value. Other results have no latest value.
 // An invalid query has none either, because any author of the graph may have written it.
 func (l *latestValues) ask(ctx context.Context, text string, at time.Time) (value float64, ok bool, err error) {
 	q, err := l.engine.NewInstantQuery(ctx, l.series, nil, text, at)

@@ -74,7 +74,7 @@ func (s *Server) sizes() (body, unpacked int64) {
 	return c.Body(), c.Unpacked()
 }
 
-// // bounded returns an engine for each role with limits. Engines are recreated when the limits change.
+// bounded returns an engine for each role with limits. Engines are recreated when the limits change.
 func (s *Server) bounded() func(access.Role) *query.Engine {
 	type made struct {
 		of    *limits.Config
@@ -95,7 +95,7 @@ func (s *Server) bounded() func(access.Role) *query.Engine {
 	}
 }
 
-// // limitsEvery is the interval at which the file of limits is read. A change takes effect when it is seen twice.
+// limitsEvery is the interval at which the file of limits is read. A change takes effect when it is seen twice.
 const limitsEvery = 15 * time.Second
 
 // limitsFile is the last state of the limits file. It is not safe for concurrent use.
@@ -185,7 +185,7 @@ func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
 	return s.hourly.Lookback
 }
 
-// // options extends the lookback of queries over hourly samples beyond an hour, unless the caller set one.
+// options extends the lookback of queries over hourly samples beyond an hour, unless the caller set one.
 func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration) promql.QueryOpts {
 	if e.lookback == nil || (o != nil && o.LookbackDelta() > 0) {
 		return o

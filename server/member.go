@@ -219,7 +219,7 @@ func (a ownAppender) Commit() error {
 // usersElsewhere is the file of a data directory that reports where users and tokens are, if not there.
 const usersElsewhere = "users.elsewhere"
 
-// // Users opens the users and tokens of a server, which may be running. They are in its data
+// Users opens the users and tokens of a server, which may be running. They are in its data
 // directory or, for one of several servers, in the catalogue database. In that case the directory
 // contains the address of the database.
 func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {

@@ -15,9 +15,9 @@ import (
 
 const (
 	proofKey = "proof"
-	// // proofHour is the hour of the night, in local time, at which the usage proof runs.
+	// proofHour is the hour of the night, in local time, at which the usage proof runs.
 	proofHour = 3
-	// // firstProof is the time after the start at which a proof is made if the latest is more than a day old.
+	// firstProof is the time after the start at which a proof is made if the latest is more than a day old.
 	firstProof = 10 * time.Minute
 	// proofRest is the time that a nightly proof rests after each slice, by the time that it took.
 	proofRest = 2

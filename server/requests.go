@@ -117,5 +117,5 @@ func (w *statusRecorder) WriteHeader(status int) {
 // Flush implements http.Flusher.
 func (w *statusRecorder) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
-// // Unwrap gives http.ResponseController access to the underlying writer.
+// Unwrap gives http.ResponseController access to the underlying writer.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

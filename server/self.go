@@ -243,7 +243,7 @@ func (s *Server) gatherSenders(add adder, now time.Time) {
 	add(selfSenders, float64(n))
 }
 
-// // runSelf writes the server's own metrics to its store, so that its rules and dashboards can use them.
+// runSelf writes the server's own metrics to its store, so that its rules and dashboards can use them.
 func (s *Server) runSelf(ctx context.Context) error {
 	host, _ := os.Hostname()
 	if m := s.config.member; m != nil { // several may run on one machine

@@ -121,7 +121,7 @@ type Server struct {
 	ln     net.Listener
 	local  net.Listener // the Unix socket of the API; nil for none
 	tls    bool         // as the web configuration had it at the start
-	// // series is the store used for queries. samples is the same without the hourly store, which may be
+	// series is the store used for queries. samples is the same without the hourly store, which may be
 	// nil.
 	series, samples store.Series
 	hourly          *hourly.Store
@@ -289,7 +289,7 @@ func (s *Server) openStores(ctx context.Context) error {
 	return s.openCatalogue(ctx)
 }
 
-// // lookEvery is the interval at which the server looks for misuse, unless that takes long.
+// lookEvery is the interval at which the server looks for misuse, unless that takes long.
 const lookEvery = 5 * time.Minute
 
 // refitEvery is the interval of checks of the age of the nodes' power curves.

@@ -157,7 +157,7 @@ type behind struct {
 	logged time.Time
 }
 
-// // note records the result of an update and reports whether to log it. A failure is logged when
+// note records the result of an update and reports whether to log it. A failure is logged when
 // it begins, and every ten minutes while it lasts, even if the message changes.
 func (b *behind) note(err error, now time.Time) (news bool) {
 	b.mu.Lock()
@@ -178,7 +178,7 @@ func (b *behind) why() error {
 	return b.err
 }
 
-// // Shown returns the address of a store without its query parameters.
+// Shown returns the address of a store without its query parameters.
 func Shown(address string) string {
 	plain, _, _ := strings.Cut(address, "?")
 	return plain

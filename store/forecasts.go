@@ -52,7 +52,7 @@ type ForecastFilter struct {
 type Forecasts interface {
 	// PutForecasts writes forecasts. Each replaces the one with the same subject, site, name, figure and time.
 	PutForecasts(ctx context.Context, list []Forecast) error
-	// // Forecasts returns the selected forecasts by subject, site, name, figure and the time they were made.
+	// Forecasts returns the selected forecasts by subject, site, name, figure and the time they were made.
 	Forecasts(ctx context.Context, f ForecastFilter) ([]Forecast, error)
 	// TrimForecasts removes forecasts made before before, and those with fewer than short steps
 	// made before shortBefore.

@@ -72,7 +72,7 @@ type Local interface {
 	Backup(ctx context.Context, dir string) error
 }
 
-// // Workload is the catalogue row of one workload, which summarizes its series over all nodes and parts.
+// Workload is the catalogue row of one workload, which summarizes its series over all nodes and parts.
 type Workload = figure.Run
 
 // Share is the part of a user in a process group of several.
@@ -141,7 +141,7 @@ type Passed struct {
 	First, Last time.Time // the first start and the last end
 }
 
-// // Least is the minimum age or use of a listed process group.
+// Least is the minimum age or use of a listed process group.
 type Least struct {
 	// Ran is for how long it ran until it ended or, if it runs, until now.
 	Ran time.Duration

@@ -5,7 +5,7 @@ import "strings"
 // base58 are the digits of job ids as Flux writes them, F58 of RFC 19: the digits of Bitcoin's addresses.
 const base58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// // FluxID returns the id of a Flux job by its number. The id is F58 with the ASCII prefix f, as
+// FluxID returns the id of a Flux job by its number. The id is F58 with the ASCII prefix f, as
 // in fiFkbMhFM, because all commands of Flux accept this form.
 func FluxID(number uint64) string {
 	var digits [11]byte // of 2^64

@@ -87,7 +87,7 @@ var controllers = []struct {
 // Kinds returns all kinds but the kinds of Kubernetes controllers without known properties, in the order of lists and messages.
 func Kinds() []Kind { return Of(func(Kind) bool { return true }) }
 
-// // Of returns the [Kinds] that satisfy is, as in Of(Kind.Batch).
+// Of returns the [Kinds] that satisfy is, as in Of(Kind.Batch).
 func Of(is func(Kind) bool) []Kind {
 	var out []Kind
 	add := func(k Kind) {

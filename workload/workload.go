@@ -179,7 +179,7 @@ type Resolver interface {
 // Chain asks resolvers in order; the first that recognises a process decides.
 type Chain []Resolver
 
-// // Resolve returns the first answer of the chain. A process that no resolver claims belongs to other/NODE.
+// Resolve returns the first answer of the chain. A process that no resolver claims belongs to other/NODE.
 func (c Chain) Resolve(h *Hint) Identity {
 	for _, r := range c {
 		if id, ok := r.Resolve(h); ok {

@@ -63,7 +63,7 @@ func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.T
 	return out, rows.Err()
 }
 
-// // refusedLogin records a refused sign-in. It writes one entry per address and window with the
+// refusedLogin records a refused sign-in. It writes one entry per address and window with the
 // number of attempts since the previous entry, so that password guessing does not fill the log.
 func (a *Authenticator) refusedLogin(r *http.Request, name string) {
 	from := sender(a.source(r))
@@ -125,7 +125,7 @@ func (x *refusals) count(from string, now time.Time) (tries int, write bool) {
 	return tries, true
 }
 
-// // repeated is the interval in which repeated accesses are recorded only once, because pages poll every few seconds.
+// repeated is the interval in which repeated accesses are recorded only once, because pages poll every few seconds.
 const repeated = 10 * time.Minute
 
 // maxNoted is the maximum number of accesses remembered as recorded.

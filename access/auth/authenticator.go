@@ -32,7 +32,7 @@ type Authenticator struct {
 	// Proxies are the addresses of trusted reverse proxies. For a request from one, the
 	// client's address is taken from X-Forwarded-For, and its scheme from X-Forwarded-Proto.
 	Proxies []netip.Prefix
-	// // Peer returns the Unix user behind a local request without credentials. nil disables the lookup.
+	// Peer returns the Unix user behind a local request without credentials. nil disables the lookup.
 	Peer func(*http.Request) (peer.Peer, bool)
 	// Socket returns the Unix user behind a request through this server's Unix socket, or false for
 	// a request from the network. nil means that there is no socket.

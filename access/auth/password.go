@@ -30,7 +30,7 @@ type cost struct {
 // passes, one thread.
 var owasp = cost{time: 2, memory: 19 * 1024, threads: 1}
 
-// // Limits of a password's length. Short passwords can be guessed, and long ones could keep the server busy.
+// Limits of a password's length. Short passwords can be guessed, and long ones could keep the server busy.
 const (
 	shortest = 10
 	longest  = 512
@@ -139,7 +139,7 @@ type checked struct {
 	until  time.Time
 }
 
-// // remembered is the time for which a verified password is accepted without another check.
+// remembered is the time for which a verified password is accepted without another check.
 // Without it, clients that send the password with every request would keep the server busy.
 // rememberedShared applies to a shared database, because other servers do not announce changes.
 const (
@@ -282,7 +282,7 @@ func (us *Users) enter(ctx context.Context) error {
 
 func (us *Users) leave() { <-us.slots }
 
-// one turns "no row was changed" into an error.
+// one returns an error if no row was changed.
 func one(r sql.Result, err, none error) error {
 	if err != nil {
 		return err

@@ -114,7 +114,7 @@ func (t *throttle) trim(now time.Time) {
 	}
 }
 
-// free takes back a reserved attempt that was not made.
+// free returns a reserved attempt that was not made.
 func (t *throttle) free(name, from string) {
 	both, byName, byFrom := keysOf(name, from)
 	t.mu.Lock()

@@ -46,7 +46,7 @@ var (
 	ErrSlow    = errors.New("too many failed attempts")
 )
 
-// schema makes the tables where there are none. It is version 1, which the user_version of the file has.
+// schema creates the missing tables. It is version 1, which is stored as user_version in the file.
 const schema = `
 CREATE TABLE IF NOT EXISTS users (
 	name TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, owners TEXT NOT NULL, password TEXT NOT NULL, created_ms BIGINT NOT NULL

@@ -29,13 +29,13 @@ const (
 	MeasuredByMemory = "measured-by-memory"
 	// MeasuredEqually is energy of a GPU split evenly over the parts that have it open.
 	MeasuredEqually = "measured-equally"
-	// MeasuredBySamples is time or energy of a GPU split by the driver's samples of its users, which may name only one of several.
+	// MeasuredBySamples is time or energy of a GPU that was split by the driver's samples, which may name only one of several users.
 	MeasuredBySamples = "measured-by-samples"
 	// Modelled energy comes from a power model and is split by CPU time.
 	Modelled = "modelled"
 )
 
-// // Rest is the energy domain of fans, disks and power supply losses. Its energy is the reading of
+// Rest is the energy domain of fans, disks and power supply losses. Its energy is the reading of
 // a wide meter (psys, board) minus the packages, memory and GPUs that have meters of their own.
 const Rest = "rest"
 

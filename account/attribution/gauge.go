@@ -30,7 +30,7 @@ type gaugeKey struct {
 	zone   string
 }
 
-// read takes one reading. It drops an implausible reading and returns the reason.
+// read records one reading. It drops an implausible reading and returns the reason.
 func (g *gauge) read(r *sensor.Meter, l *Load) (why string) {
 	switch {
 	case r.HasJoules:

@@ -8,7 +8,7 @@ const (
 	idleSpan  = 10.0   // seconds of one observation
 	idleSlot  = 3600.0 // seconds for which the observation with the lowest load is kept
 	idleSlots = 24
-	// // sameLoad is the largest difference of utilisation at which observations are compared by power.
+	// sameLoad is the largest difference of utilisation at which observations are compared by power.
 	sameLoad = 0.01
 )
 
@@ -39,7 +39,7 @@ type idle struct {
 	joules, seconds, load float64 // of the current observation; load is utilisation·seconds
 }
 
-// take adds the energy of the stream in a time at a mean utilisation.
+// take adds the energy of the stream over a period with a mean utilisation.
 func (d *idle) take(joules, seconds, load float64) {
 	d.joules += joules
 	d.seconds += seconds

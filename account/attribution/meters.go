@@ -46,7 +46,7 @@ const (
 	stalled = uint64(60e9)
 	// bridge is the longest time without a reading, in nanoseconds, over which power is integrated.
 	bridge = uint64(60e9)
-	// loaded is the utilisation from which on a meter must show an increase.
+	// loaded is the minimum utilisation at which a meter must show an increase.
 	loaded = 0.05
 	// patience is the number of implausible readings in a row after which the counter is taken as restarted.
 	patience = 3
@@ -101,7 +101,7 @@ func (m *Meters) Modelled() bool { return m.modelled }
 // Problem describes the fault of an ignored meter, or returns "".
 func (m *Meters) Problem() string { return m.problem }
 
-// Advance takes the readings of a tick. sources must be in the same order each time.
+// Advance records the readings of a tick. sources must be in the same order each time.
 func (m *Meters) Advance(l Load, sources []Source) []Stream {
 	if m.gauges == nil {
 		m.gauges = make(map[gaugeKey]*gauge)

@@ -62,12 +62,12 @@ func (m *Meters) State() State {
 	return s
 }
 
-// most is beyond any true figure: larger ones are corrupt.
+// most is larger than any true figure, so larger values are corrupt.
 const most = 1e18
 
 func sound(v float64) bool { return v >= 0 && v < most }
 
-// Restore makes an empty Meters continue from a state of the same boot.
+// Restore continues an empty Meters from a state of the same boot.
 func (m *Meters) Restore(s State) error {
 	bad := errors.New("the saved state of the meters is damaged")
 	if !sound(-s.Debt) {

@@ -32,7 +32,7 @@ type Stream struct {
 	watts   float64 // at its last reading
 }
 
-// // pass advances the time for which the stream waits for its meter.
+// pass advances the time for which the stream waits for its meter.
 func (s *Stream) pass(seconds float64, l *Load) {
 	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
 	s.wait += seconds
@@ -53,7 +53,7 @@ func (s *Stream) pass(seconds float64, l *Load) {
 	}
 }
 
-// come takes the energy of the waiting time.
+// come adds the energy of the waiting time.
 func (s *Stream) come(joules float64, model *Source) {
 	if s.wait <= 0 && joules <= 0 {
 		return

@@ -79,7 +79,7 @@ type Consumer struct {
 	Shares      bool    // takes an even share of idle energy
 }
 
-// slot is one distinguished kind of energy.
+// slot is one kind of energy.
 type slot struct {
 	domain, method string
 	node           joules
@@ -291,7 +291,7 @@ func (e *Books) metered(zone string) *gpuDevice {
 	return nil
 }
 
-// shareIdle gives idle energy to workloads where that is configured.
+// shareIdle charges idle energy to workloads if that is configured.
 func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 	switch e.Idle {
 	case IdleRequest:

@@ -25,7 +25,7 @@ var (
 			"was there and reported.")
 )
 
-// // Methods are the methods of splitting busy time.
+// Methods are the methods of splitting busy time.
 var Methods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually, attribution.MeasuredBySamples}
 
 // Positions in Methods.
@@ -292,7 +292,7 @@ func (p *Account) Seconds() (by [len(Methods)]float64) {
 	return by
 }
 
-// // Computed reports which of [Methods] were used to charge device time to the part.
+// Computed reports which of [Methods] were used to charge device time to the part.
 func (p *Account) Computed() (by [len(Methods)]bool) {
 	for k, s := range p.Seconds() {
 		by[k] = s > 0

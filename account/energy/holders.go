@@ -13,7 +13,7 @@ import (
 // the shares are estimates: from the driver's samples, the last samples that named a candidate, the memory held, or
 // even. Only busy time without a candidate goes to other.
 
-// // putOffs is the number of consecutive readings for which busy time may wait for its owner. The
+// putOffs is the number of consecutive readings for which busy time may wait for its owner. The
 // owner appears in the pass that lists a new process, or in its first sample.
 const putOffs = 2
 
@@ -249,7 +249,7 @@ func (e *Books) byCounters(d *gpuDevice, busy float64) {
 	}
 }
 
-// byLastSamples shares as the last samples did that named one of the candidates.
+// byLastSamples splits by the last samples that named one of the candidates.
 func (e *Books) byLastSamples(d *gpuDevice) bool {
 	clear(e.share)
 	sum := 0.0
@@ -268,7 +268,7 @@ func (e *Books) byLastSamples(d *gpuDevice) bool {
 	return sum > 0
 }
 
-// Awaits reports whether a reading may still show use by the part: the driver has not answered since it had a device open.
+// Awaits reports whether a reading may still show use by the part, because the driver has not answered since it had a device open.
 func (e *Books) Awaits(p *Account) bool {
 	for _, d := range e.devices {
 		if d.there && (d.putOff || d.stale > 0 && d.stale < forgotten) &&

@@ -23,12 +23,12 @@ type opener struct {
 }
 
 const (
-	// // openFor is the number of ticks after opening a device in which a process may start to
+	// openFor is the number of ticks after opening a device in which a process may start to
 	// compute, because drivers take seconds to initialize.
 	openFor = 30
 	// openAfter is the number of readings that may still show the use of an ended process.
 	openAfter = 2
-	// mostOpeners are kept at a time.
+	// mostOpeners is the maximum number of openers kept at a time.
 	mostOpeners = 256
 )
 

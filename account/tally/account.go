@@ -15,7 +15,7 @@ type Account struct {
 	moved     *moved  // nil while it has moved nothing that has a rate to show
 }
 
-// held is the amounts of one set of series.
+// held is the set of amounts of one set of series.
 type held struct {
 	set       *set
 	amounts   []float64
@@ -25,7 +25,7 @@ type held struct {
 	histogram *metric.Histogram // as of the latest export
 }
 
-// // Pending is the count of an event for a time in which the event was never scheduled.
+// Pending is the count of an event for a time in which the event was never scheduled.
 type Pending struct{ Part, Enabled, Running uint64 }
 
 // moved is the amount moved since the reading before.
@@ -97,7 +97,7 @@ func (a *Account) Empty() bool {
 	return true
 }
 
-// HandOver moves the amounts of an account to another one. They still count for [Account.Exceeds].
+// HandOver moves the amounts of an account to another account. They still count for [Account.Exceeds].
 func (b *Books) HandOver(a, to *Account) {
 	for _, h := range a.held {
 		if !observed(h.amounts) {
@@ -205,7 +205,7 @@ func (a *Account) Has(rate sensor.TallyRate) bool {
 	return false
 }
 
-// Counts reports whether a source counts something that has a rate to show on this machine.
+// Counts reports whether a source counts events with a rate to display on this machine.
 func (b *Books) Counts(rate sensor.TallyRate) bool {
 	return slices.ContainsFunc(b.sources, func(s *source) bool { return s.have != 0 && s.counts(rate) })
 }

@@ -43,7 +43,7 @@ const (
 	FromTurns     = "multiplexed" // events that shared a hardware counter
 )
 
-// certainty returns the exactness of a figure of an account that began at start, and where it comes from.
+// certainty returns the exactness of a figure of an account that began at start, and its origin.
 func (c *counting) certainty(f *sensor.TallyFigure, start uint64) (figure.Exactness, string) {
 	degree, source := f.Exactness(), f.Source
 	worse := func(l sensor.Lack, from string) {

@@ -122,7 +122,7 @@ func (b *Books) Figures() int { return len(b.figures) }
 // Figure returns the name of a figure in the API.
 func (b *Books) Figure(i int) string { return b.figures[i].Name }
 
-// Judge calls note with the exactness of each figure of an account that began at start, and where it comes from.
+// Judge calls note with the exactness of each figure of an account that began at start, and its origin.
 func (b *Books) Judge(a *Account, start uint64, note func(figure int, degree figure.Exactness, source string)) {
 	for _, s := range b.sources {
 		if s.since == 0 || !always(s.spec) {

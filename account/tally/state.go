@@ -63,7 +63,7 @@ func (a *Account) State() (all []Amount) {
 	return all
 }
 
-// cell returns the set and the series of a saved amount; nil where no source has it any more.
+// cell returns the set and the series of a saved amount; nil if the source no longer has it.
 func (b *Books) cell(x *Amount) (*set, int) {
 	at, ok := b.cells[x.Key]
 	if !ok {

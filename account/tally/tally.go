@@ -77,7 +77,7 @@ type place struct {
 	series int
 }
 
-// // Awaited is an amount that was read but not charged yet. Its process may not be in the table
+// Awaited is an amount that was read but not charged yet. Its process may not be in the table
 // yet, or may have ended without an exit record.
 type Awaited struct {
 	sensor.TallyRow
@@ -86,7 +86,7 @@ type Awaited struct {
 	set     *set
 }
 
-// // spareAwaited is the largest number of elements for which the memory of a list is kept.
+// spareAwaited is the largest number of elements for which the memory of a list is kept.
 const spareAwaited = 256
 
 // New returns books for some sources.
@@ -98,7 +98,7 @@ func New(specs ...*sensor.TallySpec) *Books {
 	return b
 }
 
-// source returns the state of a source, which it enters where it is new.
+// source returns the state of a source. It creates the state of a new source.
 func (b *Books) source(spec *sensor.TallySpec) *source {
 	for _, s := range b.sources {
 		if s.spec == spec {
@@ -183,7 +183,7 @@ func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass)
 	return s.waiting
 }
 
-// Settle charges the amounts of a source that have an account, and keeps the others.
+// Settle charges the amounts of a source that have an account, and keeps the rest.
 func (b *Books) Settle(spec *sensor.TallySpec) {
 	s := b.source(spec)
 	kept, came := s.waiting[:0], len(s.waiting)
@@ -235,7 +235,7 @@ func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 	}
 }
 
-// held returns the amounts of an account in a set, zero at first. Names beyond the bound are one.
+// held returns the amounts of an account in a set, at first zero. Names beyond the limit share one entry.
 func (b *Books) held(a *Account, t *set) *held {
 	if h := a.find(t); h != nil {
 		return h

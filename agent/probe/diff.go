@@ -94,7 +94,7 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 	return s, next
 }
 
-// difference of counters; unknown where one end is unknown, and never negative.
+// difference returns the growth of a counter. It is unknown if one end is unknown, and never negative.
 func difference(a, b counters) counters {
 	d := func(a, b int64) int64 {
 		if b < 0 || a < 0 {

@@ -154,7 +154,7 @@ func Network(ctx context.Context, o NetworkOptions) (*client.ProbeResult, error)
 	return r, nil
 }
 
-// askPair has another pod measure. Its name may take a while to be known.
+// askPair makes another pod measure. It may take a while until the name of that pod resolves.
 func askPair(ctx context.Context, from string, q question, o NetworkOptions) (p client.ProbePair) {
 	deadline := time.Now().Add(o.Patience)
 	for {
@@ -173,7 +173,7 @@ func askPair(ctx context.Context, from string, q question, o NetworkOptions) (p 
 	}
 }
 
-// dial connects and asks.
+// dial connects and sends the request.
 func dial(ctx context.Context, host, port string, q question) (net.Conn, error) {
 	d := net.Dialer{Timeout: 5 * time.Second}
 	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
@@ -192,7 +192,7 @@ func dial(ctx context.Context, host, port string, q question) (net.Conn, error) 
 	return c, nil
 }
 
-// measurePair measures from here to a host, which may not be there yet.
+// measurePair measures from here to a host, which may not exist yet.
 func measurePair(ctx context.Context, q question, port string, patience time.Duration) (p client.ProbePair) {
 	for deadline := time.Now().Add(patience); ; {
 		d := net.Dialer{Timeout: 5 * time.Second}
@@ -269,7 +269,7 @@ func throughput(ctx context.Context, p *client.ProbePair, q question, port strin
 	return nil
 }
 
-// again waits a moment before the next try; false when there is to be none.
+// again waits a moment before the next attempt. It returns false if there must not be one.
 func again(ctx context.Context, deadline time.Time) bool {
 	if time.Now().After(deadline) || ctx.Err() != nil {
 		return false

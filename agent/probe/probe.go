@@ -40,11 +40,11 @@ const (
 	maxSamples = 100_000
 )
 
-// // tail is the interval between the additional readings of an application. When it ends, at most
+// tail is the interval between the additional readings of an application. When it ends, at most
 // this much of its last interval is lost.
 const tail = 100 * time.Millisecond
 
-// // Probe measures a pod and keeps the samples until they have been read. It is safe for concurrent use.
+// Probe measures a pod and keeps the samples until they have been read. It is safe for concurrent use.
 type Probe struct {
 	options Options
 	reader  *reader

@@ -28,7 +28,7 @@ type key struct {
 	start uint64 // ticks after boot
 }
 
-// // counters holds the use of a process or thread in nanoseconds, bytes and counts. Unreadable figures are
+// counters holds the use of a process or thread in nanoseconds, bytes and counts. Unreadable figures are
 // -1.
 type counters struct {
 	user, system, cpu, guest, wait, ioWait int64
@@ -54,7 +54,7 @@ type task struct {
 	matched           bool // a command that was asked for
 }
 
-// table is one reading.
+// table is the result of one reading.
 type table struct {
 	at        time.Time
 	processes map[key]*task
@@ -332,7 +332,7 @@ func printable(b []byte) string {
 	}, strings.ToValidUTF8(string(b), "?"))
 }
 
-// gone reports whether a process ended while it was read.
+// gone reports whether a process ended during its reading.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 func reason(err error) string {

@@ -14,7 +14,7 @@ import (
 	"reckon/web/client"
 )
 
-// Limits of one answer and of waiting for one.
+// Limits of one response and of waiting for one.
 const (
 	maxPage = 500
 	maxWait = 30 * time.Second

@@ -93,7 +93,7 @@ func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err 
 	return r, nil
 }
 
-// random does one operation after the other at random places for some time.
+// random performs operations one after another at random places for some time.
 func random(ctx context.Context, r *client.ProbeResult, name string, d time.Duration, blocks, size int64, do func(int64) error) error {
 	var took []time.Duration
 	began := time.Now()

@@ -75,7 +75,7 @@ type group struct {
 	looked              bool
 }
 
-// // openGroup creates the group. It uses a hierarchy only if a new group there neither gets a
+// openGroup creates the group. It uses a hierarchy only if a new group there neither gets a
 // processor or disk share of its own nor escapes a limit. Suitable are cpuacct and memory of
 // version 1 if mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
 func openGroup(own []hierarchy, name string) (*group, error) {
@@ -147,7 +147,7 @@ func removeStale(dir string) {
 	}
 }
 
-// dropV2 gives version 2 up after the fork could not use it.
+// dropV2 stops using version 2 after the fork could not use it.
 func (g *group) dropV2() {
 	_ = unix.Close(g.fd)
 	g.fd = -1
@@ -310,7 +310,7 @@ func (g *group) close() error {
 	return errors.Join(errs...)
 }
 
-// read reads a file of the group, which stays open from the first time on.
+// read reads a file of the group. The file stays open after the first call.
 func (g *group) read(path string) ([]byte, error) {
 	if g.buf == nil {
 		g.buf, g.files = make([]byte, 16<<10), map[string]int{}

@@ -44,7 +44,7 @@ const (
 	otherName = "other"
 )
 
-// add charges a process: its own figures, and its exit record's where they are better.
+// add charges a process with its own figures, or with those of its exit record if these are better.
 func (c *tally) add(p *proc) {
 	c.n++
 	cpu := p.cpu() - min(p.credited, p.cpu())
@@ -75,7 +75,7 @@ func (c *tally) add(p *proc) {
 	}
 }
 
-// // breakdown converts the tallies to the report's list, so that CPU time sums to total (ns) and
+// breakdown converts the tallies to the report's list, so that CPU time sums to total (ns) and
 // processes to started. If whole is set, all processes have names and only their first and last
 // moments are missing. These are divided by process count, and shared is their sum in seconds.
 // Otherwise the missing time belongs to unseen children, and is listed under the process that
@@ -161,7 +161,7 @@ func (c *tally) command(name string) Command {
 	return out
 }
 
-// // userTick is the clock tick of times in /proc in ns. USER_HZ is 100 on every architecture that Go
+// userTick is the clock tick of times in /proc in ns. USER_HZ is 100 on every architecture that Go
 // supports.
 const userTick = 10_000_000
 

@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// GPU is the GPU use of the tree. It is null where the machine has none, or none of the tree had one open.
+// GPU is the GPU use of the tree. It is null if the machine has no GPU, or if no process of the tree had one open.
 type GPU struct {
 	// Seconds is the time that devices computed for the tree. Estimated reports that other
 	// processes had them open as well, so that it is split by the driver's samples or by memory.
@@ -101,7 +101,7 @@ func (g *gpuMeter) busy(zone string) (float64, bool) {
 	return 0, false
 }
 
-// report returns nil where the tree had no device open.
+// report returns nil if the tree had no device open.
 func (g *gpuMeter) report() *GPU {
 	if g == nil {
 		return nil

@@ -40,7 +40,7 @@ var limits = struct {
 	ShortProcess: 0.02, ShortTotal: 500,
 }
 
-// Judge reports one plain sentence for each resource. It looks at the report alone.
+// Judge returns one plain sentence for each resource. Its only input is the report.
 func Judge(r *Report) []Verdict {
 	return []Verdict{judgeCPU(r), judgeWait(r), judgeMemory(r), judgeIO(r), judgeProcesses(r)}
 }

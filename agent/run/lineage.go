@@ -30,7 +30,7 @@ func (t *tree) confirm(now float64) {
 	}
 }
 
-// // disown records the children that exist already. They belong to the program that started us by exec.
+// disown records the children that exist already. They belong to the program that started us by exec.
 func (t *tree) disown() {
 	t.turn++
 	t.children(t.self, true)
@@ -112,7 +112,7 @@ func (t *tree) settleWait(p *proc) {
 	t.observed.wait += p.exit.WaitNanos
 }
 
-// ask looks up whether a parent ignores SIGCHLD, at most once between two studies.
+// ask determines whether a parent ignores SIGCHLD, at most once between two studies.
 func (t *tree) ask(p *proc) {
 	if p.dead || p.asked == t.studies+1 {
 		return

@@ -150,7 +150,7 @@ func (m *meter) unmapped(l *level, held uint64) bool {
 	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
 }
 
-// heldShared returns the shared memory that is held on the machine, 0 where a control group reports the tree's.
+// heldShared returns the shared memory in use on the machine, or 0 if a control group reports the tree's.
 func (m *meter) heldShared() uint64 {
 	if m.tree.machine.meminfo == "" || m.memoryByGroup || m.tree.machine.grew {
 		return 0
@@ -188,7 +188,7 @@ func (m *meter) follow(at float64) {
 	}
 }
 
-// // ready returns a function that reports whether a dead process can be folded. Its last perf
+// ready returns a function that reports whether a dead process can be folded. Its last perf
 // records must have been read, and the process must have been reaped if that is our task. It waits
 // longer if a more detailed exit record may still arrive.
 func (m *meter) ready(at float64) func(*proc) bool {
@@ -222,7 +222,7 @@ func (m *meter) remember(at float64, l level) {
 	m.profile.memory(at, float64(l.resident))
 }
 
-// study takes the costly sample: I/O, waiting, the split of CPU time, exit records.
+// study takes the expensive sample: I/O, waiting, the split of CPU time, and exit records.
 func (m *meter) study() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
@@ -268,7 +268,7 @@ func (m *meter) sum() {
 	m.last.calls.Write = max(m.last.calls.Write, t.calls.Write)
 }
 
-// // whole reports whether a control group counted everything. If processes moved out of it, the
+// whole reports whether a control group counted everything. If processes moved out of it, the
 // reaped time is larger.
 func whole(group, waited uint64) bool { return group >= waited-waited/50 }
 

@@ -21,7 +21,7 @@ type profile struct {
 	any                         bool
 }
 
-// weighted is a value and how long it held.
+// weighted is a value and its duration.
 type weighted struct{ v, w float32 }
 
 // keptRows limits the rows kept for a plot. Beyond it, windows are merged in pairs.

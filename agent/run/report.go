@@ -98,7 +98,7 @@ type IO struct {
 	Write uint64 `json:"write"`
 }
 
-// // Switches counts context switches. In a voluntary one the thread began to wait; in an
+// Switches counts context switches. In a voluntary one the thread began to wait; in an
 // involuntary one it lost the processor.
 type Switches struct {
 	Voluntary   uint64 `json:"voluntary"`

@@ -225,7 +225,7 @@ func (r *runner) counted() (source string, exact bool) {
 // sampled is the source of figures found by periodic readings.
 const sampled = "/proc samples"
 
-// fillWait settles the waiting, if enough of the tree was seen.
+// fillWait sets the waiting time if enough of the tree was seen.
 func (r *runner) fillWait(rep *Report) {
 	o, cpu := r.meter.tree.observed, float64(r.meter.last.cpu)
 	seen := 1.0

@@ -87,7 +87,7 @@ func (r *Report) Print(s term.Screen) error {
 
 var labels = map[string]string{"cpu": "CPU", "wait": "CPU wait", "memory": "memory", "io": "storage", "processes": "processes"}
 
-// shownCommands bounds the table of the text; --json has them all.
+// shownCommands is the maximum number of rows in the text's table; --json has all of them.
 const shownCommands = 12
 
 func (r *Report) printCommands(s term.Screen) error {

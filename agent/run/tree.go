@@ -61,7 +61,7 @@ func (p *proc) cpu() uint64 {
 	return c
 }
 
-// keptFiles bounds the descriptors that are kept open.
+// keptFiles is the maximum number of descriptors that stay open.
 const keptFiles = 256
 
 // tree is the table of the descendants. It is not safe for concurrent use.
@@ -141,7 +141,7 @@ func (t *tree) leaving() bool {
 	return false
 }
 
-// // becomes credits the CPU time of a process to its old name when it executes another program without a
+// becomes credits the CPU time of a process to its old name when it executes another program without a
 // fork.
 func (t *tree) becomes(p *proc) {
 	if t.readClock(p); p.clock > p.credited+shortest {
@@ -233,7 +233,7 @@ func (l *level) scale(share float64) {
 // fewLooks is the number of looks below which the memory of a process is not known: it may have been in loading.
 const fewLooks = 3
 
-// missedLooks is after how many looks in vain a process has ended without an event of its end.
+// missedLooks is the number of readings without a process after which it counts as ended without an exit event.
 const missedLooks = 3
 
 // look finds the live descendants and reads their resident memory, and the names of new ones.
@@ -281,7 +281,7 @@ func (t *tree) look(now float64) level {
 	return l
 }
 
-// // sharesSpace reports whether a process shares the address space of another one that was already counted in this
+// sharesSpace reports whether a process shares the address space of another one that was already counted in this
 // reading. That is its parent, or the first of its siblings if the parent ended. Parents come first. Such processes
 // come from clone(2) with CLONE_VM and share the space until they run a program.
 func (t *tree) sharesSpace(p *proc) bool {
@@ -379,7 +379,7 @@ func (t *tree) studyOne(p *proc) (ioRead bool) {
 	return ioRead
 }
 
-// // readClock updates the CPU time of a live process. The clock of a process under creation can
+// readClock updates the CPU time of a live process. The clock of a process under creation can
 // return the machine's uptime, so values above the capacity of all processors since the start are
 // ignored.
 func (t *tree) readClock(p *proc) {

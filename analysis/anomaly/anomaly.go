@@ -25,7 +25,7 @@ const (
 	Shift Kind = "shift" // the mean over hours, rather than single values
 )
 
-// Event is one anomaly, however many values belong to it.
+// Event is one anomaly, which may consist of many values.
 type Event struct {
 	Kind        Kind
 	First, Last int     // step indices
@@ -44,7 +44,7 @@ type Config struct {
 }
 
 const (
-	// days and weeks are the number of periods to compare the same time of.
+	// days and weeks are the numbers of past days and weeks to compare at the same time.
 	days, weeks = 7, 4
 	// remembered is the number of days to compare the largest deviations of: work that comes once or twice a month is usual.
 	remembered = 28
@@ -165,7 +165,7 @@ func (d *detector) step(t int) scored {
 	return best
 }
 
-// // expect returns the median of the last day, of the same time on previous days, or of the same
+// expect returns the median of the last day, of the same time on previous days, or of the same
 // time in previous weeks. It chooses the one that had the smallest error so far.
 func (d *detector) expect(t int) (float64, bool) {
 	d.buffer = d.buffer[:0]

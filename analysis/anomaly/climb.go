@@ -21,7 +21,7 @@ const (
 	steady = 6.0
 )
 
-// // Climbing reports whether the last steps rise towards a limit that they reach within the given number of steps. The
+// Climbing reports whether the last steps rise towards a limit that they reach within the given number of steps. The
 // line has the median of all slopes (Theil and Sen), so that single values have no effect. A series does not climb if
 // it scatters as much as it rises, or falls in between, such as memory that is freed now and then.
 func Climbing(y []float64, limit float64, within float64) (Climb, bool) {

@@ -107,7 +107,7 @@ func pods(series [][]float64) mean {
 	return out
 }
 
-// // correlated returns the mean of an autocorrelated series. The effective number of values is the
+// correlated returns the mean of an autocorrelated series. The effective number of values is the
 // smaller of n (1-r) / (1+r), with the correlation r of neighbours, and n / (1 + 2 sum of r_k) over
 // the lags up to the first pair that is not positive (Geyer 1992). The estimate of r from a short
 // series is too low by about (1 + 4r)/n (Marriott and Pope 1954), which is added.

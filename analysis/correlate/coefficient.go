@@ -58,7 +58,7 @@ func Ranks(v []float64) []float64 {
 	return out
 }
 
-// // effective returns the effective number of independent points of x and y. It is n over one plus
+// effective returns the effective number of independent points of x and y. It is n over one plus
 // twice the summed products of their autocorrelations, truncated where these fall below noise.
 func effective(x, y []float64) float64 {
 	n := len(x)

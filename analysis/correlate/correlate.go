@@ -196,7 +196,7 @@ func relate(a, b Column, run []int, o Options) Pair {
 	return p
 }
 
-// // common returns the values of the rows that have both a and b, with b taken lag rows later.
+// common returns the values of the rows that have both a and b, with b taken lag rows later.
 func common(a, b []float64, run []int, lag int) (x, y []float64) {
 	for i := range a {
 		j := i + lag

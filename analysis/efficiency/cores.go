@@ -46,7 +46,7 @@ func Idle(u Usage) bool {
 	return u.WallSeconds >= settled && j.idles()
 }
 
-// idles reports the same of a run that is not short.
+// idles reports the same for a run that is not short.
 func (j *judge) idles() bool {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)

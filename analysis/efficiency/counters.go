@@ -21,7 +21,7 @@ const (
 	scalar       = 0.8  // of these work on one number each
 )
 
-// // counters reports the limiting resource of the workload on its cores, and whether it used vectors.
+// counters reports the limiting resource of the workload on its cores, and whether it used vectors.
 func (j *judge) counters() {
 	c := &j.u.Row
 	instructions, ok := figure.Known(c.Instructions)

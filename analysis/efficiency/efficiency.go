@@ -51,7 +51,7 @@ type Node struct {
 	CPUSeconds, Memory, GPUSeconds *float64
 }
 
-// TaskUse shows how evenly the tasks of a step used the CPU on a node.
+// TaskUse is the balance of CPU use over the tasks of a step on a node.
 type TaskUse struct {
 	Node, Step string
 	Tasks      float64
@@ -125,7 +125,7 @@ type Usage struct {
 	Neighbours   []Neighbour // in descending order of use
 }
 
-// memoryExact returns the exactness of the peak of the memory needed or, where that is unknown, of all memory.
+// memoryExact returns the exactness of the peak of needed memory or, if that is unknown, of all memory.
 func (u *Usage) memoryExact() figure.Exactness {
 	if u.MemoryNeededPeakBytes != nil {
 		return u.Exactness["memory_needed_peak_bytes"]
@@ -155,7 +155,7 @@ const (
 // Sampled is the minimum length of a run for samples of accounting to show its memory, seconds: Slurm takes one every 30 s by default.
 const Sampled = 600.0
 
-// Judge returns the verdicts, the most severe first, and how the workload ended before waste.
+// Judge returns the verdicts, the most severe first. The end of the workload precedes waste.
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
 	if j.neverRan() {

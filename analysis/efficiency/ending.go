@@ -259,7 +259,7 @@ func (j *judge) stoppedStep() {
 	}
 }
 
-// before reports how the run ended after which the job was queued again.
+// before reports how the previous run of a requeued job ended.
 func (j *judge) before() {
 	b := j.u.Before
 	if b == nil {

@@ -19,7 +19,7 @@ const (
 	feeding   = 0.95  // cores that work per GPU while the GPU does not
 )
 
-// gpuKind reports how it used the engines of its GPUs.
+// gpuKind describes the use of GPU engines.
 func (j *judge) gpuKind() {
 	e := j.u.GPUEngines
 	given, has := figure.Known(j.u.GPUs)

@@ -8,7 +8,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// // refaulted is the minimum ratio of refaulted to needed memory at which memory was too small. At
+// refaulted is the minimum ratio of refaulted to needed memory at which memory was too small. At
 // this ratio, all of it was read again.
 const refaulted = 1.0
 

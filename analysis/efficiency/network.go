@@ -51,7 +51,7 @@ func (j *judge) network() {
 	}
 }
 
-// congested reports whether a device of one of its nodes was full for long while most of its cores slept.
+// congested reports whether a device of one of the nodes was full for long while most of the workload's cores slept.
 func (j *judge) congested() bool {
 	c := j.u.Congestion
 	return c != nil && j.slowed(c.Seconds, c.Observed, c.Cores)
@@ -75,7 +75,7 @@ func (j *judge) its(observed float64) phrase.Text {
 	return phrase.Join("its time")
 }
 
-// able returns the number of cores it can use on each of its nodes: those that it has, or its threads where these are fewer.
+// able returns the number of cores that the workload can use on each of its nodes. This is the smaller of its cores and its threads.
 func (j *judge) able() (float64, bool) {
 	given, ok := figure.Known(j.u.Cores)
 	if !ok || given <= 0 || j.u.Resized {

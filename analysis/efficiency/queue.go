@@ -80,7 +80,7 @@ func Stuck(reason string) (why string, stuck bool) {
 	return r.text, r.never
 }
 
-// queued reports how long a workload has waited, and why.
+// queued reports the waiting time of a workload and its reason.
 func (j *judge) queued() {
 	r, known := reasonOf(j.u.Reason)
 	if r.word == "BeginTime" && j.u.Before != nil { // job_requeue of slurmctld sets it

@@ -99,7 +99,7 @@ func (j *judge) storage() {
 	}
 }
 
-// // storageWait reports the share of their working time that threads waited for storage.
+// storageWait reports the share of their working time that threads waited for storage.
 func (j *judge) storageWait() {
 	waited, ok := figure.Known(j.u.IOWaitSeconds)
 	cpu, hasCPU := figure.Known(j.u.CPUSeconds)

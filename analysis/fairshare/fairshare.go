@@ -54,7 +54,7 @@ type Trace struct {
 	Scheduled bool
 }
 
-// // Owner holds the use of one owner over all jobs. Want is the use plus the unmet demand; for
+// Owner holds the use of one owner over all jobs. Want is the use plus the unmet demand; for
 // CPU, the unmet demand is the cores that runnable threads did not get. Waits marks steps with a
 // request waiting for the node. Allocated is the batch system's allocation. Where Inexact is true,
 // Use is a lower bound, an estimate or modelled. The owner then has no score but still counts as
@@ -146,7 +146,7 @@ func Scores(t Trace, l Limits) []Score {
 	return out
 }
 
-// // walk calls take in order of time for each step and each owner with more than a fair share of a
+// walk calls take in order of time for each step and each owner with more than a fair share of a
 // contended resource.
 func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	if !(t.Capacity > 0) || !(t.Step > 0) {
@@ -232,7 +232,7 @@ func (o *Owner) allocated(i int) (most float64) {
 	return most
 }
 
-// // level returns the largest share that everyone can have if owners who want less get all they
+// level returns the largest share that everyone can have if owners who want less get all they
 // want. It is infinite if there is enough for all. It sorts wishes.
 func level(capacity float64, wishes []float64) float64 {
 	slices.Sort(wishes)

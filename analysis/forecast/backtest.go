@@ -48,14 +48,14 @@ func backtest(h *history, horizon int) *trial {
 	return t
 }
 
-// all stands for no origin: nothing is left out.
+// all means that no origin is left out.
 const all = -1
 
-// // sharpness is the rate at which the weight of a method falls with its error. A method with
+// sharpness is the rate at which the weight of a method falls with its error. A method with
 // twice the error of the best one has an eighth of its weight.
 const sharpness = 3
 
-// // weigh returns a weight for each method. It uses the mean logarithm of the errors at the
+// weigh returns a weight for each method. It uses the mean logarithm of the errors at the
 // origins, so that a single unusual day, which every method misses, does not decide. If without is
 // an origin, it uses only origins that share no step with it, and equal weights if there are none.
 // It returns nil if no method was tried.

@@ -118,7 +118,7 @@ func (rs *residuals) bias() float64 {
 // proxyDays is the number of days before the last origins from which the proxy's errors are taken.
 const proxyDays = 21
 
-// // residuals returns the errors at the last origins. These are too few for the tails of the distribution. It
+// residuals returns the errors at the last origins. These are too few for the tails of the distribution. It
 // therefore adds the errors of a simple proxy forecast on the days before, scaled by the ratio of the errors of both.
 func (t *trial) residuals(h *history, r *Result) *residuals {
 	rs := &residuals{}
@@ -150,7 +150,7 @@ const clearly = 0.7
 // leastScale is the smallest share of the proxy's errors that the forecast's are taken for.
 const leastScale = 0.1
 
-// // proxy returns the simple forecast with the smallest error at the last origins, and that error. Candidates are the
+// proxy returns the simple forecast with the smallest error at the last origins, and that error. Candidates are the
 // profiles of the last days and of the last weeks. It returns nil if there was no error.
 func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off float64) {
 	for _, f := range []func(h *history, n int) []float64{

@@ -146,7 +146,7 @@ func (r Result) bound(in Input) Result {
 
 func clamp(v, low, high float64) float64 { return min(max(v, low), high) }
 
-// // finite clamps numbers to a range that can be added without overflow, and replaces NaN by 0.
+// finite clamps numbers to a range that can be added without overflow, and replaces NaN by 0.
 func finite(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0

@@ -37,7 +37,7 @@ func newHistory(p prepared) *history {
 	return h
 }
 
-// // before returns the history up to a step, with the seasons that are covered at least twice.
+// before returns the history up to a step, with the seasons that are covered at least twice.
 func (h *history) before(n int) *history {
 	b := &history{y: h.y[:n], filled: h.filled[:n], log: h.log, z: h.z[:n], tuned: h.tuned}
 	if n >= 2*h.day {
@@ -226,7 +226,7 @@ func fft(x []complex128) {
 	}
 }
 
-// // multiplicative reports whether the daily swing grows with the level, which means that the slope of log swing on log level exceeds
+// multiplicative reports whether the daily swing grows with the level, which means that the slope of log swing on log level exceeds
 // one half. It returns false for series with idle times or bursts far from the median, because logarithms make their forecasts worse.
 func multiplicative(y []float64, m int) bool {
 	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {

@@ -9,7 +9,7 @@ import (
 // dampedTrend is exponential smoothing with an additive damped trend, ETS(A,Ad,N).
 type dampedTrend struct{ alpha, beta, phi float64 }
 
-// // run returns the sum of squared one-step errors and the final level and slope. Errors are clipped at
+// run returns the sum of squared one-step errors and the final level and slope. Errors are clipped at
 // limit.
 func (p dampedTrend) run(y []float64, limit float64) (sse, level, slope float64) {
 	level = y[0]
@@ -24,7 +24,7 @@ func (p dampedTrend) run(y []float64, limit float64) (sse, level, slope float64)
 	return sse, level, slope
 }
 
-// clipper limits errors, so that outliers do not move a level, unless several in a row are off to one side: the level has moved.
+// clipper limits errors, so that outliers do not move a level. Several errors in a row on one side mean that the level has moved.
 type clipper struct {
 	limit float64
 	same  float64 // how many in a row were beyond the limit, with their sign

@@ -6,7 +6,7 @@ func (d *IdleAllocationRule) needs() (Needs, bool) {
 	return Needs{Ran: min(d.GPUIdle, d.Empty), Running: true}, d.On
 }
 
-// // judge finds allocations without any computation.
+// judge finds allocations without any computation.
 func (d *IdleAllocationRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	if known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
 		e := []Evidence{{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}}

@@ -50,7 +50,7 @@ func (b *ImbalanceRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	return append(out, w.unevenTasks(b)...)
 }
 
-// StepTasks shows how evenly the tasks of a step used the CPU on a node.
+// StepTasks is the balance of CPU use over the tasks of a step on a node.
 type StepTasks struct {
 	Step, Node          string
 	Tasks               float64
@@ -66,7 +66,7 @@ func (t *StepTasks) unused() float64 { return (t.Busiest - t.others()) * (t.Task
 // mostUnused is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.
 const mostUnused = 0.5
 
-// // unevenTasks finds steps that have one task with much more work than the others on its node.
+// unevenTasks finds steps that have one task with much more work than the others on its node.
 func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 	if w.CPUInexact {
 		return nil

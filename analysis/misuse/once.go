@@ -2,7 +2,7 @@ package misuse
 
 import "slices"
 
-// // covered lists, by rule and part, the findings that are redundant next to another one of the
+// covered lists, by rule and part, the findings that are redundant next to another one of the
 // same workload. They have the same remedy, or contradict it.
 var covered = map[[2]string][][2]string{
 	// No process runs: unused cores, memory and GPUs are a consequence.

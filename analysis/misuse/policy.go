@@ -13,7 +13,7 @@ type Duration time.Duration
 // Seconds returns the duration in seconds.
 func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
 
-// text returns the duration as people write it: 1m, 1h30m, 2.5s.
+// text formats the duration in the usual notation: 1m, 1h30m, 2.5s.
 func (d Duration) text() string {
 	x := time.Duration(d)
 	switch {
@@ -162,7 +162,7 @@ type CannotStartRule struct {
 	Minimum Duration `yaml:"minimum"`
 }
 
-// ImbalanceRule is about nodes, tasks and GPUs of one job.
+// ImbalanceRule finds idle nodes, tasks and GPUs of a job.
 type ImbalanceRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`

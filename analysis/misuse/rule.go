@@ -22,7 +22,7 @@ import (
 //go:embed rules/*.txt
 var ruleFiles embed.FS
 
-// // Show is a PromQL query for the data behind part of a finding. These placeholders stand for matchers: $work for the workload (or its
+// Show is a PromQL query for the data behind part of a finding. These placeholders stand for matchers: $work for the workload (or its
 // owner if there is none), $node for the node, $owner for the owner, and $zombies for the owner on the node.
 type Show struct{ Part, Text, Query string }
 
@@ -177,7 +177,7 @@ var firstNames = map[string]string{
 	MemoryThrashing: "thrash",
 }
 
-// Key returns the part of a finding's id that stands for its rule.
+// Key returns the part of a finding's id that identifies its rule.
 func Key(rule string) string { return cmp.Or(firstNames[rule], rule) }
 
 // per returns a total by time; NaN if it is unknown.

@@ -48,7 +48,7 @@ func gatherPassed(all map[[2]string]*heap, s *Passed, p *Policy) {
 	h.shortWall += s.WallSeconds
 }
 
-// heapOf returns the sums of an owner, which cover a time from now on.
+// heapOf returns the sums of an owner over a time range, creating them if necessary.
 func heapOf(all map[[2]string]*heap, site, owner string, p *Policy, first, last time.Time) *heap {
 	k := [2]string{site, owner}
 	h := all[k]

@@ -42,7 +42,7 @@ func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
 		Evidence{Text: "share that had been in memory shortly before", Value: share, Unit: "ratio", Limit: limit(c.Again)})}
 }
 
-// // oneWriter finds jobs that write nearly all their data from one node.
+// oneWriter finds jobs that write nearly all their data from one node.
 func (w *Workload) oneWriter(c *StoragePatternRule) []Finding {
 	if len(w.PerNodeWritten) < c.Nodes {
 		return nil

@@ -15,7 +15,7 @@ type Line struct {
 	Values []float64
 }
 
-// // stretch is a period of at least a minimum duration with a figure above a limit.
+// stretch is a period of at least a minimum duration with a figure above a limit.
 type stretch struct {
 	first, last   time.Time
 	seconds, mean float64

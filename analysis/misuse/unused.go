@@ -205,7 +205,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 	return list
 }
 
-// AllOfOwner is the part of a finding of [UnusedOverTime] about all work of an owner; that about the runs of one name is the name.
+// AllOfOwner is the part of a finding of [UnusedOverTime] about all work of an owner. For runs of one name, the part is that name.
 const AllOfOwner = "all"
 
 func days(p *Period) string {
@@ -218,7 +218,7 @@ func days(p *Period) string {
 // mostNames is the number of names of runs that a finding lists.
 const mostNames = 5
 
-// // byName returns the names under which an owner left most of a resource unused, with running
+// byName returns the names under which an owner left most of a resource unused, with running
 // ones first. most is the name with the largest amount.
 func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most string) {
 	var list []*Holding

@@ -8,7 +8,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Span shows seconds as people write them, to the minute: 5h, 1h20m, 12m.
+// Span formats seconds in the usual notation, to the minute: 5h, 1h20m, 12m.
 func Span(seconds float64) phrase.Text {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Minute)
 	if d < time.Minute {
@@ -21,7 +21,7 @@ func Span(seconds float64) phrase.Text {
 	return phrase.Number(seconds, "seconds", text)
 }
 
-// // Excess is the use of an owner above a fair share. Its values are means over the seconds in which others wanted the resource.
+// Excess is the use of an owner above a fair share. Its values are means over the seconds in which others wanted the resource.
 type Excess struct {
 	// Share of the capacity that the owner used, Fair the fair share, Held the allocation of jobs.
 	Share, Fair, Held float64
@@ -53,7 +53,7 @@ func FairBy(held float64) phrase.Sentence {
 	return say("over-share.even", nil)
 }
 
-// leastWait is the waiting time of others that is worth mentioning, in seconds.
+// leastWait is the minimum waiting time of other owners worth mentioning, in seconds.
 const leastWait = 60
 
 // its formats a number after the word "its": "GPU", "4 GPUs".

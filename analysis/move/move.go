@@ -88,7 +88,7 @@ const (
 	NoQueue = "none"
 )
 
-// Waits returns the waits of jobs of a size in a shape; nil where that is unknown.
+// Waits returns the waits of jobs of a size in a shape; nil if unknown.
 type Waits func(shape int, cores, gpus float64) *Wait
 
 // Limits of the rules.
@@ -128,14 +128,14 @@ type Result struct {
 	Top                   []string // the runs with most core-hours
 }
 
-// Need is the need of 95 of 100 core-hours of a work at most, on one node unless stated otherwise.
+// Need is the largest need over 95 of 100 core-hours of a work, on one node unless stated otherwise.
 type Need struct {
 	Cores, Memory, GPUs, Seconds *float64
 	Nodes                        float64
 	SizeCores, SizeGPUs          float64 // requested in all
 }
 
-// weighted returns the value that a share of the weight is at or below; nil where values of most of the weight are unknown.
+// weighted returns the value that a share of the weight does not exceed; nil if most of the weight has unknown values.
 func weighted(runs []Run, q float64, of func(*Run) *float64) *float64 {
 	type pair struct{ v, w float64 }
 	var list []pair
@@ -256,7 +256,7 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 	return j.Result, nil
 }
 
-// stay keeps work that a rule would move where it is, if it is not worth while or has moved already.
+// stay cancels a move that a rule suggests if it is not worthwhile or has already happened.
 func (j *judge) stay(until time.Time) {
 	late, lateHere := 0.0, 0.0
 	for i := range j.work.Runs {
@@ -375,7 +375,7 @@ func (j *judge) longer(there *Wait) string {
 	return ""
 }
 
-// // compare orders targets. Targets of the same cluster come first, then shared ones, smaller
+// compare orders targets. Targets of the same cluster come first, then shared ones, smaller
 // ones, those without an unneeded fast network, and those with a shorter wait.
 func (j *judge) compare(a, b int) int {
 	number := func(v *float64) float64 { return *cmp.Or(v, &infinite) }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// gpuOff: it holds GPUs, or sits on a node with them, and they do next to nothing.
+// gpuOff applies to work that holds GPUs, or runs on a node with GPUs, and hardly uses them.
 func (j *judge) gpuOff() error {
 	s := j.source
 	if !j.holds(func(r *Run) bool {
@@ -59,7 +59,7 @@ func (j *judge) gpuUp() error {
 	return nil
 }
 
-// cpuUp: it uses all cores of its node or allocation, and more would help or others want these.
+// cpuUp applies to work that uses all cores of its node or allocation, if more would help or other owners want these.
 func (j *judge) cpuUp() error {
 	s := j.source
 	if s.Cores == nil || !j.holds(func(r *Run) bool {
@@ -75,7 +75,7 @@ func (j *judge) cpuUp() error {
 	return nil
 }
 
-// memory: it needs nearly all memory of a node, or little of one with much.
+// memory applies to work that needs nearly all memory of a node, or little of a large one.
 func (j *judge) memory() error {
 	s := j.source
 	if s.Memory == nil || at(s.GPUs, above(0)) {
@@ -94,7 +94,7 @@ func (j *judge) memory() error {
 	return nil
 }
 
-// nodes: it runs on several nodes at once, and their network is slow.
+// nodes applies to work on several nodes with a slow network.
 func (j *judge) nodes() error {
 	s := j.source
 	if s.FastNetwork == nil || *s.FastNetwork || !j.holds(func(r *Run) bool { return r.Nodes > 1 }) {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// // gram holds the normal equations of a weighted least-squares problem: A = X'WX, b = X'Wy, c = y'Wy.
+// gram holds the normal equations of a weighted least-squares problem: A = X'WX, b = X'Wy, c = y'Wy.
 type gram struct {
 	n int
 	a []float64
@@ -87,7 +87,7 @@ func (g *gram) solve(set []int, ridge float64) ([]float64, error) {
 // ridge is the relative ridge on the diagonal of the normal equations.
 const ridge = 1e-6
 
-// // nnls solves g for non-negative coefficients (Lawson and Hanson, 1974, on the normal equations).
+// nnls solves g for non-negative coefficients (Lawson and Hanson, 1974, on the normal equations).
 func (g *gram) nnls() []float64 {
 	v := make([]float64, g.n)
 	in := make([]bool, g.n)

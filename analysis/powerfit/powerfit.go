@@ -92,7 +92,7 @@ type Candidate struct {
 	Skipped string
 }
 
-// Result is a fitted model and how it was chosen.
+// Result is a fitted model and the reasons for its selection.
 type Result struct {
 	Model    *powermodel.Model
 	Protocol string
@@ -106,7 +106,7 @@ type Result struct {
 	Warnings []string
 }
 
-// // fewestParts is the minimum number of workloads, blocks or levels needed to report an error.
+// fewestParts is the minimum number of workloads, blocks or levels needed to report an error.
 const fewestParts = 5
 
 // State records the joint error of selection and fit in the model of r, if there are enough folds.

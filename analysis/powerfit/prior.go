@@ -45,7 +45,7 @@ type Curve struct {
 	Watts []float64
 }
 
-// // PriorKnots returns the utilisations that SPECpower measures at.
+// PriorKnots returns the utilisations that SPECpower measures at.
 func PriorKnots() []float64 {
 	return []float64{0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 }
@@ -162,7 +162,7 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	return out, nil
 }
 
-// rises reports whether no point is more than a hundredth below one of lower load.
+// rises reports whether each point is at most 1 % below any point of lower load.
 func rises(load, watts []float64) bool {
 	order := make([]int, len(load))
 	for i := range order {
@@ -179,7 +179,7 @@ func rises(load, watts []float64) bool {
 	return true
 }
 
-// // isotonic replaces v by the nearest non-decreasing sequence (pool adjacent violators).
+// isotonic replaces v by the nearest non-decreasing sequence (pool adjacent violators).
 func isotonic(v []float64) {
 	type block struct {
 		sum float64

@@ -29,7 +29,7 @@ const (
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
-// // fitTrees fits trees that start from half of the additive model. Starting from all of it biases
+// fitTrees fits trees that start from half of the additive model. Starting from all of it biases
 // rows towards a sum of features, and starting from none predicts unfamiliar workloads worse. Trees
 // are constant beyond the observed range, so a busier machine would seem to draw no more. The
 // additive model continues there.
@@ -97,7 +97,7 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// // beyond returns the extension of trend outside the observed range of each feature in t, and zero within it. It
+// beyond returns the extension of trend outside the observed range of each feature in t, and zero within it. It
 // consists of ramps from the edge, in steps that approximate a root, up to four times the range.
 func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
@@ -221,7 +221,7 @@ func (f *forest) split(rows []int, sw, sr, pull float64) (feat, cut int) {
 	return feat, cut
 }
 
-// partition moves the rows that belong left to the front, keeping order.
+// partition moves the rows of the left branch to the front, keeping order.
 func partition(rows []int, left func(int) bool) int {
 	var right []int
 	at := 0

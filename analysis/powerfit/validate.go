@@ -41,7 +41,7 @@ func families() []family {
 	}
 }
 
-// // Families returns the names of all model families, simple ones first. The mean is always a candidate.
+// Families returns the names of all model families, simple ones first. The mean is always a candidate.
 func Families() []string {
 	var out []string
 	for _, f := range families() {
@@ -213,7 +213,7 @@ func bare(t *table, parts ...powermodel.Part) *powermodel.Model {
 	return &powermodel.Model{Features: t.feats, Parts: parts}
 }
 
-// // foldScore scores predictions. The MAPE is the mean over folds; the other figures are over all rows.
+// foldScore scores predictions. The MAPE is the mean over folds; the other figures are over all rows.
 func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
 	s := score(t.y, pred)
 	folds := make([]float64, len(t.names))

@@ -47,7 +47,7 @@ func GPUWatts(loads []Load) float64 {
 	return max((xx*gw-xg*xw)/det, 0)
 }
 
-// // FitCurve fits a curve to the hours of a node, excluding the power of its GPUs. The curve is
+// FitCurve fits a curve to the hours of a node, excluding the power of its GPUs. The curve is
 // the mean power in each twentieth of use, made monotone (isotonic regression), with straight lines
 // beyond the observed range. It returns false if there are too few hours or all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
@@ -115,7 +115,8 @@ func pool(loads []Load) []bin {
 	return bins
 }
 
-// along returns the power at a share, interpolated between bins; beyond them by the line through the first and the last.
+// along returns the power at a share. It interpolates between bins and extends the line through the first and the
+// last bin beyond them.
 func along(bins []bin, share float64) float64 {
 	first, last := bins[0], bins[len(bins)-1]
 	slope := (last.Watts - first.Watts) / (last.Share - first.Share)

@@ -123,7 +123,7 @@ type Config struct {
 	WattsOnly bool
 }
 
-// // Default returns the configuration of the server. Its maximum age is five one-minute exports, a tenth is kept free
+// Default returns the configuration of the server. Its maximum age is five one-minute exports, a tenth is kept free
 // for forecast errors, and the pressure is the one at which work noticeably waits.
 func Default() Config { return Config{MaxAge: 300, Full: 0.9, Pressure: 0.2} }
 
@@ -176,7 +176,7 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	return out
 }
 
-// largeMemory returns from which memory on a node is a large one: twice the geometric mean.
+// largeMemory returns the minimum memory of a node with large memory: twice the geometric mean.
 func largeMemory(nodes []Node) float64 {
 	sum, n := 0.0, 0.0
 	for i := range nodes {

@@ -160,7 +160,7 @@ func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	return t
 }
 
-// testMemory does the same for memory, with the peaks of days.
+// testMemory tests the request for memory in the same way, with the peaks of days.
 func testMemory(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	t := &Test{}
 	used, asked, above := 0.0, 0.0, 0.0

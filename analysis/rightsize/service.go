@@ -22,7 +22,7 @@ type Day struct {
 // Request is the request of a replica; a nil figure is unknown or not requested.
 type Request struct{ Cores, Memory *float64 }
 
-// ServiceConfig defines how much a request may be exceeded.
+// ServiceConfig defines the permitted excess over a request.
 type ServiceConfig struct {
 	// Price is the cost of a second above the request: equal to a second in which this multiple of the mean use is idle.
 	Price float64
@@ -172,7 +172,7 @@ func (a *ServiceAdvice) gpus(days []Day) {
 	}
 }
 
-// // Cores returns the request for cores based on the given days. It is the point beyond which covering more seconds is
+// Cores returns the request for cores based on the given days. It is the point beyond which covering more seconds is
 // not worth the price, within the configured bounds. It returns false for fewer than [LeastDays].
 func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	use := mixOf(days)
@@ -183,7 +183,7 @@ func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	return min(max(v, use.ceiling(c.LeastShare)), use.ceiling(c.MostShare)), true
 }
 
-// // Memory returns the request for memory in bytes. It is the mean of the daily peaks plus a number of standard deviations, at most 15 %
+// Memory returns the request for memory in bytes. It is the mean of the daily peaks plus a number of standard deviations, at most 15 %
 // above the highest peak, and exactly that if there are few days. It returns false for fewer than [LeastDays].
 func Memory(days []Day, c ServiceConfig) (float64, bool) {
 	peaks, _ := peaksOf(days)
@@ -218,7 +218,7 @@ func peaksOf(days []Day) (peaks []float64, killed bool) {
 
 func lastDays(days []Day, n int) []Day { return days[max(0, len(days)-n):] }
 
-// roundService rounds memory up to MiB below 1 GiB, where services often are, and otherwise as for jobs.
+// roundService rounds memory up to MiB below 1 GiB, because services are often that small, and otherwise as for jobs.
 func roundService(bytes float64) float64 {
 	if bytes <= 1<<30 {
 		return math.Ceil(bytes/(1<<20)-1e-9) * (1 << 20)

@@ -61,7 +61,7 @@ func (j *judge) sorted() []Verdict {
 	return j.out
 }
 
-// one judges the single run and returns whether it has cores to spare.
+// one judges a single run and returns whether some of its cores are unused.
 func (j *judge) one() (spare bool) {
 	switch {
 	case j.u.Array != "":

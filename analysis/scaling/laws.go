@@ -41,7 +41,7 @@ type Result struct {
 
 // Limits beyond which a law is rejected.
 const (
-	// // loose is the typical relative distance of runs from a law above which the law is rejected.
+	// loose is the typical relative distance of runs from a law above which the law is rejected.
 	loose = 0.15
 	// clearly is the maximum ratio of errors for preferring the richer law.
 	clearly = 0.8

@@ -21,7 +21,7 @@ type Weak struct {
 	Sizes      int
 }
 
-// // Weak scaling is reported if CPU time grows by at least inStep decades per decade of cores,
+// Weak scaling is reported if CPU time grows by at least inStep decades per decade of cores,
 // while wall time falls by less than level decades. The ideal values are 0 and -1 for a fixed
 // amount of work, and 1 and 0 for work proportional to the cores.
 const (

@@ -21,7 +21,7 @@ import (
 	"reckon/metric"
 )
 
-// // ErrData means that a data set cannot be read or created. It is wrapped with the location and the reason.
+// ErrData means that a data set cannot be read or created. It is wrapped with the location and the reason.
 var ErrData = errors.New("not a usable data set")
 
 // TimeColumn is the name of the time column in files.

@@ -101,7 +101,7 @@ func (d *Dictionary) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// WriteMarkdown writes the dictionary for people.
+// WriteMarkdown writes the dictionary as Markdown.
 func (d *Dictionary) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Data dictionary\n\n%d rows", d.Rows)

@@ -9,7 +9,7 @@ import (
 	"reckon/metric"
 )
 
-// Grid defines how series are joined.
+// Grid defines the steps and the method for joining series.
 type Grid struct {
 	// Start and End are the first and last times, Step the spacing, in milliseconds.
 	// A row at t covers the step that ends at t.
@@ -108,7 +108,7 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 	return f, warnings, f.check()
 }
 
-// values returns the values of the row labels, "" where the series lacks one.
+// values returns the values of the row labels, or "" if the series lacks a label.
 func (s *Series) values(by []string) []string {
 	out := make([]string, len(by))
 	for i, n := range by {
@@ -137,7 +137,7 @@ func (s *Series) describe(but []string) string {
 	return s.Name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// column returns the name of the column; for a counter it names the rate, which has another unit.
+// column returns the name of the column. For a counter it is the name of the rate, because that has another unit.
 func (s *Series) column(by []string) string {
 	d := s.describe(by)
 	if s.Kind != metric.Counter {

@@ -7,7 +7,7 @@ import (
 	"reckon/workload"
 )
 
-// // Metrics of the batch system's allocation for a job on a node. The request metrics stood for
+// Metrics of the batch system's allocation for a job on a node. The request metrics stood for
 // the allocation before the two were distinguished.
 const (
 	allocatedCores  = "reckon_workload_allocated_cores"

@@ -26,7 +26,7 @@ import (
 const workloadProcesses = "reckon_workload_processes"
 
 const (
-	// suspects limits the number of workloads that are examined one by one; others are judged by their totals.
+	// suspects is the maximum number of workloads that are examined one by one; the rest are judged by their totals.
 	suspects = 2000
 	// suspectRead is the amount read from which on refaults are read, bytes.
 	suspectRead = 1 << 30
@@ -106,7 +106,7 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// follow reads figures over time of a workload that may break a rule about them.
+// follow reads figures over time for a workload that may break a rule about them.
 func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload, lines []misuse.Followed) error {
 	from, to := w.Start, w.Last
 	if from.Before(r.from) {
@@ -248,7 +248,7 @@ func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 // shape is the need of a request on one node.
 type shape struct{ cores, memory, gpus float64 }
 
-// shapeOf returns the need of a request on each of its nodes; 0 where it is unspecified.
+// shapeOf returns the need of a request on each of its nodes; 0 if it is unspecified.
 func shapeOf(w *store.Workload) shape {
 	n := 1.0
 	if w.RequestNodes != nil && *w.RequestNodes > 1 {
@@ -263,7 +263,7 @@ func shapeOf(w *store.Workload) shape {
 	return shape{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
 }
 
-// // fits reports whether a machine could ever meet the need. An unknown machine size excludes nothing.
+// fits reports whether a machine could ever meet the need. An unknown machine size excludes nothing.
 func (s shape) fits(cores, memory, gpus float64) bool {
 	return (cores == 0 || s.cores <= cores) && (memory == 0 || s.memory <= memory*1.02) && s.gpus <= gpus
 }

@@ -214,7 +214,7 @@ func wideOf(rows []store.Workload) map[id]bool {
 	return out
 }
 
-// machines holds the data kept of all nodes.
+// machines holds the stored data of all nodes.
 type machines struct {
 	cores, gpus    map[place]int
 	latest         map[place]int64

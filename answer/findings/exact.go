@@ -26,10 +26,10 @@ type inexact struct {
 	kind, workload, figure string
 }
 
-// // stretches are time ranges of an inexact figure, in Unix ms.
+// stretches are time ranges of an inexact figure, in Unix ms.
 type stretches [][2]int64
 
-// add extends the ranges by the time of a sample. Several series are added one after the other.
+// add extends the ranges by the time of a sample. Add one series after the other.
 func (s *stretches) add(t int64) {
 	if n := len(*s); n > 0 {
 		if last := &(*s)[n-1]; t >= last[0]-gap.Milliseconds() && t <= last[1]+gap.Milliseconds() {
@@ -50,7 +50,7 @@ func (s stretches) meet(from, to int64) bool {
 	return false
 }
 
-// // inexactUse marks the steps with an inexact figure of one of the owner's workloads on the
+// inexactUse marks the steps with an inexact figure of one of the owner's workloads on the
 // machine. It returns nil if there are none.
 func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 	for k, list := range m.inexact {

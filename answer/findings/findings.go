@@ -46,7 +46,7 @@ var ErrUnknown = errors.New("no such finding")
 
 func (k *Keeper) window() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
 
-// back is the time that a finding may be gone and still be the same one when it recurs.
+// back is the time for which a finding may disappear and still be the same one when it recurs.
 const back = 24 * time.Hour
 
 // Look evaluates the window up to now and stores the findings.
@@ -105,7 +105,7 @@ func (k *Keeper) Last() time.Time {
 	return k.last
 }
 
-// ID returns the id of a finding: it stays the same while the finding lasts, and is not affected by the renaming of its rule.
+// ID returns the id of a finding. It stays the same while the finding lasts, even if the rule is renamed.
 func ID(f *misuse.Finding) string {
 	start, node := "", f.Node
 	if f.Workload != "" { // batch systems reuse ids
@@ -134,7 +134,7 @@ func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.F
 	return out, nil
 }
 
-// // keep merges the findings into the stored ones. latest is the last sample time of each site.
+// keep merges the findings into the stored ones. latest is the last sample time of each site.
 // Findings of a site without new samples stay unchanged, including muted ones, because a
 // disconnected site or server does not show that their cause has ended.
 func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
@@ -181,7 +181,7 @@ func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[st
 	return k.Store.PutFindings(ctx, put)
 }
 
-// kept is the stored JSON of a finding: its evidence alone up to 2026.
+// kept is the stored JSON of a finding. Until 2026 it contained only the evidence.
 type kept struct {
 	Evidence []misuse.Evidence `json:"evidence"`
 	Values   []wire.Value      `json:"values"`

@@ -43,7 +43,7 @@ func (l line) over(by line) line {
 	return out
 }
 
-// plus adds step by step where both are known; otherwise the step is unknown.
+// plus adds two lines by step. A step is unknown if it is unknown in one of them.
 func (l line) plus(o line) line {
 	if l == nil || o == nil {
 		return nil

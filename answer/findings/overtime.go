@@ -54,7 +54,7 @@ type nodeDays struct {
 	cores, memory, heldCores, heldMemory float64
 }
 
-// // limit determines whether memory is the limiting resource for jobs. A quarter or more of it must be allocated, and the allocated
+// limit determines whether memory is the limiting resource for jobs. A quarter or more of it must be allocated, and the allocated
 // share must exceed that of cores by a tenth. Batch systems that allocate more memory than exists do not track it.
 func (p *pool) limit() {
 	var sum nodeDays
@@ -371,14 +371,14 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	return known
 }
 
-// replaced are the findings about single runs that one over days takes the place of, by rule and part, and their resources.
+// replaced are the findings about single runs that a finding over days replaces, by rule and part, and their resources.
 var replaced = map[[2]string]int{
 	{misuse.OverRequested, "cpu"}: misuse.HeldCores, {misuse.ManySmallJobs, "cpu"}: misuse.HeldCores,
 	{misuse.IdleAllocation, "allocation"}: misuse.HeldCores, {misuse.OverRequested, "memory"}: misuse.HeldMemory,
 	{misuse.GPUUnused, "gpu"}: misuse.HeldGPUs, {misuse.IdleAllocation, "gpu"}: misuse.HeldGPUs,
 }
 
-// mostSingles is the number of findings about single runs that one over days lists.
+// mostSingles is the maximum number of findings about single runs that a finding over days lists.
 const mostSingles = 10
 
 // absorb turns findings about single runs into evidence of the findings over several days, running

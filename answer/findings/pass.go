@@ -44,7 +44,7 @@ var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, work
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
-	// // before is the time before the start for which samples are read. They include the sample
+	// before is the time before the start for which samples are read. They include the sample
 	// that precedes the first increase.
 	before = 5 * time.Minute
 	// gap is the maximum distance of samples across which a gauge holds and an increase is spread.
@@ -76,7 +76,7 @@ type machine struct {
 	work                                   map[id]*piece
 }
 
-// owner is the use of all work of one owner on a node: amounts by step.
+// owner is the use of all work of one owner on a node, by step.
 type owner struct {
 	cpu, wait, memory, gpu, io, ioWait line
 	kinds, ids                         map[string]bool // of its workloads
@@ -88,7 +88,7 @@ const system = "the services of root"
 // id identifies a workload.
 type id struct{ site, workload string }
 
-// piece holds the data kept of a workload on a node.
+// piece holds the stored data of a workload on a node.
 type piece struct {
 	cpu        float64            // counter values, which cover the whole run
 	gpus       map[string]float64 // busy seconds by device
@@ -101,7 +101,7 @@ type piece struct {
 	held, used, seen int64
 }
 
-// wrote adds written bytes; a nil piece belongs to work on one node, which needs no comparison of nodes.
+// wrote adds written bytes. Work on one node has a nil piece, because it needs no comparison of nodes.
 func (w *piece) wrote(direction string, bytes float64) {
 	if w != nil && direction == "write" {
 		w.written, w.hasWritten = w.written+bytes, true
@@ -194,7 +194,7 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 	return out, nil
 }
 
-// pass is the reading of one node.
+// pass is the reading of one node's series.
 type pass struct {
 	*reading
 	grid, width int64
@@ -346,7 +346,7 @@ func (m *machine) owner(of string, kind workload.Kind) *owner {
 	return o
 }
 
-// // total is the state of a counter: the last value, its time, and the time of the last noticeable increase.
+// total is the state of a counter: the last value, its time, and the time of the last noticeable increase.
 type total struct {
 	last     float64
 	at, used int64

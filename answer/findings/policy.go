@@ -54,7 +54,7 @@ type override struct {
 	rules           yaml.Node
 }
 
-// file is the policy file; the rules are decoded later, with durations as people write them.
+// file is the policy file. The rules are decoded later, because their durations use the usual notation.
 type file struct {
 	Rules     yaml.Node `yaml:"rules"`
 	Overrides []struct {
@@ -64,7 +64,7 @@ type file struct {
 	} `yaml:"overrides"`
 }
 
-// // ReadPolicy parses a policy. Omitted values have their defaults; an empty text is the default policy.
+// ReadPolicy parses a policy. Omitted values have their defaults; an empty text is the default policy.
 func ReadPolicy(text []byte) (*Policy, error) {
 	base := new(misuse.Policy)
 	var f file

@@ -14,7 +14,7 @@ import (
 	"reckon/store"
 )
 
-// // resolution returns the step of a trace. It is coarser for many nodes, so that an evaluation stays cheap.
+// resolution returns the step of a trace. It is coarser for many nodes, so that an evaluation stays cheap.
 func resolution(span time.Duration, nodes int) time.Duration {
 	step := time.Minute
 	for span/step*time.Duration(max(nodes, 1)) > 100_000 && step < 15*time.Minute {
@@ -33,7 +33,7 @@ type nodeTrace struct {
 	waited     []line // seconds that threads of each owner of the trace waited for it; nil if not measured
 }
 
-// // traces returns the resources of a node on which more than one owner worked or waited.
+// traces returns the resources of a node on which more than one owner worked or waited.
 func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	second := 1 / r.step.Seconds()
 	add := func(part, what, figure string, t fairshare.Trace, of func(*owner) (use, want line)) {
@@ -251,7 +251,7 @@ type waiting struct {
 
 type partition struct{ site, name string }
 
-// // waits holds the owners with requests that wait for a node, step by step: for any resources, and for
+// waits holds the owners with requests that wait for a node, step by step: for any resources, and for
 // GPUs.
 type waits struct{ any, gpu map[string][]bool }
 

@@ -19,9 +19,9 @@ import (
 const (
 	// odd is the minimum score of an event in hourly means for a finding: work on shared machines varies more than work of servers.
 	odd = 1.3
-	// // oddFor is the time after its last hour for which an event is reported as a finding.
+	// oddFor is the time after its last hour for which an event is reported as a finding.
 	oddFor = 24 * time.Hour
-	// together is the longest time between events of two figures of a subject that are one event.
+	// together is the longest time between events of two figures of a subject at which they count as one event.
 	together = 3 * time.Hour
 	// fullWithin is the maximum time until memory reaches its limit, hours, for a rise to be a finding; within soonFull it is graver.
 	fullWithin, soonFull = 14 * 24, 72
@@ -29,7 +29,7 @@ const (
 	peerHours = 72
 )
 
-// // Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners. These are
+// Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners. These are
 // hours that deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes with unusual
 // power among equal ones. Deviations of several figures of a subject at one time are one anomaly. Owners of only batch
 // work have no pattern and are skipped. It recomputes once an hour.
@@ -64,7 +64,7 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 // subject is the subject of an anomaly.
 type subject struct{ subject, site, owner, name string }
 
-// happened is an event of one figure.
+// happened is an event in one figure.
 type happened struct {
 	figure      string
 	event       anomaly.Event
@@ -81,7 +81,7 @@ type search struct {
 	climbs   map[subject]misuse.Finding
 }
 
-// take looks at series.
+// take examines series.
 func (x *search) take(list []series) error {
 	for i := range list {
 		s := &list[i]
@@ -166,7 +166,8 @@ func MemoryPerHour(list []misuse.Evidence) float64 {
 	return (*list[0].Limit - list[0].Value) / list[1].Value * 3600
 }
 
-// memoryRises is the part of the finding about memory that rises, whether its limit is in sight yet or not: it is one event.
+// memoryRises is the part of the finding about rising memory. It is the same before and after the limit is in sight,
+// so that this remains one event.
 const memoryRises = "memory-climbs"
 
 // findings returns a finding for each event of a subject, whichever of its figures shows it.
@@ -198,7 +199,7 @@ func (x *search) findings() (out []misuse.Finding) {
 	return out
 }
 
-// happened returns the finding of one event, which ended at a time: the figure that is farthest outside speaks for all.
+// happened returns the finding of one event that ended at a time. The figure with the largest deviation represents all.
 func (of subject) happened(list []happened, last time.Time) misuse.Finding {
 	list = slices.Clone(list)
 	f := of.finding("odd since "+list[0].first.Format("2006-01-02 15:04"), list[0].first, last)
@@ -229,7 +230,7 @@ func (of subject) finding(part string, first, last time.Time) misuse.Finding {
 	return f
 }
 
-// unlike returns the nodes with unusual power among those that have the same.
+// unlike returns the nodes with unusual power among nodes of the same kind.
 func unlike(group []series, like string, end time.Time) []misuse.Finding {
 	var lines [][]float64
 	for i := range group {

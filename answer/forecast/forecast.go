@@ -42,11 +42,11 @@ const (
 	DailySteps, HourlySteps = 48, 7
 	// past is the number of days that a forecast is based on.
 	past = 35
-	// keepDaily and keepHourly are the retention of forecasts: hourly ones are numerous.
+	// keepDaily and keepHourly are the retention of forecasts. Hourly ones are kept shorter because they are numerous.
 	keepDaily, keepHourly = 30 * 24 * time.Hour, 48 * time.Hour
-	// JudgedFor is the time over which the errors shown with a forecast are added up.
+	// JudgedFor is the time range of the errors shown with a forecast.
 	JudgedFor = 14 * 24 * time.Hour
-	// // Old is the age at which the newest daily forecast is overdue.
+	// Old is the age at which the newest daily forecast is overdue.
 	Old = 26 * time.Hour
 )
 
@@ -78,7 +78,7 @@ type Keeper struct {
 // PastHours is the maximum number of hours that a forecast is based on.
 const PastHours = past * 24
 
-// Output writes forecasts elsewhere; interop/influx does. The same forecast may come twice.
+// Output writes forecasts elsewhere; interop/influx implements it. It may receive the same forecast twice.
 type Output interface {
 	Write(ctx context.Context, list []store.Forecast) error
 }
@@ -95,7 +95,7 @@ type Catalogue interface {
 	Watermark(ctx context.Context) (time.Time, error)
 }
 
-// Look makes the forecasts that are due, and returns their number.
+// Look computes the forecasts that are due, and returns their number.
 func (k *Keeper) Look(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -185,7 +185,7 @@ func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 // arrived is the growth of the nodes' up-time before a daily run from which the run is repeated, because hours arrived late.
 const arrived = 1.05
 
-// up returns for how long all nodes were up in the time that a forecast made at an hour is based on, seconds.
+// up returns the seconds for which all nodes were up in the time that a forecast made at an hour is based on.
 func (k *Keeper) up(ctx context.Context, end time.Time) (sum float64, err error) {
 	rows, err := k.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanWhole, By: []string{"site"}})
@@ -264,7 +264,7 @@ func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error
 	return n, k.Store.TrimForecasts(ctx, end.Add(-keepDaily), DailySteps, end.Add(-keepHourly))
 }
 
-// least is the minimum number of measured hours for a forecast that is kept, Least for one that is made on demand.
+// least is the minimum number of measured hours for a stored forecast, Least for one that is made on demand.
 const (
 	least = 48
 	Least = 24

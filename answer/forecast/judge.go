@@ -42,7 +42,7 @@ func (o open) judge(s *series, end time.Time) []store.Forecast {
 	return out
 }
 
-// judged adds up errors over the measured steps. The baseline is the same hour of the day before the forecast was made.
+// judged returns the errors over the measured steps. The baseline is the same hour of the day before the forecast was made.
 func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
 	var j store.Judged
 	first := len(values) - int(end.Sub(f.Made)/time.Hour)
@@ -71,7 +71,7 @@ func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
 // Kept is the newest forecast of one figure, with the errors of earlier ones.
 type Kept struct {
 	store.Forecast
-	// // Judged sums the errors of the two-day forecasts made in the 14 days before. Days is their number.
+	// Judged sums the errors of the two-day forecasts made in the 14 days before. Days is their number.
 	Judged store.Judged
 	Days   int
 }

@@ -12,10 +12,10 @@ import (
 	"reckon/store"
 )
 
-// // headroom is the factor by which a power forecast may exceed the highest measured power, because machines report no limit.
+// headroom is the factor by which a power forecast may exceed the highest measured power, because machines report no limit.
 const headroom = 1.2
 
-// machine names a node, or a site where the node is empty.
+// machine names a node, or a site if the node is empty.
 type machine struct{ site, node string }
 
 // gpuSet is the GPUs of a machine.

@@ -34,7 +34,7 @@ func (s *series) measured() int {
 	return n
 }
 
-// rate is an hourly figure as a mean over the hour. capacity returns its bound; nil if there is none.
+// rate is an hourly figure as a mean over the hour. capacity returns its bound; nil for none.
 type rate[T any] struct {
 	figure       string
 	of, capacity func(*T) *float64
@@ -262,7 +262,7 @@ func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) 
 	return nil
 }
 
-// // ownersNamed reads the given owners. An hour with measurements of the site but without a row of an owner counts as zero use.
+// ownersNamed reads the given owners. An hour with measurements of the site but without a row of an owner counts as zero use.
 func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
 	g := gridTo(end)
 	up, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site"}})
@@ -356,7 +356,7 @@ func (k *Keeper) runningServices(ctx context.Context, end time.Time, each func(*
 	return nil
 }
 
-// kept are the hours of a service up to a time.
+// kept holds the hours of a service up to a time.
 type kept struct {
 	to   time.Time
 	list []series
@@ -400,7 +400,7 @@ func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, t
 	return take(have.list)
 }
 
-// joinHours moves the hours of old series on by some and fills these in from new ones.
+// joinHours shifts old series by some hours and fills these from the new series.
 func joinHours(old, list []series, hours int) []series {
 	if hours == 0 {
 		return old

@@ -112,7 +112,7 @@ func (q viewQuerier) Select(ctx context.Context, _ bool, hints *storage.SelectHi
 	return newSet(list, from, to, ms)
 }
 
-// concerns reports whether the matchers may select the metric; they must name it, so that no other query pays for the view.
+// concerns reports whether the matchers may select the metric. They must name it, so that other queries do not pay for the view.
 func concerns(ms []*labels.Matcher) bool {
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel {
@@ -257,7 +257,7 @@ func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(
 	return slices.Sorted(maps.Keys(found)), nil, list.Err()
 }
 
-// viewChunks is the same for remote read.
+// viewChunks is like view, for remote read.
 type viewChunks struct{ viewQuerier }
 
 func (q viewChunks) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {

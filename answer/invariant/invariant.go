@@ -33,11 +33,11 @@ const (
 )
 
 const (
-	// // Tolerance is the relative amount by which a figure may exceed a bound.
+	// Tolerance is the relative amount by which a figure may exceed a bound.
 	Tolerance = 0.01
 	// Tick is the length of a clock tick (USER_HZ), to which start times are rounded.
 	Tick = 10 * time.Millisecond
-	// // Batch is the amount in bytes per processor by which a peak may exceed a limit, because the
+	// Batch is the amount in bytes per processor by which a peak may exceed a limit, because the
 	// kernel charges control groups in batches of 64 pages per processor.
 	Batch = 64 * 4096
 )
@@ -52,7 +52,7 @@ type Check struct {
 	Of     string    // description of the bound: "wall time by the cores of its nodes"
 }
 
-// Holds reports whether the figure respects its bound, or one of the two is unknown.
+// Holds reports whether the figure respects its bound. It returns true if one of them is unknown.
 func (c *Check) Holds() bool {
 	if *c.Value == nil || c.Bound == nil {
 		return true

@@ -66,7 +66,7 @@ type Catalogue struct {
 
 var _ store.Facts = (*Catalogue)(nil)
 
-// // checkAlways is the largest size of a file that is checked completely at every opening. A
+// checkAlways is the largest size of a file that is checked completely at every opening. A
 // larger file is checked only after an unclean shutdown.
 const checkAlways = 32 << 20
 
@@ -154,7 +154,7 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 	return c, nil
 }
 
-// // private makes the file unreadable for other users, because it shows who ran what. SQLite gives
+// private makes the file unreadable for other users, because it shows who ran what. SQLite gives
 // its auxiliary files the same mode. Errors are ignored, because SQLite reports them; a file of
 // another user stays unchanged.
 func private(path string) {

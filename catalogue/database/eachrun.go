@@ -13,7 +13,7 @@ import (
 	"reckon/store"
 )
 
-// EachRun implements [store.Facts]: where there are many rows, from the columns in memory.
+// EachRun implements [store.Facts]. For many rows it uses the columns in memory.
 func (c *Catalogue) EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error {
 	places := make([]int, len(q.Figures))
 	for i, key := range q.Figures {

@@ -37,7 +37,7 @@ const (
 	numberSubmit  = 4 // the first one that may be unknown
 )
 
-// // ownersSQL selects the owner of a row. For a process group of several users it selects all of
+// ownersSQL selects the owner of a row. For a process group of several users it selects all of
 // them on separate lines, so that filters match any.
 const ownersSQL = "CASE shares WHEN '' THEN owner ELSE owner || (SELECT group_concat(char(10) || key, '') FROM json_each(shares)) END"
 

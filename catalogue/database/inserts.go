@@ -28,7 +28,7 @@ func measuredOf(w *store.Workload) (m measured) {
 
 func (m *measured) has(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
 
-// maxInserts is the number of statements that are kept; rows with further sets of figures are written with all columns.
+// maxInserts is the maximum number of prepared statements. Rows with further sets of figures are written with all columns.
 const maxInserts = 24
 
 // inserts are the statements by the figures that they write. They are guarded by the lock of the writer.
@@ -37,7 +37,7 @@ type inserts struct {
 	by map[measured]*sql.Stmt
 }
 
-// prepare makes the statements that rows need. It is not for use in a transaction, as it may take another connection.
+// prepare prepares the statements for rows. Do not call it in a transaction, because it may use another connection.
 func (s *inserts) prepare(ctx context.Context, rows []store.Workload) error {
 	if s == nil {
 		return nil
@@ -72,7 +72,7 @@ func (s *inserts) close() {
 	}
 }
 
-// insertOf appends the figures of a row to the parameters, and returns the statement that takes them.
+// insertOf appends the figures of a row to the parameters, and returns the statement for them.
 func (u *upsert) insertOf(ctx context.Context, w *store.Workload) *sql.Stmt {
 	if stmt := u.ofMeasured(ctx, w); stmt != nil {
 		for i := range figures {

@@ -334,12 +334,12 @@ func (w *conditions) groups(f store.Filter) {
 	}
 }
 
-// // shared returns the condition for process groups of several users that one of the owners has a share in.
+// shared returns the condition for process groups of several users that one of the owners has a share in.
 func (w *conditions) shared(owners []string) string {
 	return "shares <> '' AND " + w.d.key("shares", w.list(owners))
 }
 
-// // short is the longest interval that is faster to query in two parts: workloads that started in
+// short is the longest interval that is faster to query in two parts: workloads that started in
 // it or within the day before, and workloads longer than a day.
 const short = 7 * day
 

@@ -59,7 +59,7 @@ type reading struct {
 	spoiled bool
 }
 
-// write is the changes of one transaction.
+// write holds the changes of one transaction.
 type write struct {
 	at      int64
 	changes []columns.Change
@@ -106,7 +106,7 @@ func (l *lists) now(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// take returns the columns, or the reading that builds them.
+// take returns the columns, or the running reading that builds them.
 func (l *lists) take(ctx context.Context, now int64) (*columns.Table, *reading, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +236,7 @@ func (l *lists) end(at int64, changes []columns.Change, err error) {
 	l.at = at
 }
 
-// readColumns reads all rows, as of one write.
+// readColumns reads all rows as of one write.
 func readColumns(ctx context.Context, db *sql.DB) (table *columns.Table, at int64, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -251,7 +251,7 @@ func readColumns(ctx context.Context, db *sql.DB) (table *columns.Table, at int6
 	return table, at, err
 }
 
-// readAll bypasses package database/sql, which takes twice the time.
+// readAll bypasses package database/sql, which would take twice the time.
 func readAll(ctx context.Context, c sqldriver.QueryerContext, table *columns.Table) (at int64, err error) {
 	query := "SELECT (" + generationSQL + "), key, id, nodes, " + strings.Join(heldWords, ", ") + ", " + strings.Join(heldNumbers, ", ") +
 		" FROM workloads ORDER BY key"
@@ -382,7 +382,7 @@ func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, 
 	return out, rows.Err()
 }
 
-// // Warm starts to read the columns if there are many workloads, so that the first list does not have to
+// Warm starts to read the columns if there are many workloads, so that the first list does not have to
 // wait.
 func (c *Catalogue) Warm(ctx context.Context) error {
 	if c.lists == nil {

@@ -59,7 +59,7 @@ func (d *dialect) resum(ctx context.Context, tx *sql.Tx, ms int64) error {
 	return sumUp(ctx, tx, hour.Add(-time.Hour), hour)
 }
 
-// // Trim deletes ended workloads and roll-up hours older than t. It returns the number of deleted workloads.
+// Trim deletes ended workloads and roll-up hours older than t. It returns the number of deleted workloads.
 func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -95,7 +95,7 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 	return n, nil
 }
 
-// dropRows deletes workloads, and counts the others again.
+// dropRows deletes workloads, and updates the row counts.
 func (c *Catalogue) dropRows(ctx context.Context, tx *sql.Tx, cond string, ms int64) error {
 	drops := []string{"DELETE FROM workloads WHERE " + cond}
 	if c.d.indexes {

@@ -196,13 +196,13 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 	return nil
 }
 
-// // level is one of the lengths of time for which sums are stored.
+// level is one of the lengths of time for which sums are stored.
 type level struct {
 	name string
 	span store.Span
 }
 
-// stretch is a part of an interval, read from one level.
+// stretch is a part of an interval that is read from one level.
 type stretch struct {
 	level    string
 	from, to int64

@@ -227,7 +227,7 @@ func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes 
 	return nil
 }
 
-// remove deletes the row of a workload under a start, if there is one.
+// remove deletes the row of a workload with a start, if there is one.
 func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) error {
 	var old had
 	err := old.scan(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))

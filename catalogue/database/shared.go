@@ -17,7 +17,7 @@ type Shared struct {
 	Explain func(context.Context, error) error
 }
 
-// Shared returns the database for other uses. It is closed with the catalogue.
+// Shared returns the database for other uses. The catalogue closes it.
 func (c *Catalogue) Shared() Shared {
 	return Shared{DB: c.db, Write: writing{c}, Postgres: c.d.indexes, Explain: c.explain}
 }

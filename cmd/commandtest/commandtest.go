@@ -134,7 +134,7 @@ func simpleCommands(line string) (out [][]string) {
 	return out
 }
 
-// // Check parses a call with a new command tree. It returns the error that the program would return, or nil.
+// Check parses a call with a new command tree. It returns the error that the program would return, or nil.
 func Check(root *cobra.Command, c Command) error {
 	cmd, rest, err := root.Find(c.Words[1:])
 	if err != nil {

@@ -38,7 +38,7 @@ func apiSocket(flag string, getenv func(string) string) (path string, wanted boo
 	return "", false
 }
 
-// answeringSocket returns the address of a server on this machine that responds on a Unix socket; empty if there is none.
+// answeringSocket returns the address of a server on this machine that responds on a Unix socket; "" if there is none.
 func answeringSocket(getenv func(string) string) string {
 	for _, path := range client.Sockets(getenv("XDG_RUNTIME_DIR")) {
 		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {

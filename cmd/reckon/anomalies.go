@@ -6,7 +6,7 @@ import (
 	"reckon/analysis/misuse"
 )
 
-// newAnomalies returns `reckon anomalies`: the findings of one rule.
+// newAnomalies returns `reckon anomalies`, which shows the findings of one rule.
 func newAnomalies(g *globals) *cobra.Command {
 	o := findingsOptions{by: &choice{}}
 	cmd := &cobra.Command{

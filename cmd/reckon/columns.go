@@ -124,7 +124,7 @@ func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure
 	return t
 }
 
-// hourly are figures of usage that are shown in hours.
+// hourly are figures of usage that are displayed in hours.
 var hourly = map[string]func(float64) string{
 	"cpu_seconds": format.CoreHours, "cpu_wait_seconds": format.CoreHours, "held_core_seconds": format.CoreHours,
 	"gpu_seconds": format.GPUHours, "held_gpu_seconds": format.GPUHours,

@@ -135,7 +135,7 @@ func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err 
 	return out, nil
 }
 
-// // breaks returns the indexes of the rows that start with a different label.
+// breaks returns the indexes of the rows that start with a different label.
 func breaks(f *dataset.Frame) (at []int) {
 	for i := 1; i < f.Rows(); i++ {
 		if slices.ContainsFunc(f.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
@@ -145,7 +145,7 @@ func breaks(f *dataset.Frame) (at []int) {
 	return at
 }
 
-// // spacing returns the time between rows in seconds. It returns 0 if the time varies within a
+// spacing returns the time between rows in seconds. It returns 0 if the time varies within a
 // recording, because a lag in rows is then no fixed time.
 func spacing(f *dataset.Frame) float64 {
 	cuts, step := breaks(f), int64(0)

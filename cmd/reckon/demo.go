@@ -21,7 +21,7 @@ import (
 	"reckon/server"
 )
 
-// // Size of the demonstration. It is small enough that a week of history is written in 45 s of CPU time.
+// Size of the demonstration. It is small enough that a week of history is written in 45 s of CPU time.
 const (
 	demoSite  = "demo"
 	demoData  = "demo-data"
@@ -54,7 +54,7 @@ type demoOptions struct {
 	log    *slog.Logger
 }
 
-// // runDemo serves a simulated site. It first writes a week of history and then continues in real time.
+// runDemo serves a simulated site. It first writes a week of history and then continues in real time.
 func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// // demoProgress serves the address of a demonstration while its history is written. It serves a self-reloading page
+// demoProgress serves the address of a demonstration while its history is written. It serves a self-reloading page
 // with a progress bar, and answers all other requests with 503 and the progress.
 type demoProgress struct {
 	share atomic.Uint64 // in thousandths

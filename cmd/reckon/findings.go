@@ -130,7 +130,7 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	return printFindings(g, o, list, columns)
 }
 
-// one fetches the finding to explain: with --since it may be of imported time.
+// one fetches the finding to explain. With --since it may belong to imported time.
 func (o *findingsOptions) one(ctx context.Context, c *client.Client, since time.Time) (client.Finding, error) {
 	f, err := c.Finding(ctx, o.explain)
 	if err == nil || since.IsZero() {
@@ -308,7 +308,7 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 	return nil
 }
 
-// shownSteps is the maximum number of steps of a score that are shown, those with the largest contribution.
+// shownSteps is the maximum number of displayed steps of a score, those with the largest contribution.
 const shownSteps = 20
 
 // addUp shows the steps that add up to the score of over-share.

@@ -173,7 +173,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 // progressEvery is the interval at which an import reports its progress.
 const progressEvery = 10 * time.Second
 
-// showProgress prints how far the import is now and then, until the function that it returns is called.
+// showProgress prints the progress of the import from time to time until the returned function is called.
 func (f *importFlags) showProgress(w io.Writer, files []client.ImportFile) (stop func()) {
 	var now atomic.Value
 	var read atomic.Int64
@@ -277,7 +277,7 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	return err
 }
 
-// inputs lists the files of the paths in the order of their names, which begin with a date in most trees.
+// inputs lists the files of the paths in the order of their names, because most names begin with a date.
 func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 	var list []client.ImportFile
 	for _, path := range paths {

@@ -94,7 +94,7 @@ func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d
 	return err
 }
 
-// serverLogs fetches logs through the server, which may have a source of logs.
+// serverLogs fetches logs through the server, if it has a source of logs.
 func serverLogs(ctx context.Context, g *globals, c *client.Client, d *client.WorkloadDetail, f func(*client.LogLine)) (place string, n int,
 	err error) {
 	place = d.ID

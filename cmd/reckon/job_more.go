@@ -19,7 +19,7 @@ const listed = 20
 // commandCores is the metric of profile lines by command.
 const commandCores = "command_cores"
 
-// lives notes that the id was reused, and how to query the other runs.
+// lives notes that the id was reused, and how to select the other runs.
 func (p *page) lives(d client.WorkloadDetail, now time.Time) {
 	if len(d.Runs) < 2 {
 		return
@@ -74,7 +74,7 @@ func (p *page) events(d client.WorkloadDetail, now time.Time) {
 	}
 }
 
-// split draws one line per node, part or command, all on one scale.
+// split draws one line per node, part or command on a common scale.
 func (p *page) split(profile []client.Profile, by string) {
 	width := p.Width
 	if width == 0 {

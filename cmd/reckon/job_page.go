@@ -179,7 +179,7 @@ func (m marked) processor(w client.Workload) (facts []string) {
 	return facts
 }
 
-// neededText returns the text of the memory that a run needed: both ends where they are apart.
+// neededText formats the memory that a run needed, with both bounds if they differ.
 func neededText(w client.Workload) string {
 	if !neededApart(&w) {
 		return term.Bytes(w.MemoryNeededPeakBytes)
@@ -187,7 +187,7 @@ func neededText(w client.Workload) string {
 	return term.Bytes(w.MemoryNeededPeakBytes) + " to " + term.Bytes(w.NeededMost())
 }
 
-// neededApart reports whether the ends of the memory that a run needed are apart.
+// neededApart reports whether the bounds of the memory that a run needed differ.
 func neededApart(w *client.Workload) bool {
 	most := w.NeededMost()
 	return w.MemoryNeededPeakBytes != nil && most != nil && *most > *w.MemoryNeededPeakBytes*(1+figure.Apart)
@@ -272,7 +272,7 @@ func (p *page) requests(w client.Workload) {
 	}
 }
 
-// // fewPoints is the largest number of points for which no chart is drawn, because they would be wider than the time between them.
+// fewPoints is the largest number of points for which no chart is drawn, because they would be wider than the time between them.
 const fewPoints = 2
 
 // drawable reports whether enough points have a figure.

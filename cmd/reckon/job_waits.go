@@ -30,7 +30,7 @@ func submitted(w client.Workload) time.Time {
 // waited returns the wait of a pending workload up to its last report, seconds.
 func waited(w *client.Workload) float64 { return max(w.Seen.Sub(submitted(*w)).Seconds(), 0) }
 
-// startText returns when a workload started, unknown for one that did not.
+// startText formats the start of a workload, or unknown for one that has not started.
 func startText(w client.Workload, now time.Time) string {
 	if waits(w) || begun(w) || neverBegan(w) {
 		return term.Unknown
@@ -81,7 +81,7 @@ func (p *page) times(w client.Workload, now time.Time) {
 		"wall "+marked{}.figure(w.Exactness, "wall_seconds", term.Seconds(&w.WallSeconds)), suspended)
 }
 
-// asks prints the request of a workload that has used nothing yet.
+// asks prints the request of a workload that has used nothing so far.
 func (p *page) asks(w client.Workload) {
 	p.line("\n%s", p.Paint(term.Bold, "Requested"))
 	known := false

@@ -243,7 +243,7 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	return t
 }
 
-// usersOf names the owner of a workload, of a process group of several users with the number of the others.
+// usersOf returns the owner of a workload. For a process group of several users it adds the number of other users.
 func usersOf(w *client.Workload) string {
 	switch n := len(w.Users); {
 	case w.Partial && n < 2:
@@ -254,7 +254,7 @@ func usersOf(w *client.Workload) string {
 	return w.Owner
 }
 
-// gpuMean returns the mean use of GPUs by a workload, nil where it had none open.
+// gpuMean returns the mean use of GPUs by a workload; nil if it had none open.
 func gpuMean(total *float64, w *client.Workload) *float64 {
 	if total == nil || w.WallSeconds <= 0 || (w.GPUSeconds == nil || *w.GPUSeconds == 0) && w.GPUMemoryPeak == nil &&
 		w.AllocatedGPUs == nil {
@@ -284,7 +284,7 @@ func nodeList(nodes []string) string {
 	return strings.Join(nodes, ",")
 }
 
-// state returns its state in one word: the batch system's, unless an exit code is more specific.
+// state returns the state in one word. It is the batch system's state, unless an exit code is more specific.
 func state(w client.Workload) string {
 	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {

@@ -21,7 +21,7 @@ import (
 // (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
 const kubectlName = "kubectl-reckon"
 
-// plugin identifies the server installed by the chart in a cluster, and how kubectl reaches it.
+// plugin identifies the server that the chart installed in a cluster, and how kubectl reaches it.
 type plugin struct {
 	context, kubeconfig          string
 	namespace, service, audience string

@@ -96,7 +96,7 @@ func ownerReport(ctx context.Context, g *globals, owner, since, until string) (c
 	return r, nil
 }
 
-// // whoAmI returns the client's name on the server. An administrator without a name is the local user.
+// whoAmI returns the client's name on the server. An administrator without a name is the local user.
 func whoAmI(ctx context.Context, c *client.Client) (string, error) {
 	me, err := c.Me(ctx)
 	if err != nil {

@@ -38,7 +38,7 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 	return errors.New(text)
 }
 
-// argsError names the arguments that a command takes, where the library only counts them.
+// argsError names the arguments of a command, because the library only counts them.
 func argsError(cmd *cobra.Command, args []string, err error) error {
 	_, takes, _ := strings.Cut(cmd.Use, " ")
 	if takes == "" || !strings.Contains(err.Error(), "arg(s)") {
@@ -101,7 +101,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
 }
 
-// // hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a hyphen, so
+// hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a hyphen, so
 // that it is not parsed as a flag. Some ids from before 2026-11-22 start with one.
 func hyphenID(args []string) []string {
 	if len(args) == 0 || !slices.Contains(args, "revoke") {

@@ -46,7 +46,7 @@ func strangeNames(ctx context.Context, c *client.Client, now time.Time, of named
 	return nil
 }
 
-// hasWork reports whether a workload of this name exists: namesOf knows only the latest ones with usage that is not counted yet.
+// hasWork reports whether a workload of this name exists. namesOf only knows the latest ones, with usage that is not counted yet.
 func hasWork(ctx context.Context, c *client.Client, now time.Time, what, name string) bool {
 	f := client.Filter{Since: now.Add(-longAgo), Limit: 1}
 	of := map[string]*[]string{"owner": &f.Owners, "account": &f.Accounts, "partition": &f.Partitions, "node": &f.Nodes,

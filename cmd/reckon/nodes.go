@@ -162,7 +162,7 @@ func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
 	return printMissing(s, nodes)
 }
 
-// // printHeld lists the data of each node that a limit leaves without rows. If short is set, it lists only that short work.
+// printHeld lists the data of each node that a limit leaves without rows. If short is set, it lists only that short work.
 func printHeld(s term.Screen, nodes []client.Node, short string) error {
 	text := ""
 	for i := range nodes {
@@ -271,7 +271,7 @@ func spanOrNone(s *client.NodeSpan) client.NodeSpan {
 	return *s
 }
 
-// skewShown is the clock difference from which it is shown.
+// skewShown is the smallest clock difference that is displayed.
 const skewShown = 5 * time.Second
 
 // printSenders reports second machines with the same name, and wrong clocks.
@@ -414,7 +414,7 @@ func notThere(reason string) bool {
 		func(s string) bool { return strings.HasPrefix(reason, s) })
 }
 
-// printAsOf reports when a list of nodes was read, if that was before the question.
+// printAsOf prints the time of a list of nodes if it was read before the question.
 func printAsOf(g *globals, s term.Screen, at *time.Time) error {
 	if at == nil {
 		return nil

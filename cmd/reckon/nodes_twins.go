@@ -7,7 +7,7 @@ import (
 	"reckon/web/client"
 )
 
-// sharedJobs is the number of jobs that two nodes must share for them to be taken for one.
+// sharedJobs is the number of shared jobs at which two nodes count as one.
 const sharedJobs = 3
 
 // twins finds nodes without an agent that may be a second name of another node. They must have at least three jobs,

@@ -25,7 +25,7 @@ import (
 	"reckon/web/client"
 )
 
-// // powerInput is the source of power samples and their features: a data set, or the store of a server.
+// powerInput is the source of power samples and their features: a data set, or the store of a server.
 type powerInput struct {
 	power    string   // column of watts, or a PromQL expression
 	workload string   // column that names the workload
@@ -353,7 +353,7 @@ func orInstead(err error, domain, instead string) error {
 	return err
 }
 
-// meteredNode returns the only node that has a meter of the domain, and notes where it meters nothing but GPUs.
+// meteredNode returns the only node with a meter of the domain. It prints a note if the meter covers only GPUs.
 func meteredNode(ctx context.Context, g *globals, c *client.Client, domain string, from, to time.Time) (string, error) {
 	of := ""
 	if domain != "" && domain != "node" {

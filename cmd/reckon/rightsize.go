@@ -107,7 +107,7 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 	return err
 }
 
-// // tested formats the share of time that a request was exceeded, and its idle share.
+// tested formats the share of time that a request was exceeded, and its idle share.
 func tested(t *client.RequestTest) (above, idle string) {
 	if t == nil {
 		return term.Unknown, term.Unknown

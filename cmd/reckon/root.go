@@ -256,7 +256,7 @@ func usage(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// // address returns the address of the server that commands use. It is that of --server or RECKON_SERVER, otherwise of
+// address returns the address of the server that commands use. It is that of --server or RECKON_SERVER, otherwise of
 // a server on this machine. A Unix socket that responds comes first, because there the kernel authenticates the user.
 func (g *globals) address() string {
 	if named := cmp.Or(g.server, g.getenv("RECKON_SERVER")); named != "" {

@@ -136,7 +136,7 @@ func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
 	}
 }
 
-// // plotSpeedup draws the runs and the law over the number of cores, up to 1.5 times the largest size.
+// plotSpeedup draws the runs and the law over the number of cores, up to 1.5 times the largest size.
 func plotSpeedup(d client.Scale, fit *client.ScaleFit, width, height int, ascii bool) []string {
 	dot, run, axis, corner, rule := '·', '●', "┤", "└", "─"
 	if ascii {

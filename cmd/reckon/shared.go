@@ -67,19 +67,19 @@ func (s *shared) holder(flags *pflag.FlagSet) *cobra.Command {
 	return cmd
 }
 
-// list adds a flag with several values, which are in to when the command runs.
+// list adds a flag with several values, which are stored in to before the command runs.
 func (s *shared) list(cmd *cobra.Command, name string, to *[]string) {
 	flag := s.lists.Lookup(name)
 	take(cmd, flag, func() { *to = flag.Value.(pflag.SliceValue).GetSlice() })
 }
 
-// word adds a flag with one value, which is in to when the command runs; without the flag to keeps its default.
+// word adds a flag with one value, which is stored in to before the command runs. Without the flag, to keeps its default.
 func (s *shared) word(cmd *cobra.Command, name string, to *string) {
 	flag := s.words.Lookup(name)
 	take(cmd, flag, func() { *to = flag.Value.String() })
 }
 
-// take adds a shared flag to a command. If it was given, store takes its value before the command runs.
+// take adds a shared flag to a command. If the flag was given, store is called with its value before the command runs.
 func take(cmd *cobra.Command, flag *pflag.Flag, store func()) {
 	cmd.Flags().AddFlag(flag)
 	before := cmd.PreRun

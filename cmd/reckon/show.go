@@ -11,7 +11,7 @@ import (
 	"reckon/web/client"
 )
 
-// shown is an answer of the server in the output formats of commands.
+// shown is an answer of the server with the output formats of commands.
 type shown struct {
 	json    any
 	csv     func(io.Writer) error

@@ -90,7 +90,7 @@ several times, or to the server of --server.`,
 	return cmd
 }
 
-// speedOf parses "60x", "60" or "max", which is 0.
+// speedOf parses "60x", "60" or "max"; the latter is 0.
 func speedOf(text string) (float64, error) {
 	if text == "max" {
 		return 0, nil

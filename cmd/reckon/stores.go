@@ -22,7 +22,7 @@ func (s *storeFlags) register() {
 		"`URL` of a PostgreSQL for the catalogue: postgres://USER@HOST/DATABASE, password_file=FILE behind a ?")
 }
 
-// none reports whether neither is given.
+// none reports whether neither flag is given.
 func (s *storeFlags) none() bool { return s.store == "" && s.catalogue == "" }
 
 func (s *storeFlags) check() error {
@@ -32,7 +32,7 @@ func (s *storeFlags) check() error {
 	return nil
 }
 
-// place describes for people where the data is stored.
+// place describes the storage of the data for users.
 func (s *storeFlags) place(data string) string {
 	switch {
 	case s.store != "" && s.catalogue != "":

@@ -150,7 +150,7 @@ func runStress(cmd *cobra.Command, g *globals, o stressOptions) error {
 	return nil
 }
 
-// load is a program and how it is run.
+// load is a program and its arguments.
 type load struct {
 	program stress.Program
 	options stress.Options

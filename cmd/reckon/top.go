@@ -97,7 +97,7 @@ func isTerminal(r any) bool {
 
 const sourceLocal = "this machine, measured by reckon top itself"
 
-// // openFeed opens the stream of the server. It measures locally if there is no server and none was given.
+// openFeed opens the stream of the server. It measures locally if there is no server and none was given.
 func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-chan feedMsg, string, error) {
 	if !local {
 		feed := make(chan feedMsg)

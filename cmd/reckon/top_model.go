@@ -50,7 +50,7 @@ func orderOf(name string) int {
 	return slices.IndexFunc(orders(), func(o order) bool { return o.name == name })
 }
 
-// known compares figures; an unknown one is smaller than any other.
+// known compares figures. An unknown one is smaller than any other.
 func known(a, b *float64) int {
 	switch {
 	case a == nil && b == nil:

@@ -51,7 +51,7 @@ func (m *topModel) draw() string {
 	return strings.Join(lines, "\n")
 }
 
-// cutStyled cuts a line that may contain colours; a line that is too long loses them.
+// cutStyled cuts a line that may contain colours. A line that is too long loses them.
 func cutStyled(l string, width int, ascii bool) string {
 	if term.Width(l) <= width {
 		return l
@@ -145,7 +145,7 @@ func (m *topModel) listLines() []string {
 	return lines
 }
 
-// table has one row per workload; the heading of the sort order is marked.
+// table formats one row per workload and marks the heading of the sort order.
 func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	mark := func(name, title string) string {
 		if orders()[m.order].name != name {

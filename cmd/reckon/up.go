@@ -111,7 +111,7 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	return err
 }
 
-// greet prints where everything is, and which sensors are unavailable and why.
+// greet prints the addresses and paths, and the unavailable sensors with their reasons.
 func greet(g *globals, s *server.Server) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
 		buildinfo.Get().Version, s.Agent().Node(), s.URL(), g.stores.place(g.serverOptions.Data))

@@ -37,7 +37,7 @@ func usageFigure(name string) (int, error) {
 	return 0, &usageError{fmt.Errorf("no figure of usage is called %q; give %s, or a key of the API", name, strings.Join(words, ", "))}
 }
 
-// figures returns a table of selected figures: each with its share of the total, in descending order of the first one.
+// figures formats a table of selected figures with their shares of the total, in descending order of the first one.
 func (m marked) figures(list client.UsageList, places []int, limit int) *term.Table {
 	columns := groupColumns(list)
 	for _, at := range places {

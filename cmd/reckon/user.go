@@ -182,7 +182,7 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 	}
 }
 
-// // password reads a password from a file, from standard input, or twice from the terminal without echo.
+// password reads a password from a file, from standard input, or twice from the terminal without echo.
 func (g *globals) password(file string) (string, error) {
 	if file == "" {
 		in, ok := g.stdin.(*os.File)

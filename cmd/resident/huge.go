@@ -18,7 +18,8 @@ import (
 const (
 	// hugePage is the size of a huge page, bytes (x86-64, and arm64 with pages of 4 KiB).
 	hugePage = 2 << 20
-	// leastHuge is the live heap from which on huge pages are worth their copying: smaller ones fit the caches of the processor better.
+	// leastHuge is the smallest live heap for which huge pages are worth copying, because smaller heaps fit the
+	// processor's caches better.
 	leastHuge = 256 << 20
 	// leastMapping is the minimum size of a mapping that may hold the heap, which grows by 64 MiB.
 	leastMapping = 32 << 20

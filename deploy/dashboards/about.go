@@ -74,7 +74,7 @@ var about = map[string]string{
 
 var metricName = regexp.MustCompile(`[a-z][a-zA-Z0-9_]*_[a-zA-Z0-9_]+|node_load1`)
 
-// // describe returns the description of a panel. If it has none, it returns that of the first
+// describe returns the description of a panel. If it has none, it returns that of the first
 // metric in its queries that has one.
 func (p *Panel) describe() string {
 	if p.Help != "" {

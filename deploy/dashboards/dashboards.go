@@ -24,7 +24,7 @@ type Dashboard struct {
 	Rows                     []Row
 }
 
-// Var is a choice at the top of the page; it takes the values of a label.
+// Var is a choice at the top of the page with the values of a label.
 type Var struct {
 	Name, Metric, Label string
 	Filter              string // restriction of the values, such as site=~"$site"

@@ -8,7 +8,7 @@ const (
 	pageOfJob  = "${reckon}/workload?id=${__field.labels.workload:percentencode}"
 )
 
-// The choices, and how each narrows a query.
+// The choices and their label conditions in a query.
 const (
 	onSite  = `site=~"$site"`
 	onNode  = onSite + `,node=~"$node"`

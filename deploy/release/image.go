@@ -54,7 +54,7 @@ func (r *release) images(ctx context.Context, arch string) error {
 	return nil
 }
 
-// // tagged returns a version as an image tag, which must not contain a plus sign.
+// tagged returns a version as an image tag, which must not contain a plus sign.
 func tagged(version string) string {
 	return string(bytes.ReplaceAll([]byte(version), []byte("+"), []byte("-")))
 }

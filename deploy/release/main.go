@@ -211,7 +211,7 @@ func (r *release) completions(ctx context.Context, dir string) error {
 	return errors.Join(r.manuals(ctx, bin, filepath.Join(dir, "man")), r.manuals(ctx, agent, filepath.Join(dir, "man-agent")))
 }
 
-// manuals writes the manual pages, packed as Debian's policy wants them.
+// manuals writes the manual pages, compressed as Debian's policy requires.
 func (r *release) manuals(ctx context.Context, bin, dir string) error {
 	if text, err := exec.CommandContext(ctx, bin, "man", dir).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s man: %w: %s", filepath.Base(bin), err, text)

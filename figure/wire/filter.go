@@ -81,7 +81,7 @@ type Range struct {
 	Step     time.Duration
 	// By is the split of the profile: one of [Splits]; empty is the finest that is measured.
 	By string
-	// // Start selects one run of a reused id, by a time within it or by its start; zero is the latest.
+	// Start selects one run of a reused id, by a time within it or by its start; zero is the latest.
 	Start time.Time
 	// Site is the cluster of the id, if several clusters use the same id.
 	Site string

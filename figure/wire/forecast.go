@@ -77,7 +77,7 @@ type Forecast struct {
 	Error *ForecastError `json:"error"`
 }
 
-// // NextFigure is the forecast of one figure of the next run. It has the median, the interval of nine in ten runs, and
+// NextFigure is the forecast of one figure of the next run. It has the median, the interval of nine in ten runs, and
 // the median relative error of the same forecast for earlier runs. The error is null for fewer than four runs.
 type NextFigure struct {
 	// wall_seconds, cores_mean, memory_needed_peak_bytes, memory_peak_bytes (page cache included) or energy_joules.

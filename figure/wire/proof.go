@@ -36,7 +36,7 @@ type ProofDifference struct {
 	Raw    *float64  `json:"raw"`            // Value from the counters; null if none.
 }
 
-// // ProofQuery selects the hours to compare. Zero times mean all hours with stored samples.
+// ProofQuery selects the hours to compare. Zero times mean all hours with stored samples.
 type ProofQuery struct {
 	Since, Until time.Time
 	Mend         bool

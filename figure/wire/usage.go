@@ -7,7 +7,7 @@ import (
 	"reckon/figure"
 )
 
-// // UsageQuery selects historical use by time, user and other dimensions. Zero fields select everything.
+// UsageQuery selects historical use by time, user and other dimensions. Zero fields select everything.
 type UsageQuery struct {
 	Since, Until time.Time // rounded outwards to whole hours, UTC
 	// Span is hour, day, week, month, whole or hour-of-week.

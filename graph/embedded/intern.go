@@ -113,7 +113,7 @@ func placeholders(first, n int) string {
 	return b.String()
 }
 
-// lookUp reads the ids of terms from the database; found may receive others with the same hash.
+// lookUp reads the ids of terms from the database. found may also receive other terms with the same hash.
 func lookUp(ctx context.Context, db querier, terms []string, found map[string]int64) error {
 	return inChunks(terms, func(part []string) error {
 		args := make([]any, len(part))

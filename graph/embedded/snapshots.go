@@ -8,7 +8,7 @@ import (
 	"reckon/graph/sparql"
 )
 
-// Snapshots builds graphs named timestamp:MS, the state at a time, from series when a query selects them.
+// Snapshots builds graphs named timestamp:MS from series when a query selects them. They contain the state at a time.
 type Snapshots interface {
 	// Times returns the available times, in Unix milliseconds.
 	Times(ctx context.Context) ([]int64, error)

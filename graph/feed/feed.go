@@ -67,10 +67,10 @@ type written struct {
 	machine bool // a node or a site
 }
 
-// everyone is the owner of subgraphs of nodes and sites, which everyone may read.
+// everyone is the owner of subgraphs of nodes and sites, because everyone may read them.
 const everyone = "*"
 
-// // nodesEvery is the interval between readings of nodes, because they have many series.
+// nodesEvery is the interval between readings of nodes, because they have many series.
 const nodesEvery = time.Minute
 
 // overlap is the time range of the catalogue that every update rereads, because ends arrive late.
@@ -257,7 +257,7 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 // passed is the time that a process group must run before it is described.
 const passed = time.Minute
 
-// did is the least activity for a description: one that does next to nothing has nothing to be found.
+// did is the least activity that is described, because there is nothing to find about idle work.
 var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
 // passing reports whether a workload is a process group without a name that was not yet seen to run

@@ -123,7 +123,7 @@ func (s *Store) Forward(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// ask sends one request of the Graph Store Protocol about a subgraph.
+// ask sends one Graph Store Protocol request about a subgraph.
 func (s *Store) ask(ctx context.Context, method, id string, body []byte) ([]byte, int, error) {
 	u := *s.store.url
 	q := u.Query()
@@ -155,7 +155,7 @@ func (s *Store) ask(ctx context.Context, method, id string, body []byte) ([]byte
 	return raw, resp.StatusCode, nil
 }
 
-// // hashWord is the property that holds the hash and the number of statements of a subgraph in the registry.
+// hashWord is the property that holds the hash and the number of statements of a subgraph in the registry.
 const hashWord = "urn:reckon:ns#contentHash"
 
 func fingerprint(id string, quads []graph.Quad) (graph.Quad, []byte, error) {

@@ -32,7 +32,7 @@ type Unlisted interface {
 	Unlisted(g ID) bool
 }
 
-// // Pattern is a quad with 0 as a wildcard.
+// Pattern is a quad with 0 as a wildcard.
 type Pattern struct{ S, P, O, G ID }
 
 // Quad is a statement by its ids.

@@ -168,7 +168,7 @@ func (e *eval) intern(t graph.Term) ID {
 	return id
 }
 
-// canonical returns the id of a term in the data, or the local one if it does not occur there.
+// canonical returns the id of a term in the data, or the local id if it does not occur there.
 func (e *eval) canonical(id ID) (ID, error) {
 	if id < local {
 		return id, nil
@@ -313,7 +313,7 @@ func (n *filter) eval(e *eval, seeds *table) (*table, error) {
 	return e.keep(t, n.conditions)
 }
 
-// // keep returns the rows that satisfy all conditions.
+// keep returns the rows that satisfy all conditions.
 func (e *eval) keep(t *table, conditions []expr) (*table, error) {
 	for _, c := range conditions {
 		if x, ok := c.(*exists); ok {
@@ -434,7 +434,7 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	return both, nil
 }
 
-// // eval removes rows of the left side that share a bound variable with a row of the right side
+// eval removes rows of the left side that share a bound variable with a row of the right side
 // and have equal values in all shared variables.
 func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	if e.hides(seeds, scopeOf(n.right), scopeOf(n.left)) {
@@ -474,7 +474,7 @@ func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	return out, nil
 }
 
-// excludes reports whether two rows bind one of vars alike and none differently.
+// excludes reports whether two rows share the value of one variable and differ in none.
 func excludes(a, b []ID, vars []int) (alike bool) {
 	for _, v := range vars {
 		switch {

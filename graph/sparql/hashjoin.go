@@ -60,7 +60,7 @@ func (e *eval) matches(left, right *table) (*matches, error) {
 	return x, nil
 }
 
-// of returns the rows that may agree with a row of the other table.
+// of returns the rows that may match a row of the other table.
 func (x *matches) of(row []ID) []int32 {
 	x.key = appendKey(x.key[:0], row, x.keys)
 	return x.rows[string(x.key)]

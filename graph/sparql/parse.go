@@ -17,7 +17,7 @@ type parser struct {
 	vars     *variables
 	blanks   map[string]int
 	depth    int
-	// // collecting receives the aggregates of the SELECT being parsed; nil where aggregates are not allowed.
+	// collecting receives the aggregates of the SELECT being parsed; nil where aggregates are not allowed.
 	collecting *[]*aggregate
 	isData     bool // data or a template is being parsed: no paths
 }
@@ -269,7 +269,7 @@ func (p *parser) tail(s *selectNode) error {
 	return nil
 }
 
-// // finish fills the columns of SELECT * and checks the columns of groups.
+// finish fills the columns of SELECT * and checks the columns of groups.
 func (p *parser) finish(s *selectNode) error {
 	if s.star {
 		if s.grouped {

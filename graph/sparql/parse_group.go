@@ -59,7 +59,7 @@ func joined(left, right node) node {
 	return &join{left, right}
 }
 
-// element reads one part of a group and joins it to those before.
+// element reads one part of a group and joins it to the earlier parts.
 func (p *parser) element(before node) (node, error) {
 	switch {
 	case p.takeWord("OPTIONAL"):

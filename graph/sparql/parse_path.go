@@ -2,7 +2,7 @@ package sparql
 
 import "reckon/graph"
 
-// verb stands between subject and object: a variable, or a path.
+// verb reads the part between subject and object: a variable, or a path.
 type verb struct {
 	p    slot
 	path *path

@@ -230,7 +230,7 @@ func (e *eval) inGraph(found []Quad) ([]Quad, error) {
 	return kept, nil
 }
 
-// occurs reports whether a term is a subject or object of the active graph; it looks at one statement.
+// occurs reports whether a term is a subject or object of the active graph. It reads one statement.
 func (e *eval) occurs(id ID) (found bool, err error) {
 	if id >= local {
 		return false, nil

@@ -103,7 +103,7 @@ func LabelBegins(name, begin string) string {
 	return name + "=~" + strconv.Quote(regexp.QuoteMeta(begin)+".*")
 }
 
-// Selector joins label conditions, given as names and values in turn; those with an empty value are left out.
+// Selector joins label conditions, given as alternating names and values. It omits those with an empty value.
 func Selector(pairs ...string) string {
 	var out []string
 	for i := 0; i+1 < len(pairs); i += 2 {

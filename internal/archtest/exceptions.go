@@ -2,7 +2,7 @@ package archtest
 
 import "strings"
 
-// // Exception allows one place to break one rule. File and What match the start of the violation's
+// Exception allows one place to break one rule. File and What match the start of the violation's
 // text, which is a file, or a file and a name in it.
 type Exception struct {
 	Rule, File, What string

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// kindNames returns the kinds of workload that package workload declares: the names of the constants, and their values.
+// kindNames returns the names and values of the constants of package workload that are kinds.
 func kindNames(t *Tree) (constants, values []string) {
 	for _, p := range t.Packages {
 		if p.Path != "workload" {

@@ -185,7 +185,7 @@ func (h *Hours) Begin(l *Late) (end func(), err error) {
 	return func() { h.end(l) }, nil
 }
 
-// drop takes back a mark that could not be saved. Hours that were dirty before remain.
+// drop removes a mark that could not be saved. Hours that were dirty before remain.
 func (h *Hours) drop(l *Late) {
 	for _, e := range l.list {
 		of := h.hours[e.Entry]

@@ -33,7 +33,7 @@ type ChangedError struct {
 
 func (e *ChangedError) Error() string { return e.Path + " " + e.What }
 
-// // Check returns a [*ChangedError] if the file was damaged or lost since it was recorded. This
+// Check returns a [*ChangedError] if the file was damaged or lost since it was recorded. This
 // means that it is missing or empty, or that its content changed but not its modification time.
 // With a new modification time it returns nil. A file without a record passes, and log notes that.
 func (p *Pages) Check(log *slog.Logger) error {
@@ -68,7 +68,7 @@ func (p *Pages) Check(log *slog.Logger) error {
 	return nil
 }
 
-// // ForgetClosed durably removes the note beside a file. Otherwise a changed file could seem
+// ForgetClosed durably removes the note beside a file. Otherwise a changed file could seem
 // damaged after a power failure, because its content reached the disk before the removal did.
 func ForgetClosed(path string) error {
 	if err := os.Remove(path + closedSuffix); errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 // PageSize is the size of a page of [Pages], bytes.
 const PageSize = 4096
 
-// // Pages keeps the checksums of a file's pages, so that a new note requires reading only the
+// Pages keeps the checksums of a file's pages, so that a new note requires reading only the
 // written pages instead of the whole file. It is not safe for concurrent use.
 type Pages struct {
 	path    string
@@ -119,13 +119,13 @@ func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
 	return n, err
 }
 
-// mostParts is into how many parts a file is divided at most, so that its note stays small.
+// mostParts is the maximum number of parts of a file, so that its note stays small.
 const mostParts = 1024
 
 // partPages returns the number of pages in each part of a file with the given number of pages; the last part may have fewer.
 func partPages(pages int64) int64 { return max(1, (pages+mostParts-1)/mostParts) }
 
-// differ returns the pages of the parts that differ from the pages of a file of the same size, nil where those are not known.
+// differ returns the pages of the parts that differ from the pages of a file of the same size; nil if those are unknown.
 func (n *closedNote) differ(was closedNote) map[int64]bool {
 	if len(was.Parts) != len(n.Parts) {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// How often the kubelet is asked.
+// Intervals of queries to the kubelet.
 const (
 	// Interval is between two questions without a reason.
 	Interval = 30 * time.Second
-	// changing is the same while a container is in a state that does not last.
+	// changing is the interval while a container is in a transient state.
 	changing = 5 * time.Second
-	// soonest is between two questions with one: a pod or container that is not known.
+	// soonest is the minimum interval between two queries for an unknown pod or container.
 	soonest = time.Second
-	// tries is the number of questions for one reason: a pod that was removed never comes.
+	// tries is the maximum number of queries for one reason, because a removed pod never appears.
 	tries = 6
 	// maxReasons bounds the reasons that are remembered.
 	maxReasons = 10_000
@@ -116,7 +116,7 @@ func (s *Cache) Refresh(why string) {
 	s.want(why)
 }
 
-// want asks soon, for a reason, and returns how many whole answers there were since it came up.
+// want requests an early query for a reason, and returns the number of complete answers since that reason came up.
 func (s *Cache) want(why string) uint64 {
 	r := s.reasons[why]
 	if r == nil {
@@ -150,7 +150,7 @@ func (s *Cache) DevicesErr() error {
 	return s.givenErr
 }
 
-// Asked reports whether a first question was answered or refused.
+// Asked reports whether the first query was answered or refused.
 func (s *Cache) Asked() bool { return !errors.Is(s.Err(), errNotAsked) }
 
 // Next waits for an answer later than version, 0 for any, or until ctx ends. It returns the pods
@@ -193,7 +193,7 @@ func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) 
 	}
 }
 
-// unasked reports whether a pod is wanted that no answer has named. The caller holds the lock.
+// unasked reports whether a pod is wanted that no answer has contained. The caller holds the lock.
 func (s *Cache) unasked() bool {
 	for why, r := range s.reasons {
 		if r.answers == 0 && s.byUID[why] == nil && !strings.Contains(why, "/") {
@@ -247,7 +247,7 @@ func (s *Cache) give(ctx context.Context, pods []*Pod) {
 	}
 }
 
-// wait waits an interval, or less when something is wanted, but not less than a pause since the last question began.
+// wait waits for an interval, or less if an answer is wanted, but at least for a pause since the last query began.
 func (s *Cache) wait(ctx context.Context, began time.Time, pause, interval time.Duration) bool {
 	next := time.NewTimer(time.Until(began.Add(interval)))
 	defer next.Stop()

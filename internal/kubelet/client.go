@@ -61,13 +61,13 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// InCluster reports whether the program runs in a pod with a service account, which may have the right to ask.
+// InCluster reports whether the program runs in a pod with a service account, which may be authorized to query.
 func InCluster() bool {
 	_, err := os.Stat(accountFolder + "/token")
 	return err == nil
 }
 
-// Client asks one kubelet.
+// Client queries one kubelet.
 type Client struct {
 	config Config
 	http   *http.Client
@@ -77,7 +77,7 @@ type Client struct {
 	decoder decoder
 }
 
-// New checks the configuration. It asks nothing yet.
+// New checks the configuration without sending a query.
 func New(c Config) (*Client, error) {
 	c.Address = strings.TrimSuffix(cmp.Or(c.Address, DefaultAddress), "/")
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
@@ -113,7 +113,7 @@ func (c *Client) URL() string { return c.url }
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Pods asks for the pods of the node. When the answer breaks off it returns the pods that came whole and the error.
+// Pods queries the pods of the node. If the answer breaks off, it returns the complete pods and the error.
 func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {

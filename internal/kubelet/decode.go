@@ -64,7 +64,7 @@ func (d *decoder) decode(r io.Reader) (pods []*Pod, err error) {
 	return pods, unreadable(err)
 }
 
-// pod returns the pod of d.text, which is the caller's to fill in, and notes it in now.
+// pod parses the pod of d.text and adds it to now. The caller fills in the returned pod.
 func (d *decoder) pod(now map[uint64]*Pod) (*Pod, error) {
 	sum := maphash.Bytes(d.seed, d.text)
 	p := cmp.Or(d.known[sum], now[sum])
@@ -82,7 +82,7 @@ func (d *decoder) pod(now map[uint64]*Pod) (*Pod, error) {
 	return &own, nil
 }
 
-// items reads the objects of a JSON list behind its opening bracket, without looking into them.
+// items splits a JSON list after its opening bracket into its objects, without parsing them.
 type items struct {
 	r     io.Reader
 	buf   []byte // data read so far
@@ -128,7 +128,7 @@ func (l *items) skip() (byte, error) {
 	}
 }
 
-// fill reads more, once all of buf was taken. Where there is no more, the list breaks off.
+// fill reads more input once all of buf was consumed. At the end of the input, the list breaks off.
 func (l *items) fill() error {
 	n, err := l.r.Read(l.buf[:cap(l.buf)])
 	l.buf, l.at = l.buf[:n], 0
@@ -172,7 +172,7 @@ func (l *items) object(text []byte) ([]byte, error) {
 	}
 }
 
-// toItems moves to the first pod; false where there is no list, as of a node without pods.
+// toItems moves to the first pod. It returns false if there is no list, as for a node without pods.
 func toItems(d *json.Decoder) (some bool, err error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return false, cmp.Or(err, errors.New("it is no object"))

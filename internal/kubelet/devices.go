@@ -53,7 +53,7 @@ type DeviceLister struct {
 	socket string
 }
 
-// NewDeviceLister returns a lister for a socket. It asks nothing yet.
+// NewDeviceLister returns a lister for a socket without querying it.
 func NewDeviceLister(socket string) *DeviceLister {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -68,7 +68,7 @@ func NewDeviceLister(socket string) *DeviceLister {
 // Close ends idle connections.
 func (d *DeviceLister) Close() { d.http.CloseIdleConnections() }
 
-// list asks for the devices of all containers. The error of a socket that is not there matches fs.ErrNotExist.
+// list queries the devices of all containers. The error for a missing socket matches fs.ErrNotExist.
 func (d *DeviceLister) list(ctx context.Context) (map[containerName][]Device, error) {
 	if _, err := os.Stat(d.socket); err != nil {
 		return nil, fmt.Errorf("ask for the devices of pods: %w", err)
@@ -231,7 +231,7 @@ func decodeContainer(message []byte) (name string, devices []Device, err error) 
 	return name, devices, err
 }
 
-// addDevice adds a device that is not in the list, which has an end.
+// addDevice adds a device to a bounded list if it is not in it.
 func addDevice(list []Device, d Device) []Device {
 	if len(list) >= maxDevices || d.ID == "" {
 		return list

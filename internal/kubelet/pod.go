@@ -54,7 +54,7 @@ const (
 type Container struct {
 	Name, Image string
 	Type        Type
-	// // ID is the runtime's hexadecimal id, Previous the id before the restart; empty if there is none.
+	// ID is the runtime's hexadecimal id, Previous the id before the restart; empty if there is none.
 	ID, Previous string
 	Restarts     int
 	Running      bool
@@ -108,7 +108,7 @@ func (p *Pod) changing() bool {
 	})
 }
 
-// // Started reports whether every required container of the pod has an id. If it is true, any
+// Started reports whether every required container of the pod has an id. If it is true, any
 // other id belongs to the sandbox.
 func (p *Pod) Started() bool {
 	for i := range p.Containers {
@@ -119,7 +119,7 @@ func (p *Pod) Started() bool {
 	return true
 }
 
-// // Request returns the request of the whole pod as the scheduler computes it. It is the sum of main containers and
+// Request returns the request of the whole pod as the scheduler computes it. It is the sum of main containers and
 // sidecars, or the largest init container plus the sidecars started before it, whichever is larger
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers).
 func (p *Pod) Request() Resources {

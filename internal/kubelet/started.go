@@ -24,7 +24,7 @@ type links struct {
 	ids    map[string][]string // by POD_NAMESPACE_CONTAINER
 }
 
-// readLinks reads the names of the links to logs of containers, none where they are not there.
+// readLinks reads the names of the links to logs of containers. A missing folder has none.
 func readLinks(root string) *links {
 	out := &links{folder: filepath.Join("/", root, containerLogs), ids: map[string][]string{}}
 	list, _ := os.ReadDir(out.folder)

@@ -20,7 +20,7 @@ type trust struct {
 	host string
 }
 
-// // ownCertificates returns the files in which a kubelet keeps its serving certificate.
+// ownCertificates returns the files in which a kubelet keeps its serving certificate.
 func (t *trust) ownCertificates() []string {
 	dir := filepath.Join(cmp.Or(t.Root, "/"), "var/lib/kubelet/pki")
 	return []string{filepath.Join(dir, "kubelet-server-current.pem"), filepath.Join(dir, "kubelet.crt")}

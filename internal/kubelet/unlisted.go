@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// // The kubelet lists the pods of the API server. A pod deleted with a grace period of zero leaves that list at once, perhaps before the
+// The kubelet lists the pods of the API server. A pod deleted with a grace period of zero leaves that list at once, perhaps before the
 // first query, while its containers still run or its use is not yet exported. Its names are still in earlier answers and in the log
 // folders. The kubelet creates these before it starts a sandbox and names them after the pod (pkg/kubelet/kuberuntime):
 // //
-// // /var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
-// // /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log a link, while the container exists
+// /var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
+// /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log a link, while the container exists
 const (
 	podLogs       = "var/log/pods"
 	containerLogs = "var/log/containers"
 )
 
 const (
-	// // listedBy is the number of answers after which the kubelet lists every pod that it has. The
+	// listedBy is the number of answers after which the kubelet lists every pod that it has. The
 	// first answer may have been under way when the pod was seen.
 	listedBy = 2
 	// keptFor is the number of answers for which an unlisted pod is kept.
@@ -67,7 +67,7 @@ func (u *unlisted) pod(uid string, after int, synced bool) *Pod {
 	return nil
 }
 
-// read looks for the folders of pods, and forgets the pods that are not wanted any more. listed are the pods of the last answer.
+// read looks for the folders of pods, and forgets the pods that are no longer wanted. listed are the pods of the last answer.
 func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
 	for uid := range u.named {
 		if !wanted[uid] {
@@ -155,5 +155,5 @@ func (p *Pod) inherit(listed []*Pod) {
 	}
 }
 
-// templateHash is the label that a Deployment gives its pods (pkg/controller/deployment).
+// templateHash is the label that a Deployment sets on its pods (pkg/controller/deployment).
 const templateHash = "pod-template-hash"

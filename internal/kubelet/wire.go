@@ -178,7 +178,7 @@ func digits(id string) string {
 	return rest
 }
 
-// extended reports whether a resource is not one of Kubernetes' own: those have no domain, or one of its.
+// extended reports whether a resource is not one of Kubernetes' own, which have no domain or one of Kubernetes.
 func (list amounts) extended() bool {
 	for name := range list {
 		domain, _, ok := strings.Cut(name, "/")

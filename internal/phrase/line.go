@@ -2,7 +2,7 @@ package phrase
 
 import "strings"
 
-// OneLine returns the beginning of the text of a third party, to be shown: at most 300 bytes on one line, without control characters.
+// OneLine returns the beginning of a text of a third party for display: at most 300 bytes on one line, without control characters.
 func OneLine(raw []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\ufffd' {

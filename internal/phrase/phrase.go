@@ -28,7 +28,7 @@ type part struct {
 	choice    bool
 }
 
-// Words are the values of placeholders, by name: a string, a [Text] or a [Sentence] that is a part of this one.
+// Words are the values of placeholders by name: a string, a [Text], or a [Sentence] as a part of this one.
 type Words map[string]any
 
 // Parse parses a book. An error names the line.

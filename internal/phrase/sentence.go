@@ -40,7 +40,7 @@ func (t Text) Of(run string) Text {
 	return out
 }
 
-// String returns the text as it is shown.
+// String returns the text for display.
 func (t Text) String() string {
 	var b strings.Builder
 	for i := range t {
@@ -66,10 +66,10 @@ func Join(parts ...any) (out Text) {
 	return out
 }
 
-// String returns the sentence as it is shown.
+// String returns the sentence for display.
 func (s *Sentence) String() string { return s.text().String() }
 
-// text returns the sentence as a part of another one.
+// text returns the sentence for use within another one.
 func (s *Sentence) text() (out Text) {
 	rest, next := s.Template, 0
 	for rest != "" {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Median returns the median, NaN of no values. It may reorder them.
+// Median returns the median, or NaN if there are no values. It may reorder them.
 func Median(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()

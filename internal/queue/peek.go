@@ -125,7 +125,7 @@ func (q *Queue) step(n int) error {
 	return q.empty()
 }
 
-// empty removes the only segment, which was read to its end.
+// empty removes the only segment after it was read to its end.
 func (q *Queue) empty() error {
 	s := q.segments[0]
 	if err := q.move(place{s.id + 1, fileHeaderBytes}); err != nil {

@@ -165,7 +165,7 @@ func (s *segment) append(t time.Time, data []byte) error {
 	return nil
 }
 
-// readPlace returns the zero place if the file holds no complete one.
+// readPlace returns the zero place if the file is incomplete.
 func readPlace(f *os.File) place {
 	var b [placeBytes]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil {

@@ -171,7 +171,7 @@ func Total(it chunkenc.Iterator) (total float64, ok bool) {
 	return total + last, ok
 }
 
-// Max returns the largest value of a gauge; false when there is no sample.
+// Max returns the largest value of a gauge; false if there is no sample.
 func Max(it chunkenc.Iterator) (most float64, ok bool) {
 	numbers(it, func(v float64) {
 		if !ok || v > most {

@@ -51,7 +51,7 @@ func CPUFlag(root, name string) bool {
 	return false
 }
 
-// // PerfRefusal returns a reason and a remedy for an error of perf_event_open(2). what names the
+// PerfRefusal returns a reason and a remedy for an error of perf_event_open(2). what names the
 // events to be counted.
 func PerfRefusal(err error, root, what string) (reason, fix string) {
 	switch {

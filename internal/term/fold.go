@@ -2,7 +2,7 @@ package term
 
 import "strings"
 
-// // Fold breaks a line that is wider than the screen. It breaks between figures, which are separated by two or more
+// Fold breaks a line that is wider than the screen. It breaks between figures, which are separated by two or more
 // spaces. A figure that is too wide by itself is broken after a comma if possible. Continuation lines are indented by
 // indent. Colours are kept. The result has no final newline.
 func (s Screen) Fold(line string, indent int) string {

@@ -86,7 +86,7 @@ func (s Screen) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// // Level returns the style of a share: quiet below half, then plain, yellow from 80 %, red from 95 %.
+// Level returns the style of a share: quiet below half, then plain, yellow from 80 %, red from 95 %.
 func Level(share float64) Style {
 	switch {
 	case share >= 0.95:

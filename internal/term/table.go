@@ -14,7 +14,7 @@ import (
 type Column struct {
 	Title string
 	Right bool // align right, for numbers
-	// // Shrink is the minimum width of the column on a narrow screen; 0 keeps the column whole.
+	// Shrink is the minimum width of the column on a narrow screen; 0 keeps the column whole.
 	Shrink int
 	// Wrap continues the cell in the next line where it is narrowed, so that no reason is cut.
 	Wrap bool
@@ -23,7 +23,7 @@ type Column struct {
 	Optional int
 	// Rare columns are left out where every cell is [Unknown].
 	Rare bool
-	// // Min is the minimum width of the column, so that a table that is redrawn does not jump.
+	// Min is the minimum width of the column, so that a table that is redrawn does not jump.
 	Min int
 }
 
@@ -48,7 +48,7 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// // MarkRows moves a mark from the cells of a row to its first cell if most numeric cells of the
+// MarkRows moves a mark from the cells of a row to its first cell if most numeric cells of the
 // row have the mark. It returns the number of such rows.
 func (t *Table) MarkRows(mark string) (n int) {
 	for _, row := range t.rows {
@@ -212,7 +212,7 @@ func Cut(s string, width int, ascii bool) string {
 	return text.Trim(s, width-1) + mark
 }
 
-// // Pad pads text with spaces to width columns, on the left if right is set, and truncates longer text.
+// Pad pads text with spaces to width columns, on the left if right is set, and truncates longer text.
 func Pad(s string, width int, right, ascii bool) string {
 	s = Cut(s, width, ascii)
 	fill := strings.Repeat(" ", max(width-textWidth(s), 0))

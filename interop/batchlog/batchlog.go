@@ -22,7 +22,7 @@ import (
 	"reckon/workload"
 )
 
-// // maxLine is the maximum length of a record in bytes. Records of LSF contain the script of the job.
+// maxLine is the maximum length of a record in bytes. Records of LSF contain the script of the job.
 const maxLine = 16 << 20
 
 // Format returns the kind of jobs in an input by its beginning; empty if it is none of these.
@@ -71,7 +71,7 @@ func Read(in io.Reader, kind workload.Kind, job func(*sacct.Job) error, bad func
 	return sc.Err()
 }
 
-// field reads a field of a record; one that cannot be read is left out, and listed.
+// field reads a field of a record. It skips an unreadable field and lists it.
 func field[T any](j *sacct.Job, name, text string, parse func(string) (T, error)) *T {
 	if text == "" {
 		return nil

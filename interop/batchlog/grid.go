@@ -127,7 +127,7 @@ func (g *grid) task(id, host string, cpu *float64) {
 	}
 }
 
-// state sets how a job ended.
+// state sets the outcome of a job.
 func (g *grid) state(j *sacct.Job, f []string) {
 	j.State = "completed"
 	if exit := field(j, "exit_status", f[gridExit], strconv.Atoi); exit != nil {

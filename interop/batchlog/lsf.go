@@ -113,7 +113,7 @@ func lsf(text string) (*sacct.Job, error) {
 	return j, nil
 }
 
-// lsfState sets how a job ended: exit is a status of wait(2).
+// lsfState sets the outcome of a job from a status of wait(2).
 func lsfState(j *sacct.Job, status, exit, info string) {
 	code := 0
 	if s := field(j, "exitStatus", exit, strconv.Atoi); s != nil {

@@ -32,7 +32,7 @@ func (u used) plus(v used) used {
 	return u
 }
 
-// // absences subtracts the use of processes missing from this reading from the growth of the
+// absences subtracts the use of processes missing from this reading from the growth of the
 // ancestor that reaped them, because a wait adds all of it at once. An ancestor that reappears
 // after it was missing is taken as the one that reaped the processes that ended meanwhile.
 func (a *advance) absences() {

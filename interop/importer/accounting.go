@@ -186,7 +186,7 @@ func (im *Importer) close(b *book) {
 	b.lines = b.lines[:0]
 }
 
-// // every is the interval at which values of a total that is spread over time are written, because views look back a week.
+// every is the interval at which values of a total that is spread over time are written, because views look back a week.
 const every = 24 * time.Hour
 
 // account writes the series of one job.

@@ -268,7 +268,7 @@ func (c *coder) pack(times []int64, at map[int64]*reading) {
 	}
 }
 
-// // unpack reads readings and merges them into those of the same node. fresh marks them as new to the series.
+// unpack reads readings and merges them into those of the same node. fresh marks them as new to the series.
 func (c *coder) unpack(at map[int64]*reading, fresh bool) error {
 	var t int64
 	for len(c.b) > 0 && c.err == nil {

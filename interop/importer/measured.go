@@ -129,7 +129,7 @@ func (im *Importer) accountedLives(ctx context.Context, site string, ids []strin
 	return out, set.Err()
 }
 
-// // dropUsage deletes the usage of the measured runs of a job. Ids with a single run are deleted together.
+// dropUsage deletes the usage of the measured runs of a job. Ids with a single run are deleted together.
 func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife, seen map[string][]int64) error {
 	many := map[string]int{}
 	for _, l := range lives {

@@ -101,7 +101,7 @@ func makeLabels(b *labels.ScratchBuilder, name string, lists ...[]string) labels
 // time.
 const beside = 1
 
-// // tell writes the figures of a job from one reading.
+// tell writes the figures of a job from one reading.
 func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) {
 	if j.out == nil || j.out.of != im.out {
 		j.out = im.out.job(p, j)
@@ -175,7 +175,7 @@ func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int
 	return (*list)[at]
 }
 
-// // tellNode writes the figures of a node from one reading. The idle time of its cores requires
+// tellNode writes the figures of a node from one reading. The idle time of its cores requires
 // the boot time, because their counters begin there.
 func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System) {
 	if s == nil {

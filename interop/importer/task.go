@@ -31,7 +31,7 @@ func (t *task) at(when int64) bool {
 	return t.Start-aside <= when && when <= end+aside
 }
 
-// // numberOf returns the number that nodes use for a job, or 0 if it equals the job's id.
+// numberOf returns the number that nodes use for a job, or 0 if it equals the job's id.
 func numberOf(j *sacct.Job) uint64 {
 	if j.Also == "" || j.ID == j.Raw || j.Start.IsZero() {
 		return 0
@@ -43,7 +43,7 @@ func numberOf(j *sacct.Job) uint64 {
 	return n
 }
 
-// // learn records the id that accounting reports for a job number. It also records the places where readings under
+// learn records the id that accounting reports for a job number. It also records the places where readings under
 // another id may exist, including those of a release that did not look for them.
 func (st *siteState) learn(j *sacct.Job) {
 	n := numberOf(j)

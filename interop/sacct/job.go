@@ -224,7 +224,7 @@ func (j *Job) names(get func(name string) string) error {
 	return nil
 }
 
-// // sampled reads the figures that accounting obtains by sampling. They apply to the largest task or to each task.
+// sampled reads the figures that accounting obtains by sampling. They apply to the largest task or to each task.
 func (j *Job) sampled(scaled func(name string, read func(string) (float64, error)) *float64) {
 	if j.PeakMemory = scaled("MaxRSS", bytes); j.PeakMemory != nil && *j.PeakMemory == 0 {
 		j.PeakMemory, j.zeroMemory = nil, true // it ended before the first sample

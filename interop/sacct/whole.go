@@ -67,7 +67,7 @@ func (j *Job) together() (most float64) {
 	return most
 }
 
-// // at reports whether the step was running at a time. Times are whole seconds, so a step that
+// at reports whether the step was running at a time. Times are whole seconds, so a step that
 // ends in the second in which another starts counts as ended.
 func (s *Step) at(t time.Time) bool {
 	return !s.Start.IsZero() && !t.Before(s.Start) && (s.End.IsZero() || t.Before(s.End) || s.Start.Equal(s.End) && t.Equal(s.Start))

@@ -18,7 +18,7 @@ const (
 	// maxSampleAge is the maximum age of a run's last sample. The next round of the catalogue reads
 	// younger samples without a backfill.
 	maxSampleAge = 90 * time.Second
-	// // retention is the time that a job is kept after its end. It is longer than any query looks
+	// retention is the time that a job is kept after its end. It is longer than any query looks
 	// back, so that the job is not mistaken for a new one.
 	retention = 3 * time.Hour
 	// minSampleSpacing is the minimum time between two samples of a run. The last sample is followed by a staleness
@@ -140,7 +140,7 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// // continued returns the part of a run that a record continues after a change of allocation, and
+// continued returns the part of a run that a record continues after a change of allocation, and
 // sets the record's submit and start time to the run's. Accounting records the time of the change
 // as submit time, and the same time or the start of the run (observed with 22.05) as start.
 func (b *JobTracker) continued(j *Job) *Job {

@@ -15,7 +15,7 @@ const (
 	weightScript = 1e15
 )
 
-// // StepWeight returns the weight that decides which steps to keep if there are more than
+// StepWeight returns the weight that decides which steps to keep if there are more than
 // [MaxSteps]. Steps that Slurm creates for each job come first (batch script and extern), then
 // failed ones, then those with the most CPU time in seconds, or the longest if CPU time is unknown.
 func StepWeight(id, state string, exit *int, cpu *float64, start, end time.Time) float64 {

@@ -49,7 +49,7 @@ func Time(s string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-21T10:00:00", Clip(s))
 }
 
-// // Twins returns t and, if the clock was set back across it, as at the end of summer time, the
+// Twins returns t and, if the clock was set back across it, as at the end of summer time, the
 // other time with the same clock reading.
 func Twins(t time.Time) []time.Time {
 	out := []time.Time{t}

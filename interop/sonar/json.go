@@ -122,7 +122,7 @@ type envelope struct {
 	Error     string          `json:"error"`
 }
 
-// // ErrReported marks, by errors.Is, a record that contains only sonar's report of its own error. It was read but has no data.
+// ErrReported marks, by errors.Is, a record that contains only sonar's report of its own error. It was read but has no data.
 var ErrReported = errors.New("reported an error and nothing else")
 
 func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
@@ -247,7 +247,7 @@ type sampleAttributes struct {
 	} `json:"jobs"`
 }
 
-// // newCard is a GPU in a reading. Numbers with 0 as a valid value, such as the performance state, are written plus
+// newCard is a GPU in a reading. Numbers with 0 as a valid value, such as the performance state, are written plus
 // one, so that 0 means unknown and can be omitted (ExtendedUint in sonar's doc/NEW-FORMAT.md).
 type newCard struct {
 	Index       uint64  `json:"index"`

@@ -123,7 +123,7 @@ func newFigures(n *Node) figures {
 	return figures{node: n, rows: map[*metric.Desc][]*metric.Series{}}
 }
 
-// // storageSpeed is the rate of reading and writing, in bytes per second, at which some task of a node always waits.
+// storageSpeed is the rate of reading and writing, in bytes per second, at which some task of a node always waits.
 const storageSpeed = 800e6
 
 // advance moves the hardware by a step.

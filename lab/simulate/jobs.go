@@ -32,7 +32,7 @@ type Job struct {
 	// Outcome is the final state: completed, failed, timeout, out_of_memory, cancelled, node_fail.
 	Outcome string
 	Exit    int
-	// // CancelledBy is the user who cancels it, if planned. Stuck is the reason why it never starts, or
+	// CancelledBy is the user who cancels it, if planned. Stuck is the reason why it never starts, or
 	// empty.
 	CancelledBy, Stuck string
 
@@ -216,7 +216,7 @@ func roundLimit(d time.Duration) time.Duration {
 	return d.Truncate(24*time.Hour) + 24*time.Hour
 }
 
-// // arrivals draws the times of submissions.
+// arrivals draws the times of submissions.
 type arrivals struct {
 	from  time.Time
 	sums  []float64

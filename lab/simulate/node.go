@@ -42,7 +42,7 @@ type stint struct {
 	pod        *pod
 }
 
-// // Node returns machine number i in its state before the simulation begins. Each call returns a new
+// Node returns machine number i in its state before the simulation begins. Each call returns a new
 // machine.
 func (s *Site) Node(i int) *Node {
 	n := &Node{site: s, spec: &s.specs[i]}
@@ -73,7 +73,7 @@ func (n *Node) Hostname() string { return n.spec.name }
 // Booted returns the time when the machine was started last.
 func (n *Node) Booted() time.Time { return n.boot }
 
-// // Time returns the simulated time of the machine.
+// Time returns the simulated time of the machine.
 func (n *Node) Time() time.Time { return n.now }
 
 // Down reports whether the machine is off now.
@@ -103,7 +103,7 @@ func (n *Node) start(at time.Time) {
 	}
 }
 
-// // farthest is the longest single step of the simulation of a machine.
+// farthest is the longest single step of the simulation of a machine.
 const farthest = 10 * time.Minute
 
 // Advance brings the machine to a moment. A moment that has passed changes nothing.
@@ -161,7 +161,7 @@ func (n *Node) past(to time.Time) {
 	n.exited = n.exited[:0]
 }
 
-// // step advances the machine over a period without the beginning or end of an outage.
+// step advances the machine over a period without the beginning or end of an outage.
 func (n *Node) step(at time.Time) {
 	from, span := n.now, at.Sub(n.now).Seconds()
 	for n.next < len(n.stints) && !n.stints[n.next].start.After(at) {

@@ -25,7 +25,7 @@ type Planned struct {
 	CancelledBy string
 	// Stuck is the reason for which it never starts; empty for a job that does.
 	Stuck string
-	// // Steps are its consecutive steps, without the script's. Without steps, the work is in the script.
+	// Steps are its consecutive steps, without the script's. Without steps, the work is in the script.
 	Steps []PlannedStep
 	Does  Does
 }
@@ -143,7 +143,7 @@ func (p *PlannedSession) load() demand {
 	return demand{cores: max(p.Wants, p.Cores), most: p.Cores, anon: p.MemoryBytes}
 }
 
-// // beginPlanned starts a planned job on the machine: its script and the processes in it or in its steps.
+// beginPlanned starts a planned job on the machine: its script and the processes in it or in its steps.
 func (n *Node) beginPlanned(p *place, base string) {
 	j := p.job
 	d := &j.plan.Does

@@ -26,7 +26,7 @@ type pod struct {
 	memory     uint64
 }
 
-// // podPrograms are the programs of Deployments, with their use at noon.
+// podPrograms are the programs of Deployments, with their use at noon.
 var podPrograms = []struct {
 	name   string
 	cores  float64

@@ -118,7 +118,7 @@ func (q *scheduler) try(partition string) {
 	q.queue[partition] = kept
 }
 
-// // possible reports whether the job would fit into an empty site.
+// possible reports whether the job would fit into an empty site.
 func (q *scheduler) possible(j *Job) bool {
 	n := 0
 	for i := range q.site.specs {

@@ -126,7 +126,7 @@ type spec struct {
 	places  []place // by start
 }
 
-// // outage is a period in which a node is off.
+// outage is a period in which a node is off.
 type outage struct{ from, to time.Time }
 
 // New plans a site. It takes about a second for 20,000 jobs on 1,000 nodes.

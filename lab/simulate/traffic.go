@@ -28,7 +28,7 @@ func (g *group) transfer(d *Does, seconds float64) {
 	}
 }
 
-// // Tallies returns the sources that count activity of planned jobs. Sources without any such activity are omitted.
+// Tallies returns the sources that count activity of planned jobs. Sources without any such activity are omitted.
 func (n *Node) Tallies() (all []sensor.Tally) {
 	var sends, computes bool
 	for i := range n.site.Plan {

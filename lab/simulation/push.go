@@ -110,7 +110,7 @@ func (p *Push) Sent() map[string]uint64 {
 // wait is the polling interval of Wait and Drain.
 const wait = 20 * time.Millisecond
 
-// // Wait implements [Waiter]. It pauses simulated time while the receiver accepts requests but
+// Wait implements [Waiter]. It pauses simulated time while the receiver accepts requests but
 // lags behind. Unless Strict is set, it does not wait for an unreachable receiver, because exports
 // queue up on real nodes as well.
 func (p *Push) Wait(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
 	}
 }
 
-// // Close stops sending after a last attempt of at most the given time. Unsent exports remain in the queues.
+// Close stops sending after a last attempt of at most the given time. Unsent exports remain in the queues.
 func (p *Push) Close(most time.Duration) error {
 	if most > 0 {
 		p.Drain(context.Background(), most)

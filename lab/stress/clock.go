@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// // clock measures the time since the program's start and sleeps until a given time, both by
+// clock measures the time since the program's start and sleeps until a given time, both by
 // CLOCK_MONOTONIC.
 type clock struct {
 	start time.Time

@@ -55,7 +55,7 @@ func (s *spinner) prepare() error {
 	return nil
 }
 
-// // run works until the program ends or stop is set. prepare must be called first, in the same goroutine.
+// run works until the program ends or stop is set. prepare must be called first, in the same goroutine.
 func (s *spinner) run(stop *atomic.Bool) {
 	s.begun.Store(read(unix.CLOCK_THREAD_CPUTIME_ID))
 	p := pace{curve: s.curve}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// // gpuDevice is a GPU that can be kept busy. It is used from one thread, which must call enter first.
+// gpuDevice is a GPU that can be kept busy. It is used from one thread, which must call enter first.
 type gpuDevice interface {
 	name() string
 	enter() error

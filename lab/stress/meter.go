@@ -42,7 +42,7 @@ func (m *meter) read() mark {
 	return mark{at: m.clock.now(), cpu: read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero}
 }
 
-// // run measures until the end of the program or until stop is set. It calls step at every
+// run measures until the end of the program or until stop is set. It calls step at every
 // boundary with the shares of the previous windows. It returns the last boundary instead, because
 // counts are complete only after all threads ended.
 func (m *meter) run(stop *atomic.Bool) (i int, last mark) {

@@ -112,7 +112,7 @@ func ParseBytes(text string) (float64, error) {
 	return v * unit, nil
 }
 
-// // ParseRate parses an amount per second, such as 20MB/s or 100Mbit/s. The unit of time may be omitted.
+// ParseRate parses an amount per second, such as 20MB/s or 100Mbit/s. The unit of time may be omitted.
 func ParseRate(text string) (float64, error) {
 	v, err := ParseBytes(strings.TrimSuffix(strings.TrimSpace(text), "/s"))
 	if err != nil {

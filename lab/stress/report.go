@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// // Figure is the target and the achieved amount of a resource in a step, in the unit of the resource.
+// Figure is the target and the achieved amount of a resource in a step, in the unit of the resource.
 type Figure struct {
 	Wish     float64  `json:"wish"`
 	Achieved *float64 `json:"achieved"` // null when it could not be measured

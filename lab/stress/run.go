@@ -372,7 +372,7 @@ func (r *player) close() error {
 	return errors.Join(errs...)
 }
 
-// // storageBytes returns the bytes read and written by this process (proc_pid_io(5)), or -1 if unknown.
+// storageBytes returns the bytes read and written by this process (proc_pid_io(5)), or -1 if unknown.
 func storageBytes() [2]int64 {
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {

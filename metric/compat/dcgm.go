@@ -202,7 +202,7 @@ func (d *dcgm) meet(s *metric.Series) {
 	f.pod, f.namespace, f.container, f.shared = "", "", "", false
 }
 
-// // give records the container that the kubelet assigned a device to. A device assigned to several containers belongs to none.
+// give records the container that the kubelet assigned a device to. A device assigned to several containers belongs to none.
 func (d *dcgm) give(s *metric.Series) {
 	f, info := d.facts[label(s, "device")], d.pods.of(s)
 	if f == nil || info == nil || f.shared {

@@ -7,7 +7,7 @@ import (
 	"reckon/workload"
 )
 
-// // kepler exports energy like Kepler 0.10 and newer (https://sustainable-computing.io/kepler/,
+// kepler exports energy like Kepler 0.10 and newer (https://sustainable-computing.io/kepler/,
 // docs/user/metrics.md), with two differences. Its processes are our process groups, or whole
 // workloads outside containers (with the pid of the leader if there is one), so that the number of
 // series does not grow with the number of processes. Modelled energy is in zone psys.
@@ -183,7 +183,7 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	}
 }
 
-// // podOf parses the names of a pod. The part of a known pod is POD/CONTAINER. If only the uid is
+// podOf parses the names of a pod. The part of a known pod is POD/CONTAINER. If only the uid is
 // known, the part is the container.
 func podOf(of, part string) (id, pod, container string) {
 	pod, container = workload.InPod(workload.ID(of), part)

@@ -49,7 +49,7 @@ var (
 		"owner_is_controller")
 )
 
-// // kubeContainers holds the container series. Init containers have their own set with init_ in the names.
+// kubeContainers holds the container series. Init containers have their own set with init_ in the names.
 type kubeContainers struct {
 	info, restarts, ready, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
 }

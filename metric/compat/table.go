@@ -9,7 +9,7 @@ import (
 	"reckon/metric"
 )
 
-// // table collects the samples of a view. It sums our series that map to the same series, and the
+// table collects the samples of a view. It sums our series that map to the same series, and the
 // rates of counters if the original has a gauge of the rate. It keeps label values without a copy,
 // so they must not change. Series with equal label values, such as all of a container, share them,
 // because a node with a hundred pods has about ten thousand series in views.

@@ -8,7 +8,7 @@ import (
 	"reckon/metric"
 )
 
-// // Encoder encodes batches as pages. It reuses its working memory and is not safe for concurrent use.
+// Encoder encodes batches as pages. It reuses its working memory and is not safe for concurrent use.
 type Encoder struct {
 	consts  []label
 	created bool

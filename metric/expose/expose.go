@@ -58,7 +58,7 @@ func (f Format) ContentType() string {
 
 // Options configure the encoding. The zero value is ready to use.
 type Options struct {
-	// // Labels are added to every series, such as site and node. The labels of a series take precedence.
+	// Labels are added to every series, such as site and node. The labels of a series take precedence.
 	Labels map[string]string
 	// Keep returns which series the sender of a request may see; nil, as the function or its result, is for all.
 	Keep func(r *http.Request) func(*metric.Series) bool

@@ -94,7 +94,7 @@ func (e *Encoder) protoLabel(m []byte, name, value string) []byte {
 	return appendBytes(m, metricLabel, l)
 }
 
-// // appendHistogram appends the native buckets and, for readers without native support, the classic ones.
+// appendHistogram appends the native buckets and, for readers without native support, the classic ones.
 func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	dst = append(dst, histCount)
 	dst = binary.AppendUvarint(dst, h.Count)

@@ -27,7 +27,7 @@ import (
 type Entry struct {
 	// Name is the name of the sensor, for flags and for reporting that it is unavailable.
 	Name string
-	// // Open opens the sensor. The error is [sensor.ErrUnavailable] if the machine does not have it.
+	// Open opens the sensor. The error is [sensor.ErrUnavailable] if the machine does not have it.
 	Open func() (sensor.Sensor, error)
 	// Hotplug means that its source may appear at run time: a driver, a kernel module or a device.
 	Hotplug bool
@@ -45,7 +45,7 @@ type Options struct {
 	Redfish string
 }
 
-// // Sensors returns the sensors of the machine with its file tree at root. An empty root is the same as "/".
+// Sensors returns the sensors of the machine with its file tree at root. An empty root is the same as "/".
 func Sensors(root string) []Entry { return Configured(Options{Root: root}) }
 
 // Configured lists the sensors with the given settings.

@@ -82,7 +82,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// // fresh is the time for which a reading is reused within its tick.
+// fresh is the time for which a reading is reused within its tick.
 const fresh = 200 * time.Millisecond
 
 // refresh reads once for all callers in the same tick.

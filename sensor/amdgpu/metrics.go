@@ -57,7 +57,7 @@ func dgpu(extra ...at) []at {
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
 }
 
-// // layouts returns the revisions of struct gpu_metrics in
+// layouts returns the revisions of struct gpu_metrics in
 // drivers/gpu/drm/amd/include/kgd_pp_interface.h, aligned as on 64-bit machines. Power,
 // temperatures and clocks of revisions 2 and 3, and energy before 1.4, are left to hwmon, because
 // their units differ between drivers of one revision.

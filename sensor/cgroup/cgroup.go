@@ -43,7 +43,7 @@ import (
 
 // Options controls the place to read from.
 type Options struct {
-	// // Root is the file system to read, "/" if empty. It may be a mounted host tree or a recorded one.
+	// Root is the file system to read, "/" if empty. It may be a mounted host tree or a recorded one.
 	Root string
 	// Tick is the time between two readings of a handle; 0 means a second. It determines how seldom
 	// the files of idle groups are read.
@@ -108,7 +108,7 @@ func budget() int {
 	return int(min(limit.Cur/8*5, 1<<20))
 }
 
-// // Open implements [sensor.CgroupReader]. It omits hierarchies without the group, and fails if
+// Open implements [sensor.CgroupReader]. It omits hierarchies without the group, and fails if
 // there are none left. If both versions have a figure, version 1 is used, because a controller is
 // bound to one version.
 func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {

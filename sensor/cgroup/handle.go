@@ -310,7 +310,7 @@ func (h *handle) content(f *file) ([]byte, unix.Errno) {
 	}
 }
 
-// // check determines whether the cgroup still exists in a hierarchy if its files cannot show that. The hierarchy may
+// check determines whether the cgroup still exists in a hierarchy if its files cannot show that. The hierarchy may
 // have no such files, or may be a copy in a common file system, where deleted files stay readable.
 func (h *handle) check(dir int32) error {
 	d := &h.dirs[dir]

@@ -124,7 +124,7 @@ func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 // maxDevices bounds the memory of [devices].
 const maxDevices = 4096
 
-// // devices caches the layer of each block device for as long as the device exists. If another
+// devices caches the layer of each block device for as long as the device exists. If another
 // device is stacked on a device later, the latter stays at the top until the agent restarts. The
 // effect is at most a larger sum at the top.
 type devices struct {

@@ -181,7 +181,7 @@ func (r *Reader) Refused() error {
 	return err
 }
 
-// // hugePages returns the size of the transparent huge pages in bytes. It returns 0 if there are none, and the largest
+// hugePages returns the size of the transparent huge pages in bytes. It returns 0 if there are none, and the largest
 // number if there are several sizes, if groups do not count them, or if the size is unknown.
 func hugePages(root string) uint64 {
 	dir := filepath.Join(root, "sys/kernel/mm/transparent_hugepage")

@@ -46,7 +46,7 @@ func (p *proc) readlink(dir int, number int32) []byte {
 	return p.link[:n]
 }
 
-// // numbers appends the numeric file names of a directory, which it reads from the start and then closes.
+// numbers appends the numeric file names of a directory, which it reads from the start and then closes.
 func (p *proc) numbers(dir int, to []int32) ([]int32, error) {
 	if len(p.list) == 0 {
 		p.list = make([]byte, 32<<10)

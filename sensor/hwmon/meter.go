@@ -113,7 +113,7 @@ func inputs(chips []*chip) {
 	}
 }
 
-// // plausible rejects blank hardware values. A machine powered by an input draws more than zero from it.
+// plausible rejects blank hardware values. A machine powered by an input draws more than zero from it.
 func (m *meter) plausible(r reading) error {
 	if !r.hasWatts {
 		return nil

@@ -75,7 +75,7 @@ func (n *nfs) close() error {
 	return err
 }
 
-// // takes is a callback for the statistics of one mount. key is constant while it is mounted, kind is its type, and
+// takes is a callback for the statistics of one mount. key is constant while it is mounted, kind is its type, and
 // from returns its source; now and has are the counts. The arguments are valid during the call.
 type takes func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
 

@@ -205,7 +205,7 @@ func bound(list []*mount) (kept, rest []*mount, left int) {
 	return kept, rest, left
 }
 
-// // rank returns the priority of a mount when the number of series is limited; lower is first.
+// rank returns the priority of a mount when the number of series is limited; lower is first.
 func (m *mount) rank() int {
 	switch {
 	case m.user != "":

@@ -9,7 +9,7 @@ import (
 	"reckon/sensor"
 )
 
-// // Machine reads the machine totals that workloads are compared with. It implements [sensor.MachineReader].
+// Machine reads the machine totals that workloads are compared with. It implements [sensor.MachineReader].
 type Machine struct {
 	stat, meminfo *text
 	last          [8]uint64 // ticks, so that no mode decreases

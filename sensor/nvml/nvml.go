@@ -39,17 +39,17 @@ const Name = "libnvidia-ml.so.1"
 // over eight devices takes a few milliseconds.
 const patience = 250 * time.Millisecond
 
-// // moment is the time to wait for a reading that was started at the beginning of the tick. It is
+// moment is the time to wait for a reading that was started at the beginning of the tick. It is
 // short so that the pass over processes is not late.
 const moment = time.Millisecond / 2
 
 // silence is the time that the driver may take for one call before the sensor counts as down.
 const silence = time.Minute
 
-// // fresh is the time for which a reading is reused within its tick.
+// fresh is the time for which a reading is reused within its tick.
 const fresh = 200 * time.Millisecond
 
-// // Sensor reads the devices of one machine. A single goroutine calls the driver, one request at a time, because a
+// Sensor reads the devices of one machine. A single goroutine calls the driver, one request at a time, because a
 // call into C cannot be cancelled. A late result is used by the next pass, with the time of its reading.
 type Sensor struct {
 	reader *reader

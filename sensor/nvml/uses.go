@@ -41,7 +41,7 @@ func (r *reader) listUses(d *device) (holders int, changed bool) {
 	return holders, holders != len(d.pids) || holders != len(d.before)
 }
 
-// // server is the name, as truncated by the kernel, of the process that computes for the clients of MPS.
+// server is the name, as truncated by the kernel, of the process that computes for the clients of MPS.
 const server = "nvidia-cuda-mps"
 
 // shareServer removes use that the driver charges to the MPS server, because the server computes

@@ -27,7 +27,7 @@ const (
 	pause = 2000
 	// maxFiles bounds a walk: a folder with more is not measured.
 	maxFiles = 50_000
-	// // maxAge is the number of rounds for which an old measurement is still returned.
+	// maxAge is the number of rounds for which an old measurement is still returned.
 	maxAge = 3
 )
 
@@ -135,7 +135,7 @@ func (r *Reader) Amounts(uid string) []Amount {
 	return a.list
 }
 
-// // Err returns an error that describes the failed measurements of the last round, or nil.
+// Err returns an error that describes the failed measurements of the last round, or nil.
 func (r *Reader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +203,7 @@ func (r *Reader) round(ctx context.Context) time.Duration {
 	return next
 }
 
-// // pod measures one pod. err describes the failed measurements.
+// pod measures one pod. err describes the failed measurements.
 func (r *Reader) pod(p *Pod, mounted []mount) (list []Amount, err error) {
 	note := func(e error) {
 		if err == nil {

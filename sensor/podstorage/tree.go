@@ -151,7 +151,7 @@ func (t *tree) layers(p *Pod, known *layers) (list []target) {
 	return list
 }
 
-// // upperDir returns the directory of the writable layer of a container's root. It returns "" if the root is no overlay or is read-only.
+// upperDir returns the directory of the writable layer of a container's root. It returns "" if the root is no overlay or is read-only.
 func upperDir(mountinfo []byte) string {
 	for line := range bytes.Lines(mountinfo) {
 		if !bytes.Contains(line, []byte(" / ")) {

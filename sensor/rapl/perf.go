@@ -121,7 +121,7 @@ func openEvents(root string, open func(typ uint32, config uint64, cpu int) (coun
 	return nil, sensor.Unavailable("the power PMU has no events", "", nil)
 }
 
-// // packageOf returns the package number of a processor, or its index in the mask if the file is missing.
+// packageOf returns the package number of a processor, or its index in the mask if the file is missing.
 func packageOf(root string, cpu, at int) string {
 	p, err := readLine(filepath.Join("/", root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
 	if err != nil || p == "" || p[0] == '-' {

@@ -172,7 +172,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return nil
 }
 
-// // ReadMonitors appends the groups of threads that are monitored separately. These are monitoring
+// ReadMonitors appends the groups of threads that are monitored separately. These are monitoring
 // groups, and control groups without monitoring groups.
 func (s *Sensor) ReadMonitors(p *sensor.MonitorPass) error {
 	if err := s.scan(); err != nil {

@@ -2,7 +2,7 @@ package task
 
 import "reckon/sensor"
 
-// // Lacks appends the figures that the task sources cannot count. live and exits are the names of
+// Lacks appends the figures that the task sources cannot count. live and exits are the names of
 // the sources of living and of ended processes. If a figure is missing for single processes only,
 // the process itself marks that (Partial, Have).
 func Lacks(all []sensor.Lack, live, exits string) []sensor.Lack {

@@ -28,7 +28,7 @@ func nested() bool {
 	return syscall.Stat("/proc/self/ns/pid", &st) == nil && st.Ino != firstPIDNamespace
 }
 
-// // foreignIDs reports whether the process ids under root differ from those of our namespace. In
+// foreignIDs reports whether the process ids under root differ from those of our namespace. In
 // that case the link proc/self shows another id for us, or none.
 func foreignIDs(root string) bool {
 	us, err := os.Readlink(filepath.Join(root, "proc/self"))

@@ -197,7 +197,7 @@ func (s *Service) Close() {
 	}
 }
 
-// // Reload reads the rules and the configuration again. If they are invalid, the current ones stay in use.
+// Reload reads the rules and the configuration again. If they are invalid, the current ones stay in use.
 func (s *Service) Reload() error {
 	errs := []error{s.loadRules()}
 	for _, k := range s.sinks {
@@ -239,7 +239,7 @@ func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 	s.put(out...)
 }
 
-// // chartAt returns the address of a chart of an expression around an alert. It covers an hour
+// chartAt returns the address of a chart of an expression around an alert. It covers an hour
 // before its start to an hour after its end, or up to an hour while it lasts.
 func chartAt(external, expr string, begin, end time.Time) string {
 	q := url.Values{"expr": {expr}}

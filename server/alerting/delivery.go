@@ -72,7 +72,7 @@ func (f *drainStage) close() bool {
 	}
 }
 
-// // outlive returns a context that ends at the deadline of ctx, or a grace period after ctx is cancelled.
+// outlive returns a context that ends at the deadline of ctx, or a grace period after ctx is cancelled.
 func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, has := ctx.Deadline()
 	if !has {
@@ -149,7 +149,7 @@ func (m *memory) completed(key string, firing, resolved []uint64) {
 	m.save()
 }
 
-// // unanswered is the log entry of a notification whose delivery is unknown. Because of it, the
+// unanswered is the log entry of a notification whose delivery is unknown. Because of it, the
 // firing alerts are sent again, and so is their end.
 const unanswered = 1
 

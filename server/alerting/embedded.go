@@ -286,7 +286,7 @@ func (e *embedded) routed(of map[string]string) (names, held []string) {
 	return names, held
 }
 
-// // muted returns the time interval that currently mutes a route, or "" if there is none.
+// muted returns the time interval that currently mutes a route, or "" if there is none.
 func (e *embedded) muted(r *dispatch.RouteOpts) string {
 	if is, by, err := e.times.Mutes(r.MuteTimeIntervals, time.Now()); is && err == nil {
 		return "mute time " + strings.Join(by, ", ")

@@ -222,7 +222,7 @@ func compare(in io.Reader, got map[string]string) error {
 	return nil
 }
 
-// // Copy copies the named files from one directory to another. It skips files that do not exist.
+// Copy copies the named files from one directory to another. It skips files that do not exist.
 func Copy(from, to string, names ...string) error {
 	for _, name := range names {
 		err := filepath.WalkDir(filepath.Join(from, name), func(path string, e fs.DirEntry, err error) error {

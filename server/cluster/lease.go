@@ -15,9 +15,9 @@ import (
 const (
 	// leaseFor is the time that a leader leads after its last sign of life, by the clock of the database.
 	leaseFor = 8 * time.Second
-	// // margin is the time before the end of the lease at which the leader itself stops.
+	// margin is the time before the end of the lease at which the leader itself stops.
 	margin = 1500 * time.Millisecond
-	// // beat is the interval at which the lease is renewed or read.
+	// beat is the interval at which the lease is renewed or read.
 	beat = 2 * time.Second
 	// patience is the time that one look may take.
 	patience = 4 * time.Second
@@ -176,7 +176,7 @@ func (l *Lease) Leads(epoch int64) bool {
 	return epoch > 0 && l.epoch == epoch && now.Before(l.until) && now.Round(0).Before(l.until.Round(0))
 }
 
-// // Leader returns the address of the leader; "" if there is none.
+// Leader returns the address of the leader; "" if there is none.
 func (l *Lease) Leader() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -142,7 +142,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// // Gaps returns the hours of a time range that were lost to file damage and precede the first
+// Gaps returns the hours of a time range that were lost to file damage and precede the first
 // samples of the store, so that they cannot be computed again.
 func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	s.mu.RLock()
@@ -187,7 +187,7 @@ func (s *Store) Run(ctx context.Context) error {
 	})
 }
 
-// // Through returns the end of the last computed hour; zero if there are none.
+// Through returns the end of the last computed hour; zero if there are none.
 func (s *Store) Through() time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -51,7 +51,7 @@ func (s *Store) Lookback(start time.Time, step time.Duration) time.Duration {
 	return 0
 }
 
-// // ready returns the time before which all hours are complete.
+// ready returns the time before which all hours are complete.
 func (s *Store) ready() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -161,7 +161,7 @@ func (q *querier) hoursOf(at span) (storage.Querier, error) {
 	})
 }
 
-// // parts returns the spans to read from samples and from hours. An empty span ends before it begins.
+// parts returns the spans to read from samples and from hours. An empty span ends before it begins.
 func (q *querier) parts(h *storage.SelectHints) (raw, hours span) {
 	raw, hours = q.at, span{q.at.from, min(q.at.to, q.s.gone()-1)}
 	if ready := q.s.ready(); suits(h) && ready > q.at.from {

@@ -35,7 +35,7 @@ type reducer struct {
 	mean  mean
 }
 
-// // reduce reads samples in order and returns those to keep. They are valid until the next call.
+// reduce reads samples in order and returns those to keep. They are valid until the next call.
 // For a counter it keeps the last sample of each hour, both samples around each reset, and the
 // first sample of each run. A run begins after a staleness marker or an hour without samples. For
 // other figures it keeps one sample an hour. Its time is the last millisecond of the hour, or that

@@ -18,7 +18,7 @@ type state struct {
 	Through int64 `json:"through"`
 	// Pending are days to make or to make again, in order; each by its beginning.
 	Pending []int64 `json:"pending,omitempty"`
-	// // Known are the processed origins: all days that they cover are computed, pending, or not yet over.
+	// Known are the processed origins: all days that they cover are computed, pending, or not yet over.
 	Known []string `json:"known,omitempty"`
 	// Lost: the store has deleted samples that hours were made of, or may have.
 	Lost bool `json:"lost,omitempty"`

@@ -79,7 +79,7 @@ next:
 	return false
 }
 
-// // influx2 accesses InfluxDB 2.x. It writes samples as line protocol
+// influx2 accesses InfluxDB 2.x. It writes samples as line protocol
 // (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/) in the form that
 // InfluxDB 1.x uses for Prometheus, and reads them with InfluxQL. For InfluxQL, the bucket needs a
 // DBRP mapping.

@@ -31,7 +31,7 @@ const (
 	tries = 1024
 	// zeroTries is the same limit for the initial zeros of counters.
 	zeroTries = 64
-	// // longAgo is the maximum age of a counter at which it still gets its initial zero.
+	// longAgo is the maximum age of a counter at which it still gets its initial zero.
 	longAgo = time.Hour
 	// reasons is the number of refusals that are named.
 	reasons = 5

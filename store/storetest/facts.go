@@ -10,7 +10,7 @@ import (
 	"reckon/store"
 )
 
-// // Facts runs all test suites for a fact database. open returns an empty database, which the suite closes.
+// Facts runs all test suites for a fact database. open returns an empty database, which the suite closes.
 func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 	t.Helper()
 	catalogue := func(tb testing.TB) store.Catalogue { return open(tb) }

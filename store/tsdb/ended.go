@@ -18,7 +18,7 @@ import (
 	"reckon/store"
 )
 
-// // Ended series leave memory early, in blocks of their own. Such a block is small, and there may be many in the two
+// Ended series leave memory early, in blocks of their own. Such a block is small, and there may be many in the two
 // hours that a head block covers. They stay separate until that time is over, unless they become so many that a dozen
 // is joined. Each sample is thus written to a block once within the two hours, or twice with hundreds of thousands of
 // ended series, and once more with its two hours.

@@ -100,7 +100,7 @@ func (s *Store) gapWarnings(mint, maxt int64) annotations.Annotations {
 	return w
 }
 
-// // incomplete is a set of series over a time range that may have lost samples.
+// incomplete is a set of series over a time range that may have lost samples.
 type incomplete struct {
 	storage.SeriesSet
 	warnings annotations.Annotations

@@ -17,7 +17,7 @@ import (
 
 const (
 	janitorEvery = time.Minute
-	// // endedEvery is the interval at which ended series are counted, because thousands may end in a minute.
+	// endedEvery is the interval at which ended series are counted, because thousands may end in a minute.
 	endedEvery = 15 * time.Second
 	idleTenant = 30 * time.Minute
 )

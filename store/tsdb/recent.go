@@ -86,7 +86,7 @@ func (r *recent) had(id ulid.ULID, mark uint64) bool {
 	return ok && first <= mark
 }
 
-// // Appended returns a time before which no sample was appended since mark was returned, the same time without initial
+// Appended returns a time before which no sample was appended since mark was returned, the same time without initial
 // zeros of series, and a new mark. known is false if mark is too old or 0. An initial zero has the start time of its
 // counter and does not change earlier counts. Imported samples are excluded; see [Store.Dirty].
 func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, known bool) {

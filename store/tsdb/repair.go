@@ -71,7 +71,7 @@ func (s *Store) checkImported() {
 	}
 }
 
-// // checkBlocks returns the time before which all samples are in blocks, or math.MinInt64 if there are no blocks.
+// checkBlocks returns the time before which all samples are in blocks, or math.MinInt64 if there are no blocks.
 func (s *Store) checkBlocks() (since int64, err error) {
 	entries, err := os.ReadDir(s.opts.Dir)
 	if err != nil {
@@ -408,7 +408,7 @@ func (s *Store) setHeadAside(cause error, names ...string) error {
 	return nil
 }
 
-// // blocksEnd returns the end of the time range that blocks cover.
+// blocksEnd returns the end of the time range that blocks cover.
 func (s *Store) blocksEnd() (t time.Time, ok bool) {
 	for _, e := range s.manifest.known {
 		if at := time.UnixMilli(e.To); !ok || at.After(t) {

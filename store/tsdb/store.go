@@ -229,7 +229,7 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	return o
 }
 
-// // closeWait is the time that Close waits for running appends and queries. Together with the
+// closeWait is the time that Close waits for running appends and queries. Together with the
 // other steps of stopping the server it is less than 20 s.
 const closeWait = 8 * time.Second
 

@@ -171,7 +171,7 @@ func (u *unsortedSet) Next() bool {
 	return true
 }
 
-// // joined returns a series in memory together with its samples in blocks. These are removed from
+// joined returns a series in memory together with its samples in blocks. These are removed from
 // the list, because they are returned here.
 func (u *unsortedSet) joined(s storage.Series) storage.Series {
 	hash := s.Labels().Hash()

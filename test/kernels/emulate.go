@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// // emulate runs one machine to its end and adds its reports to r.
+// emulate runs one machine to its end and adds its reports to r.
 func emulate(ctx context.Context, cache string, m machine, limit time.Duration, r *report, verbose bool) error {
 	vmlinuz, busybox, err := kernel(ctx, cache, m.suite, m.arch)
 	if err != nil {

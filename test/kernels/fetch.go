@@ -60,7 +60,7 @@ func (a *archive) apt(ctx context.Context, program string, args ...string) (stri
 	return string(out), err
 }
 
-// // files extracts the files of a package at the given paths into dir.
+// files extracts the files of a package at the given paths into dir.
 func (a *archive) files(ctx context.Context, name, dir string, paths ...string) error {
 	if _, err := a.apt(ctx, "apt-get", "-qq", "download", name); err != nil {
 		return err

@@ -52,14 +52,14 @@ func (c *cpio) end() error {
 	return c.err
 }
 
-// // testPackages are the packages whose tests run on each kernel, with their testdata.
+// testPackages are the packages whose tests run on each kernel, with their testdata.
 var testPackages = []string{
 	"access/peer", "sensor/cgroup", "sensor/netfs", "sensor/task", "sensor/task/bpf", "sensor/task/counters", "sensor/task/disks",
 	"sensor/task/ebpf", "sensor/task/files", "sensor/task/mounts", "sensor/task/procfs", "sensor/task/rdma", "sensor/task/runqueue",
 	"sensor/task/taskstats", "sensor/task/traffic", "sensor/task/waits",
 }
 
-// // programs builds the programs for the machine. It returns their paths here by their paths there.
+// programs builds the programs for the machine. It returns their paths here by their paths there.
 func programs(ctx context.Context, cache string, m machine) (map[string]string, error) {
 	dir := filepath.Join(cache, "programs-"+m.arch)
 	build := func(name string, args ...string) (string, error) {

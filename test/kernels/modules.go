@@ -25,7 +25,7 @@ func moduleFolders() []string {
 		"./lib/modules/*/kernel/net/unix/*", "./lib/modules/*/kernel/net/ipv4/*_diag*"}
 }
 
-// // modules returns the modules for a kernel, in a loadable order.
+// modules returns the modules for a kernel, in a loadable order.
 func modules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
 	found := map[string]string{}
 	root := filepath.Join(filepath.Dir(vmlinuz), "..", "lib", "modules", strings.TrimPrefix(filepath.Base(vmlinuz), "vmlinuz-"))
@@ -75,7 +75,7 @@ func module(ctx context.Context, path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// // needs returns the dependencies that a module declares (modinfo).
+// needs returns the dependencies that a module declares (modinfo).
 func needs(module []byte) ([]string, error) {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {

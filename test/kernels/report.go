@@ -127,7 +127,7 @@ func (v result) exact(mode string) bool {
 	return true
 }
 
-// // unattributed is the largest share of the processors' time without an owner at which the agent does not mark figures.
+// unattributed is the largest share of the processors' time without an owner at which the agent does not mark figures.
 const unattributed = 0.005
 
 // wrong returns the fault of a figure, or "". nobody is the processor time without a task, which
@@ -165,7 +165,7 @@ func (v result) ofProcesses() bool {
 	return !v.shared() && !v.ofFiles() && !v.outOfMemory() && v.load != "memory" && v.load != "unit" && v.load != "pod"
 }
 
-// // ofFiles reports whether it is the result of a load on a network file system.
+// ofFiles reports whether it is the result of a load on a network file system.
 func (v result) ofFiles() bool { return strings.HasPrefix(v.load, "nfs-") }
 
 // outOfMemory reports whether it is of the control group with the killed process.

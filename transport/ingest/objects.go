@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// // A message of two bytes on the wire takes more than a hundred in memory, so that byte limits alone would let a 1 MB
+// A message of two bytes on the wire takes more than a hundred in memory, so that byte limits alone would let a 1 MB
 // request use gigabytes. Messages decoded as a whole are counted first. Those decoded in pieces have a limit per piece.
 const (
 	// maxObjectBytes limits the memory of the messages in an OTLP request without their texts. A

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	// // oldStart is the age up to which the counter of a new series still gets its initial zero.
+	// oldStart is the age up to which the counter of a new series still gets its initial zero.
 	// It is longer than a series limit can delay it. freshStart is the same for a cached series. It
 	// is longer than any export interval, because only the first sample needs the zero.
 	oldStart   = 2 * time.Hour
@@ -436,7 +436,7 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	return w.judge(s, t, err)
 }
 
-// // exemplar stores an exemplar of a series. As in other receivers, its errors do not refuse samples. Errors are a
+// exemplar stores an exemplar of a series. As in other receivers, its errors do not refuse samples. Errors are a
 // time before the last exemplar, labels over 128 characters, no sample, or a store without exemplars.
 func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
 	if w.exemplars == nil || e.Ts > w.latest {
@@ -471,7 +471,7 @@ func (w *writer) another(s *series, t int64) bool {
 	return true
 }
 
-// // mostAhead is the largest time in the future at which a request is refused temporarily. A later
+// mostAhead is the largest time in the future at which a request is refused temporarily. A later
 // time indicates a wrong unit rather than a wrong clock.
 const mostAhead = 24 * time.Hour
 

@@ -21,7 +21,7 @@ const DefaultNodeSeries = 60_000
 // the node's limit. Because owners are named by the sender, their total is limited to twice the node's limit.
 const ownerSeries = 5_000
 
-// // Begun holds the limits on new series that the limits file does not set.
+// Begun holds the limits on new series that the limits file does not set.
 type Begun struct {
 	// Learned are higher bounds of nodes that had more before there was a bound, by [NodeKey].
 	Learned map[string]int

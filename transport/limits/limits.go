@@ -19,7 +19,7 @@ const (
 	Burst = 2 * time.Minute
 	// generation is the time that a series without samples is counted at least.
 	generation = 30 * time.Minute
-	// // logEvery is the interval at which the log names throttled senders.
+	// logEvery is the interval at which the log names throttled senders.
 	logEvery = 10 * time.Minute
 )
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// // smallRequest is the largest size of a request that never waits for larger ones, because
+	// smallRequest is the largest size of a request that never waits for larger ones, because
 	// those leave a quarter of the budget free.
 	smallRequest = 1 << 20
 	// memoryWait is the time that a request waits for memory before it is refused for now.

@@ -212,7 +212,7 @@ func read(file string, log *slog.Logger) ([]byte, *config.Config, error) {
 	return text, conf, nil
 }
 
-// // check rejects text if Prometheus's own reader would report an unknown field of a type.
+// check rejects text if Prometheus's own reader would report an unknown field of a type.
 func check(text []byte) error {
 	var top map[string]yaml.Node
 	if err := yaml.Unmarshal(text, &top); err != nil {

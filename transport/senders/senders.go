@@ -226,7 +226,7 @@ type kept struct {
 	After   int64  `json:"after_ms,omitempty"`
 }
 
-// // load reads the file. All holders of a name count as seen now, so that they have time to send.
+// load reads the file. All holders of a name count as seen now, so that they have time to send.
 func (r *Registry) load() {
 	if r.o.File == "" {
 		return

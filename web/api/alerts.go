@@ -14,7 +14,7 @@ import (
 type Alerts interface {
 	// Test sends a test alert; the error explains why no receiver can be reached.
 	Test(ctx context.Context, by string) (client.AlertTest, error)
-	// // Arrived returns the state of a test. If there is no such test, the error matches answer.ErrNotFound.
+	// Arrived returns the state of a test. If there is no such test, the error matches answer.ErrNotFound.
 	Arrived(ctx context.Context, id string) (client.AlertTest, error)
 	// Receivers returns the receivers. Receive adds one from the parameters of a request, or
 	// removes one by its id; errors match answer.ErrInvalid.

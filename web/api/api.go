@@ -22,7 +22,7 @@ import (
 	"reckon/access"
 )
 
-// // Backend answers queries about workloads and nodes. Answers are restricted to what the viewer
+// Backend answers queries about workloads and nodes. Answers are restricted to what the viewer
 // may see (access.Authorized).
 type Backend = access.Backend
 
@@ -61,7 +61,7 @@ type Options struct {
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler
-	// // Alerts sends test alerts, or is nil. Alertmanager is mounted at /alertmanager/ and may be nil.
+	// Alerts sends test alerts, or is nil. Alertmanager is mounted at /alertmanager/ and may be nil.
 	Alerts       Alerts
 	Alertmanager http.Handler
 	// Findings returns findings of misuse; nil: the server does not evaluate the rules.
@@ -105,7 +105,7 @@ type Options struct {
 	MadeUp bool
 	// Version is shown in the OpenAPI document and on the landing page.
 	Version string
-	// // Logger gets one line per request at level debug and server errors at level error; nil discards them.
+	// Logger gets one line per request at level debug and server errors at level error; nil discards them.
 	Logger *slog.Logger
 }
 

@@ -21,7 +21,7 @@ type Findings interface {
 	Finding(ctx context.Context, id string) (client.Finding, error)
 	Acknowledge(ctx context.Context, id, by string) (client.Finding, error)
 	Mute(ctx context.Context, id, reason string, until time.Time) (client.Finding, error)
-	// // WhatIf evaluates history with another policy; an error in the policy is a [Refuse] with status 400.
+	// WhatIf evaluates history with another policy; an error in the policy is a [Refuse] with status 400.
 	WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error)
 	Policy() []byte
 	// FindingSteps returns the steps of a score of over-share. The error matches answer.ErrNotFound

@@ -34,7 +34,7 @@ func (t *tick) json() ([]byte, error) {
 	return t.body, t.err
 }
 
-// // Publish sends l to all subscribers. The hub keeps l, so nothing it refers to may be modified afterwards.
+// Publish sends l to all subscribers. The hub keeps l, so nothing it refers to may be modified afterwards.
 func (h *Hub) Publish(l client.Live) {
 	t := &tick{live: l}
 	h.mu.Lock()
@@ -48,7 +48,7 @@ func (h *Hub) Publish(l client.Live) {
 	}
 }
 
-// // Subscribers returns the number of subscribers, so that an agent can skip building ticks without readers.
+// Subscribers returns the number of subscribers, so that an agent can skip building ticks without readers.
 func (h *Hub) Subscribers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

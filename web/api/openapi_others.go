@@ -1,6 +1,6 @@
 package api
 
-// // securitySchemes returns the authentication methods of a client.
+// securitySchemes returns the authentication methods of a client.
 func securitySchemes() schema {
 	return schema{
 		"token": schema{"type": "http", "scheme": "bearer",

@@ -19,7 +19,7 @@ import (
 // listedRuns is the maximum number of runs of an id that are searched.
 const listedRuns = 1000
 
-// // find returns the run that text identifies, and all runs of that id that the viewer may see, the latest first. text
+// find returns the run that text identifies, and all runs of that id that the viewer may see, the latest first. text
 // is an id with or without its kind, or a part of an id. A full id takes only one query.
 func (s *server) find(ctx context.Context, text string, r client.Range) (*client.Workload, []client.Workload, error) {
 	ids := []string{text}
@@ -55,7 +55,7 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 	return one, by[id], err
 }
 
-// // pick returns the run selected by a range. Without a time it is the latest. With one, it is the
+// pick returns the run selected by a range. Without a time it is the latest. With one, it is the
 // run that started then, else the one running then, else one that started within the following
 // minute, because people omit seconds. If several sites use the id, the range must name the site,
 // or its time must match only one site.

@@ -81,7 +81,7 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 // searched is the maximum number of latest workloads that are searched if no id or name matches.
 const searched = 2000
 
-// // resolve returns the one workload that a partial id identifies, or an error with the
+// resolve returns the one workload that a partial id identifies, or an error with the
 // candidates. It tries the job number, then the name, both for workloads of any age, then the end
 // of the id of recent workloads, then the end of a name.
 func (s *server) resolve(ctx context.Context, text string) (string, error) {

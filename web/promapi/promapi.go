@@ -307,7 +307,7 @@ func (p pools) ScrapePools() []string {
 	return append([]string{ownPool}, slices.DeleteFunc(p.scraped.ScrapePools(), func(s string) bool { return s == ownPool })...)
 }
 
-// // nobody implements a Prometheus server without rules and without an Alertmanager.
+// nobody implements a Prometheus server without rules and without an Alertmanager.
 type nobody struct{}
 
 func (nobody) Alertmanagers() []*url.URL            { return nil }

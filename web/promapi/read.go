@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// // Limits of a remote read request (prompb/remote.proto). Prometheus sends one query per
+// Limits of a remote read request (prompb/remote.proto). Prometheus sends one query per
 // selector. Without limits, a 1 MB request could hold eight million empty queries that each read
 // the whole store.
 const (

@@ -108,7 +108,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// // find returns the group of a batch system among those of a process.
+// find returns the group of a batch system among those of a process.
 func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
 	if systems[i].group == nil {
 		return "", ""
@@ -209,7 +209,7 @@ func indexed(s string) string {
 	return s
 }
 
-// // sgeJob parses an id such as 123.4, with the array task as the last number. Jobs that are no
+// sgeJob parses an id such as 123.4, with the array task as the last number. Jobs that are no
 // arrays have task 1 in their group name.
 func sgeJob(s string) string {
 	number, task, ok := strings.Cut(s, ".")

@@ -107,7 +107,7 @@ func at(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
 // digits is the length of an id.
 const digits = 64
 
-// // engine parses "CID", "ENGINE-CID" and "ENGINE-CID.scope". Unknown engines are accepted only in a scope.
+// engine parses "CID", "ENGINE-CID" and "ENGINE-CID.scope". Unknown engines are accepted only in a scope.
 func engine(name string) (id string, payload, ok bool) {
 	base, scope := strings.CutSuffix(name, ".scope")
 	if len(base) < digits {

@@ -96,7 +96,7 @@ func (r *Resolver) learn(p *cgroupPlace) {
 // sandboxProgram holds the namespaces of a pod.
 const sandboxProgram = "pause"
 
-// // Rename returns the identity of a place with a running program, from the names known so far and
+// Rename returns the identity of a place with a running program, from the names known so far and
 // without control groups.
 func (r *Resolver) Rename(place, program string) workload.Identity {
 	uid, container, _ := strings.Cut(place, "/")
@@ -193,7 +193,7 @@ func short(id string) string {
 // cgroupPlace is the content of a path: a pod, a container, and their control groups.
 type cgroupPlace struct{ uid, container, cgroup, pod, sandbox string }
 
-// // find parses a path. Pods within a pod (a cluster in a container of another) count as the outer pod.
+// find parses a path. Pods within a pod (a cluster in a container of another) count as the outer pod.
 func find(path string) (p cgroupPlace, ok bool) {
 	if _, overhead, ok := strings.Cut(path, "/"+kataOverhead+"/"); ok && overhead != "" {
 		overhead, _, _ = strings.Cut(overhead, "/")

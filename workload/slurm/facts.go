@@ -56,7 +56,7 @@ func runOf(h *workload.Hint) string {
 	return ""
 }
 
-// // cores returns the processors of the job on each node ("8" or "8(x4)"). If nodes differ
+// cores returns the processors of the job on each node ("8" or "8(x4)"). If nodes differ
 // ("8(x2),4"), it returns those of the step, because only these are known to be on this node.
 func cores(job, step string) float64 {
 	if number, times, ok := strings.Cut(job, "("); ok && strings.HasPrefix(times, "x") && strings.HasSuffix(times, ")") &&

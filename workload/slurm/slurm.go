@@ -122,7 +122,7 @@ func ofSlurm(h *workload.Hint, at *place) bool {
 	return at.slurmstepd || h.UID == 0 && (h.Comm == "slurmstepd" || at.step == "extern" && h.Comm == "sleep")
 }
 
-// // owner returns the user of the job. It is the user in the path, or else the first user other
+// owner returns the user of the job. It is the user in the path, or else the first user other
 // than root with a process in it (root may run a prolog or a set-user-id program).
 func owner(h *workload.Hint, at *place) string {
 	switch {
@@ -134,7 +134,7 @@ func owner(h *workload.Hint, at *place) string {
 	return ""
 }
 
-// // begunAgain reports whether a process belongs to a later run of the job number than the remembered one, because the
+// begunAgain reports whether a process belongs to a later run of the job number than the remembered one, because the
 // job was requeued or the number reused. The process must be the first of its group, as tasks are.
 func begunAgain(h *workload.Hint, at *place, j *job) bool {
 	if j.facts.Run == "" {
@@ -175,7 +175,7 @@ func daemon(comm string) bool {
 	return false
 }
 
-// // fromEnvironment identifies a job by environment variables, for nodes on which Slurm creates no control groups.
+// fromEnvironment identifies a job by environment variables, for nodes on which Slurm creates no control groups.
 func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 	if daemon(h.Comm) {
 		return workload.Identity{}, false

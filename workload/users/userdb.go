@@ -74,7 +74,7 @@ func query(socket string, q question) (a answer, heard bool) {
 	return answer{name: name, uid: uid, known: true, until: time.Now().Add(keepKnown)}, true
 }
 
-// // run calls getent(1), which exits with 2 if the user is unknown.
+// run calls getent(1), which exits with 2 if the user is unknown.
 func run(getent string, q question) answer {
 	unknown := answer{until: time.Now().Add(keepFailure)}
 	key := q.name

@@ -89,7 +89,7 @@ func New(root string) *Table {
 	return t
 }
 
-// // Name returns the name of a user. If the name is unknown, it returns the number in decimal,
+// Name returns the name of a user. If the name is unknown, it returns the number in decimal,
 // with # in front if that number is also the name of a user.
 func (t *Table) Name(uid uint32) string {
 	t.mu.Lock()

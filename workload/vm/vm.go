@@ -26,7 +26,7 @@ import (
 	"reckon/workload"
 )
 
-// // Owners of virtual machines without a named owner.
+// Owners of virtual machines without a named owner.
 const (
 	libvirt = "libvirt"
 	proxmox = "proxmox"
@@ -46,7 +46,7 @@ type machine struct {
 	facts workload.Facts
 }
 
-// // New returns a resolver that reads the definitions of machines below root. "" and "/" mean this host.
+// New returns a resolver that reads the definitions of machines below root. "" and "/" mean this host.
 func New(root string) *Resolver { return &Resolver{owners: owners{root: root}} }
 
 // Name implements [workload.Resolver].

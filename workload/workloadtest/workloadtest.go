@@ -15,7 +15,7 @@ import (
 	"reckon/workload"
 )
 
-// // Maximum sizes of the values in an answer, in bytes.
+// Maximum sizes of the values in an answer, in bytes.
 const (
 	maxID    = 600
 	maxPart  = 300

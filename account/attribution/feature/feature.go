@@ -55,7 +55,7 @@ type Match struct {
 	Not bool
 }
 
-// stacked excludes disks that are layered on others, carried networks with packets that pass through others as well.
+// stacked excludes disks layered on other disks. carried excludes networks with packets that pass through other networks as well.
 var (
 	stacked = []Match{{Label: "device", Not: true, Values: []string{"dm-*", "md*", "loop*", "ram*", "zram*"}}}
 	carried = []Match{{Label: "device", Not: true, Values: []string{"lo", "veth*", "docker*", "br-*"}}}

@@ -43,7 +43,7 @@ type Family struct {
 	MostMemory float64 `json:"most_memory"`
 }
 
-// // Limits on extrapolation beyond the systems that a curve was derived from: half the smallest to
+// Limits on extrapolation beyond the systems that a curve was derived from: half the smallest to
 // twice the largest number of cores, and 16 times the largest memory. The memory limit is wider
 // because power hardly depends on memory and SPECpower systems have little of it.
 const (

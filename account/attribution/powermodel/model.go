@@ -19,7 +19,7 @@ import (
 	"math"
 )
 
-// // Format is the first field of every model file. Version is the newest layout that this program reads.
+// Format is the first field of every model file. Version is the newest layout that this program reads.
 const (
 	Format  = "reckon-power-model"
 	Version = 2

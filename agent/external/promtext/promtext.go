@@ -170,7 +170,7 @@ func comment(text []byte) (Line, error) {
 	return l, nil
 }
 
-// // seriesEnd returns the end of a name with its labels. It checks only quotes and braces; see [Split].
+// seriesEnd returns the end of a name with its labels. It checks only quotes and braces; see [Split].
 func seriesEnd(text []byte) (int, error) {
 	n := 0
 	for n < len(text) && nameByte(n, text[n], true) {

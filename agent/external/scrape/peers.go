@@ -140,7 +140,7 @@ func listening(r io.Reader, at netip.AddrPort) (best socket, score int) {
 	return best, score
 }
 
-// // endpoint parses an address as printed by the kernel: 32-bit words in native byte order, and the port.
+// endpoint parses an address as printed by the kernel: 32-bit words in native byte order, and the port.
 func endpoint(s string) (netip.AddrPort, bool) {
 	host, port, ok := strings.Cut(s, ":")
 	n, err := strconv.ParseUint(port, 16, 16)

@@ -144,7 +144,7 @@ func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Senso
 	return s, nil
 }
 
-// shown removes the password from an address.
+// shown returns an address without its password.
 func shown(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
@@ -263,7 +263,7 @@ func (t *target) wanted(name string) bool {
 	return len(t.Keep) == 0
 }
 
-// rename gives the target a name other than its address.
+// rename sets a name of the target other than its address.
 func (t *target) rename(name string) {
 	t.name = name
 	t.row = metric.NewSeries(duration, name)

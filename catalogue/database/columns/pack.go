@@ -17,7 +17,7 @@ const (
 	double
 )
 
-// // pack holds chunkRows numbers in the smallest type that represents each of them exactly. NaN means
+// pack holds chunkRows numbers in the smallest type that represents each of them exactly. NaN means
 // unknown.
 type pack struct {
 	form form

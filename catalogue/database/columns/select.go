@@ -302,7 +302,7 @@ func (k *test) filter(v []float64, sel []uint16) []uint16 {
 	return sel[:n]
 }
 
-// order maps v to an integer of the same order, above 0, and an unknown value to 0.
+// order maps v to an integer with the same order, above 0. Unknown values map to 0.
 func order(v float64) uint64 {
 	if v != v {
 		return 0
@@ -314,7 +314,7 @@ func order(v float64) uint64 {
 	return b | 1<<63
 }
 
-// offer keeps a row if it may be among the wanted ones.
+// offer keeps a row if it may be among the requested ones.
 func (s *search) offer(h *heap, order uint64, at uint32) {
 	if s.q.Down {
 		order = ^order

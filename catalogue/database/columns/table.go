@@ -192,7 +192,7 @@ func (t *Table) remove(key int64) {
 	}
 }
 
-// tighten repacks a few changed chunks, full ones only: the last is written to all the time.
+// tighten repacks a few changed chunks. It skips the last chunk, which is not full and changes all the time.
 func (t *Table) tighten() {
 	for looked, packed := 0, 0; looked < len(t.chunks)-1 && packed < 2; looked++ {
 		t.turn = (t.turn + 1) % len(t.chunks)

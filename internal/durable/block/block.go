@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// // Damage describes a damaged file. Errors of another type concern the machine, such as a missing
+// Damage describes a damaged file. Errors of another type concern the machine, such as a missing
 // permission.
 type Damage struct {
 	File string
@@ -152,7 +152,7 @@ func verifyChunks(dir string, info *Info) (sizes []int64, err error) {
 	return sizes, nil
 }
 
-// // verifySegment reads a chunk file. The file has a header of eight bytes and, for each chunk,
+// verifySegment reads a chunk file. The file has a header of eight bytes and, for each chunk,
 // its length as uvarint, an encoding byte, the data, and a CRC-32C of encoding and data. It returns
 // the offset and a description of damage.
 func verifySegment(data []byte) (at int, what string) {

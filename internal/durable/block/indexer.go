@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 )
 
-// // indexer collects the series of a block, some 50 bytes each, and writes their index, version 2
+// indexer collects the series of a block, some 50 bytes each, and writes their index, version 2
 // (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The result equals that of the database's own writer.
 // That writer allocates 24 MB per index, needs all symbols first, and reads all series again for each label name.
 type indexer struct {
@@ -33,7 +33,7 @@ type indexer struct {
 	buf []byte
 }
 
-// // end holds the end offsets of the pairs and of the chunks of a series.
+// end holds the end offsets of the pairs and of the chunks of a series.
 type end struct{ uses, bodies int }
 
 // add takes a series. They come in the order of labels.

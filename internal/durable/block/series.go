@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 )
 
-// // Whole is a reader for blocks from which most series are read. The database decodes some sixteen symbols for each
+// Whole is a reader for blocks from which most series are read. The database decodes some sixteen symbols for each
 // label that it reads, and copies one. This reader holds all symbols, and a mapping of its own, while it is open.
 type Whole struct {
 	promtsdb.BlockReader

@@ -20,7 +20,7 @@ import (
 const (
 	// Unfinished is the suffix of a block under way. The database removes such leftovers when it is opened.
 	Unfinished = ".tmp-for-creation"
-	// SegmentBytes is the largest size of a file of chunks. The writer takes that much of the disk for each at once.
+	// SegmentBytes is the largest size of a file of chunks. The writer reserves that much disk space for each at once.
 	SegmentBytes = 32 << 20
 )
 

@@ -28,7 +28,7 @@ func Loose(s *phrase.Sentence, fixed ...string) string {
 	return ""
 }
 
-// // Figures returns the faults of a text and its figures, or "" if there are none. A fault is a number that is in no
+// Figures returns the faults of a text and its figures, or "" if there are none. A fault is a number that is in no
 // figure, or an unexpected value without a number. names are the values that may have no number.
 func Figures(text string, values []phrase.Value, names ...string) string {
 	rest := strings.ReplaceAll(text, "95 % of the time", "") // the percentile in a template

@@ -31,7 +31,7 @@ type Gate struct {
 
 type contextKey struct{}
 
-// asks is the kind of work that a context states.
+// asks is the kind of work stored in a context.
 type asks struct {
 	gate       *Gate
 	background bool
@@ -99,7 +99,7 @@ func (t *Turn) Leave() {
 	}
 }
 
-// Step notes that a small step is done, such as a series read, and rests where background work has to.
+// Step records a small completed step, such as reading a series, and pauses if background work has to.
 func (t *Turn) Step() {
 	if t == nil || !t.background || t.gate == nil {
 		return

@@ -219,7 +219,7 @@ func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...
 	return nil
 }
 
-// // environment removes variables that change the output of these commands.
+// environment removes variables that change the output of these commands.
 func (c *Commands) environment(all []string) []string {
 	out := make([]string, 0, len(all)+2)
 	for _, v := range all {

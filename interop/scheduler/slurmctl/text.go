@@ -50,7 +50,7 @@ func (m mark) split(r io.Reader, n int, f func([]string)) error {
 	}
 }
 
-// // longest is the maximum length of a line, which is cut there. It is enough for a node list of a large machine.
+// longest is the maximum length of a line, which is cut there. It is enough for a node list of a large machine.
 const longest = 1 << 20
 
 func readLine(in *bufio.Reader) (string, error) {

@@ -87,7 +87,7 @@ func (r *Release) Render(c *chart.Chart) (objects []Object, notes string, err er
 	return objects, notes, nil
 }
 
-// // GetClientFor implements engine.ClientProvider. The chart function lookup finds the objects in Cluster.
+// GetClientFor implements engine.ClientProvider. The chart function lookup finds the objects in Cluster.
 func (r *Release) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {

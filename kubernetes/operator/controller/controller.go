@@ -34,7 +34,7 @@ import (
 // annotationHash on a JobSet is the hash of the specification it was made of.
 const annotationHash = "metrics.reckon/spec"
 
-// // Intervals at which a set is checked while it does not change in the cluster.
+// Intervals at which a set is checked while it does not change in the cluster.
 const (
 	retryMissing = 10 * time.Second // a volume that is not there yet
 	lookRunning  = 10 * time.Second // numbers of samples
@@ -196,7 +196,7 @@ func (s *state) next() time.Duration {
 	return lookQuiet
 }
 
-// // hashOf returns the hash of a specification after conversion, so that an old file and its converted form have the same hash.
+// hashOf returns the hash of a specification after conversion, so that an old file and its converted form have the same hash.
 func hashOf(ms *v1alpha2.MetricSet) string {
 	spec := ms.Spec.DeepCopy()
 	_, _ = metricset.Convert(spec)

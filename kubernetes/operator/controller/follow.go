@@ -203,7 +203,7 @@ func podStatus(p *core.Pod) v1alpha2.PodStatus {
 	return out
 }
 
-// // workloadContainer returns the container that determines the end of the work.
+// workloadContainer returns the container that determines the end of the work.
 func workloadContainer(p *core.Pod) string {
 	for _, c := range p.Spec.Containers {
 		if c.Name == "app-addon" {
@@ -216,7 +216,7 @@ func workloadContainer(p *core.Pod) string {
 	return p.Spec.Containers[0].Name
 }
 
-// // trouble returns "Reason: message" for the condition that keeps a pod from running.
+// trouble returns "Reason: message" for the condition that keeps a pod from running.
 func trouble(p *core.Pod) string {
 	if p.Status.Phase == core.PodSucceeded {
 		return ""

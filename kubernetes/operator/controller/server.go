@@ -83,7 +83,7 @@ func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// // RunURL returns the address of the page that shows a run on a server.
+// RunURL returns the address of the page that shows a run on a server.
 func RunURL(base string, key types.NamespacedName) string {
 	return strings.TrimRight(base, "/") + "/run?" + url.Values{"namespace": {key.Namespace}, "name": {key.Name}}.Encode()
 }
@@ -206,7 +206,7 @@ func timeOf(t *metav1.Time) *time.Time {
 	return &u
 }
 
-// // runPod returns a pod in the form that a server stores, without the sums over its samples.
+// runPod returns a pod in the form that a server stores, without the sums over its samples.
 func runPod(p *Pod) reckon.MetricRunPod {
 	out := reckon.MetricRunPod{Name: p.Name, UID: p.UID, Job: p.Job, Node: p.Node, Kernel: p.Kernel, Images: p.Images,
 		Resources: p.Resources,

@@ -29,7 +29,7 @@ type thing struct {
 	waits    unscheduled // of a pod that no node has
 }
 
-// // bare returns an object with only its name and identity, because the rest could not be read.
+// bare returns an object with only its name and identity, because the rest could not be read.
 func bare(kind string, o metav1.Object) *thing {
 	t := &thing{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
@@ -161,7 +161,7 @@ func (v *vocabulary) subgraph(t *thing) subgraph {
 	return subgraph{id: v.id(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
 }
 
-// // prefix returns the prefix of all subgraph ids of a cluster. These ids differ from the ids of the described
+// prefix returns the prefix of all subgraph ids of a cluster. These ids differ from the ids of the described
 // objects. The server describes the same nodes from agent measurements in subgraphs of its own, and queries see both.
 func (v *vocabulary) prefix() string { return v.SiteID().Value + "/kubernetes/" }
 

@@ -47,7 +47,7 @@ func resources() []resource {
 	}
 }
 
-// // clients are the API clients of one cluster.
+// clients are the API clients of one cluster.
 type clients struct {
 	kubernetes.Interface
 	jobSets rest.Interface

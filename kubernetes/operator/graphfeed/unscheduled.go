@@ -15,10 +15,10 @@ import (
 	workloads "reckon/workload/kubernetes"
 )
 
-// // reportEvery is the interval at which pods without a node are reported, because no agent lists them.
+// reportEvery is the interval at which pods without a node are reported, because no agent lists them.
 const reportEvery = 10 * time.Second
 
-// // unscheduled is a series about a pod without a node. It has the label values and the creation
+// unscheduled is a series about a pod without a node. It has the label values and the creation
 // time of the pod in seconds since the Unix epoch. The zero value means none.
 type unscheduled struct {
 	values  [7]string

@@ -118,7 +118,7 @@ func (b *builder) service() *core.Service {
 	}
 }
 
-// // replicatedJobs returns the jobs of a metric, with workers before the launcher that depends on them.
+// replicatedJobs returns the jobs of a metric, with workers before the launcher that depends on them.
 func (b *builder) replicatedJobs(m *metricset.Measure) ([]v1alpha2.ReplicatedJob, error) {
 	parts, err := b.parts(m)
 	if err != nil {
@@ -206,7 +206,7 @@ func (b *builder) replicatedJob(m *metricset.Measure, p *part) (v1alpha2.Replica
 	}, nil
 }
 
-// // podMeta returns the labels and annotations of a pod: those of the file, those of the metrics-operator, and ours.
+// podMeta returns the labels and annotations of a pod: those of the file, those of the metrics-operator, and ours.
 func (b *builder) podMeta(m *metricset.Measure, p *part) meta.ObjectMeta {
 	spec := b.set.Spec
 	labels, annotations := maps.Clone(spec.Pod.Labels), maps.Clone(spec.Pod.Annotations)

@@ -7,7 +7,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// // fluxSetup writes the configuration of a broker to the view before it is copied. It consists of
+// fluxSetup writes the configuration of a broker to the view before it is copied. It consists of
 // resources, the list of brokers, and on the leading host the shared key.
 const fluxSetup = `root=/opt/view
 export PATH=$root/bin:$PATH

@@ -59,7 +59,7 @@ for reckon_host in $RECKON_HOSTS; do
   getent hosts "$reckon_host" | awk 'NR == 1 { print $1 }' >> ./hostlist.txt
 done
 cat ./hostlist.txt`
-	// // ranks sets tasks to the processors of one pod, and np to the requested tasks or else to the processors of all pods.
+	// ranks sets tasks to the processors of one pod, and np to the requested tasks or else to the processors of all pods.
 	ranks = `pods=$RECKON_PODS
 tasks=$(nproc)
 np=$RECKON_TASKS

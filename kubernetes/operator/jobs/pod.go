@@ -33,7 +33,7 @@ type container struct {
 	uid     *int64
 }
 
-// // pod returns the specification of the pods of a part, including the additions of add-ons.
+// pod returns the specification of the pods of a part, including the additions of add-ons.
 func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 	spec := b.set.Spec
 	pod := core.PodSpec{
@@ -134,7 +134,7 @@ func (b *builder) container(m *metricset.Measure, c *container, security v1alpha
 	return out, err
 }
 
-// // application returns the container of the add-on application, which is the measured one.
+// application returns the container of the add-on application, which is the measured one.
 func application(e *metricset.Extra) (core.Container, error) {
 	words, err := metricset.SplitCommand(e.Values["command"])
 	if err != nil {
@@ -179,7 +179,7 @@ func restricted(ptrace bool) *core.SecurityContext {
 	return out
 }
 
-// // volumesOf returns the volumes of add-ons with their mounts.
+// volumesOf returns the volumes of add-ons with their mounts.
 func volumesOf(m *metricset.Measure) (mounts []core.VolumeMount, volumes []core.Volume) {
 	for i := range m.Addons {
 		e := &m.Addons[i]

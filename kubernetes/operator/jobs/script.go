@@ -9,7 +9,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// // Marker lines that delimit the output of programs in logs of the metrics-operator.
+// Marker lines that delimit the output of programs in logs of the metrics-operator.
 const (
 	markStart = "METRICS OPERATOR COLLECTION START"
 	markPoint = "METRICS OPERATOR TIMEPOINT"

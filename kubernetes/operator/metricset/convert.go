@@ -18,7 +18,7 @@ func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) 
 	return notes, problems
 }
 
-// // origin is the former place of a field, because messages about a problem must name the place in the user's older file.
+// origin is the former place of a field, because messages about a problem must name the place in the user's older file.
 type origin struct{ now, before string }
 
 // convert is like Convert and also returns the origins of fields.

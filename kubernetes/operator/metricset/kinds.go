@@ -8,7 +8,7 @@ type Shape int
 
 // Shapes.
 const (
-	// // Application is any number of equal pods with a measured application.
+	// Application is any number of equal pods with a measured application.
 	Application Shape = iota
 	// System is any number of like pods that run a program which looks at the machine.
 	System

@@ -47,7 +47,7 @@ func checkPairs(m *Measure, given *v1alpha2.Metric, at string) (warnings []strin
 	return warnings, problems
 }
 
-// // Targets returns the names that add-ons may use for a job of the metric: those of the old
+// Targets returns the names that add-ons may use for a job of the metric: those of the old
 // operator, and the actual ones.
 func (m *Measure) Targets() []string {
 	switch {

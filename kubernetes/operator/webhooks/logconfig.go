@@ -113,7 +113,7 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 	return string(text), err
 }
 
-// // exporter returns the destination of logs. A fluentd aggregator is also addressed over OTLP, because no exporter
+// exporter returns the destination of logs. A fluentd aggregator is also addressed over OTLP, because no exporter
 // supports fluentd's own protocol any longer. The OTLP inputs of fluentd and fluent-bit accept it.
 func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 	endpoint := w.get("endpoint", l.Endpoint)

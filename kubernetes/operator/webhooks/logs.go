@@ -16,7 +16,7 @@ import (
 	admissionhook "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// // Prefixes of the annotations. Those of fluentd-sidecar-injector have the same meaning as ours.
+// Prefixes of the annotations. Those of fluentd-sidecar-injector have the same meaning as ours.
 const (
 	prefixOurs   = "logs.reckon/"
 	prefixFluent = "fluentd-sidecar-injector.h3poteto.dev/"

@@ -33,7 +33,7 @@ func Register(s webhook.Server, logs *Logs) {
 	}
 }
 
-// // convert moves older fields to their current place, so that the stored set matches the running one.
+// convert moves older fields to their current place, so that the stored set matches the running one.
 func convert(_ context.Context, req admissionhook.Request) admissionhook.Response {
 	ms := &v1alpha2.MetricSet{}
 	if err := json.Unmarshal(req.Object.Raw, ms); err != nil {

@@ -109,7 +109,7 @@ type Collector struct {
 	out  []File
 }
 
-// // NewCollector returns a collector of at most 5,000 processes, 5,000 control groups and 128 MiB per pass.
+// NewCollector returns a collector of at most 5,000 processes, 5,000 control groups and 128 MiB per pass.
 func NewCollector(root string) *Collector {
 	if root == "" {
 		root = "/"

@@ -228,7 +228,7 @@ func (r *Recorder) want(paths []sensor.CgroupPath) {
 	}
 }
 
-// // below returns the group p in every hierarchy in which the group of a line is p or below it.
+// below returns the group p in every hierarchy in which the group of a line is p or below it.
 func below(lines []sensor.CgroupPath, p string) (set []sensor.CgroupPath) {
 	for _, c := range lines {
 		if c.Path == p || strings.HasPrefix(c.Path, p+"/") {

@@ -130,7 +130,7 @@ func filtered() string {
 	return ""
 }
 
-// // trusted rejects a kernel release on which a machine locked up while the programs ran. One of
+// trusted rejects a kernel release on which a machine locked up while the programs ran. One of
 // five runs of Debian's 5.10 under QEMU ended in a soft lockup. The emulator was probably the
 // cause, as with 6.1 (test/kernels/emulate.go), but 5.10 was not tested again without it.
 func trusted(major, minor int) error {

@@ -30,7 +30,7 @@ func (s *Source) readOnline() ([]int, error) {
 	return cpus, nil
 }
 
-// // followOnline opens the events of processors that came online since the previous reading. The kernel ends those of
+// followOnline opens the events of processors that came online since the previous reading. The kernel ends those of
 // processors that went offline. It reports whether a processor ran without events.
 func (s *Source) followOnline() (gaps bool, err error) {
 	n, _ := s.online.ReadAt(s.text, 0)

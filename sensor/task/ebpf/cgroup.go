@@ -177,7 +177,7 @@ func (h *hierarchies) relative(id uint32, path string) string {
 	}
 }
 
-// // tidySets forgets sets that have had no process for long. The kernel reports them again if they reappear.
+// tidySets forgets sets that have had no process for long. The kernel reports them again if they reappear.
 func (s *Source) tidySets(p *sensor.Pass) {
 	if s.pass%64 != 0 {
 		return

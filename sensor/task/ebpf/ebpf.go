@@ -148,7 +148,7 @@ func (s *Source) Exits() error { return s.exitErr }
 // Opens reports whether opens of GPUs are reported.
 func (s *Source) Opens() bool { return s.opens != nil }
 
-// // Missed returns the number of unrecorded events. These are process ends that interrupted a
+// Missed returns the number of unrecorded events. These are process ends that interrupted a
 // program, and ends of threads and opens of GPUs that did not fit into a table.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {

@@ -18,7 +18,7 @@ type listing struct {
 	run     testRun
 }
 
-// // listed is a record of the listing. Records are in the order of process starts.
+// listed is a record of the listing. Records are in the order of process starts.
 type listed struct {
 	pid int32
 	at  uint32 // offset in words
@@ -73,7 +73,7 @@ func (l *listing) records() []byte {
 // (PID_MAX_LIMIT in include/linux/threads.h).
 const idDigit = 11
 
-// // sortByID sorts list by process id in linear time. It also returns the memory that is no longer used.
+// sortByID sorts list by process id in linear time. It also returns the memory that is no longer used.
 func sortByID(list, spare []listed) (sorted, unused []listed) {
 	spare = slices.Grow(spare[:0], len(list))[:len(list)]
 	for shift := 0; shift < 2*idDigit; shift += idDigit {

@@ -164,7 +164,7 @@ func (s *Source) Drain(p *sensor.Pass) error {
 	return nil
 }
 
-// // reportLost adds the records that did not fit into the ring.
+// reportLost adds the records that did not fit into the ring.
 func (s *Source) reportLost(p *sensor.Pass) {
 	p.Lost += s.lost - s.reported
 	s.reported = s.lost
@@ -177,7 +177,7 @@ func (s *Source) reportLost(p *sensor.Pass) {
 // begun records the head of a pass.
 func (s *Source) begun(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
 
-// // sweep frees the counts of ended threads if their process is gone without a report by the
+// sweep frees the counts of ended threads if their process is gone without a report by the
 // kernel, for example on a processor that was removed.
 func (s *Source) sweep() {
 	if s.level != 0 {
@@ -331,7 +331,7 @@ func (t *table) finish() {
 	}
 }
 
-// // follow carries over values that only the previous pass had. If threads ended before tracing began, the kernel
+// follow carries over values that only the previous pass had. If threads ended before tracing began, the kernel
 // keeps their I/O only until the process reaps a child. From then on, the earlier value is added.
 func (w *row) follow(b *before, harvests bool) {
 	if !harvests {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// // ring reads a BPF ring buffer by polling (Documentation/bpf/ringbuf.rst). It maps a page with
+// ring reads a BPF ring buffer by polling (Documentation/bpf/ringbuf.rst). It maps a page with
 // the reader's position, a page with the writer's position, and the data twice in a row, so that no
 // record is split at the end.
 type ring struct {

@@ -8,7 +8,7 @@ import (
 	"reckon/sensor"
 )
 
-// // scope selects the file systems that a program is needed for.
+// scope selects the file systems that a program is needed for.
 type scope int
 
 const (
@@ -56,7 +56,7 @@ type function struct {
 	must bool
 }
 
-// // functions are the kernel functions that are hooked to count calls.
+// functions are the kernel functions that are hooked to count calls.
 var functions = []function{
 	{"security_inode_getattr", byStat, true},
 	{"vfs_getattr_nosec", byStatTime, false},
@@ -101,7 +101,7 @@ func (f *function) known(kernel *btf.Spec) error {
 	return nil
 }
 
-// // hooks returns the programs for a function. Bytes moved are only known when the call returns.
+// hooks returns the programs for a function. Bytes moved are only known when the call returns.
 // The duration of a local call is not needed.
 func (f *function) hooks() (all []hook) {
 	begins, ends := onMachine|onNetwork, onNetwork
@@ -117,7 +117,7 @@ func (f *function) hooks() (all []hook) {
 	return all
 }
 
-// // takes reports whether a function has the argument that identifies its file system.
+// takes reports whether a function has the argument that identifies its file system.
 func takes(fn *btf.Func, by pair) bool {
 	proto, ok := fn.Type.(*btf.FuncProto)
 	if !ok || len(proto.Params) <= by.argument {

@@ -47,7 +47,7 @@ type cgroupSet struct {
 	pass  uint64 // pass in which a process was last read to be in it
 }
 
-// // remembered is the number of passes for which a set of cgroups without a process is kept. It is
+// remembered is the number of passes for which a set of cgroups without a process is kept. It is
 // longer than the interval at which every process is read again.
 const remembered = 600
 

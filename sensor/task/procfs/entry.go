@@ -50,7 +50,7 @@ func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 		}
 		return start + step
 	}
-	// // Each process has its own second of the minute: the pid times a large odd number separates
+	// Each process has its own second of the minute: the pid times a large odd number separates
 	// neighbours.
 	phase := uint64(uint32(pid)*2654435761) * (refreshCap >> 8) >> 24
 	next := boot - boot%refreshCap + phase
@@ -134,7 +134,7 @@ func (s *Source) merge(pids []int32) {
 	s.entries, s.spare = out, s.entries
 }
 
-// // markOrphans marks the children of ended processes to be read again, because they have a new parent.
+// markOrphans marks the children of ended processes to be read again, because they have a new parent.
 func (s *Source) markOrphans() {
 	if len(s.gone) == 0 {
 		return

@@ -121,7 +121,7 @@ const (
 
 var kindNames = [kinds]string{"stat", "status", "schedstat", "io"}
 
-// // read reads a file of a process. It keeps the descriptor open if keep is set and the budget allows.
+// read reads a file of a process. It keeps the descriptor open if keep is set and the budget allows.
 func (s *Source) read(e *entry, k kind, keep bool) ([]byte, error) {
 	if f := e.files[k]; f >= 0 {
 		b, err := s.content(f)

@@ -63,7 +63,7 @@ func (f *Files) OpenMemory(pid int32) (fd int, err error) {
 	return unix.Open(string(f.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// // MemoryOf returns the resident memory in bytes of the process with the open statm file fd, and
+// MemoryOf returns the resident memory in bytes of the process with the open statm file fd, and
 // the part of it that is files or shared memory.
 func (f *Files) MemoryOf(fd int) (resident, shared uint64, err error) {
 	n, err := unix.Pread(fd, f.buf, 0)

@@ -66,7 +66,7 @@ func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	return parseCgroups(b, p.origin), nil
 }
 
-// // Env returns the values of the given keys in the initial environment of a process. It searches
+// Env returns the values of the given keys in the initial environment of a process. It searches
 // the first 256 KiB and keeps nothing else. For a kernel thread it returns an empty map and no
 // error.
 func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {

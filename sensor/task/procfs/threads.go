@@ -21,7 +21,7 @@ type thread struct {
 	wait uint64
 }
 
-// // threadBatch is the largest number of threads at which a process is read at each pass. A
+// threadBatch is the largest number of threads at which a process is read at each pass. A
 // process with k times as many threads is read at every k-th pass, and at least at every 16th.
 const threadBatch = 32
 
@@ -68,7 +68,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	}
 }
 
-// // endedSlack is the CPU time by which the sum over the threads may lie below that of their
+// endedSlack is the CPU time by which the sum over the threads may lie below that of their
 // process, because the latter may be reported in clock ticks.
 const endedSlack = 20e6
 

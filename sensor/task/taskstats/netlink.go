@@ -179,7 +179,7 @@ func uidMap() string {
 	return string(text)
 }
 
-// // nameless reports whether the kernel is older than 5.19. The records of such a kernel do not
+// nameless reports whether the kernel is older than 5.19. The records of such a kernel do not
 // name the process, and their version cannot be read without permission.
 func nameless() bool {
 	var u unix.Utsname

@@ -181,7 +181,7 @@ func (c *collector) keep(s *stats) {
 	a.heard = c.now
 }
 
-// // ended returns the amounts of the process's threads that ended earlier, or nil if there are
+// ended returns the amounts of the process's threads that ended earlier, or nil if there are
 // none. It drops records from before the process began, because a thread that lost its processor
 // while ending may report after its process, when the id may be in use again.
 func (c *collector) ended(s *stats) *partial {

@@ -113,7 +113,7 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// // room returns the number of processes with traffic that the table can hold. It grows with the
+// room returns the number of processes with traffic that the table can hold. It grows with the
 // processors, because more of them end more processes. An account takes 0.6 KiB for the life of its
 // process plus two passes.
 func room(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }

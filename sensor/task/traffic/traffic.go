@@ -127,7 +127,7 @@ type use = struct {
 	Retransmits uint64
 }
 
-// // iterate makes the kernel report every account that has grown.
+// iterate makes the kernel report every account that has grown.
 func (s *Source) iterate(p *sensor.TallyPass) error {
 	fd, err := bpf.NewIteration(s.kernel.harvest.FD())
 	if err != nil {
@@ -182,7 +182,7 @@ func add(p *sensor.TallyPass, pid int32, start uint64, u *use) {
 	p.Add(pid, start, Retransmit, u.Retransmits)
 }
 
-// // takeUnowned appends traffic that did not fit into the table; now is its total so far.
+// takeUnowned appends traffic that did not fit into the table; now is its total so far.
 func (s *Source) takeUnowned(now *use, p *sensor.TallyPass) {
 	more, was := *now, &s.unowned
 	for i := range more.Cells {

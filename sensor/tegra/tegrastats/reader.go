@@ -35,7 +35,7 @@ type Reader struct {
 // Stale is the maximum age of the last line: three of the longest intervals in use.
 const Stale = 15 * time.Second
 
-// // lookAgain is the interval at which the reader checks whether the file was replaced.
+// lookAgain is the interval at which the reader checks whether the file was replaced.
 const lookAgain = 2 * time.Second
 
 // NewReader returns a reader of path, which need not exist yet.

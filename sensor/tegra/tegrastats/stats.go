@@ -18,7 +18,7 @@
 // line is parsed into it.
 package tegrastats
 
-// // Stats is the content of one line. Missing fields are unknown: slices are empty and values are not OK.
+// Stats is the content of one line. Missing fields are unknown: slices are empty and values are not OK.
 type Stats struct {
 	RAMUsed, RAMTotal               Value // bytes
 	SwapUsed, SwapTotal, SwapCached Value // bytes

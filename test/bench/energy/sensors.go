@@ -14,7 +14,7 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// // machineTree creates the files of a simulated node for energy and GPU sensors in a folder. The
+// machineTree creates the files of a simulated node for energy and GPU sensors in a folder. The
 // node has two packages with memory and a platform meter, a server power meter, eight accelerators
 // with their tables and sensors, and processes, some of which compute on them. File names, units
 // and layouts follow the kernel documentation.
@@ -82,7 +82,7 @@ func machineTree(root string, processes, clients int) error {
 	return err
 }
 
-// // // instinct returns a gpu_metrics table of revision 1.8 with only temperature, power, energy and use.
+// // instinct returns a gpu_metrics table of revision 1.8 with only temperature, power, energy and use.
 func instinct() []byte {
 	b := make([]byte, 3872)
 	for i := range b {

@@ -22,7 +22,7 @@ type tally struct {
 	series                        int
 }
 
-// // one makes one forecast and counts values that no forecast may have.
+// one makes one forecast and counts values that no forecast may have.
 func (t *tally) one(in forecast.Input) forecast.Result {
 	begin := measure.OwnCPU()
 	r := forecast.Run(in)
@@ -114,7 +114,7 @@ func levelProfile(y []float64, m, horizon int) []float64 {
 	return out
 }
 
-// // middle returns the median of the recorded values.
+// middle returns the median of the recorded values.
 func middle(y []float64) float64 {
 	var have []float64
 	for _, v := range y {
@@ -215,7 +215,7 @@ func bitbrains(e *measure.Env, dir string, every int) error {
 	return nil
 }
 
-// // capacities returns the capacities of the VMs by measure and name. A VM without one is unbounded.
+// capacities returns the capacities of the VMs by measure and name. A VM without one is unbounded.
 func capacities(dir string) (map[string]map[string]float64, error) {
 	rows, err := open(dir, "bitbrains-hourly", "vms.csv.gz")
 	if err != nil {

@@ -24,7 +24,7 @@ type pod struct {
 	share []float64 // of the requested cores, by hour
 }
 
-// // plant holds the nodes with the pods placed on each.
+// plant holds the nodes with the pods placed on each.
 type plant struct {
 	nodes []rank.Node
 	pods  []pod
@@ -159,7 +159,7 @@ func (p *plant) run(rule policy) (placed, first int) {
 	return placed, first
 }
 
-// // bill returns the energy of all nodes, including empty ones, the hours in which a node was overcommitted, and the core hours used.
+// bill returns the energy of all nodes, including empty ones, the hours in which a node was overcommitted, and the core hours used.
 func (p *plant) bill() (joules, idle float64, over int, coreHours float64) {
 	for hour := range placeDays * 24 {
 		for j := range p.nodes {

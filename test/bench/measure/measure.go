@@ -32,7 +32,7 @@ type Env struct {
 // Printf writes text.
 func (e *Env) Printf(format string, args ...any) { fmt.Fprintf(e.Out, format, args...) }
 
-// // Table writes a title and the heading of a table. It returns a function that writes a row.
+// Table writes a title and the heading of a table. It returns a function that writes a row.
 func (e *Env) Table(title string, columns ...string) (row func(format string, args ...any)) {
 	if title != "" {
 		e.Printf("\n%s\n", title)
@@ -180,7 +180,7 @@ func Get(ctx context.Context, url string, into any) ([]byte, error) {
 	return body, nil
 }
 
-// // FirstLine returns the first line of an output, of at most 200 bytes, because the other lines are often a stack trace.
+// FirstLine returns the first line of an output, of at most 200 bytes, because the other lines are often a stack trace.
 func FirstLine(out []byte) string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	return string(line[:min(len(line), 200)])

@@ -81,7 +81,7 @@ func (p *Process) Start(ctx context.Context) error {
 	}
 }
 
-// // Stop terminates the program, gracefully at first, and returns its standard error.
+// Stop terminates the program, gracefully at first, and returns its standard error.
 func (p *Process) Stop() []byte {
 	if p.stop == nil {
 		return nil

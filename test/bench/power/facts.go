@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// // out2facts fills in the inputs of the built-in families.
+// out2facts fills in the inputs of the built-in families.
 func out2facts(c *csvFile, out []system) error {
 	mhz, err := c.floats("cpu_mhz")
 	if err != nil {

@@ -49,7 +49,7 @@ type row struct {
 	ok                           bool
 }
 
-// // bench runs the benchmarks whose data is present.
+// bench runs the benchmarks whose data is present.
 func bench(w io.Writer, dir string, folds bool) error {
 	var rows []row
 	for _, part := range []func(io.Writer, string, bool) ([]row, error){specRows, allFamilies, orinRows} {

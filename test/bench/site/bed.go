@@ -21,7 +21,7 @@ import (
 	"reckon/transport/push"
 )
 
-// // peer is a program that receives remote write, with its measurements.
+// peer is a program that receives remote write, with its measurements.
 type peer struct {
 	measure.Process
 	end  push.Endpoint
@@ -152,7 +152,7 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) (p si
 	return p, err
 }
 
-// // during queries and measures the servers while f runs, and calls then afterwards.
+// during queries and measures the servers while f runs, and calls then afterwards.
 func (b *bed) during(ctx context.Context, f func(context.Context) error, then func()) error {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -239,7 +239,7 @@ func (s *peer) ask(ctx context.Context, rest time.Duration, list []string) (took
 	}
 }
 
-// // inBlocks returns the long-term size of a sample. For Prometheus's database it uses the blocks,
+// inBlocks returns the long-term size of a sample. For Prometheus's database it uses the blocks,
 // whose files contain the number of samples; for VictoriaMetrics it uses all parts.
 func (s *peer) inBlocks(all float64) string {
 	dir := s.data

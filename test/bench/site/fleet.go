@@ -91,7 +91,7 @@ func sendersNeeded(nodes int) int {
 var columns = []string{"server", "samples", "CPU per million samples", "CPU in real time", "resident", "on disk", "query p50", "p95",
 	"page p50", "p95", "failed"}
 
-// // print writes the measurements of servers for a site that was simulated for the given seconds.
+// print writes the measurements of servers for a site that was simulated for the given seconds.
 func (b *bed) print(row func(string, ...any), seconds float64) error {
 	for _, s := range b.all {
 		size, err := measure.BytesOf(s.data)
@@ -176,7 +176,7 @@ func (b *bed) cutOff(ctx context.Context, e *measure.Env) error {
 	return nil
 }
 
-// // disk sends eight hours of a small site, so that the servers write blocks, and measures the size of a sample.
+// disk sends eight hours of a small site, so that the servers write blocks, and measures the size of a sample.
 func (o fleetOptions) disk(ctx context.Context, e *measure.Env) error {
 	o.nodes, o.span = min(o.nodes, 12), max(o.span, 8*time.Hour)
 	b, err := o.set(ctx, e, e.Dir, o.span, 0)

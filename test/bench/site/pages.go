@@ -67,7 +67,7 @@ func Pages(ctx context.Context, e *measure.Env, args []string) error {
 	return nil
 }
 
-// // makeHours computes the hours that are still missing.
+// makeHours computes the hours that are still missing.
 func makeHours(ctx context.Context, e *measure.Env, dir string) (err error) {
 	samples, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(dir, "series"), Retention: -1})
 	if err != nil {
@@ -92,7 +92,7 @@ func makeHours(ctx context.Context, e *measure.Env, dir string) (err error) {
 	return nil
 }
 
-// // ofNode starts a server and sends the queries of the node page one at a time.
+// ofNode starts a server and sends the queries of the node page one at a time.
 func ofNode(ctx context.Context, e *measure.Env, dir string, rounds int, set []string) error {
 	s := measure.Process{Name: "reckon", Path: filepath.Join(e.Bin, "reckon"), Ready: "/readyz", Args: func(addr string) []string {
 		return append([]string{"serve", "--data", dir, "--listen", addr}, set...)
@@ -147,7 +147,7 @@ func ofNode(ctx context.Context, e *measure.Env, dir string, rounds int, set []s
 // question is one that a page asks.
 type question struct{ name, path string }
 
-// // questionsOfNode returns the queries of web/ui/src/pages/node.tsx for a span and its step, in seconds.
+// questionsOfNode returns the queries of web/ui/src/pages/node.tsx for a span and its step, in seconds.
 func questionsOfNode(node string, span, step int) (list []question) {
 	sel, end := fmt.Sprintf("node=%q", node), time.Now().Unix()/int64(step)*int64(step)
 	whole := url.Values{"query": {fmt.Sprintf("topk(9, sum by (workload) (rate(reckon_workload_cpu_seconds_total{%s}[%ds])))", sel,

@@ -23,7 +23,7 @@ func (c *changedRows) Lasting(context.Context, time.Time, time.Time, time.Time, 
 
 func (c *changedRows) Nodes(context.Context, time.Time) ([]client.Node, error) { return nil, nil }
 
-// // counting counts the writes to a store.
+// counting counts the writes to a store.
 type counting struct {
 	*embedded.Store
 	subgraphs int

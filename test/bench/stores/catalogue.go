@@ -106,7 +106,7 @@ func (l *listed) simulate(ctx context.Context) error {
 	return nil
 }
 
-// // memory measures the memory of a starting server until it can answer lists.
+// memory measures the memory of a starting server until it can answer lists.
 func (l *listed) memory(ctx context.Context) error {
 	var before, after runtime.MemStats
 	for range 3 { // what was closed before, and was pooled, goes

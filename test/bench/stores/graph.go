@@ -187,7 +187,7 @@ func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) 
 	return nil
 }
 
-// // workloadsQuery runs the trade-off service's query of all workloads on one graph of a whole cluster.
+// workloadsQuery runs the trade-off service's query of all workloads on one graph of a whole cluster.
 func (k *knowledge) workloadsQuery(ctx context.Context, nodes, pods int, export string) error {
 	quads := cluster(nodes, pods)
 	if export != "" {

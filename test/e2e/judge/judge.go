@@ -122,7 +122,7 @@ func put(s *sentence) string {
 	})
 }
 
-// // shows reports whether a text contains a value. The tolerance is half of the last digit, or the unit of a rounded time.
+// shows reports whether a text contains a value. The tolerance is half of the last digit, or the unit of a rounded time.
 func shows(text string, value float64) bool {
 	m := amount.FindStringSubmatch(text)
 	if m == nil || strings.HasPrefix(text, "less than") || strings.HasPrefix(text, "<") {
@@ -149,7 +149,7 @@ func shows(text string, value float64) bool {
 	return math.Abs(value-n*unit) <= 0.51*step*unit+1e-9
 }
 
-// // of returns the range of the true value for a sentence; ok is false if it is unknown.
+// of returns the range of the true value for a sentence; ok is false if it is unknown.
 func (t *Truth) of(key, name string) (low, high float64, ok bool) {
 	about := func(v, within float64) (float64, float64, bool) { return v - within, v + within, v >= 0 }
 	kind, _, _ := strings.Cut(key, ".")

@@ -81,7 +81,7 @@ func main() {
 	time.Sleep(*hold)
 }
 
-// // spin uses CPU time by the process's own clock, so that other load on the machine makes no difference.
+// spin uses CPU time by the process's own clock, so that other load on the machine makes no difference.
 func spin(d time.Duration) {
 	var t unix.Timespec
 	for {

@@ -17,7 +17,7 @@ import (
 // remoteDir is the place where NFS is mounted for a load.
 const remoteDir = "/tmp/nfs"
 
-// // Size and number of the operations of the load on its file.
+// Size and number of the operations of the load on its file.
 const (
 	stats, opens, reads, writes = 1000, 200, 300, 100
 	readSize, writeSize         = 4096, 1000
@@ -112,7 +112,7 @@ func others(after samples) {
 	}
 }
 
-// // remoteUse compares the operations of a user on NFS with the agent's figures.
+// remoteUse compares the operations of a user on NFS with the agent's figures.
 func remoteUse(owner string, after samples) (all []comparison) {
 	sum := func(name, label, value string) (sum float64) {
 		for _, s := range after {

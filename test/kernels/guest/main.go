@@ -33,7 +33,7 @@ func main() {
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 
-// // say prints a line for the program that runs the virtual machine.
+// say prints a line for the program that runs the virtual machine.
 func say(format string, args ...any) {
 	fmt.Printf("GUEST "+format+"\n", args...)
 }

@@ -47,7 +47,7 @@ func modes(layout string) []mode {
 	return all
 }
 
-// // patterns match the names of the modes and loads to run.
+// patterns match the names of the modes and loads to run.
 type patterns struct{ modes, loads string }
 
 // measure runs loads under modes.
@@ -261,7 +261,7 @@ func reasons() error {
 	return err
 }
 
-// // start starts the agent and waits for its first measurement. reading describes the sources in use.
+// start starts the agent and waits for its first measurement. reading describes the sources in use.
 func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	args := append([]string{"--listen", address, "--export", "2s", "--set", "linger=1h", "--set", "push-socket=none"}, m.args...)
 	program := "/bin/reckon-agent"
@@ -347,7 +347,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	return nil, "", errors.New("the agent measures nothing")
 }
 
-// // leftover waits for orphans that we adopted, such as the agent of a container.
+// leftover waits for orphans that we adopted, such as the agent of a container.
 func leftover() {
 	for late := time.Now().Add(20 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 		for {

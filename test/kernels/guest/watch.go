@@ -10,7 +10,7 @@ import (
 	"reckon/figure"
 )
 
-// // watch collects the exactness that the agent reports for its figures.
+// watch collects the exactness that the agent reports for its figures.
 type watch struct {
 	over  chan struct{}
 	mu    sync.Mutex

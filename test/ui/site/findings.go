@@ -76,7 +76,7 @@ func (c *cases) WhatIf(context.Context, []byte, time.Time) (client.FindingDiffer
 		Removed: []client.Finding{}}, nil
 }
 
-// // FindingSteps returns steps with use above the fair share, with a gap.
+// FindingSteps returns steps with use above the fair share, with a gap.
 func (c *cases) FindingSteps(_ context.Context, id string) (client.FindingSteps, error) {
 	f, err := c.Finding(context.Background(), id)
 	if err != nil {

@@ -202,7 +202,7 @@ func (s scales) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	return answer, err
 }
 
-// // history is a month with a daily pattern of work.
+// history is a month with a daily pattern of work.
 type history struct{ empty bool }
 
 func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList, error) {
@@ -312,7 +312,7 @@ func series(empty bool) http.Handler {
 //go:embed series.json
 var seriesFile string
 
-// // entry describes the series of queries that contain all words of Has; ^ stands for the beginning of a query.
+// entry describes the series of queries that contain all words of Has; ^ stands for the beginning of a query.
 type entry struct {
 	Has    []string
 	Labels []map[string]string
@@ -351,7 +351,7 @@ func labelsOf(q string) (out []map[string]string) {
 	return out
 }
 
-// // sizeOf returns the approximate value of series i of a query.
+// sizeOf returns the approximate value of series i of a query.
 func sizeOf(q string, i int) float64 {
 	e := entryOf("sizes", q, entry{Size: 3, Falls: true})
 	if e.Falls {

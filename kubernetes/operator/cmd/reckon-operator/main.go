@@ -64,7 +64,7 @@ func newFlags(o *options, errs io.Writer) *flag.FlagSet {
 	return f
 }
 
-// // check prints the result of admitting the MetricSets in files, and returns an error if one is refused.
+// check prints the result of admitting the MetricSets in files, and returns an error if one is refused.
 func check(files []string, out io.Writer) error {
 	if len(files) == 0 {
 		return errors.New("check needs a file with MetricSets")

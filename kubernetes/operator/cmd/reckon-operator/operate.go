@@ -278,7 +278,7 @@ func keeper(m manager.Manager, o *options) (controller.Runs, error) {
 	return &controller.Server{Client: c, Cached: m.GetClient(), Live: m.GetAPIReader(), Site: o.site}, nil
 }
 
-// // cacheOptions limits the cache to our objects and to the fields in use, so that 1,000 sets with 10,000 pods fit into 100 MB.
+// cacheOptions limits the cache to our objects and to the fields in use, so that 1,000 sets with 10,000 pods fit into 100 MB.
 func cacheOptions(namespace string) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{jobs.LabelManaged: jobs.Manager})
 	out := cache.Options{DefaultTransform: slim, ByObject: map[client.Object]cache.ByObject{

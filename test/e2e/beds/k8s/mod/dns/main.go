@@ -68,7 +68,7 @@ func (c *cluster) get(path string, to any) error {
 	return json.NewDecoder(r.Body).Decode(to)
 }
 
-// // read lists services and their endpoints. If that fails, it keeps the previous ones.
+// read lists services and their endpoints. If that fails, it keeps the previous ones.
 func (c *cluster) read() error {
 	type meta struct {
 		Namespace, Name string
