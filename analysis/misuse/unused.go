@@ -190,8 +190,10 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		} else {
 			more, most := byName(sums[at], of, broken[0])
 			f.Evidence = append(f.Evidence, more...)
-			if most != "" && len(more) > 1 {
-				words["names"] = ", most of it in " + most
+			if len(more) > 1 {
+				_, hour := unit(broken[0])
+				amount := phrase.Count(math.Round(most.Unused[broken[0]] / hour))
+				words["names"] = phrase.Join(", the largest part (", amount, ") in "+most.Name)
 			}
 		}
 		f.SetText(say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
@@ -219,8 +221,8 @@ func days(p *Period) string {
 const mostNames = 5
 
 // byName returns the names under which an owner left most of a resource unused, with running
-// ones first. most is the name with the largest amount.
-func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most string) {
+// ones first. most is the one with the largest amount.
+func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most *Holding) {
 	var list []*Holding
 	for u, h := range sums {
 		if u.name != "" && h.Unused[resource] > 0 && (u == unused{of.rule, of.site, of.owner, u.name}) {
@@ -231,7 +233,7 @@ func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, 
 		return cmp.Or(cmp.Compare(b.Unused[resource], a.Unused[resource]), cmp.Compare(a.Name, b.Name))
 	})
 	if len(list) > 0 {
-		most = list[0].Name
+		most = list[0]
 	}
 	list = list[:min(len(list), mostNames)]
 	slices.SortStableFunc(list, func(a, b *Holding) int { return min(b.Running, 1) - min(a.Running, 1) })

@@ -166,10 +166,20 @@ func TestUnusedOverTime(t *testing.T) {
 			owners[f.Owner] = f
 		}
 		for o, kind := range wasters {
-			if _, ok := owners[o]; ok {
-				found++
-			} else {
+			f, ok := owners[o]
+			if !ok {
 				t.Logf("seed %d: not found: %s", seed, kind)
+				continue
+			}
+			found++
+			most, names := 0.0, 0
+			for _, e := range f.Evidence {
+				if strings.HasPrefix(e.Text, "runs of ") && e.Unit == "core-seconds" {
+					most, names = max(most, e.Value), names+1
+				}
+			}
+			if want := fmt.Sprintf(", the largest part (%.0f) in ", most/3600); names > 1 && !strings.Contains(f.Text, want) {
+				t.Errorf("%q, want %q: no name has most of it", f.Text, want)
 			}
 		}
 		for o, kind := range innocent {
