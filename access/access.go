@@ -61,8 +61,7 @@ type Viewer struct {
 	// the Unix user of the viewer's name.
 	Owners []string
 	Until  time.Time // end of the viewer's token; zero without one, and for one that never expires
-	// Writes is the set of nodes that the viewer may send samples for. nil means none, or all for an
-	// admin.
+	// Writes is the set of nodes that the viewer may send samples for. nil means none, or all for an admin.
 	Writes *Scope
 	// Figures allows sending figures of the viewer's own, see package transport/ingest; Name is then a Unix user of this machine.
 	Figures bool

@@ -77,8 +77,7 @@ func (a *Authorized) Workload(ctx context.Context, w wire.Workload, r wire.Range
 	return a.backend.Workload(ctx, w, r)
 }
 
-// Nodes implements [Backend]. Machines have no owner, but administrators' notes about them may name
-// people.
+// Nodes implements [Backend]. Machines have no owner, but administrators' notes about them may name people.
 func (a *Authorized) Nodes(ctx context.Context) (wire.NodeList, error) {
 	v := From(ctx)
 	if v.Role == Nobody {

@@ -42,8 +42,7 @@ func (p *Part) occupy(proc *sensor.Process) {
 // hugeUnit is the size of the smallest huge pages (arm64), bytes.
 const hugeUnit = 64 << 10
 
-// highWater records the peak resident size of a process, minus its file pages as far as they were
-// observed.
+// highWater records the peak resident size of a process, minus its file pages as far as they were observed.
 func (p *Part) highWater(e *process, proc *sensor.Process) {
 	seen := proc.Have&sensor.FieldMemory != 0
 	if seen {

@@ -58,8 +58,7 @@ func (r *registry) short(p *Part) bool {
 // its peak is that of the largest process group.
 func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
 
-// fold moves short work into one account per owner, and the short parts of a running workload into one
-// part.
+// fold moves short work into one account per owner, and the short parts of a running workload into one part.
 func (r *registry) fold() {
 	for i := 0; i < len(r.order); i++ { // part appends to order
 		p := r.order[i]

@@ -46,8 +46,7 @@ func (g *gpuing) start(tick time.Duration) {
 	}
 }
 
-// tickGPU reads the GPUs and charges their use. It runs before tickEnergy, which splits energy by that
-// use.
+// tickGPU reads the GPUs and charges their use. It runs before tickEnergy, which splits energy by that use.
 func (a *Agent) tickGPU() {
 	g := &a.gpu
 	if len(g.sources) == 0 {

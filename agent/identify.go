@@ -83,8 +83,7 @@ func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (own
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
 }
 
-// hint collects the data that identifies a process. gone reports that the process can no longer be
-// examined.
+// hint collects the data that identifies a process. gone reports that the process can no longer be examined.
 func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
 	h = &workload.Hint{
 		Node: a.config.Node, PID: p.PID, PPID: p.PPID, PGID: p.PGID, SID: p.SID,

@@ -54,8 +54,7 @@ const sameStart = 1500
 // begin, in milliseconds. The steps of a batch job follow each other.
 const nextPart = 5 * 60 * 1000
 
-// startSpan is one value of a series of times, such as a start, with the times of its first and last
-// sample.
+// startSpan is one value of a series of times, such as a start, with the times of its first and last sample.
 type startSpan struct {
 	place
 	start, first, last int64

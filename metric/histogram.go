@@ -68,8 +68,7 @@ func (h *Histogram) AddOctaves(first int32, counts []uint64, sum float64) {
 // Reset empties h and keeps its memory.
 func (h *Histogram) Reset() { *h = Histogram{Buckets: h.Buckets[:0]} }
 
-// Observe counts v. Negative values and NaN count as zero, so that a clock set back cannot corrupt the
-// sum.
+// Observe counts v. Negative values and NaN count as zero, so that a clock set back cannot corrupt the sum.
 func (h *Histogram) Observe(v float64) {
 	h.Count++
 	if !(v > h.ZeroThreshold()) {

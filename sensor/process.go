@@ -112,8 +112,7 @@ type Pass struct {
 	// Opens are the GPU device nodes opened since the previous pass. The opening process may be
 	// missing from Live and Exited. It is empty if the source cannot see opens.
 	Opens []Open
-	// Joined means that Live and Exited come from one source, so that their cgroup numbers can be
-	// compared.
+	// Joined means that Live and Exited come from one source, so that their cgroup numbers can be compared.
 	Joined bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
 	Lost uint64

@@ -40,8 +40,7 @@ type Access struct {
 	Socket string
 	// Origins are the origins of other sites whose pages may show static/widget.js (api.Options).
 	Origins []string
-	// Limits is the file of limits for senders, sites and viewers (limits.Config). Empty means the
-	// defaults.
+	// Limits is the file of limits for senders, sites and viewers (limits.Config). Empty means the defaults.
 	Limits string
 }
 

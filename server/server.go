@@ -121,8 +121,7 @@ type Server struct {
 	ln     net.Listener
 	local  net.Listener // the Unix socket of the API; nil for none
 	tls    bool         // as the web configuration had it at the start
-	// series is the store used for queries. samples is the same without the hourly store, which may be
-	// nil.
+	// series is the store used for queries. samples is the same without the hourly store, which may be nil.
 	series, samples store.Series
 	hourly          *hourly.Store
 	catalogue       store.Facts

@@ -93,8 +93,7 @@ func (us *Users) adopt(ctx context.Context, tx *sql.Tx, from *sql.DB, table, col
 	return rows.Err()
 }
 
-// text returns the storable form of external text. PostgreSQL accepts neither zero bytes nor invalid
-// UTF-8.
+// text returns the storable form of external text. PostgreSQL accepts neither zero bytes nor invalid UTF-8.
 func (us *Users) text(s string) string {
 	if us.file != "" {
 		return s

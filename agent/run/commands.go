@@ -161,8 +161,7 @@ func (c *tally) command(name string) Command {
 	return out
 }
 
-// userTick is the clock tick of times in /proc in ns. USER_HZ is 100 on every architecture that Go
-// supports.
+// userTick is the clock tick of times in /proc in ns. USER_HZ is 100 on every architecture that Go supports.
 const userTick = 10_000_000
 
 func (c *Command) grow(by float64) {

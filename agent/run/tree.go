@@ -141,8 +141,7 @@ func (t *tree) leaving() bool {
 	return false
 }
 
-// becomes credits the CPU time of a process to its old name when it executes another program without a
-// fork.
+// becomes credits the CPU time of a process to its old name when it executes another program without a fork.
 func (t *tree) becomes(p *proc) {
 	if t.readClock(p); p.clock > p.credited+shortest {
 		t.tally(p.comm).cpu += p.clock - p.credited

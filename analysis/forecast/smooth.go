@@ -9,8 +9,7 @@ import (
 // dampedTrend is exponential smoothing with an additive damped trend, ETS(A,Ad,N).
 type dampedTrend struct{ alpha, beta, phi float64 }
 
-// run returns the sum of squared one-step errors and the final level and slope. Errors are clipped at
-// limit.
+// run returns the sum of squared one-step errors and the final level and slope. Errors are clipped at limit.
 func (p dampedTrend) run(y []float64, limit float64) (sse, level, slope float64) {
 	level = y[0]
 	c := clipper{limit: limit}

@@ -12,8 +12,7 @@ import (
 
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// WriteCSV writes f as CSV: a header, then time (RFC 3339, UTC), labels and values. A gap is an empty
-// field.
+// WriteCSV writes f as CSV: a header, then time (RFC 3339, UTC), labels and values. A gap is an empty field.
 func (f *Frame) WriteCSV(w io.Writer) error {
 	if err := f.check(); err != nil {
 		return err

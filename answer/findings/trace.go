@@ -251,8 +251,7 @@ type waiting struct {
 
 type partition struct{ site, name string }
 
-// waits holds the owners with requests that wait for a node, step by step: for any resources, and for
-// GPUs.
+// waits holds the owners with requests that wait for a node, step by step: for any resources, and for GPUs.
 type waits struct{ any, gpu map[string][]bool }
 
 // waitingOf collects the waiting requests. A job waits for all nodes on which other jobs of its

@@ -382,8 +382,7 @@ func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, 
 	return out, rows.Err()
 }
 
-// Warm starts to read the columns if there are many workloads, so that the first list does not have to
-// wait.
+// Warm starts to read the columns if there are many workloads, so that the first list does not have to wait.
 func (c *Catalogue) Warm(ctx context.Context) error {
 	if c.lists == nil {
 		return nil

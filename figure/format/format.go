@@ -103,8 +103,7 @@ func CoreHours(seconds float64) string { return Hours(seconds) + " core-hours" }
 // GPUHours formats GPU-seconds: 12.3 GPU-hours.
 func GPUHours(seconds float64) string { return Hours(seconds) + " GPU-hours" }
 
-// Number formats up to three significant digits: 0.05, 1.5, 15.2, 150. A tiny nonzero value becomes <
-// 0.001.
+// Number formats up to three significant digits: 0.05, 1.5, 15.2, 150. A tiny nonzero value becomes < 0.001.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case v > 0 && v < 0.0005:

@@ -108,8 +108,7 @@ type FindingDifference struct {
 	Removed []Finding `json:"removed"` // Findings of only the present policy.
 }
 
-// FindingFilter selects findings. With zero fields it selects all new and open findings that are not
-// muted.
+// FindingFilter selects findings. With zero fields it selects all new and open findings that are not muted.
 type FindingFilter struct {
 	Rules, Severities, Owners, States []string
 	Workload, Node                    string

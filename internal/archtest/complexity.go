@@ -53,8 +53,7 @@ func functionsOf(root string) (out []function, err error) {
 	return out, err
 }
 
-// functionsIn returns the functions of a file. A function literal counts as part of its enclosing
-// function.
+// functionsIn returns the functions of a file. A function literal counts as part of its enclosing function.
 func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)

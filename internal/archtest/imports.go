@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// ImportRules returns the dependency rules. Data flows from sensor to web, and no stage imports a later
-// one.
+// ImportRules returns the dependency rules. Data flows from sensor to web, and no stage imports a later one.
 func ImportRules() []Rule {
 	return []Rule{
 		{

@@ -38,8 +38,7 @@ func Unseal(raw []byte) ([]byte, error) {
 	return body, nil
 }
 
-// Body returns the body of Seal's output, or the whole of a file without a checksum from an earlier
-// version.
+// Body returns the body of Seal's output, or the whole of a file without a checksum from an earlier version.
 func Body(raw []byte) ([]byte, error) {
 	if !bytes.Contains(raw, []byte(sealBegin)) {
 		return raw, nil

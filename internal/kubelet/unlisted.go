@@ -11,9 +11,9 @@ import (
 // The kubelet lists the pods of the API server. A pod deleted with a grace period of zero leaves that list at once, perhaps before the
 // first query, while its containers still run or its use is not yet exported. Its names are still in earlier answers and in the log
 // folders. The kubelet creates these before it starts a sandbox and names them after the pod (pkg/kubelet/kuberuntime):
-// //
-// /var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
-// /var/log/containers/POD_NAMESPACE_CONTAINER-ID.log a link, while the container exists
+//
+//	/var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
+//	/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log    a link, while the container exists
 const (
 	podLogs       = "var/log/pods"
 	containerLogs = "var/log/containers"

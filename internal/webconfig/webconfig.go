@@ -145,8 +145,7 @@ func (c *Config) Listener(ln net.Listener) net.Listener {
 	})
 }
 
-// nobody is a hash for passwords of unknown names, so that checking them takes as long as for
-// known names.
+// nobody is a hash for passwords of unknown names, so that checking them takes as long as for known names.
 var nobody = sync.OnceValue(func() []byte {
 	h, _ := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost) // fails on long passwords only
 	return h

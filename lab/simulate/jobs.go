@@ -32,8 +32,7 @@ type Job struct {
 	// Outcome is the final state: completed, failed, timeout, out_of_memory, cancelled, node_fail.
 	Outcome string
 	Exit    int
-	// CancelledBy is the user who cancels it, if planned. Stuck is the reason why it never starts, or
-	// empty.
+	// CancelledBy is the user who cancels it, if planned. Stuck is the reason why it never starts, or empty.
 	CancelledBy, Stuck string
 
 	plan *Planned // nil for a job that was drawn

@@ -42,8 +42,7 @@ type stint struct {
 	pod        *pod
 }
 
-// Node returns machine number i in its state before the simulation begins. Each call returns a new
-// machine.
+// Node returns machine number i in its state before the simulation begins. Each call returns a new machine.
 func (s *Site) Node(i int) *Node {
 	n := &Node{site: s, spec: &s.specs[i]}
 	for k := range n.spec.places {

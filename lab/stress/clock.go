@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock measures the time since the program's start and sleeps until a given time, both by
-// CLOCK_MONOTONIC.
+// clock measures the time since the program's start and sleeps until a given time, both by CLOCK_MONOTONIC.
 type clock struct {
 	start time.Time
 	zero  int64 // nanoseconds of CLOCK_MONOTONIC at start

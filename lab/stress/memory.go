@@ -17,8 +17,7 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// memory holds anonymous memory so that the whole process, including the program itself, reaches its
-// target.
+// memory holds anonymous memory so that the whole process, including the program itself, reaches its target.
 type memory struct {
 	clock clock
 	curve *curve

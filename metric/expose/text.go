@@ -97,8 +97,7 @@ func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool)
 	return append(dst, '\n')
 }
 
-// closeLabels appends the label set of a series, with le if it is not empty, and the space before the
-// value.
+// closeLabels appends the label set of a series, with le if it is not empty, and the space before the value.
 func (e *Encoder) closeLabels(dst []byte, g *group, s *metric.Series, le string, bound float64, om bool) []byte {
 	open := len(dst)
 	dst = append(dst, '{')

@@ -89,8 +89,7 @@ const (
 	perSearch = 16
 	mostLinks = 512
 	mostAsked = 64 // processes that are examined because they opened a device
-	// searchEvery is the number of readings between two searches. Use before a process is found is not
-	// lost.
+	// searchEvery is the number of readings between two searches. Use before a process is found is not lost.
 	searchEvery = 3
 	fresh       = 200 * time.Millisecond
 )

@@ -26,8 +26,7 @@ import (
 
 // Options configure a Player.
 type Options struct {
-	// Loop restarts after the last pass. A recording with a single pass cannot be continued and ends
-	// anyway.
+	// Loop restarts after the last pass. A recording with a single pass cannot be continued and ends anyway.
 	Loop bool
 	// Now shifts the recording in time so that its first pass is at that moment. The zero time does
 	// not shift it, so that a recording always gives the same workload names.

@@ -34,8 +34,7 @@ CREATE TABLE IF NOT EXISTS members_senders (site TEXT NOT NULL, node TEXT NOT NU
 	since TIMESTAMPTZ NOT NULL, seen TIMESTAMPTZ NOT NULL, skew_ms BIGINT NOT NULL, member TEXT NOT NULL, PRIMARY KEY (site, node));
 `
 
-// lockWriters acquires the lock that writers of the catalogue hold until their commit
-// (catalogue/database).
+// lockWriters acquires the lock that writers of the catalogue hold until their commit (catalogue/database).
 const lockWriters = `SELECT pg_advisory_xact_lock(7231406)`
 
 // prepare makes the tables.

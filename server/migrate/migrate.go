@@ -319,8 +319,7 @@ func compare(have, there map[uint64]*series) (missing, differ int64, first strin
 const (
 	// digits are those that a store of decimal numbers keeps, relative to a value.
 	digits = 1e-11
-	// leastDust is the remainder of sums of numbers that are no power of two. No measured amount is
-	// smaller.
+	// leastDust is the remainder of sums of numbers that are no power of two. No measured amount is smaller.
 	leastDust = 1e-12
 )
 

@@ -13,8 +13,7 @@ import (
 const (
 	// keepAlive is the maximum silence of a stream, so that proxies do not close it.
 	keepAlive = 15 * time.Second
-	// writeWait is the time limit for writing one event. A reader that is stuck for longer is
-	// disconnected.
+	// writeWait is the time limit for writing one event. A reader that is stuck for longer is disconnected.
 	writeWait = 10 * time.Second
 )
 

@@ -12,6 +12,5 @@ func SortKeys() []string {
 	}, figure.Keys(figure.Runs)...)
 }
 
-// Splits returns the values of [Range.By]: the whole workload, per node, per part and node, or per
-// program.
+// Splits returns the values of [Range.By]: the whole workload, per node, per part and node, or per program.
 func Splits() []string { return []string{"total", "node", "part", "command"} }

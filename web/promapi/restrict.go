@@ -156,8 +156,7 @@ func (s chunkSeriesSet) Next() bool {
 	return false
 }
 
-// values answers label name and value requests from the visible series, because the index covers all
-// series.
+// values answers label name and value requests from the visible series, because the index covers all series.
 type values struct {
 	q          storage.Querier
 	mint, maxt int64 // of q; hints without them would ask about 1970

@@ -29,8 +29,7 @@ func Files() fs.FS {
 	return files
 }
 
-// Paths returns the paths served by index.html, listed in src/places.json. All else is in the query
-// string.
+// Paths returns the paths served by index.html, listed in src/places.json. All else is in the query string.
 func Paths() []string {
 	var list []struct{ Path string }
 	if err := json.Unmarshal(places, &list); err != nil {

@@ -26,8 +26,7 @@ type owners struct{ root string }
 // maxDefinition bounds how much of a file is read, in bytes.
 const maxDefinition = 4 << 20
 
-// libvirt returns the project of a machine, or "libvirt" if it names none or its definition cannot be
-// read.
+// libvirt returns the project of a machine, or "libvirt" if it names none or its definition cannot be read.
 func (o owners) libvirt(name string) string {
 	if name == "" || strings.ContainsAny(name, "/\x00") || name[0] == '.' {
 		return libvirt

@@ -17,8 +17,7 @@ const (
 	double
 )
 
-// pack holds chunkRows numbers in the smallest type that represents each of them exactly. NaN means
-// unknown.
+// pack holds chunkRows numbers in the smallest type that represents each of them exactly. NaN means unknown.
 type pack struct {
 	form form
 	base float64

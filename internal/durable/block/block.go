@@ -21,8 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Damage describes a damaged file. Errors of another type concern the machine, such as a missing
-// permission.
+// Damage describes a damaged file. Errors of another type concern the machine, such as a missing permission.
 type Damage struct {
 	File string
 	At   int64 // byte offset, or -1 for the file as a whole

@@ -50,8 +50,7 @@ func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 		}
 		return start + step
 	}
-	// Each process has its own second of the minute: the pid times a large odd number separates
-	// neighbours.
+	// Each process has its own second of the minute: the pid times a large odd number separates neighbours.
 	phase := uint64(uint32(pid)*2654435761) * (refreshCap >> 8) >> 24
 	next := boot - boot%refreshCap + phase
 	if next <= boot {

@@ -82,7 +82,7 @@ func machineTree(root string, processes, clients int) error {
 	return err
 }
 
-// // instinct returns a gpu_metrics table of revision 1.8 with only temperature, power, energy and use.
+// instinct returns a gpu_metrics table of revision 1.8 with only temperature, power, energy and use.
 func instinct() []byte {
 	b := make([]byte, 3872)
 	for i := range b {

@@ -22,8 +22,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// firstLoad is the maximum number of compressed bytes that a browser fetches before it shows the first
-// page.
+// firstLoad is the maximum number of compressed bytes that a browser fetches before it shows the first page.
 const firstLoad = 150_000
 
 func main() {
