@@ -21,7 +21,7 @@ const (
 	// patience is the time that a query may take to notice its cancellation or timeout. The engine
 	// checks between steps and series.
 	patience = 5 * time.Second
-	// mostAbandoned is the number of queries that may compute on, a core each, before others are refused.
+	// mostAbandoned is the number of abandoned queries, using a core each, at which further queries are refused.
 	mostAbandoned = 2
 )
 

@@ -31,7 +31,7 @@ const (
 	stepSamples = 20
 )
 
-// boundedParser refuses text that would take long to parse.
+// boundedParser rejects text that would take long to parse.
 type boundedParser struct{ parser.Parser }
 
 func (p boundedParser) ParseExpr(input string) (parser.Expr, error) {

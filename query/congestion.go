@@ -136,7 +136,7 @@ func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*m
 	return nodes, nil
 }
 
-// links reads the devices of nodes that have hardware, and their speed where they report one.
+// links reads the devices of nodes that have hardware, and their speed if known.
 func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[string]*mover) error {
 	const speed, received, sent = "node_network_speed_bytes", "node_network_receive_bytes_total", "node_network_transmit_bytes_total"
 	ms := []*labels.Matcher{series.OneOf("__name__", []string{speed, received, sent}),
@@ -198,7 +198,7 @@ func (m *mover) congestion(g *grid, device, direction string) *Congestion {
 	return &c
 }
 
-// at returns the figure at a step; false where it is unknown.
+// at returns the figure at a step; false if it is unknown.
 func (l *line) at(i int) (float64, bool) {
 	if l.weight[i] <= 0 {
 		return 0, false

@@ -28,7 +28,7 @@ type Daily struct {
 	requestedAt int64
 }
 
-// DailyUse is the use on one day; nil where it was not measured.
+// DailyUse is the use on one day; nil if it was not measured.
 type DailyUse struct {
 	Cores      *metric.Histogram // of all replicas: an observation for each second, for pods for each minute
 	MemoryPeak *float64          // highest needed memory of any replica
@@ -44,7 +44,7 @@ const (
 	day = 24 * time.Hour
 	// begun is the minimum time from the start of the selection to the first sample of a series that started within it.
 	begun = 5 * time.Minute
-	// apart is the most time between two samples of a counter over which its use counts as even.
+	// apart is the longest time between two samples of a counter over which its use counts as even.
 	apart = 5 * time.Minute
 )
 
@@ -164,7 +164,7 @@ func increases(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise flo
 	})
 }
 
-// add adds the increases of a counter of CPU seconds, one of the modes of a replica.
+// add adds the increases of a counter of CPU seconds for one of the modes of a replica.
 func (m minutes) add(it chunkenc.Iterator, from time.Time) {
 	lastT, last := int64(math.MinInt64/2), 0.0
 	eachValue(it, func(t int64, x float64) {

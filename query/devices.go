@@ -55,7 +55,7 @@ type disk struct {
 	seconds, count [2]*float64
 }
 
-// mount is a file system: by its own series, and by the series of workloads on it, which count where there are no others.
+// mount is a file system. It has its own series and those of workloads on it, which are used if it has none.
 type mount struct {
 	own, workloads mountRates
 }
@@ -132,7 +132,7 @@ func (d *devices) take(n *series.Labels, r reading) {
 	}
 }
 
-// mount adds a series of a file system: either one of the node, or several of workloads on it, with their rates added up.
+// mount adds a series of a file system: one of the node, or several of workloads, with their rates summed.
 func (d *devices) mount(n *series.Labels, r reading) {
 	k := [2]string{n.Rest["type"], n.Rest["source"]}
 	m := d.mounts[k]

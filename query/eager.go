@@ -157,10 +157,10 @@ func (i *pointIterator) AtT() int64 { return i.points[i.next-1].t }
 // AtST implements chunkenc.Iterator.
 func (*pointIterator) AtST() int64 { return 0 }
 
-// AtHistogram implements chunkenc.Iterator; there are none.
+// AtHistogram implements chunkenc.Iterator. There are no histograms.
 func (*pointIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) { return 0, nil }
 
-// AtFloatHistogram implements chunkenc.Iterator; there are none.
+// AtFloatHistogram implements chunkenc.Iterator. There are no histograms.
 func (*pointIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
 	return 0, nil
 }

@@ -16,7 +16,7 @@ import (
 // ErrBusy is wrapped by the error of a query that timed out while it waited for its turn.
 var ErrBusy = errors.New("too many queries at once")
 
-// EngineOptions limits the resources of all queries together and of each one.
+// EngineOptions limits the resources of each query and of all queries together.
 type EngineOptions struct {
 	// Concurrent is the number of queries that run at once while others wait; 0 is 8.
 	Concurrent int

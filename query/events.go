@@ -19,7 +19,7 @@ import (
 
 const pressureMetric = "reckon_workload_pressure_seconds_total"
 
-// maxEvents limits the events of one workload; the most severe are kept.
+// maxEvents is the maximum number of events of one workload; the most severe are kept.
 const maxEvents = 200
 
 // heldBack is the share of time that a workload must be throttled for an event.

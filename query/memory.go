@@ -19,7 +19,7 @@ import (
 const (
 	// sampleBytes is the engine's memory per sample.
 	sampleBytes = 16
-	// smallQuery is the number of samples that a query may hold without waiting for large ones.
+	// smallQuery is the number of samples up to which a query need not wait for large ones.
 	smallQuery = 1_000_000
 	// leastScrape is the assumed minimum interval between samples of a raw range selection.
 	leastScrape = 5 * time.Second
@@ -114,7 +114,7 @@ func (m *meter) keep(samples int) bool {
 	return m.eager < eagerSamples
 }
 
-// enter returns the turn of the query, which ends with [meter.release].
+// enter waits for the turn of the query, which ends with [meter.release].
 func (m *meter) enter(ctx context.Context) *courtesy.Turn {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -319,7 +319,7 @@ type halves struct {
 	count [2]int
 }
 
-// memory adds one half of the traffic of a socket.
+// memory adds the traffic of a socket in one direction.
 func (m *machine) memory(n *series.Labels, rate *float64) {
 	if rate == nil {
 		return
@@ -382,11 +382,11 @@ func (m *machine) finish() wire.Node {
 	return m.Node
 }
 
-// virtualDevices begin the names of devices with traffic that another one counts too.
+// virtualDevices are the name prefixes of devices with traffic that another device counts too.
 var virtualDevices = []string{"veth", "docker", "br", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb",
 	"dummy", "bond", "team", "vlan", "macvlan", "vxlan", "wg"}
 
-// virtual reports whether the traffic of an interface is also counted on another one. A dot is in the names of VLANs (eth0.100).
+// virtual reports whether the traffic of an interface is also counted on another one. Names of VLANs contain a dot (eth0.100).
 func virtual(device string) bool {
 	return device == "lo" || strings.Contains(device, ".") ||
 		slices.ContainsFunc(virtualDevices, func(p string) bool { return strings.HasPrefix(device, p) })

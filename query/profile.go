@@ -195,7 +195,7 @@ func (g *grid) spread(l *line, t0, t1 int64, amount float64) {
 	}
 }
 
-// mean takes the mean of the samples within a step.
+// mean computes the mean of the samples within a step.
 func (g *grid) mean(l *line, it chunkenc.Iterator) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {

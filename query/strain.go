@@ -32,7 +32,7 @@ type Strain struct {
 	LastProcess time.Time
 }
 
-// TaskUse shows how evenly the tasks of a part used the CPU on a node.
+// TaskUse is the balance of CPU use over the tasks of a part on a node.
 type TaskUse struct {
 	Node, Part string
 	Tasks      float64
@@ -189,7 +189,7 @@ type Neighbour struct {
 	Cores float64 // on average
 }
 
-// farNeighbours limits how far before the end of the run its neighbours are searched.
+// farNeighbours is the time before the end of the run from which its neighbours are searched.
 const farNeighbours = 24 * time.Hour
 
 // Neighbours returns the use of a workload's nodes by other workloads during its run, including

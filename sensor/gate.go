@@ -20,7 +20,7 @@ type ImplausibleError struct {
 
 func (e *ImplausibleError) Error() string { return e.What + " " + e.Why + ": the reading is left out" }
 
-// Implausible returns the number of [ImplausibleError]s in err, and whether there is no other error in it.
+// Implausible returns the number of [ImplausibleError]s in err, and whether err contains no other error.
 func Implausible(err error) (n int, alone bool) {
 	switch e := err.(type) {
 	case nil:

@@ -18,7 +18,7 @@ type Origin struct {
 	Trusted bool
 }
 
-// OwnSample is a figure measured by others.
+// OwnSample is a figure measured by another program.
 type OwnSample struct {
 	Series *metric.Series
 	Value  float64

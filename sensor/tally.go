@@ -32,7 +32,7 @@ type TallySpec struct {
 	Sets []TallySet
 }
 
-// TallySet is series that come together: the series of every process, or of one disk or file system.
+// TallySet is a set of series with the same labels: those of every process, or of one disk or file system.
 type TallySet struct {
 	// Labels is the number of label values that the name has; 0 for the first set.
 	Labels int
@@ -156,7 +156,7 @@ func (p *TallyPass) Add(pid int32, start uint64, series int, amount uint64) {
 	}
 }
 
-// Named returns the number of a name. The source bounds how many names there are.
+// Named returns the number of a name. The source limits the number of names.
 func (p *TallyPass) Named(n TallyName) uint16 {
 	i, ok := p.numbers[n]
 	if !ok {

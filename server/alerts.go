@@ -17,7 +17,7 @@ import (
 	"reckon/web/promapi"
 )
 
-// Alerts reports which rules are evaluated and where alerts go.
+// Alerts configures the evaluated rules and the destinations of alerts.
 type Alerts struct {
 	Rules         []string // files, or default, or none; empty is default
 	Alertmanagers []string // addresses

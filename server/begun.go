@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// begunFile holds the bounds of nodes that had more than the default before there was one.
+	// begunFile holds the limits of nodes that exceeded the default before a limit existed.
 	begunFile = "series-bounds.json"
 	// seriesBytes is the memory of a series, derived data included.
 	seriesBytes = 4 << 10

@@ -45,7 +45,7 @@ func (c *Config) gone() time.Duration {
 	return max(4*export, time.Minute)
 }
 
-// forecastHour is the time when the daily forecast is made, by the clock of this machine: the day before is complete, and few ask.
+// forecastHour is the local time of the daily forecast. The day before is complete then, and few users are active.
 const forecastHour = 2
 
 func (s *Server) openCatalogue(ctx context.Context) error {
@@ -163,7 +163,7 @@ func lull(ctx context.Context, least, shorter time.Duration, asked <-chan struct
 	return nil
 }
 
-// catchUp takes the last export into the catalogue when the server stops.
+// catchUp adds the last export to the catalogue when the server stops.
 func (s *Server) catchUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 	defer cancel()

@@ -27,7 +27,7 @@ const (
 	digestLasts = 2 * time.Hour
 )
 
-// digests sends each owner the report on their own week.
+// digests sends each owner the report on their past week.
 type digests struct {
 	file     string // when it was sent last
 	note     func(file string, text []byte) error
@@ -82,7 +82,7 @@ func (d *digests) look(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
-// noteDigests writes when digests were sent, for the next leader too where there are several servers.
+// noteDigests records when digests were sent, also for the next leader if there are several servers.
 func (s *Server) noteDigests(file string, text []byte) error {
 	if m := s.config.member; m != nil {
 		if err := m.lease.Files(m.epoch).Put(filepath.Base(file), text); err != nil {
@@ -92,7 +92,7 @@ func (s *Server) noteDigests(file string, text []byte) error {
 	return durable.Replace(file, text, 0o640)
 }
 
-// runDigests looks each minute whether one is due.
+// runDigests checks each minute whether a digest is due.
 func (s *Server) runDigests(ctx context.Context) error {
 	c, err := client.New("", client.WithHTTP(s.Inside()))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"reckon/workload"
 )
 
-// Graph reports how the knowledge graph is kept and fed.
+// Graph configures the storage and the sources of the knowledge graph.
 type Graph struct {
 	Off bool
 	// Compatible adds the API and the timestamp: graphs of the metadata service of GLACIATION.

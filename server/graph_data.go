@@ -17,7 +17,7 @@ type dataPlaces struct {
 	site string // of the graph, for nodes without a site
 }
 
-// Data is on a node that stores it; a volume is, too, where a running pod has it mounted.
+// Data is on a node that stores it. A volume is also on each node with a running pod that has it mounted.
 const placesQuery = `PREFIX rk: <urn:reckon:ns#> SELECT DISTINCT ?data ?kind ?namespace ?name ?node ?site {
 { ?data rk:storedOn ?n } UNION { ?data rk:dataType "persistentVolumeClaim" . ?w rk:reads ?data ; rk:runsOn ?n ; rk:state "Running" }
 ?n rk:name ?node OPTIONAL { ?n rk:partOf/rk:name ?site } OPTIONAL { ?data rk:dataType ?kind ; rk:name ?name } OPTIONAL { ?data rk:namespace ?namespace } }`

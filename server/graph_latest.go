@@ -14,7 +14,7 @@ import (
 	"reckon/query"
 )
 
-// latestValues answers the queries of series in the graph, as the viewer would by asking them. It implements graph.Latest.
+// latestValues answers the queries of series in the graph with the viewer's permissions. It implements graph.Latest.
 type latestValues struct {
 	engine *query.Engine
 	series storage.Queryable // held to the viewer in the context
@@ -43,7 +43,7 @@ func (l *latestValues) Latest(ctx context.Context, quads []graph.Quad, only grap
 	return out, nil
 }
 
-// answers reports whether the series is in the store of this server: one of reckon, or one of a subgraph that names this server.
+// answers reports whether the series is in the store of this server. It is one of reckon, or of a subgraph that names this server.
 func (l *latestValues) answers(s vocabulary.Series) bool {
 	return strings.HasPrefix(s.Name, "reckon_") || s.Source != "" && strings.TrimSuffix(s.Source, "/") == strings.TrimSuffix(l.url(), "/")
 }

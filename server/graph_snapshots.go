@@ -18,7 +18,7 @@ import (
 	"reckon/workload"
 )
 
-// snapshots makes the timestamp: graphs that clients of GLACIATION ask for: one a minute over six hours, from the series of then.
+// snapshots builds the timestamp: graphs for clients of GLACIATION, one per minute over six hours, from the series of that time.
 type snapshots struct {
 	catalogue store.Catalogue
 	nodes     interface {
@@ -126,7 +126,7 @@ func describeNode(d *glaciation.Document, n *client.Node, ms int64) {
 	}
 }
 
-// describeWorkload describes a workload as a task that makes one pod on each of its nodes, and returns the name of the first pod.
+// describeWorkload describes a workload as a task with one pod on each of its nodes, and returns the name of the first pod.
 func describeWorkload(d *glaciation.Document, w *store.Workload, at time.Time) string {
 	rest := strings.TrimPrefix(w.ID, w.Kind+"/")
 	namespace, name := w.Owner, strings.ReplaceAll(rest, "/", ".")

@@ -22,7 +22,7 @@ type stamps struct {
 // stampOrigin is the origin of the stamps. They include the work of all owners, so only administrators may read them.
 const stampOrigin = "reckon/timestamps"
 
-// write writes the graph of now, if something changed since the last one.
+// write writes the current graph if something has changed since the last one.
 func (s *stamps) write(ctx context.Context, now time.Time) error {
 	if s == nil || !s.changed && now.Sub(s.last) < timestampsKept-2*time.Minute {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"reckon/store/tsdb"
 )
 
-// HourlyDir is the folder of the data directory that holds one figure an hour.
+// HourlyDir is the folder of the data directory with one sample per hour of each series.
 const HourlyDir = "hourly"
 
 // leastForHours is the shortest sample retention that leaves time to compute hours.
@@ -43,7 +43,7 @@ func (l layered) Gaps(from, to time.Time) []store.Gap {
 	return append(l.Store.Gaps(from, to), l.hourly.Gaps(from, to)...)
 }
 
-// Close leaves the hours open where queries go on that may read them.
+// Close leaves the hours open while queries may still read them.
 func (l layered) Close() error {
 	err := l.Store.Close()
 	if l.InUse() {

@@ -26,7 +26,7 @@ import (
 	"reckon/web/client"
 )
 
-// imports takes history into the stores, one import at a time.
+// imports writes history to the stores, one import at a time.
 type imports struct {
 	mu      sync.Mutex
 	series  importer.Store

@@ -137,7 +137,7 @@ func (f *limitsFile) look(asked bool) {
 	}
 }
 
-// runLimits watches the file of limits, where there is one.
+// runLimits watches the file of limits, if there is one.
 func (s *Server) runLimits(ctx context.Context) error {
 	if s.config.Access.Limits == "" {
 		return nil
@@ -160,7 +160,7 @@ func (s *Server) runLimits(ctx context.Context) error {
 	}
 }
 
-// engines gives each query the engine of the viewer's role.
+// engines selects the engine of the viewer's role for each query.
 type engines struct {
 	own   *query.Engine // for rules and other questions of our own
 	roles func(access.Role) *query.Engine
@@ -177,7 +177,7 @@ func (e engines) of(ctx context.Context) *query.Engine {
 	return e.own
 }
 
-// lookback returns the lookback of a store with one figure an hour, or nil.
+// lookback returns the lookback of a store with one sample per hour, or nil.
 func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
 	if s.hourly == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"reckon/web/api"
 )
 
-// Logs reports where the logs of workloads lie; the server keeps none.
+// Logs configures the location of the logs of workloads. The server stores none.
 type Logs struct {
 	// Loki is its address, empty for none; Selector is a template of LogQL, loki.DefaultSelector if empty.
 	Loki, Selector string
@@ -18,7 +18,7 @@ type Logs struct {
 	Pods bool
 }
 
-// open returns a reader of logs; nil where no place of logs is known.
+// open returns a reader of logs; nil if no location of logs is known.
 func (l Logs) open() (api.Logs, error) {
 	a := &answer.Logs{Clock: time.Now}
 	if l.Loki != "" {

@@ -76,7 +76,7 @@ func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 	}
 }
 
-// join makes this process one of the members, until end is called.
+// join makes this process a member until end is called.
 func join(ctx context.Context, c *Config) (_ *membership, end func(), err error) {
 	if c.Store == "" || c.Catalogue == "" {
 		return nil, nil, errors.New(
@@ -126,7 +126,7 @@ func join(ctx context.Context, c *Config) (_ *membership, end func(), err error)
 	}, nil
 }
 
-// leads reports whether this server was opened to lead; one alone does.
+// leads reports whether this server was opened to lead. A single server always leads.
 func (s *Server) leads() bool { return s.config.member == nil || s.config.member.epoch > 0 }
 
 // watchRole ends the server when its role changes.
@@ -150,7 +150,7 @@ func (s *Server) watchRole(ctx context.Context) error {
 	}
 }
 
-// followLate is the maximum age of the list of workloads where another server makes it.
+// followLate is the maximum age of the list of workloads if another server updates it.
 const followLate = 3 * time.Minute
 
 // follow determines how far the leader has come, so that answers report missing parts.
@@ -216,7 +216,7 @@ func (a ownAppender) Commit() error {
 	return a.AppenderV2.Commit()
 }
 
-// usersElsewhere is the file of a data directory that reports where users and tokens are, if not there.
+// usersElsewhere is the file of a data directory with the location of users and tokens, if they are stored elsewhere.
 const usersElsewhere = "users.elsewhere"
 
 // Users opens the users and tokens of a server, which may be running. They are in its data
@@ -310,7 +310,7 @@ func (m *membership) takeAlerts(ctx context.Context, dir string) error {
 	return nil
 }
 
-// passedOn marks a request that one member passed on to another, so that it goes no further.
+// passedOn marks a request that one member forwarded to another, so that it is not forwarded again.
 const passedOn = "X-Reckon-Passed-On"
 
 // ledOnly reports whether only the leader can serve a request: rules, alerts, silences, proofs, and

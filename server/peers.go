@@ -11,7 +11,7 @@ import (
 	unixusers "reckon/workload/users"
 )
 
-// peers shows which Unix user is at the other end of a connection.
+// peers determines the Unix user at the other end of a connection.
 type peers struct{ names *unixusers.Table }
 
 func newPeers() peers { return peers{unixusers.New("/")} }

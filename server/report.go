@@ -14,7 +14,7 @@ import (
 // owner (owner, since, until).
 const reportPath = "/report"
 
-// ownerSpan is the time of a report on an owner where none is given.
+// ownerSpan is the default time range of a report on an owner.
 const ownerSpan = 7 * 24 * time.Hour
 
 // reports serves reports. It queries the API with the rights of the viewer of the page.

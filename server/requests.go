@@ -35,7 +35,7 @@ func (q *requests) counting(h http.Handler) http.Handler {
 	})
 }
 
-// asking marks the work for requests as work for questions; background work gives way to it.
+// asking marks the work of requests as interactive, because background work yields to it.
 func (s *Server) asking(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(s.courtesy.Question(r.Context())))
@@ -57,7 +57,7 @@ func (q *requests) done(what string, status int, took time.Duration) {
 	}
 }
 
-// questionOf names the question of a path, one of few words.
+// questionOf returns the kind of request of a path, from a small set.
 func questionOf(path string) string {
 	if rest, ok := strings.CutPrefix(path, "/api/reckon/v1/"); ok {
 		word, _, _ := strings.Cut(rest, "/")

@@ -9,13 +9,13 @@ import (
 	"reckon/metric"
 )
 
-// Scheduler is the batch system of a cluster; one server of a site asks its controller.
+// Scheduler is the batch system of a cluster. One server of a site queries its controller.
 type Scheduler struct {
 	System string // one of package interop/scheduler/all
 	scheduler.Access
 }
 
-// openScheduler prepares to ask the controller. That it answers is not needed yet.
+// openScheduler prepares the queries to the controller, which need not be reachable yet.
 func (s *Server) openScheduler() error {
 	c := s.config.Scheduler
 	if c == nil {
@@ -31,7 +31,7 @@ func (s *Server) openScheduler() error {
 	return nil
 }
 
-// storeScheduler stores samples of the controller: they belong to the site and to no node.
+// storeScheduler stores samples of the controller. They belong to the site and to no node.
 func (s *Server) storeScheduler(ctx context.Context, b *metric.Batch) error {
 	external := map[string]string{}
 	if s.config.Site != "" {

@@ -28,7 +28,7 @@ func (s *Server) runSenders(ctx context.Context) error {
 	return nil
 }
 
-// replaceNode gives a name away, at all servers.
+// replaceNode releases a name at all servers.
 func (s *Server) replaceNode(site, node string) bool {
 	had := s.senders.Release(site, node)
 	if m := s.config.member; m != nil {

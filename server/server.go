@@ -254,7 +254,7 @@ func (c *Config) listen() (net.Listener, error) {
 	return listen(c.Listen)
 }
 
-// listen takes an address. That it is taken is the commonest mistake of all.
+// listen opens the listening address. An address in use is the most common mistake.
 func listen(addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {

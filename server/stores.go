@@ -76,7 +76,7 @@ func openRemote(address, queue string, history time.Duration, s *Server) (*remot
 	return remote.Open(o)
 }
 
-// nativeNames are our native histograms.
+// nativeNames are the names of our native histograms.
 func nativeNames() (names []string) {
 	for _, d := range slices.Concat(account.Descs(), task.TallyDescs()) {
 		if d.Kind == metric.NativeHistogram {

@@ -12,7 +12,7 @@ var (
 	ErrTooOld = errors.New("sample too old")
 	// ErrFuture: the time of the batch is too far ahead of the store's clock.
 	ErrFuture = errors.New("sample is in the future")
-	// ErrConflict: the series has another value at the same time.
+	// ErrConflict means that the series has another value at the same time.
 	ErrConflict = errors.New("another value is stored for the same time")
 	// ErrInvalid: a malformed sample, such as a histogram that does not add up.
 	ErrInvalid = errors.New("invalid sample")
@@ -28,7 +28,7 @@ var (
 	ErrClosed = errors.New("store is closed")
 )
 
-// RefusedError names the samples of a write that will never be accepted; the others were stored.
+// RefusedError names the samples of a write that will never be accepted. The other samples were stored.
 type RefusedError struct {
 	Refused, Stored int
 	Reasons         []error // errors of some of the refused samples

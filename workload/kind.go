@@ -29,7 +29,7 @@ const (
 	Other      Kind = "other"      // other/NODE: kernel threads and processes that no rule matches
 )
 
-// trait is one answer of a kind.
+// trait is one property of a kind.
 type trait uint16
 
 const (
@@ -163,7 +163,7 @@ func (k Kind) Requests() bool { return k.has(requests) }
 // Service reports whether such work runs until it is stopped: it has no next run.
 func (k Kind) Service() bool { return k.has(service) }
 
-// Pod reports whether it is made of pods, or is one.
+// Pod reports whether the kind is a pod or consists of pods.
 func (k Kind) Pod() bool { return k.has(pods) }
 
 // BarePod reports whether it is a pod without a controller.
@@ -178,7 +178,7 @@ func (k Kind) Guest() bool { return k == VM }
 // Unit reports whether it is a unit of systemd, with its log in the journal.
 func (k Kind) Unit() bool { return k == Unit }
 
-// Group reports whether it is a process group without any other workload around it.
+// Group reports whether the kind is a process group without any other workload around it.
 func (k Kind) Group() bool { return k == Group }
 
 // Session reports whether it is a login session.
@@ -190,7 +190,7 @@ func (k Kind) Folded() bool { return k == Short }
 // System reports whether it is the use of a node outside of all workloads: kernel threads and unclaimed processes.
 func (k Kind) System() bool { return k == Other }
 
-// ByGroup reports whether a process belongs to it by its process or control group alone: a process that changes these leaves it.
+// ByGroup reports whether processes belong to the kind by their process or control group alone. A process that changes these leaves it.
 func (k Kind) ByGroup() bool { return k.has(byGroup) }
 
 // Sum reports whether it is a sum without an identity of its own.

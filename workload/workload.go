@@ -166,7 +166,7 @@ func (h *Hint) UserOf(uid uint32) string {
 	return strconv.FormatUint(uint64(uid), 10)
 }
 
-// Resolver recognises one kind of workload.
+// Resolver recognizes one kind of workload.
 type Resolver interface {
 	// Name is the word for the resolver in flags and reports.
 	Name() string
@@ -176,7 +176,7 @@ type Resolver interface {
 	Resolve(*Hint) (Identity, bool)
 }
 
-// Chain asks resolvers in order; the first that recognises a process decides.
+// Chain queries resolvers in order. The first that recognizes a process decides.
 type Chain []Resolver
 
 // Resolve returns the first answer of the chain. A process that no resolver claims belongs to other/NODE.

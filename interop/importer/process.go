@@ -108,7 +108,7 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 	return a
 }
 
-// same reports whether a process that was missing since is the present one.
+// same reports whether a process that was missing is the one that is present now.
 func (s *procState) same(k procKey, now *procState) bool {
 	more := now.Used[usedCPU] >= s.Used[usedCPU] || now.Used[usedCPU] < 0
 	if k.PID == 0 { // of a sum, fewer may be left, unless an ancestor reaped all of them
@@ -117,7 +117,7 @@ func (s *procState) same(k procKey, now *procState) bool {
 	return more && (s.Cmd == "" || s.Cmd == now.Cmd || s.PPID == now.PPID)
 }
 
-// grow computes the growth of one process; several is true if sonar summed processes. The part that ended is kept as a separate process.
+// grow computes the growth of one process. several is true if sonar summed processes. The ended part is kept as a separate process.
 func (a *advance) grow(k procKey, now *procState, before procState, had, several bool) {
 	var g, ended used
 	replaced := had && !several && now.Used[usedCPU] >= 0 && now.Used[usedCPU] < before.Used[usedCPU]
@@ -187,7 +187,7 @@ func (a *advance) charge(procs []*sonar.Process) {
 // maxCommands is the number of programs of a job that are distinguished.
 const maxCommands = 16
 
-// command adds CPU time to one of the programs of the job.
+// command adds CPU time to a program of the job.
 func (j *jobState) command(cmd string, seconds float64) {
 	cmd = program(cmd)
 	if _, ok := j.Commands[cmd]; !ok && (len(j.Commands) >= maxCommands || cmd == "") {

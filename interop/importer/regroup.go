@@ -19,7 +19,7 @@ func (a *advance) regroup(procs []*sonar.Process) {
 	}
 }
 
-// joined moves processes that were reported separately into the sum that now includes them.
+// joined moves separately reported processes into the sum that now includes them.
 func (a *advance) joined(sum procKey) {
 	for _, k := range sortedProcs(a.j.Procs) {
 		s := a.j.Procs[k]

@@ -218,7 +218,7 @@ func (r *reading) total() float64 {
 	return r.system.TotalMemory
 }
 
-// continued takes the readings that are newer than the state.
+// continued returns the readings that are newer than the state.
 func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte {
 	im := m.im
 	since := state.Last

@@ -189,7 +189,7 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 	return kept, nil
 }
 
-// zeros collects the zero samples between two times that do not belong to rebuilt series.
+// zeros collects the zero samples of a time range, except those of rebuilt series.
 func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string, from,
 	to int64, ms []*labels.Matcher) (err error) {
 	q, err := im.o.Store.Querier(from, to)

@@ -49,7 +49,7 @@ type nodeState struct {
 
 const stateVersion = 2
 
-// inner returns the map of a key, and makes it where there is none.
+// inner returns the map of a key, and creates it if necessary.
 func inner[K, L comparable, V any](m map[K]map[L]V, k K) map[L]V {
 	if m[k] == nil {
 		m[k] = map[L]V{}
@@ -145,7 +145,7 @@ func encodeFile(path string, v any) error {
 	return replaceFile(path, b.Bytes())
 }
 
-// forget drops jobs that have been silent for so long that their name is free.
+// forget drops jobs that have been silent for so long that another job may use their name.
 func (n *nodeState) forget(t int64) {
 	maps.DeleteFunc(n.Jobs, func(_ jobKey, j *jobState) bool { return t-j.Last > keepJob })
 }

@@ -61,7 +61,7 @@ func New(address string, inputSize int) (*Writer, error) {
 	return w, nil
 }
 
-// Write sends forecasts. After an error some may have been written; sending all of them again is safe.
+// Write sends forecasts. After an error, some may have been written. It is safe to send all of them again.
 func (w *Writer) Write(ctx context.Context, list []store.Forecast) error {
 	var b bytes.Buffer
 	points := 0

@@ -154,7 +154,7 @@ func EachPage(from time.Time, page func(from time.Time) ([]wire.LogLine, error),
 	}
 }
 
-// ask fetches one page, in order of time.
+// ask fetches one page in order of time.
 func (c *Client) ask(ctx context.Context, query string, from, to time.Time, first bool, limit int) ([]wire.LogLine, error) {
 	direction := "backward"
 	if first {

@@ -246,7 +246,7 @@ func (j *Job) sampled(scaled func(name string, read func(string) (float64, error
 	}
 }
 
-// exit parses CODE:SIGNAL of an ended job: a requeued run has no exit code of its own.
+// exit parses CODE:SIGNAL of an ended job. A requeued run has no exit code of its own.
 func (j *Job) exit(s string) (err error) {
 	if s == "" || !slurmtext.Over(j.State) {
 		return nil
@@ -388,7 +388,7 @@ func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	return pointer(v * each)
 }
 
-// count parses a number of things. With --units sacct writes some numbers of nodes as 0.00G, which shows nothing: 0.
+// count parses a number. With --units, sacct writes some numbers of nodes as 0.00G, which is read as 0.
 func count(s string) (float64, error) {
 	v, err := slurmtext.Size(s, 1)
 	if s != "" && strings.IndexByte("KMGTPE", s[len(s)-1]) >= 0 {

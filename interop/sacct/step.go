@@ -69,7 +69,7 @@ func (r *Joiner) Add(j *Job) error {
 	return nil
 }
 
-// End calls Job for the parts that no next one follows.
+// End calls Job for the parts that are not continued.
 func (r *Joiner) End() error {
 	for _, raw := range slices.Sorted(maps.Keys(r.before)) {
 		if err := r.Job(r.before[raw]); err != nil {

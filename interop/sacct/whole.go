@@ -15,7 +15,7 @@ func (j *Job) neverStarted(get func(name string) string) bool {
 	return strings.EqualFold(strings.TrimSpace(get("NodeList")), "None assigned") || strings.TrimSpace(get("AllocCPUS")) == "0"
 }
 
-// Complete derives figures that require all steps of a job. It is called once, after the last of them.
+// Complete derives figures that require all steps of a job. Call it once after the last step.
 func (j *Job) Complete() {
 	j.addUp()
 	if j.PeakMemory == nil && !j.Start.IsZero() && j.End.After(j.Start) && zero(j.CPUUser) && zero(j.CPUSystem) {
@@ -50,7 +50,7 @@ func (j *Job) addUp() {
 	}
 }
 
-// together returns the highest memory of concurrent steps: those running when one of them started.
+// together returns the highest total memory of concurrent steps, which are those running when one of them started.
 func (j *Job) together() (most float64) {
 	for i := range j.Steps {
 		at, sum := j.Steps[i].Start, 0.0

@@ -5,7 +5,7 @@ import (
 	"reckon/metric"
 )
 
-// Series of workloads that agents write too, with the same descriptions.
+// Series of workloads that agents also write, with the same descriptions.
 var (
 	info           = shared("reckon_workload_info")
 	startTime      = shared("reckon_workload_start_time_seconds")

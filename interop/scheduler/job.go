@@ -66,7 +66,7 @@ func (s *Step) weight() float64 {
 	return slurmtext.StepWeight(s.ID, s.State, s.Exit, s.CPUSeconds, s.Start, s.End)
 }
 
-// KeepStep appends a step, and drops the least important one where there are too many.
+// KeepStep appends a step, and drops the least important one if there are too many.
 func KeepStep(list []Step, s Step) []Step { return slurmtext.KeepStep(list, s, (*Step).weight) }
 
 // Node is the controller's state of a node. Unknown fields are zero or empty.

@@ -68,7 +68,7 @@ type Poller struct {
 	lastWriteError string // the last error of the store
 }
 
-// query is one of the queries with its schedule.
+// query is one query with its schedule.
 type query struct {
 	name    string
 	every   time.Duration
@@ -307,7 +307,7 @@ type saved struct {
 	Accounting time.Time `json:"accounting"` // up to when it was read
 }
 
-// Load reads up to when accounting was read, for callers of [Poller.Step].
+// Load reads the end of the time range already read from accounting, for callers of [Poller.Step].
 func (p *Poller) Load() {
 	if p.o.State == "" {
 		return
@@ -323,7 +323,7 @@ func (p *Poller) Load() {
 	p.mark = s.Accounting
 }
 
-// save stores the mark, or from when on accounting is to be read again after a restart.
+// save stores the end of that range, or the time from which accounting must be read again after a restart.
 func (p *Poller) save() {
 	if p.o.State == "" {
 		return

@@ -110,7 +110,7 @@ func (l *run) allocation(b *metric.Batch, a *Allocation) {
 	}
 }
 
-// suspension adds how long the job was suspended.
+// suspension adds the time for which the job was suspended.
 func (l *run) suspension(b *metric.Batch) {
 	j := &l.job
 	suspended := j.Suspended
@@ -122,7 +122,7 @@ func (l *run) suspension(b *metric.Batch) {
 	}
 }
 
-// maxNodeList is the maximum length of a node list in a label: longer ones are cut at a comma.
+// maxNodeList is the maximum length of a node list in a label. Longer lists are cut at a comma.
 const maxNodeList = 1800
 
 func nodesLabel(s string) string {
@@ -171,7 +171,7 @@ func (l *run) labels(part string) []string {
 	return []string{string(workload.MakeID(l.kind, l.job.ID)), string(l.kind), part, cgpath.Clean(l.job.User)}
 }
 
-// add appends a sample, and ends the series if it had other labels before.
+// add appends a sample, and ends the previous series if its labels differ.
 func (l *run) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	if l.rows.byDesc == nil {
 		l.rows.byDesc = map[*metric.Desc]*metric.Series{}

@@ -373,7 +373,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	return out
 }
 
-// earlier returns the allocations before the current one, which are sent when the run has ended.
+// earlier returns the allocations before the current one. They are sent after the end of the run.
 func (l *run) earlier() []Allocation {
 	if !l.job.Ended {
 		return nil

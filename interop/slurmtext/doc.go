@@ -97,7 +97,7 @@ func ExitReduced(s string) bool {
 	return err == nil && c > 0 && c < 128 && (signal == "" || signal == "0")
 }
 
-// ExitCode does the same for numbers; nil for impossible ones, such as the signal 125, which Slurm uses for out of memory.
+// ExitCode does the same for numbers. It returns nil for impossible ones, such as signal 125, which Slurm uses for out of memory.
 func ExitCode(code, signal float64) *int {
 	if !(code >= 0 && code <= 1<<16 && signal >= 0 && signal <= 64) {
 		return nil

@@ -35,7 +35,7 @@ func StepWeight(id, state string, exit *int, cpu *float64, start, end time.Time)
 	return w
 }
 
-// KeepStep adds a step to the kept steps of a job, in their order. Of steps with equal weights the first are kept.
+// KeepStep adds a step to the kept steps of a job, in order. Of steps with equal weights it keeps the first ones.
 func KeepStep[S any](kept []S, next S, weight func(*S) float64) []S {
 	if kept = append(kept, next); len(kept) <= MaxSteps {
 		return kept

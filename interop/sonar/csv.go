@@ -160,7 +160,7 @@ func (r *Reader) tagged(h *Handler) (bad, fatal error) {
 	return nil, r.emit(h)
 }
 
-// field parses one field of a tagged line. Unknown fields are skipped: later releases add some.
+// field parses one field of a tagged line. It skips unknown fields, because later releases may add some.
 func (r *Reader) field(name string, v []byte) (err error) {
 	w := &r.row
 	switch name {

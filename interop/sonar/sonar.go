@@ -20,7 +20,7 @@ import (
 	"reckon/interop/sacct"
 )
 
-// Sample is sonar's measurement of a node at a moment, or, in CSV, of one process on it.
+// Sample is sonar's measurement of a node at one time. In CSV it covers only one process.
 type Sample struct {
 	Time    int64
 	Cluster string // empty in CSV
@@ -214,7 +214,7 @@ func (h *Handler) bad(line int, err error) {
 	}
 }
 
-// maxNames limits the interned names; hostile input has more of them.
+// maxNames is the maximum number of interned names. Only hostile input has more.
 const maxNames = 1 << 17
 
 func (r *Reader) name(b []byte) string {

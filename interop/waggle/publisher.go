@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// exchange is the place where a node's data service receives messages of plugins.
+	// exchange is the exchange on which a node's data service receives messages of plugins.
 	exchange = "to-validator"
 	// heartbeat is the silence after which a connection is considered dead.
 	heartbeat = 20 * time.Second

@@ -26,7 +26,7 @@ type record struct {
 	Meta  map[string]string `json:"meta"`
 }
 
-// errText means a value that is not a number, such as the name of a file, which cannot be a sample.
+// errText means that a value is not a number, such as the name of a file, and cannot be a sample.
 var errText = errors.New("the value is no number")
 
 // parse parses a line. The labels do not include the site yet.

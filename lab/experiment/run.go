@@ -82,7 +82,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// patience is the time that a command may take to end after SIGTERM.
+// patience is the time that a command has to end after SIGTERM.
 const patience = 5 * time.Second
 
 // command runs a program in its own process group, so that its children end with it.

@@ -228,7 +228,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return nil
 }
 
-// one appends a figure that there is once.
+// one appends a figure with a single series.
 func (f *figures) one(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	if len(f.rows[d]) == 0 {
 		f.rows[d] = append(f.rows[d], metric.NewSeries(d, values...))
@@ -236,7 +236,7 @@ func (f *figures) one(b *metric.Batch, d *metric.Desc, v float64, values ...stri
 	b.Add(f.rows[d][0], v)
 }
 
-// cpus appends the time of each processor, which all work alike.
+// cpus appends the time of each processor. All of them have the same load.
 func (f *figures) cpus(b *metric.Batch) {
 	m := &f.node.machine
 	rows := f.rows[nodeCPU]

@@ -62,7 +62,7 @@ const (
 	nodeFail    = "node_fail"
 )
 
-// draw makes up the jobs.
+// draw generates the jobs.
 func (s *Site) draw(rnd *rand.Rand) {
 	clock := newArrivals(s.From.Add(-s.lead), s.lead+s.For)
 	weights := make([]float64, len(s.Users))
@@ -102,7 +102,7 @@ func (s *Site) draw(rnd *rand.Rand) {
 	}
 }
 
-// number sorts jobs by when they were handed in and numbers them.
+// number sorts jobs by submit time and numbers them.
 func (s *Site) number() {
 	slices.SortStableFunc(s.Jobs, func(a, b *Job) int { return cmp.Or(a.Submit.Compare(b.Submit), cmp.Compare(a.Array, b.Array)) })
 	arrays := map[int]int{}
@@ -118,7 +118,7 @@ func (s *Site) number() {
 	}
 }
 
-// job draws one.
+// job generates one job.
 func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
 	j := &Job{User: u, kind: k, Name: k.name, Program: k.program, Partition: "batch", Submit: submit, seed: rnd.Uint64(),
 		Nodes: k.nodes[rnd.IntN(len(k.nodes))]}
@@ -248,7 +248,7 @@ func (a *arrivals) draw(nightly bool, rnd *rand.Rand) time.Time {
 	return a.from.Add(min(d, a.whole-time.Second)).Truncate(time.Second)
 }
 
-// Steps reports whether the work of the job is a step of its own, beside its script.
+// Steps reports whether the work of the job is a step of its own in addition to its script.
 func (j *Job) Steps() bool { return j.kind.steps }
 
 // Planned returns the plan of the job; nil of one that was drawn.

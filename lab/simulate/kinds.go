@@ -1,6 +1,6 @@
 package simulate
 
-// kind is a sort of program and how it behaves.
+// kind is a kind of program and its behaviour.
 type kind struct {
 	name    string // of its jobs
 	program string
@@ -28,7 +28,7 @@ type kind struct {
 	fails, runsOut, overdue, cancelled float64 // how often each happens
 }
 
-// phase is a stretch of the life of a job. The shares of its phases add up to one.
+// phase is a part of the life of a job. The shares of its phases sum to one.
 type phase struct {
 	share       float64
 	busy        float64 // times kind.busy

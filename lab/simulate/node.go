@@ -105,7 +105,7 @@ func (n *Node) start(at time.Time) {
 // farthest is the longest single step of the simulation of a machine.
 const farthest = 10 * time.Minute
 
-// Advance brings the machine to a moment. A moment that has passed changes nothing.
+// Advance advances the machine to a time. A time in the past changes nothing.
 func (n *Node) Advance(to time.Time) {
 	n.exited = n.exited[:0]
 	if !n.begun {
@@ -203,7 +203,7 @@ func (n *Node) step(at time.Time) {
 	n.end(at)
 }
 
-// end ends the groups that have had their time, and removes those that ended a step ago.
+// end ends the groups that have reached their end, and removes those that ended one step ago.
 func (n *Node) end(at time.Time) {
 	gone := false
 	for _, g := range n.groups {

@@ -29,7 +29,7 @@ var firstNames = []string{
 
 var accounts = []string{"astro", "bio", "chem", "climate", "cfd", "ml", "physics", "geo"}
 
-// people makes up users. Most do a little, a few do most: the n-th by 1/n^0.8.
+// people generates users. Most do little and a few do most, in proportion to 1/n^0.8 for user n.
 func people(n int, rnd *rand.Rand) []*User {
 	out := make([]*User, n)
 	for i := range out {

@@ -179,7 +179,7 @@ func (n *Node) beginPlanned(p *place, base string) {
 	}
 }
 
-// work starts the processes that work, one for each device.
+// work starts the working processes, one for each device.
 func (g *group) work(n *Node, p *place) {
 	j := p.job
 	g.works = true
@@ -193,7 +193,7 @@ func (g *group) work(n *Node, p *place) {
 	}
 }
 
-// quit ends the processes of planned jobs that hold on without them.
+// quit ends the processes of planned jobs that outlive the job.
 func (n *Node) quit(at time.Time) {
 	for _, g := range n.groups {
 		if g.place == nil || g.place.job.plan == nil || g.place.job.plan.Does.Ends <= 0 ||

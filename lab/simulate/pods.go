@@ -54,7 +54,7 @@ func (s *Site) podsOf(place, of int) (out []*pod) {
 	return out
 }
 
-// takesPods returns which of the nodes that take pods the node with a number is, and how many there are; 0 where it takes none.
+// takesPods returns the index of a node among those that run pods, and their number; 0 if the node runs none.
 func (s *Site) takesPods(i int) (place, of int) {
 	if s.Pods == 0 || s.specs[i].role == login || s.specs[i].role == services {
 		return 0, 0
@@ -132,7 +132,7 @@ func (n *Node) beginPod(p *pod) {
 	p.run(n, p.start)
 }
 
-// restartPods starts the containers of all pods again after the machine was off, under other ids.
+// restartPods starts the containers of all pods again after the machine was off, with new ids.
 func (n *Node) restartPods() {
 	for _, uid := range slices.Sorted(maps.Keys(n.pods)) {
 		p := n.pods[uid]
@@ -158,7 +158,7 @@ func (g *group) podLoad(at time.Time) demand {
 	return d
 }
 
-// Pods returns the pods of the machine as its kubelet lists them, nil where the site has none.
+// Pods returns the pods of the machine as its kubelet lists them; nil if the site has none.
 func (n *Node) Pods() kubernetes.Pods {
 	if n.site.Pods == 0 {
 		return nil

@@ -55,7 +55,7 @@ const (
 	patient = 6 * time.Hour // wait after which no other job may overtake
 )
 
-// schedule reports when and where each job runs.
+// schedule determines the time and the nodes of each job.
 func (s *Site) schedule() {
 	q := &scheduler{site: s, left: make([]free, len(s.specs)), queue: map[string][]*Job{}}
 	for i := range q.left {
@@ -142,7 +142,7 @@ func (f *free) holds(j *Job, as role) bool {
 	return as == want && f.cores >= j.Cores && f.memory >= j.MemoryBytes && bits(f.gpus) >= j.GPUs
 }
 
-// begin starts a job where it fits.
+// begin starts a job on nodes with enough space.
 func (q *scheduler) begin(j *Job) bool {
 	var on []int
 	for n := range q.left {

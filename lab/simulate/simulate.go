@@ -150,7 +150,7 @@ func New(c Config) (*Site, error) {
 	return s, nil
 }
 
-// build names the nodes: one for logins and one for services where there are enough.
+// build names the nodes. If there are enough, one is for logins and one for services.
 func (s *Site) build() {
 	rnd := random(s.Seed, 3)
 	s.specs = make([]spec, s.Nodes)

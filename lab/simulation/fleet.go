@@ -218,7 +218,7 @@ func (f *Fleet) slot(ctx context.Context, slot int, s Stretch, out Sink) error {
 	return g.Wait()
 }
 
-// export advances one node to the present simulated time.
+// export advances one node to the current simulated time.
 func (f *Fleet) export(ctx context.Context, m *member, s Stretch, out Sink) error {
 	for at := f.now.Add(-s.Export + s.Tick); ; at = at.Add(s.Tick) {
 		if at.After(f.now) || at.Add(s.Tick).After(f.now) {

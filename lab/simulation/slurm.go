@@ -74,7 +74,7 @@ func (q *source) Kind() workload.Kind { return workload.Slurm }
 // Name implements [scheduler.Source].
 func (q *source) Name() string { return "simulated" }
 
-// Jobs implements [scheduler.Source]. The pending tasks of an array are one record, as in Slurm.
+// Jobs implements [scheduler.Source]. As in Slurm, the pending tasks of an array are one record.
 func (q *source) Jobs(context.Context) ([]scheduler.Job, scheduler.Read, error) {
 	var out []scheduler.Job
 	arrays := map[int]int{} // index of its pending tasks in out

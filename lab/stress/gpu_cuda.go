@@ -203,7 +203,7 @@ func (c *cuda) spin(turns uint64) (time.Duration, error) {
 	return time.Duration(float64(c.elapsed) * float64(time.Millisecond)), nil
 }
 
-// close gives everything back.
+// close frees all resources.
 func (c *cuda) close() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -59,7 +59,7 @@ func (l Level) Only(r Resource) (out Level) {
 	return out
 }
 
-// Step is a level and how long it holds.
+// Step is a level and its duration.
 type Step struct {
 	Level    Level
 	Duration time.Duration

@@ -71,7 +71,7 @@ func (m *memory) close() error {
 	return nil
 }
 
-// set brings the process to the target size; it returns early when stop is set.
+// set grows or shrinks the process to the target size. It returns early if stop is set.
 func (m *memory) set(wish float64, stop *atomic.Bool) {
 	page := os.Getpagesize()
 	for range 3 { // a second pass accounts for the memory used by filling itself

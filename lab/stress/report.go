@@ -91,7 +91,7 @@ func tolerance(of Resource, wish float64) float64 {
 	}
 }
 
-// judge warns of steps that missed their targets: the worst in words, the others by number.
+// judge warns of steps that missed their targets. It describes the worst, and lists the numbers of the others.
 func (r *player) judge(of Resource) {
 	missed, worst, far := 0, 0, 0.0
 	for i, s := range r.report.Steps {

@@ -39,10 +39,10 @@ type Options struct {
 
 var errHangs = errors.New("a thread of the load hangs in the kernel: storage or network does not answer")
 
-// grace is the time that threads may take to end after the program.
+// grace is the time that threads have to end after the program.
 const grace = 5 * time.Second
 
-// lastBytes is the time that sending the last bytes may take.
+// lastBytes is the time limit for sending the last bytes.
 const lastBytes = 200 * time.Millisecond
 
 // player is a running program.

@@ -6,7 +6,7 @@ import (
 	"reckon/metric"
 )
 
-// shown defines how one of our series is shown: as a sample of to, summed over series with the same labels.
+// shown defines the representation of one of our series: a sample of to, summed over series with the same labels.
 type shown struct {
 	to        *metric.Desc
 	label, is string // only series with this label

@@ -36,7 +36,7 @@ type entry struct {
 	make func(node string) View
 }
 
-// views lists every view: a new one needs a file and a line here.
+// views lists every view. A new view needs a file and a line here.
 func views() []entry {
 	return []entry{
 		{CAdvisorName, CAdvisor},

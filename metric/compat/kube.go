@@ -133,7 +133,7 @@ func (k *kube) Append(b *metric.Batch, n int) {
 	}
 }
 
-// owner is the owner of a pod, and the owner's owner where the name implies it.
+// owner is the owner of a pod, and the owner's owner if the name implies it.
 type owner struct {
 	kind, name           string
 	aboveKind, aboveName string
@@ -248,7 +248,7 @@ func (k *kube) container(s *metric.Series, v float64) {
 	}
 }
 
-// exit shows how a container ended: now, or before its restart.
+// exit writes the end of a container: the current one, or the one before its restart.
 func (k *kube) exit(d *kubeContainers, s *metric.Series, code float64, ns, pod, uid, name string) {
 	if k.alive[placeOf(s)] {
 		k.ended(d, code, ns, pod, uid, name, label(s, "reason"))

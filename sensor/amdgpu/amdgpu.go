@@ -54,7 +54,7 @@ var (
 	_ sensor.MeterSource = (*Sensor)(nil)
 )
 
-// New finds the devices below root, "" or "/" for our own machine.
+// New finds the devices below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	class := sysfs.Path(root, "sys/class/drm")
 	entries, err := os.ReadDir(class)
@@ -85,7 +85,7 @@ func New(root string) (*Sensor, error) {
 // fresh is the time for which a reading is reused within its tick.
 const fresh = 200 * time.Millisecond
 
-// refresh reads once for all callers in the same tick.
+// refresh performs one reading for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) {
 	now := s.now()
 	if !*done || now.Sub(s.at) > fresh {

@@ -168,7 +168,7 @@ func (t *table) take(f at, b []byte) {
 	t.value[f.what], t.has[f.what] = v, v != blank
 }
 
-// sum adds up the links that the chip has; the others are blank.
+// sum adds up the links of the chip. Absent links are blank.
 func (t *table) sum(f at, b []byte) {
 	for i := range links / 8 {
 		if v := binary.LittleEndian.Uint64(b[8*i:]); v != ^uint64(0) {

@@ -50,7 +50,7 @@ const (
 	overlong = 366 * 24 * 3600 // s; a longer battery life is not worth a forecast
 )
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
 	return append(sensor.MeterDescs(), charge, state, power, stored, full, left, online, allLeft)
 }
@@ -73,7 +73,7 @@ type mains struct {
 	series *metric.Series
 }
 
-// New finds the supplies below root, "" or "/" for our own machine.
+// New finds the supplies below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{root: root, now: time.Now, allLeft: metric.NewSeries(allLeft)}
 	s.scan()
@@ -113,7 +113,7 @@ func (s *Sensor) Name() string { return "battery" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// fed reports whether something other than the batteries feeds the machine.
+// fed reports whether a source other than the batteries supplies the machine.
 func (s *Sensor) fed() bool {
 	for _, m := range s.mains {
 		if v, err := m.file.Int(); err == nil && v != 0 {

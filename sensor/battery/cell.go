@@ -57,7 +57,7 @@ func amount(f *sysfs.File) (float64, bool) {
 	return float64(v) / 1e6, err == nil && v >= 0 && v < 1<<53
 }
 
-// read takes a reading. The error means that the battery does not respond at all.
+// read reads the battery. The error means that the battery does not respond at all.
 func (c *cell) read() error {
 	c.state, c.hasWatts, c.hasJoules, c.hasFull, c.hasShare = "", false, false, false, false
 	if c.present != nil {

@@ -143,7 +143,7 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	return nil, failed
 }
 
-// Close implements [sensor.CgroupReader]. Handles are closed on their own.
+// Close implements [sensor.CgroupReader]. Handles must be closed separately.
 func (r *Reader) Close() error { return nil }
 
 // has reports whether a version 1 hierarchy among the paths has the controllers that provide the

@@ -13,7 +13,7 @@ import (
 	"reckon/sensor"
 )
 
-// Descriptors of a file that is not kept open.
+// Special descriptor values of a file that is not open.
 const (
 	absent = -1 // does not exist, or may not be read
 	shared = -2 // exists and is opened at each reading: over the budget, or not read each time
@@ -26,7 +26,7 @@ const often = 3
 // probe is the number of readings after which missing files are tried again, in the next reading of all files.
 const probe = 64
 
-// maxFile bounds how much of one file is read.
+// maxFile is the maximum number of bytes read from one file.
 const maxFile = 4 << 20
 
 // file is one source of a handle.
@@ -165,7 +165,7 @@ func (h *handle) begin() mode {
 	return m
 }
 
-// due reports whether a file is to be read, and opens it where it is to be kept open.
+// due reports whether a file must be read, and opens it if it should stay open.
 func (h *handle) due(f *file, m mode) bool {
 	rare := f.source.rare
 	if rare && !m.rare || m.still && !f.source.others {

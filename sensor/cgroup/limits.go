@@ -94,7 +94,7 @@ func (r *reading) limitOf(d device, wanted bool) *sensor.IOLimit {
 	return &(*r.IOLimits)[len(*r.IOLimits)-1]
 }
 
-// name returns the name of a device in /sys/block, or MAJ:MIN where the device is gone.
+// name returns the name of a device in /sys/block, or MAJ:MIN if the device is gone.
 func (d *devices) name(dev device) string {
 	number := fmt.Sprintf("%d:%d", dev.major, dev.minor)
 	if target, err := os.Readlink(filepath.Join(d.root, "sys/dev/block", number)); err == nil {

@@ -11,7 +11,7 @@ import (
 // Each parser here is a pure function of the bytes of one file. It skips unknown lines and words,
 // because newer kernels add some. A value that is missing or no number leaves its bit unset.
 
-// tick is one USER_HZ clock tick, which is the same on every architecture of ours.
+// tick is one USER_HZ clock tick, which has the same length on all supported architectures.
 const tick = 10_000_000 // nanoseconds
 
 // number returns the decimal at the start of b up to white space or its end.

@@ -34,7 +34,7 @@ type source struct {
 	others     bool // others change it while nothing in the group runs: they reclaim its memory, or write its pages to disks
 }
 
-// byOthers are the figures of files that others change.
+// byOthers are the figures in files that other processes can change.
 const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupFilled |
 	sensor.CgroupHuge |
 	sensor.CgroupRefaults |

@@ -39,7 +39,7 @@ var (
 		Help: "Generation of pm_counters; it changes when a power cap is changed."}
 )
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.MeterDescs(), fresh, generation) }
 
 // Sensor reads the counters of one node.
@@ -72,7 +72,7 @@ func (d *domain) limit() float64 {
 	return float64(w)
 }
 
-// New opens the counters below root, "" or "/" for our own machine.
+// New opens the counters below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	dir := sysfs.Path(root, "sys/cray/pm_counters")
 	f, err := sysfs.Open(filepath.Join(dir, "freshness"))

@@ -94,7 +94,7 @@ const (
 	fresh       = 200 * time.Millisecond
 )
 
-// New finds the devices below root, "" or "/" for our own machine.
+// New finds the devices below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	class := sysfs.Path(root, "sys/class/drm")
 	list, err := os.ReadDir(class)
@@ -129,7 +129,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// refresh reads once for all callers in the same tick.
+// refresh performs one reading for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) {
 	now := s.now()
 	if !*done || now.Sub(s.at) > fresh {

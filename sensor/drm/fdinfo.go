@@ -122,7 +122,7 @@ var (
 	shared = [][]byte{[]byte("system"), []byte("gtt"), []byte("stolen")}
 )
 
-// add counts memory of a region of the device itself, or of one in main memory.
+// add counts memory of a region, which is on the device itself or in main memory.
 func add(own, host *regions, kind int, region []byte, v uint64, unit []byte) {
 	to := own
 	switch is := func(p []byte) bool { return bytes.HasPrefix(region, p) }; {

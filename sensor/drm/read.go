@@ -68,7 +68,7 @@ var errHidden = fmt.Errorf(
 	"the open files of other users' processes may not be seen, so their use of GPUs is missing: run as root or grant CAP_SYS_PTRACE and " +
 		"CAP_DAC_READ_SEARCH")
 
-// again reads a known client. It returns false if its file is another one now.
+// again reads a known client. It returns false if its file has been replaced.
 func (s *Sensor) again(h *holder, span float64) bool {
 	n, err := unix.Pread(h.fd, s.text, 0)
 	if err != nil || n <= 0 || !s.parsed.parse(s.text[:n]) {

@@ -200,7 +200,7 @@ func clean(s string) string {
 	}, strings.ToLower(s)), "_")
 }
 
-// unique gives meters of one domain and zone different names, so that none is lost.
+// unique gives different names to meters of one domain and zone, so that none is lost.
 func unique(chips []*chip) {
 	seen := make(map[zone]int)
 	for _, c := range chips {

@@ -58,7 +58,7 @@ type counted struct {
 	register sensor.Odometer
 }
 
-// New finds the chips below root, "" or "/" for our own machine.
+// New finds the chips below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{root: root, energy: make(map[zone]*counted), now: time.Now}
 	s.scan()
@@ -162,7 +162,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return err
 }
 
-// Close closes the chips without waiting: a slow one ends when it has responded.
+// Close closes the chips without waiting. A slow one is closed after it has responded.
 func (s *Sensor) Close() error {
 	var errs []error
 	for _, c := range s.chips {

@@ -41,7 +41,7 @@ var (
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
 	d := append(sensor.MeterDescs(), chipNames, sensorLabel, undervoltage)
 	for _, v := range shown {

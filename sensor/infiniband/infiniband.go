@@ -56,7 +56,7 @@ type device struct {
 	ports []*portReader
 }
 
-// New searches for devices below root, "" or "/" for our own machine.
+// New searches for devices below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/class/infiniband"), now: time.Now}
 	if err := s.look(); err != nil {

@@ -162,7 +162,7 @@ var octets = []field{
 	{"hw_counters/tx_bytes", sent, 1, 0},
 }
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
 	out := []*metric.Desc{info, stateID, physicalID, rate, layer, saturated}
 	for i := range fields {

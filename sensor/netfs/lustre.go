@@ -28,7 +28,7 @@ func newLustre(root string) *lustre {
 	}}
 }
 
-// each hands on every mount. Where debugfs may not be read there are none, as the mounts are not known then.
+// each calls the function for every mount. If debugfs is not readable, there are none, because the mounts are unknown.
 func (l *lustre) each(now time.Time, take takes) error {
 	if now.Before(l.next) {
 		return nil
@@ -54,10 +54,10 @@ func (l *lustre) each(now time.Time, take takes) error {
 	return nil
 }
 
-// again is after how long Lustre is looked for again where it was not mounted.
+// again is the interval at which Lustre is looked for if it is not mounted.
 const again = time.Minute
 
-// one reads the statistics of a mount. Its name is the name of the file system and a number of the kernel.
+// one reads the statistics of a mount. The name of a mount is that of the file system and a number of the kernel.
 func (l *lustre) one(path, name string, take takes) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	maxMounts = 20_000
 	// pause is the wait before the next pass in multiples of the length of this one.
 	pause = 500
-	// other is the source that stands for those beyond maxSources.
+	// other is the source that stands for all sources beyond maxSources.
 	other = "other"
 )
 
@@ -83,7 +83,7 @@ var (
 	lateDesc  = desc("timeouts_total", "Requests to a network file system that ran into their time limit (major timeouts).", metric.None)
 )
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{bytesDesc, opsDesc, timeDesc, serverDesc, againDesc, lateDesc}
 }
@@ -121,7 +121,7 @@ type source struct {
 	mounts int
 }
 
-// New looks for network file systems below root, "" or "/" for our own machine.
+// New looks for network file systems below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{mounts: make(map[string]*mount), sources: make(map[name]*source), now: time.Now}
 	var err error
@@ -218,7 +218,7 @@ func (s *Sensor) take(key []byte, kind string, from func() string, now *[figures
 	}
 }
 
-// of returns the series of a file system, or of the others of its kind.
+// of returns the series of a file system, or those of the remaining ones of its kind.
 func (s *Sensor) of(n name) *source {
 	if x := s.sources[n]; x != nil {
 		return x

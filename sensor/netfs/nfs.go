@@ -39,7 +39,7 @@ func newNFS() *nfs {
 	return n
 }
 
-// openNFS opens the statistics of the mounts of the first process, or of our own.
+// openNFS opens the mount statistics of the first process, or of our own.
 func openNFS(root string) (*nfs, error) {
 	n := newNFS()
 	var first error
@@ -79,7 +79,7 @@ func (n *nfs) close() error {
 // from returns its source; now and has are the counts. The arguments are valid during the call.
 type takes func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
 
-// each hands on every NFS file system, once for each however often it is mounted.
+// each calls the function once for every NFS file system, even if it is mounted several times.
 func (n *nfs) each(take takes) error {
 	if n.file == nil {
 		return os.ErrClosed
@@ -156,7 +156,7 @@ func (n *nfs) begin(rest []byte) {
 	n.now, n.has, n.broken = [figures]uint64{}, [figures]bool{}, [figures]bool{}
 }
 
-// end hands on the mount that was read, unless its file system was there before.
+// end passes on the mount that was read, unless its file system was passed on before.
 func (n *nfs) end(take takes) {
 	if !n.inside {
 		return
@@ -228,7 +228,7 @@ func (n *nfs) add(i int, v, scale uint64) {
 	n.has[i] = true
 }
 
-// numbers reads numbers of up to 64 bits into f and returns how many there were.
+// numbers parses numbers of up to 64 bits into f and returns how many there are.
 func numbers(b []byte, f []uint64) int {
 	for i := range f {
 		var w []byte

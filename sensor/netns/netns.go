@@ -24,10 +24,10 @@ type Device struct {
 	Receive, Transmit Counters
 }
 
-// Counters are totals of one direction.
+// Counters are the totals of one direction.
 type Counters struct{ Bytes, Packets, Errors, Dropped uint64 }
 
-// maxDevices is the number of devices of a namespace that are kept apart; the others are one, of the name [Others].
+// maxDevices is the number of devices of a namespace that are listed separately; the rest are combined as [Others].
 const maxDevices = 16
 
 // Others is the name of the devices above the first few.

@@ -181,7 +181,7 @@ func (m *mount) open() {
 	}
 }
 
-// bound returns the mounts that have series, and the local others.
+// bound returns the mounts that have series, and the remaining local ones.
 func bound(list []*mount) (kept, rest []*mount, left int) {
 	if len(list) <= mountsOfUser {
 		return list, nil, 0
@@ -302,7 +302,7 @@ func newWorker(statfs func([]byte, *unix.Statfs_t) error, path []byte) *worker {
 	return w
 }
 
-// ask starts a query, unless one is still under way.
+// ask starts a query unless one is still running.
 func (w *worker) ask() {
 	if w.pending {
 		select {

@@ -110,7 +110,7 @@ func series(descs []*metric.Desc) []*metric.Series {
 	return out
 }
 
-// numbers reads the words of a line into f and returns how many there were.
+// numbers parses the words of a line into f and returns how many there are.
 func numbers(l []byte, f []uint64) int {
 	for i := range f {
 		var w []byte

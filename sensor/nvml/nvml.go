@@ -219,7 +219,7 @@ func (s *Sensor) serve() {
 // errStalled reports that the driver hangs.
 var errStalled = errors.New("the NVIDIA driver does not answer; look for Xid messages in the kernel log")
 
-// ask sends a job to the driver, if it has none.
+// ask sends a job to the driver if it is idle.
 func (s *Sensor) ask(j job) {
 	if s.flying == 0 {
 		s.flying, s.asked = j, time.Now()
@@ -227,7 +227,7 @@ func (s *Sensor) ask(j job) {
 	}
 }
 
-// take waits for the answer of the driver, at most for the given time, and reports whether it came.
+// take waits for the answer of the driver for at most the given time, and reports whether it came.
 func (s *Sensor) take(wait time.Duration) bool {
 	if s.flying == 0 {
 		return true
@@ -261,7 +261,7 @@ func (s *Sensor) Name() string { return "nvml" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.GPUDescs(), sensor.MeterDescs()...) }
 
 // StartGPU implements sensor.GPUStarter.
@@ -306,7 +306,7 @@ func (s *Sensor) proceed() error {
 	return nil
 }
 
-// refresh reads once for all callers in the same tick.
+// refresh performs one reading for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) error {
 	switch {
 	case s.closed:

@@ -127,7 +127,7 @@ func (r *reader) partitions(d *device, known map[string]*device) {
 	}
 }
 
-// quick reads the figures for every tick; counter asks for the counter of energy too.
+// quick reads the figures of every tick. counter requests the energy counter as well.
 func (r *reader) quick(counter bool) error {
 	r.trouble = nil
 	now := r.now()

@@ -110,7 +110,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Set reports which pods there are now. New ones are measured within the pace of the reader.
+// Set replaces the list of current pods. New ones are measured at the reader's pace.
 func (r *Reader) Set(pods []Pod) {
 	r.mu.Lock()
 	r.pods = pods

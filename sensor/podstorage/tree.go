@@ -11,7 +11,7 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// tree is the place where the things of pods lie on a machine.
+// tree is the location of the data of pods on a machine.
 type tree struct {
 	root, folder string
 }

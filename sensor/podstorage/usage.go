@@ -16,14 +16,14 @@ const patience = 500 * time.Millisecond
 // space is the space of a file system, in bytes.
 type space struct{ used, capacity uint64 }
 
-// statfsCall is a question to a file system. Its server may be dead: then it stays in the kernel, and is not asked again.
+// statfsCall is a query to a file system. If the server is dead, the call stays in the kernel and is not repeated.
 type statfsCall struct {
 	done chan struct{}
 	s    space
 	err  error
 }
 
-// statfs asks for the space of a volume.
+// statfs requests the space of a volume.
 func (r *Reader) statfs(m mount) (space, error) {
 	c := r.asked[m.path]
 	if c == nil {
@@ -57,7 +57,7 @@ func statfs(path string) (space, error) {
 	return space{(s.Blocks - s.Bfree) * size, s.Blocks * size}, nil
 }
 
-// maxDepth is the number of folders within each other that are followed.
+// maxDepth is the maximum depth of nested folders.
 const maxDepth = 200
 
 var (

@@ -219,7 +219,7 @@ func (c *perfCounter) Count() (uint64, error) {
 // Close implements counter.
 func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 
-// firstCount is the time that the first count may take. Processors count each millisecond, platforms more slowly.
+// firstCount is the maximum wait for the first count. Processors count each millisecond, platforms more slowly.
 const firstCount = 100 * time.Millisecond
 
 // counts reports whether any of the events counts; all of them start at zero. A virtual machine may

@@ -48,7 +48,7 @@ type zone struct {
 	buf   [32]byte
 }
 
-// total is the count of a register with wraps corrected, from where it stood at first. A false reading is left out.
+// total is the count of a register since the start, with wraps corrected. False readings are left out.
 type total struct {
 	sensor.Register
 	sum    float64
@@ -128,7 +128,7 @@ func openZones(root string) (*Source, error) {
 	return nil, sensor.Unavailable("no RAPL zones: not an Intel or AMD processor, or a virtual machine", "", nil)
 }
 
-// openZone opens one zone; nil without an error is a zone that is not used.
+// openZone opens one zone. It returns nil without an error for an unused zone.
 func openZone(dir, name string) (*zone, error) {
 	path := filepath.Join(dir, name)
 	label, err := readLine(filepath.Join(path, "name"))

@@ -29,7 +29,7 @@ func (s *Sensor) Name() string { return s.source.Name() }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{sensor.NodeEnergy} }
 
 // Read implements sensor.Sensor.

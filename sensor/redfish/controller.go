@@ -134,7 +134,7 @@ type resource struct {
 	} `json:"PowerControl"`
 }
 
-// watts returns the power in a resource, if it has one, and notes the limit that it states.
+// watts returns the power in a resource, if it has one, and records its limit.
 func (c *controller) watts(r *resource) (float64, bool) {
 	if w := r.PowerWatts.Reading; w != nil {
 		c.limit = r.PowerWatts.Most

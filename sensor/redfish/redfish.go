@@ -30,7 +30,7 @@ var duration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric
 	Labels: []string{"controller"},
 	Help:   "Duration of the last power reading of a management controller."}
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return append(sensor.MeterDescs(), duration) }
 
 // Sensor reads the controllers of a configuration.
@@ -145,7 +145,7 @@ func (c *controller) run(ctx context.Context) {
 const (
 	// refusedPause keeps an account with rejected credentials from being locked.
 	refusedPause = 10 * time.Minute
-	// failedPause limits how long a controller that has recovered is not polled.
+	// failedPause is the longest pause before a failed controller is polled again.
 	failedPause = 30 * time.Second
 )
 
@@ -174,7 +174,7 @@ func (c *controller) poll(ctx context.Context) error {
 	return err
 }
 
-// latest returns the newest reading, an empty one before the first.
+// latest returns the newest reading, or an empty one before the first.
 func (c *controller) latest(now time.Time) (reading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

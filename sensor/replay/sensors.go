@@ -44,7 +44,7 @@ func (s *playedGPU) ReadGPU(p *sensor.GPUPass) error {
 	return nil // Read reports errors
 }
 
-// playedMeter is a sensor of the recording that read meters, and playedGPUMeter one that read GPUs, too.
+// playedMeter is a sensor of the recording with meters, and playedGPUMeter one that has GPUs as well.
 type (
 	playedMeter    struct{ *played }
 	playedGPUMeter struct{ *playedGPU }
@@ -55,7 +55,7 @@ func (s *playedMeter) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return s.readMeters(dst), nil
 }
 
-// ReadMeters is the same of GPUs.
+// ReadMeters does the same for a sensor with GPUs.
 func (s *playedGPUMeter) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return s.readMeters(dst), nil
 }

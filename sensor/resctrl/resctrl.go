@@ -30,7 +30,7 @@ var (
 		"Bytes of the last-level caches of a socket that threads occupy, by the monitoring of the processor (resctrl).")
 )
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{traffic, occupancy} }
 
 // Sensor reads resctrl of one machine.
@@ -50,14 +50,14 @@ type total struct {
 	bytes           [2]uint64 // since the sensor was opened
 }
 
-// socket is the export of one.
+// socket is the exported total of one socket.
 type socket struct {
 	name          string
 	local, remote *metric.Series
 	occupancy     *metric.Series
 }
 
-// New finds resctrl of the machine with its file tree at root, "" or "/" for our own.
+// New finds resctrl of the machine with its file tree at root; "" or "/" is our own.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/fs/resctrl")}
 	if _, err := os.Stat(filepath.Join(s.dir, "info")); err != nil {

@@ -14,13 +14,13 @@ import (
 // maxTasks is the number of bytes of a list of threads that are read.
 const maxTasks = 1 << 20
 
-// value is one counter; absent where the kernel writes a word ("Unavailable", "Error", "Unassigned").
+// value is one counter. It is absent if the kernel writes a word ("Unavailable", "Error", "Unassigned").
 type value struct {
 	n  uint64
 	ok bool
 }
 
-// reading is the count of a group in one domain, since it was made.
+// reading is the count of a group in one domain since the group was created.
 type reading struct{ total, local, cache value }
 
 // group is a control group (CTRL_MON) or a monitoring group (MON) of resctrl.
@@ -90,7 +90,7 @@ func (s *Sensor) enterMonitors(parent *group, first bool) {
 	}
 }
 
-// enter returns the group of a folder, new if there was none or another one.
+// enter returns the group of a folder. It is new if there was none or the folder was replaced.
 func (s *Sensor) enter(dir string, parent *group, first bool) (*group, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -169,7 +169,7 @@ func readMost(f *os.File) []byte {
 	return buf.Bytes()
 }
 
-// parseTasks appends the numbers of a list, one a line.
+// parseTasks appends the numbers of a list with one number per line.
 func parseTasks(list []int32, text []byte) []int32 {
 	for line := range bytes.Lines(text) {
 		if n, ok := sysfs.Number(bytes.TrimSpace(line)); ok && n >= 0 && n < 1<<31 {

@@ -47,7 +47,7 @@ var (
 	rate = desc("rate_bytes_per_second", "Rate of the link as it was trained, in each direction.", metric.Gauge, metric.None)
 )
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{received, sent, words, link, rate} }
 
 // counters are the files below telemetry that are read.
@@ -85,7 +85,7 @@ type counter struct {
 	gate       sensor.Register
 }
 
-// New searches for adapters below root, "" or "/" for our own machine.
+// New searches for adapters below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/class/cxi"), now: time.Now}
 	if err := s.look(); err != nil {
@@ -241,10 +241,10 @@ func (s *Sensor) Close() error {
 	return nil
 }
 
-// wrap is one more than the highest value of a counter.
+// wrap is the number of different values of a counter.
 const wrap = 1 << 56
 
-// add continues a counter beyond its 56 bits. One that decreases from its lower half was reset.
+// add continues a counter beyond its 56 bits. A decrease from the lower half means a reset.
 func (c *counter) add(v uint64) float64 {
 	if v < c.last {
 		if c.last >= wrap/2 && v < wrap/2 {

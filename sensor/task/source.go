@@ -76,7 +76,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	return err
 }
 
-// needsParent reports whether only its parent shows where a process belonged.
+// needsParent reports whether the parent is needed to identify the workload of a process.
 func needsParent(e *sensor.Process) bool {
 	return e.Have&(sensor.FieldParent|sensor.FieldGroup) == sensor.FieldParent && e.PPID > 0
 }

@@ -28,7 +28,7 @@ type board struct {
 	closings []*sysfs.File
 }
 
-// rail is measured by its power or, where the driver has none, by voltage and current.
+// rail reads its power or, if the driver has none, voltage and current.
 type rail struct {
 	name        string
 	power       *sysfs.File

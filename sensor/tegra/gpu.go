@@ -9,7 +9,7 @@ import (
 	"reckon/sensor/tegra/tegrastats"
 )
 
-// Device is the name of the integrated GPU: a Tegra has one.
+// Device is the name of the integrated GPU, of which a Tegra has one.
 const Device = "igpu0"
 
 // gpuRails are the rails that feed the GPU, and on AGX Orin also the fabric of the chip. On Orin

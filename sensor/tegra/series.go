@@ -48,7 +48,7 @@ var (
 	powerMode = gauge("reckon_tegra_power_mode_info", metric.None, "The power mode that nvpmodel has set.", "mode", "name")
 )
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
 	return append(append(sensor.MeterDescs(), sensor.GPUDescs()...), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp,
 		engineHertz, engineBusy, celsius,
@@ -126,7 +126,7 @@ func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
 	}
 }
 
-// engine writes the i-th engine, unless one of its name came before.
+// engine writes the i-th engine, unless an earlier one has the same name.
 func (o *output) engine(b *metric.Batch, all []tegrastats.Engine, i int) {
 	e := &all[i]
 	for k := range all[:i] {

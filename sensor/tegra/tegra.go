@@ -49,7 +49,7 @@ type Sensor struct {
 	now    func() time.Time
 }
 
-// Open finds the board. It returns sensor.ErrUnavailable where there is none.
+// Open finds the board. It returns sensor.ErrUnavailable if there is none.
 func Open(o Options) (*Sensor, error) {
 	s := &Sensor{energy: make(map[string]*sensor.Integral), now: time.Now}
 	s.board = openBoard(o.Root)

@@ -39,7 +39,7 @@ var (
 		"cause")
 )
 
-// Descs lists the series of the sensor, even where it is unavailable.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{zoneTemp, coolCur, coolMax, core, pack, throttle} }
 
 // causes are the bits of get_throttled for current conditions. Bits from 16 on are the conditions
@@ -59,7 +59,7 @@ type value struct {
 	scale  float64
 }
 
-// New finds the zones below root, "" or "/" for our own machine.
+// New finds the zones below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := new(Sensor)
 	for _, dir := range glob(root, "sys/class/thermal/thermal_zone*") {

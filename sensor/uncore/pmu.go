@@ -36,7 +36,7 @@ var controllers = []struct {
 	{prefix: "ali_drw", read: []string{"hif_rd"}, write: []string{"hif_wr+hif_rmw"}},
 }
 
-// burst is the amount that a command to memory moves where the unit does not state it, bytes.
+// burst is the number of bytes per memory command if the unit does not define it.
 const burst = 64
 
 // units is the folder of the kernel's performance monitoring units.
@@ -62,7 +62,7 @@ func find(root string) (out []count) {
 	return nil
 }
 
-// hexadecimal reports whether a number is one, as units have them by channel or address; also none.
+// hexadecimal reports whether a text is empty or a hexadecimal number, as units have them by channel or address.
 func hexadecimal(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // unitCounts returns one direction of a unit on each processor in its cpumask.

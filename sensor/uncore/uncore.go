@@ -29,7 +29,7 @@ var traffic = metric.NewDesc("reckon_node_memory_traffic_bytes_total", metric.Co
 	"Bytes that the memory controllers of a socket moved, by direction (read, write); devices and the kernel included. Counted since "+
 		"the agent began.")
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{traffic} }
 
 // Sensor reads the memory controllers of a machine.
@@ -47,14 +47,14 @@ type event struct {
 	sum  int       // index into sums
 }
 
-// sum is one direction of a socket.
+// sum is the total of one direction of a socket.
 type sum struct {
 	series *metric.Series
 	bytes  float64
 	err    error // one of its events ended: it would be too low
 }
 
-// New opens the counters of the machine with its file tree at root, "" or "/" for our own.
+// New opens the counters of the machine with its file tree at root; "" or "/" is our own.
 func New(root string) (*Sensor, error) {
 	list := find(root)
 	if len(list) == 0 {

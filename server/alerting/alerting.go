@@ -223,7 +223,7 @@ func (s *Service) Alertmanagers() (out []*url.URL) {
 // DroppedAlertmanagers returns none, because addresses are configured and not discovered.
 func (s *Service) DroppedAlertmanagers() []*url.URL { return nil }
 
-// notify takes alerts of rules.
+// notify receives alerts of rules.
 func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 	out := make([]*notifier.Alert, 0, len(list))
 	for _, a := range list {

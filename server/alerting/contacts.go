@@ -38,7 +38,7 @@ type Contact struct {
 	Plain     bool // email without TLS
 }
 
-// contactKinds gives the name of each kind in Alertmanager's configuration and in the names of its integrations.
+// contactKinds maps the kinds to their names in Alertmanager's configuration and in its integrations.
 var contactKinds = map[string]string{"slack": "slack", "teams": "msteamsv2", "webhook": "webhook", "email": "email"}
 
 // contacts are the contacts of one server.
@@ -122,7 +122,7 @@ func (c *Contact) config() map[string]any {
 	return out
 }
 
-// check returns the fault of a contact, or sets the part for people.
+// check returns the fault of a contact, or sets its displayed part.
 func (c *Contact) check(loopback bool) error {
 	if c.Kind == "email" {
 		host, _, err := net.SplitHostPort(c.Smarthost)
@@ -157,7 +157,7 @@ func (c *Contact) check(loopback bool) error {
 	return nil
 }
 
-// Receivers lists the receivers, and the place of their configuration.
+// Receivers lists the receivers, and the location of their configuration.
 func (s *Service) Receivers() wire.AlertReceivers {
 	out := wire.AlertReceivers{From: "page", Receivers: []wire.AlertReceiver{}, Sent: []wire.AlertSent{}}
 	switch {

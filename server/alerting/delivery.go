@@ -93,7 +93,7 @@ type deliveryLog struct {
 	write  func(io.Writer) (int64, error)
 }
 
-// groupOf names a group of alerts at one integration of a receiver.
+// groupOf identifies a group of alerts at one integration of a receiver.
 func groupOf(receiver, name string, index int, group string) string {
 	return fmt.Sprintf("%s/%s[%d]/%s", receiver, name, index, group)
 }

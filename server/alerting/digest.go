@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// DigestName is the alert that carries the report of a week to one owner.
+// DigestName is the name of the alert with the weekly report for one owner.
 const DigestName = "WeeklyDigest"
 
-// Digest is the report on the week of one owner.
+// Digest is the weekly report on one owner.
 type Digest struct {
 	Owner, Summary, Text, Page string
 	Week                       time.Time // its end

@@ -38,7 +38,7 @@ import (
 // keep is the time that reports are remembered, longer than any finding lasts.
 const keep = 400 * 24 * time.Hour
 
-// Prefix is the place where the API of the embedded Alertmanager is served.
+// Prefix is the path prefix of the embedded Alertmanager's API.
 const Prefix = "/alertmanager"
 
 // embedded is an Alertmanager in this process. Routes, grouping, inhibition, silences and receivers

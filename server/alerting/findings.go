@@ -80,10 +80,10 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// Delivery reports where a test has come.
+// Delivery is the progress of a test.
 type Delivery = wire.AlertDelivery
 
-// Last stands for the id of a test where the latest notification of each receiver since the start is asked for.
+// Last replaces the id of a test in requests for the latest notification of each receiver since the start.
 const Last = "last"
 
 // Test sends an alert that ends by itself through the whole pipeline. Arrived reports its progress.

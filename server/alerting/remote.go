@@ -97,7 +97,7 @@ func (r *remote) open() {
 func (r *remote) reload() error    { return nil }
 func (r *remote) urls() []*url.URL { return r.bases }
 
-// check asks each Alertmanager whether the test has arrived.
+// check queries each Alertmanager for the arrival of the test.
 func (r *remote) check(ctx context.Context, id string) (out []Delivery) {
 	for _, u := range r.bases {
 		d := Delivery{Alertmanager: u.Redacted()}
@@ -113,7 +113,7 @@ func (r *remote) check(ctx context.Context, id string) (out []Delivery) {
 	return out
 }
 
-// find gives the receivers that an Alertmanager has for the test; nil: it has no such alert.
+// find returns the receivers of the test at an Alertmanager; nil if it has no such alert.
 func (r *remote) find(ctx context.Context, base *url.URL, id string) ([]string, error) {
 	list, err := r.get(ctx, base, fmt.Sprintf("%s=%q", testLabel, id))
 	if err != nil || len(list) == 0 {

@@ -21,13 +21,13 @@ import (
 	"reckon/deploy/alerts"
 )
 
-// defaults is the name of the rules that the program brings.
+// defaults is the name of the built-in rules.
 const defaults = "default"
 
 // watchdog is the name of the rules with an alert that always fires.
 const watchdog = "watchdog"
 
-// loadRules reads every rule file, and takes them only if all are right.
+// loadRules reads every rule file, and accepts them only if all are valid.
 func (s *Service) loadRules() error {
 	files, err := ruleFiles(s.o.Rules)
 	if err != nil {
@@ -87,7 +87,7 @@ func (l loader) Load(name string, lax bool, scheme model.ValidationScheme) (*rul
 
 func (l loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
 
-// older shows our store as the rule manager still wants it.
+// older adapts our store to the interface that the rule manager requires.
 type older struct{ to storage.AppendableV2 }
 
 func (o older) Appender(ctx context.Context) storage.Appender {
@@ -127,7 +127,7 @@ func (a *olderAppender) UpdateMetadata(storage.SeriesRef, labels.Labels, metadat
 	return 0, errRulesOnly
 }
 
-// hidden takes the password out of an address.
+// hidden removes the password from an address.
 func hidden(address string) string {
 	if at := strings.LastIndex(address, "@"); at >= 0 {
 		if scheme := strings.Index(address, "://"); scheme >= 0 && scheme < at {

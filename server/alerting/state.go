@@ -210,7 +210,7 @@ type files struct {
 	shared Shared
 }
 
-// replace writes a file, for the other servers too.
+// replace writes a file that the other servers also use.
 func (f files) replace(name string, raw []byte) error {
 	err := replace(name, raw)
 	if err == nil && f.shared != nil {
@@ -227,7 +227,7 @@ func (f files) leads() error {
 	return nil
 }
 
-// replace writes a file so that a kill leaves the old one or the new one.
+// replace writes a file so that a kill leaves the old or the new one.
 func replace(name string, raw []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {

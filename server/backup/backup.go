@@ -139,7 +139,7 @@ func Extract(in io.Reader, dir string) (Manifest, error) {
 	})
 }
 
-// read gives each file but the manifest and the sums to file.
+// read calls file for each file except the manifest and the checksums.
 func read(in io.Reader, file func(name string, in io.Reader) error) (m Manifest, err error) {
 	packed, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {

@@ -19,7 +19,7 @@ type Files struct {
 // Files returns the files of the leader of an epoch.
 func (l *Lease) Files(epoch int64) *Files { return &Files{l, epoch} }
 
-// Put keeps one under a name.
+// Put stores a file under a name.
 func (f *Files) Put(name string, body []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -63,7 +63,7 @@ func (f *Files) Fetch(ctx context.Context, dir string) error {
 	return rows.Err()
 }
 
-// Empty reports whether none was ever kept.
+// Empty reports whether no file was ever stored.
 func (f *Files) Empty(ctx context.Context) (bool, error) {
 	var n int
 	err := f.l.o.DB.QueryRowContext(ctx, `SELECT count(*) FROM members_files`).Scan(&n)

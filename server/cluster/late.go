@@ -17,7 +17,7 @@ const (
 	// settled is the time after a note from which its hour may count as recomputed. By then every
 	// write that began under the note has ended (store timeout: 30 s).
 	settled = 2 * time.Minute
-	// noteTimeout bounds how long a writer waits for the database.
+	// noteTimeout limits the time that a writer waits for the database.
 	noteTimeout = 10 * time.Second
 )
 

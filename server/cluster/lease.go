@@ -19,9 +19,9 @@ const (
 	margin = 1500 * time.Millisecond
 	// beat is the interval at which the lease is renewed or read.
 	beat = 2 * time.Second
-	// patience is the time that one look may take.
+	// patience is the time limit of one access.
 	patience = 4 * time.Second
-	// forgotten is after how long a member that is not heard of is no longer listed.
+	// forgotten is the time after which a silent member is no longer listed.
 	forgotten = time.Hour
 )
 
@@ -37,7 +37,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Lease is the seat of the leader, as one member sees it.
+// Lease is the lease of the leader, as seen by one member.
 type Lease struct {
 	o Options
 
@@ -68,7 +68,7 @@ func (l *Lease) Run(ctx context.Context) {
 	})
 }
 
-// beat renews the lease of this member, or takes one that has run out.
+// beat renews the lease of this member, or acquires one that has expired.
 func (l *Lease) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -144,7 +144,7 @@ func (l *Lease) set(epoch int64, asked time.Time, leader string) {
 	}
 }
 
-// show notes that this member is alive.
+// show records that this member is alive.
 func (l *Lease) show(ctx context.Context) error {
 	_, err := l.o.DB.ExecContext(ctx, `INSERT INTO members (member, address, version, since, seen) VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
 		ON CONFLICT (member) DO UPDATE SET address = excluded.address, version = excluded.version, seen = excluded.seen`, l.o.Member, l.o.Address, l.o.Version)
@@ -201,7 +201,7 @@ func (l *Lease) Fence(epoch int64) func(context.Context, *sql.Tx) error {
 	}
 }
 
-// Release gives the lease back, so that another member need not wait until it has run out.
+// Release releases the lease, so that another member need not wait until it expires.
 func (l *Lease) Release(ctx context.Context) error {
 	epoch := l.Epoch()
 	l.set(0, time.Time{}, "")

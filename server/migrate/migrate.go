@@ -204,7 +204,7 @@ func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, beg
 	return nil
 }
 
-// series is the content of a series of one store in a window.
+// series holds the samples of a series of one store in a window.
 type series struct {
 	labels  labels.Labels
 	samples []sample

@@ -97,7 +97,7 @@ func (s *Store) change(f func(*state)) error {
 	return nil
 }
 
-// look determines the days to be made and saves them.
+// look determines the days to be computed and saves them.
 func (s *Store) look() error {
 	sealed, ok := s.raw.Sealed()
 	if !ok {
@@ -146,7 +146,7 @@ func (s *Store) look() error {
 	return s.change(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
 }
 
-// make makes the first of the pending days, together with those in the same block.
+// make computes the first of the pending days, together with those in the same block.
 func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err error) {
 	at, old := s.place(pending)
 	var anew []span

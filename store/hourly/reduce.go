@@ -69,7 +69,7 @@ func (r *reducer) keep(s sample) {
 	}
 }
 
-// flush keeps the sample before, unless it was kept already.
+// flush keeps the previous sample, unless it was kept already.
 func (r *reducer) flush() {
 	if r.have && !r.kept {
 		r.keep(r.prev)

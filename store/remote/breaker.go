@@ -144,7 +144,7 @@ func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time
 	return again
 }
 
-// lives checks the health of the other side, once for all concurrent callers.
+// lives checks the health of the other side once for all concurrent callers.
 func (w *web) lives() bool {
 	p := &w.pulse
 	p.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"reckon/store"
 )
 
-// Dirty implements [store.Series]. It does not include samples that others write to the same server.
+// Dirty implements [store.Series]. It does not include samples that other programs write to the same server.
 func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
 
 // Clean implements [store.Series].

@@ -54,7 +54,7 @@ func (i *influx1) labelNames(ctx context.Context, mint, maxt int64, ms []*labels
 	return i.ql.labelNames(ctx, mint, maxt, ms)
 }
 
-// filled drops matchers that an absent label fulfils: InfluxDB treats them differently.
+// filled drops matchers that an absent label satisfies, because InfluxDB treats them differently.
 func filled(ms []*labels.Matcher) []*labels.Matcher {
 	return slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Matches("") })
 }
@@ -199,7 +199,7 @@ func from(ms []*labels.Matcher) string {
 	return "/.+/"
 }
 
-// where writes the conditions for the other matchers, those that an absent tag does not fulfil.
+// where writes the conditions for the other matchers, which an absent tag does not satisfy.
 func where(ms []*labels.Matcher) (conds []string) {
 	for _, m := range filled(ms) {
 		switch {

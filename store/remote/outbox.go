@@ -41,7 +41,7 @@ func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
 	return o, nil
 }
 
-// put queues the collected samples. The error names those that the other side has no form for.
+// put queues the collected samples. The error names those that the other side cannot represent.
 func (o *outbox) put(w *write) error {
 	if o.queue.Stats().Records > 0 {
 		if err := o.queue.Sync(); err != nil {

@@ -239,7 +239,7 @@ func (s *Store) Metadata() map[string]metadata.Metadata {
 	return maps.Clone(s.meta)
 }
 
-// Describe adds the description of a metric, which goes with the next samples.
+// Describe adds the description of a metric, which is sent with the next samples.
 func (s *Store) Describe(name string, m metadata.Metadata) error {
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()

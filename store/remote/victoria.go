@@ -92,7 +92,7 @@ type exported struct {
 	Timestamps []int64           `json:"timestamps"`
 }
 
-// bareNaN is the spelling that some releases write for a value that is no number and no staleness marker, which JSON does not have.
+// bareNaN is the spelling of some releases for a value that is no number and no staleness marker, because JSON does not have one.
 var bareNaN = regexp.MustCompile(`([\[,])NaN`)
 
 func readLine(raw []byte) (l exported, err error) {

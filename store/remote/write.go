@@ -27,7 +27,7 @@ import (
 const (
 	// maxSamples is the number of samples in one request.
 	maxSamples = 5000
-	// tries limits the requests that find out which samples of one write are refused.
+	// tries is the maximum number of requests for finding the refused samples of one write.
 	tries = 1024
 	// zeroTries is the same limit for the initial zeros of counters.
 	zeroTries = 64
@@ -130,7 +130,7 @@ func (w *write) of(ls labels.Labels) *prompb.TimeSeries {
 	return &w.series[len(w.series)-1]
 }
 
-// Takes reports whether the other side has a form for a value.
+// Takes reports whether the other side can represent a value.
 func (s *Store) Takes(v float64) bool { return s.peer.takes(v) == nil }
 
 // Whole reports whether native histograms of a metric are read back unchanged.

@@ -8,7 +8,7 @@ import (
 	"reckon/store"
 )
 
-// factsBegan: Began returns the workloads that started in [from, to), and the running ones of a kind, in the order of lists.
+// factsBegan tests that Began returns the workloads that started in [from, to), and the running ones of a kind, in the order of lists.
 func factsBegan(t *testing.T, c store.Facts) {
 	var rows []store.Workload
 	for i := range 40 {

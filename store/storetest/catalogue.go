@@ -117,7 +117,7 @@ func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
 	must(t, c.Upsert(t.Context(), nil))
 }
 
-// catalogueIdentity: job ids repeat, on other sites and at other times.
+// catalogueIdentity tests that job ids may repeat, on other sites and at other times.
 func catalogueIdentity(t *testing.T, c store.Catalogue) {
 	a, b, d := Row(1), Row(1), Row(1)
 	b.Site = "there"
@@ -366,7 +366,7 @@ func orderOf(field string) func(a, b store.Workload) int {
 	return by
 }
 
-// catalogueReplace: a later row replaces all of the earlier one, including nodes and counts.
+// catalogueReplace tests that a later row replaces all of the earlier one, including nodes and counts.
 func catalogueReplace(t *testing.T, c store.Catalogue) {
 	w := Row(1)
 	w.End = time.Time{}

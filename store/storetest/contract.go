@@ -62,7 +62,7 @@ func appender(t *testing.T, s store.Series) {
 	equal(t, s, all(t, s, "suite_appended"), map[string][]Point{l.String(): {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}}})
 }
 
-// chunks: a chunk querier, which remote read uses, returns the samples of a querier.
+// chunks tests that a chunk querier, which remote read uses, returns the samples of a querier.
 func chunks(t *testing.T, s store.Series) {
 	now := Now()
 	var batch metric.Batch
@@ -111,7 +111,7 @@ func exemplars(t *testing.T, s store.Series) {
 	}
 }
 
-// oldest: an empty store has no oldest sample, another one none before it.
+// oldest tests that an empty store has no oldest sample, and that another one has no sample before it.
 func oldest(t *testing.T, s store.Series) {
 	if at, ok := s.Oldest(); ok {
 		t.Errorf("the oldest sample of an empty store is of %s", at)

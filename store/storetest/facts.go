@@ -60,7 +60,7 @@ func factsForecasts(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsState: keys are independent of each other and of the watermark, and are removed by Drop.
+// factsState tests that keys are independent of each other and of the watermark, and are removed by Drop.
 func factsState(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	check := func(key string, want []byte) {
@@ -81,7 +81,7 @@ func factsState(t *testing.T, c store.Facts) {
 	check("b", nil)
 }
 
-// factsForget: one run is removed, or all of an id at a site, and counts follow.
+// factsForget tests that one run, or all of an id at a site, can be removed, and that counts follow.
 func factsForget(t *testing.T, c store.Facts) {
 	var rows []store.Workload
 	for i := range 6 {

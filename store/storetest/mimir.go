@@ -73,10 +73,10 @@ func port(tb testing.TB, addr string) string {
 	return port
 }
 
-// Mimir starts one and returns its address.
+// Mimir starts a server and returns its address.
 func Mimir(tb testing.TB) string { return Peer(tb, "mimir", "/ready", MimirArgs(tb)) }
 
-// MimirMember is one Mimir of several that share a ring.
+// MimirMember is one of several Mimir servers that share a ring.
 type MimirMember struct {
 	Address string
 	Process *os.Process

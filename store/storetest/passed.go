@@ -62,7 +62,7 @@ func factsPassed(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsLeast: of process groups those are listed that used enough CPU time, memory or a GPU, or where that was not measured.
+// factsLeast tests that process groups are listed if they used enough CPU time, memory or a GPU, or if that was not measured.
 func factsLeast(t *testing.T, c store.Facts) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	var rows []store.Workload

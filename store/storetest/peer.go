@@ -140,7 +140,7 @@ func PrometheusArgs(tb testing.TB, more ...string) func(addr, dir string) []stri
 	}
 }
 
-// Prometheus starts one and returns its address.
+// Prometheus starts a server and returns its address.
 func Prometheus(tb testing.TB, more ...string) string {
 	return Peer(tb, "prometheus", "/-/ready", PrometheusArgs(tb, more...))
 }
@@ -151,7 +151,7 @@ func VictoriaArgs(addr, dir string) []string {
 		"-search.latencyOffset=0s", "-retentionPeriod=10y"}
 }
 
-// Victoria starts one and returns its address.
+// Victoria starts a server and returns its address.
 func Victoria(tb testing.TB) string { return Peer(tb, "victoria-metrics", "/health", VictoriaArgs) }
 
 // InfluxArgs returns the arguments for an InfluxDB 1.x.
@@ -169,7 +169,7 @@ func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
 	}
 }
 
-// Influx starts one and returns its address.
+// Influx starts a server and returns its address.
 func Influx(tb testing.TB) string { return Peer(tb, "influxd", "/ping", InfluxArgs(tb)) }
 
 // Influx18 starts an InfluxDB 1.8, which also accepts 2.x requests at /api/v2/write.

@@ -125,7 +125,7 @@ type writer struct {
 	refused *AppendError
 }
 
-// sample appends one sample; it reports false when its metric was not known before.
+// sample appends one sample. It returns false if its metric was not known before.
 func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 	known = true
 	r := w.tenant.refs[sm.Series]

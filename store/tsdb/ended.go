@@ -23,7 +23,7 @@ import (
 // is joined. Each sample is thus written to a block once within the two hours, or twice with hundreds of thousands of
 // ended series, and once more with its two hours.
 const (
-	// evictEvery is the shortest time between two such blocks, unless memory asks for one.
+	// evictEvery is the shortest time between two such blocks, unless memory is short.
 	evictEvery = 15 * time.Minute
 	// fewEnded is the number of ended series below which no block is worth its files.
 	fewEnded = 4096
@@ -41,7 +41,7 @@ const (
 	holdTries   = 12
 )
 
-// evictEnded writes ended series to a block and drops them from memory, when that is due.
+// evictEnded writes ended series to a block when due, and drops them from memory.
 func (s *Store) evictEnded(db *promtsdb.DB) {
 	if s.stuck() {
 		return

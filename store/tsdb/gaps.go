@@ -42,7 +42,7 @@ func (g *gaps) load(dir string) error {
 	return nil
 }
 
-// add notes a gap. Gaps of one file that meet are one: a file that is noticed twice is damaged once.
+// add records a gap. It joins adjacent gaps of one file, because a file that is noticed twice is damaged once.
 func (g *gaps) add(dir string, gap store.Gap) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +62,7 @@ func (g *gaps) add(dir string, gap store.Gap) error {
 	return g.save(dir)
 }
 
-// forget drops gaps of before a time, and gaps of blocks that are back, by their names.
+// forget drops gaps before a time, and gaps of blocks that exist again, by their names.
 func (g *gaps) forget(dir string, before time.Time, back func(file string) bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +108,7 @@ type incomplete struct {
 	unsound  *atomic.Uint64 // counts histograms of the set that are shown as the end of their series
 }
 
-// At returns a series with only the histograms that [series.Sound] allows: older versions stored others.
+// At returns a series with only the histograms that [series.Sound] allows, because older versions stored others.
 func (s incomplete) At() storage.Series { return soundSeries{s.SeriesSet.At(), s.unsound} }
 
 type soundSeries struct {

@@ -303,7 +303,7 @@ func (i *importedSet) add(dir string, id ulid.ULID) error {
 	return i.save(dir)
 }
 
-// replace makes the list one of these blocks.
+// replace replaces the list by one with these blocks.
 func (i *importedSet) replace(dir string, ids []ulid.ULID) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

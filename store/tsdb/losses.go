@@ -99,7 +99,7 @@ func (l *losses) bad(s *logSegment, b badRecord) {
 	l.list = append(l.list, loss{s, b, l.newest, unknownEnd})
 }
 
-// unknownEnd is the end of a loss behind which no sample was seen yet.
+// unknownEnd is the end of a loss after which no sample was found yet.
 const unknownEnd = math.MaxInt64
 
 // settle ends the losses that have no end yet.

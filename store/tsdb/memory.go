@@ -81,7 +81,7 @@ func (q *memoryQuerier) Select(ctx context.Context, sorted bool, h *storage.Sele
 	return &memorySet{q: q.openedHead, postings: p, stream: stream, from: h.Start, to: h.End}
 }
 
-// memorySet gives series in memory, from one time to another, both inclusive.
+// memorySet is a set of series in memory over a time range, with both ends included.
 type memorySet struct {
 	q        *openedHead
 	postings index.Postings

@@ -73,7 +73,7 @@ func (t *metadataTable) load(path string, log *slog.Logger) {
 	}
 }
 
-// save writes the file where it is not as the table.
+// save writes the file if it differs from the table.
 func (t *metadataTable) save() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -58,7 +58,7 @@ func (s *Store) openDB(crashed bool) error {
 	return nil
 }
 
-// openWithoutChunks opens the database, without the chunk files where they are not to be believed.
+// openWithoutChunks opens the database, ignoring chunk files that cannot be trusted.
 func (s *Store) openWithoutChunks(drop bool) (*promtsdb.DB, error) {
 	if drop {
 		if err := os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")); err != nil {

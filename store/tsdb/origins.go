@@ -77,7 +77,7 @@ func (s *Store) Origins() ([]store.Origin, error) {
 	return out, nil
 }
 
-// Sealed returns the time before which all samples that came in order are in blocks, and false when there is none.
+// Sealed returns the time before which all samples that came in order are in blocks, and false if there is none.
 func (s *Store) Sealed() (time.Time, bool) {
 	db, err := s.use()
 	if err != nil {

@@ -191,7 +191,7 @@ func (s *Store) Stats(statsByLabelName string, limit int) (*promtsdb.Stats, erro
 	return db.Head().Stats(statsByLabelName, limit), nil
 }
 
-// WALReplayStatus reports how far the write-ahead log was read.
+// WALReplayStatus reports the progress of reading the write-ahead log.
 func (s *Store) WALReplayStatus() (promtsdb.WALReplayStatus, error) {
 	if _, err := s.use(); err != nil {
 		return promtsdb.WALReplayStatus{}, err

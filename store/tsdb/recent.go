@@ -12,7 +12,7 @@ import (
 // keptMarks is the number of calls of [Store.Appended] whose marks are remembered.
 const keptMarks = 64
 
-// recent remembers how old the oldest sample is that was appended between marks.
+// recent stores the time of the oldest sample that was appended between marks.
 type recent struct {
 	mu     sync.Mutex
 	oldest []oldest // since each of the last marks
@@ -21,7 +21,7 @@ type recent struct {
 	blocks map[ulid.ULID]uint64 // the first mark at which a block was there
 }
 
-// oldest are the times of the oldest sample, milliseconds, and of the oldest one that is not the zero with which a series begins.
+// oldest holds the time of the oldest sample, in milliseconds, and that of the oldest one that is not the initial zero of a series.
 type oldest struct{ all, counts int64 }
 
 // none is the oldest of no samples.
@@ -31,7 +31,7 @@ func (o *oldest) take(p oldest) {
 	o.all, o.counts = min(o.all, p.all), min(o.counts, p.counts)
 }
 
-// sample records a sample, which may be the zero with which a series begins.
+// sample records a sample, which may be the initial zero of a series.
 func (o *oldest) sample(t int64, zero bool) {
 	if o.all = min(o.all, t); !zero {
 		o.counts = min(o.counts, t)
@@ -115,7 +115,7 @@ type newer struct {
 	read *readBefore
 }
 
-// readBefore is the part that was read already: all samples up to a time that were there at a mark.
+// readBefore is the part that was already read: all samples up to a time that existed at a mark.
 type readBefore struct {
 	mark  uint64
 	until int64

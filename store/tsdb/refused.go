@@ -9,14 +9,14 @@ import (
 	"reckon/store"
 )
 
-// AppendError reports which samples of a batch were refused; the others are stored.
+// AppendError names the refused samples of a batch; the others are stored.
 type AppendError struct {
 	Stored, Refused int
 	// Causes holds one error for each reason, with the first series it befell.
 	Causes []Cause
 }
 
-// Cause is one reason to refuse samples.
+// Cause is one reason for refusing samples.
 type Cause struct {
 	Err    error // matches one of the errors of package store
 	Series string

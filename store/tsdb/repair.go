@@ -21,7 +21,7 @@ import (
 	"reckon/store"
 )
 
-// corruptDir is the place where unreadable things are kept for a person to look at.
+// corruptDir is the directory for unreadable files, so that an administrator can inspect them.
 const corruptDir = "corrupt"
 
 // scanAtOpen is the number of bytes of blocks that are checked before the store opens; the janitor checks the rest.
@@ -46,7 +46,7 @@ func (s *Store) checkFiles() error {
 	return s.checkLogs(since)
 }
 
-// checkImported makes the list of imported blocks again where it cannot be read.
+// checkImported creates the list of imported blocks again if it is unreadable.
 func (s *Store) checkImported() {
 	var ids []ulid.ULID
 	for id, e := range s.manifest.known {
@@ -370,7 +370,7 @@ func unreadable(err error) bool {
 // full reports whether err states that the disk has no room.
 func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// setAside moves dir/name to dir/corrupt and returns where it is now.
+// setAside moves dir/name to dir/corrupt and returns its new path.
 func (s *Store) setAside(name string) (kept string, err error) {
 	to := filepath.Join(s.opts.Dir, corruptDir)
 	if err := os.MkdirAll(to, 0o750); err != nil {

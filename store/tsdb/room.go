@@ -50,7 +50,7 @@ func (s *Store) makeRoom() error {
 	return nil
 }
 
-// keepBallast makes the ballast where there is room for it.
+// keepBallast creates the ballast if there is space for it.
 func (s *Store) keepBallast() {
 	path := filepath.Join(s.opts.Dir, ballastFile)
 	free, err := freeBytes(s.opts.Dir)

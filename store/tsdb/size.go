@@ -9,7 +9,7 @@ import promtsdb "github.com/prometheus/prometheus/tsdb"
 const (
 	// perStripe is the largest average number of series in a map.
 	perStripe = 6
-	// leastStripes and mostStripes are how many maps there are, 240 bytes each and 290 more once it holds series. They are powers of two.
+	// leastStripes and mostStripes limit the number of maps, at 240 bytes each and 290 more with series. They are powers of two.
 	leastStripes, mostStripes = 512, 1 << 19
 )
 
@@ -22,7 +22,7 @@ func stripes(series int) int {
 	return n
 }
 
-// noteSize takes how many series there are, for the note of the logs, where that is another number of maps than was noted.
+// noteSize records the number of series in the note of the logs if that changes the number of maps.
 func (s *Store) noteSize(db *promtsdb.DB) {
 	now, was := int(db.Head().NumSeries()), s.size
 	// The number of series is near zero after a start without a log and varies as series come

@@ -27,7 +27,7 @@ type Status struct {
 	Torn bool
 }
 
-// Status looks at the store now. It walks the directory: ask every few seconds at most.
+// Status returns the current state of the store. It walks the directory, so call it every few seconds at most.
 func (s *Store) Status() (Status, error) {
 	st := Status{
 		Appended: s.appended.Load(), Refused: s.refused.Load(),
@@ -72,7 +72,7 @@ func dirBytes(dir string) (int64, error) {
 	return n, err
 }
 
-// Oldest returns the time of the oldest sample, and false when there is none.
+// Oldest returns the time of the oldest sample, and false if there is none.
 func (s *Store) Oldest() (time.Time, bool) {
 	db, err := s.use()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Store) Oldest() (time.Time, bool) {
 	return time.UnixMilli(oldest), newest != math.MinInt64
 }
 
-// extent returns the times of the oldest and newest sample; newest is math.MinInt64 when there is none.
+// extent returns the times of the oldest and newest sample; newest is math.MinInt64 if there is none.
 func extent(db *promtsdb.DB) (oldest, newest int64) {
 	h := db.Head()
 	oldest, newest = h.MinTime(), h.MaxTime()

@@ -34,7 +34,7 @@ import (
 	"reckon/store"
 )
 
-// Options controls where and how to keep series. The zero value of each field but Dir is a good choice for one node.
+// Options configures the storage of series. The zero value of each field but Dir is a good choice for one node.
 type Options struct {
 	// Dir is the directory, made if it is not there.
 	Dir string
@@ -63,7 +63,7 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// blockRange is the time that one block of the head covers. Its half is how far back a new series may begin without being out of order.
+// blockRange is the time range of one block of the head. A new series may begin up to half of it in the past without being out of order.
 const blockRange = 2 * time.Hour
 
 func (o *Options) defaults() {
@@ -196,7 +196,7 @@ func (s *Store) reportKill() {
 	}
 }
 
-// maxExemplars is the number of exemplars that are kept in memory, about 100 bytes each; the oldest give way to new ones.
+// maxExemplars is the number of exemplars in memory, at about 100 bytes each. New ones replace the oldest.
 const maxExemplars = 20_000
 
 func (s *Store) dbOptions() *promtsdb.Options {
@@ -265,7 +265,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.lock.release())
 }
 
-// InUse reports whether the store was closed while queries or writes went on, which may still read it.
+// InUse reports whether the store was closed during queries or writes that may still read it.
 func (s *Store) InUse() bool {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()

@@ -70,7 +70,7 @@ func (s *Store) querier(db *promtsdb.DB, read *readBefore, mint, maxt int64) (st
 		nil
 }
 
-// unsortedQuerier merges without an order where none is asked for.
+// unsortedQuerier merges without an order if none is requested.
 type unsortedQuerier struct {
 	storage.Querier // querier of all series, in the order of labels
 	memory          storage.Querier
@@ -116,7 +116,7 @@ type unsortedSet struct {
 	err      error
 }
 
-// read handles the series of one block; false when they are more than most.
+// read handles the series of one block; false if there are more than most.
 func (u *unsortedSet) read(set storage.SeriesSet, most int) bool {
 	for set.Next() {
 		if u.held++; u.held > most {
@@ -136,7 +136,7 @@ func (u *unsortedSet) read(set storage.SeriesSet, most int) bool {
 	return true
 }
 
-// indexOf finds the parts of a series among the series of one hash; -1 when there are none.
+// indexOf finds the parts of a series among the series of one hash; -1 if there are none.
 func indexOf(list [][]storage.Series, ls labels.Labels) int {
 	return slices.IndexFunc(list, func(parts []storage.Series) bool { return labels.Equal(parts[0].Labels(), ls) })
 }

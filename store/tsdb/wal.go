@@ -98,7 +98,7 @@ func (c *notedLogs) unlessReplaced(dir, log string) map[string]int64 {
 	return nil
 }
 
-// syncLogs has the system write the logs to the disk: each commit ends with their last page in its cache.
+// syncLogs makes the system write the logs to disk, because a commit leaves their last page in the page cache.
 func syncLogs(dir string) (err error) {
 	for _, log := range []string{"wal", "wbl"} {
 		files, _ := filepath.Glob(filepath.Join(dir, log, "[0-9]*"))

@@ -31,7 +31,7 @@ import (
 	"reckon/test/bench/stores"
 )
 
-// area is one thing that is measured.
+// area is one measured area.
 type area struct {
 	name, what, short string // short has the flags of -short
 	run               func(ctx context.Context, e *measure.Env, args []string) error

@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// machine is one to be emulated.
+// machine is an emulated machine.
 type machine struct {
 	arch, suite string   // of Debian
 	layout      string   // of control groups: v1, v2, hybrid

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// result is one load under one source.
+// result is the result of one load with one source.
 type result struct {
 	load      string
 	want, got float64
@@ -114,7 +114,7 @@ func (v result) off() float64 { return v.got/v.want - 1 }
 // ticks is the possible loss of child times: user and system time are cut to clock ticks each.
 const ticks = 0.02
 
-// exact reports whether the agent can know a load as it was.
+// exact reports whether the agent can measure a load exactly.
 func (v result) exact(mode string) bool {
 	switch {
 	case strings.HasSuffix(mode, "ebpf"):
@@ -200,7 +200,7 @@ func table(all []*report) string {
 	return b.String()
 }
 
-// cell returns the worst load of a mode, memory and daemons apart.
+// cell returns the worst load of a mode, except for memory and daemons.
 func (r *report) cell(mode string) string {
 	rs := r.results[mode]
 	if len(rs) == 0 {

@@ -17,7 +17,7 @@ import (
 const (
 	// maxDeltas limits the number of accumulated series, about 300 bytes each.
 	maxDeltas = 100_000
-	// deltaIdle is the time that a series without samples keeps its place when others need it.
+	// deltaIdle is the time that a series without samples keeps its place when other series need it.
 	deltaIdle = time.Hour
 )
 

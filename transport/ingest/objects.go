@@ -21,7 +21,7 @@ const (
 	maxSymbols, maxSeries = 500_000, 2_000_000
 	// maxLabels, maxSamples and maxHistograms limit one series of remote write 1.0.
 	maxLabels, maxSamples, maxHistograms = 1_000, 1_000_000, 100_000
-	// maxHistogramBytes limits one histogram: its counts take up to eight times as much.
+	// maxHistogramBytes is the maximum size of one histogram, because its counts take up to eight times as much.
 	maxHistogramBytes = 1 << 20
 	// maxExemplars limits the exemplars of one series. maxExemplarLabels limits the labels of an exemplar, which may have 128 characters
 	// in total. maxExemplarBytes limits an exemplar of remote write 2.0, in which labels are numbers.

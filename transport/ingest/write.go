@@ -461,7 +461,7 @@ func (w *writer) future(s *series, t int64) bool {
 	return true
 }
 
-// another refuses samples of a machine from when another one had its name: both would be summed.
+// another refuses samples of a machine from a time when another machine had its name, because both would be summed.
 func (w *writer) another(s *series, t int64) bool {
 	if w.who.after == 0 || t > w.who.after {
 		return false

@@ -76,7 +76,7 @@ func Load(root, dir string) (ID, error) {
 	return id, err
 }
 
-// hashed hides an id that others are not to know (machine-id(5)); empty stays empty.
+// hashed hashes an id that must remain confidential (machine-id(5)). An empty id stays empty.
 func hashed(raw []byte) string {
 	text := strings.TrimSpace(string(raw))
 	if text == "" || text == "uninitialized" {
@@ -107,7 +107,7 @@ func (s *Sender) Header() string {
 // maxName bounds a name in the header.
 const maxName = 253
 
-// Parse reads the header of a request; false where there is none that names a sender.
+// Parse parses the header of a request. It returns false if the header names no sender.
 func Parse(h http.Header) (s Sender, ok bool) {
 	text := h.Get(HeaderName)
 	if text == "" || len(text) > 2048 {

@@ -21,7 +21,7 @@ import (
 	"reckon/access"
 )
 
-// Config is a file of limits. A bound of 0, or one that is left out, is the default; -1 is no bound where the default is one.
+// Config is a file of limits. A bound of 0, or a missing one, is the default; -1 means no bound if the default is one.
 type Config struct {
 	// Requests bounds every request that brings samples, in bytes.
 	Requests struct {
@@ -54,7 +54,7 @@ type Labels struct {
 // Bound is the most that may be sent; here 0 is no bound.
 type Bound = access.Bound
 
-// Query is the most that queries of one viewer may take.
+// Query limits the queries of one viewer.
 type Query struct {
 	Time    time.Duration `yaml:"time"`    // of one query; 2 minutes by default
 	Samples int           `yaml:"samples"` // that one query holds in memory, 16 bytes each; 20 million by default
@@ -124,7 +124,7 @@ func (c *Config) Body() int64 { return or(c.Requests.Body, 16<<20, math.MaxInt64
 // Unpacked bounds a request in bytes when it is unpacked.
 func (c *Config) Unpacked() int64 { return or(c.Requests.Unpacked, 64<<20, math.MaxInt64-1) }
 
-// Of returns the most that queries of a role may take.
+// Of returns the limits of queries of a role.
 func (c *Config) Of(role string) Query {
 	q, ok := c.Queries[role]
 	if !ok {

@@ -47,7 +47,7 @@ func NodeKey(ls labels.Labels) string {
 	return ls.Get("site") + "\x00" + cmp.Or(ls.Get("node"), ls.Get("instance"))
 }
 
-// fresh counts series that begin on nodes, and of owners on them. It holds numbers only, about 100 bytes a node and owner.
+// fresh counts new series of nodes, and of owners on them. It stores only numbers, about 100 bytes per node and owner.
 type fresh struct {
 	mu      sync.Mutex
 	turn    time.Time
@@ -126,7 +126,7 @@ func (r *Request) keys(ls labels.Labels, node string) (own, whose string) {
 // began returns the number of series that began lately under a key, this request's included.
 func (r *Request) began(key string) int { return r.l.fresh.count(key, r.l.clock()) + r.fresh[key] }
 
-// NotNew takes back [Request.New]: nothing of the series was stored.
+// NotNew reverts [Request.New] because nothing of the series was stored.
 func (r *Request) NotNew(ls labels.Labels) {
 	if own, whose := r.keys(ls, NodeKey(ls)); r.fresh[own] > 0 {
 		r.fresh[own]--

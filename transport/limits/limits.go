@@ -23,7 +23,7 @@ const (
 	logEvery = 10 * time.Minute
 )
 
-// Limiter holds senders and sites to their bounds.
+// Limiter enforces the limits of senders and sites.
 type Limiter struct {
 	config atomic.Pointer[Config]
 	clock  func() time.Time
@@ -157,7 +157,7 @@ func (r *Request) site(name string) (*meter, error) {
 // maxMeters limits the memory that strangers' names can occupy.
 const maxMeters = 100_000
 
-// meter returns the meter of a name, or nil where nothing is bounded.
+// meter returns the meter of a name; nil if there is no limit.
 func (l *Limiter) meter(kind, name string, b Bound) *meter {
 	if b.Series <= 0 && b.SamplesPerSecond <= 0 {
 		return nil

@@ -21,7 +21,7 @@ const (
 	smallRequest = 1 << 20
 	// memoryWait is the time that a request waits for memory before it is refused for now.
 	memoryWait = 20 * time.Second
-	// leastMemory and mostMemory bound the default budget, which is memoryPart of the memory.
+	// leastMemory and mostMemory limit the default budget, which is memoryPart of the memory.
 	leastMemory, mostMemory, memoryPart = 96 << 20, 1 << 30, 32
 )
 

@@ -28,7 +28,7 @@ type Clock struct {
 }
 
 const (
-	// wrongFrom is the error from which on a clock is corrected. Date has a resolution of one second.
+	// wrongFrom is the smallest error at which a clock is corrected. Date has a resolution of one second.
 	wrongFrom = 10 * time.Second
 	// wrongOn is the error from which on a clock is corrected that was found wrong before.
 	wrongOn = 2 * time.Second
@@ -95,7 +95,7 @@ func (k *corrector) stamp(at time.Time) (boot string, b base) {
 	return k.clock.Boot, at.UnixMilli() - k.clock.Since().Milliseconds()
 }
 
-// ask reports whether to ask for the time before a request: it is not known, and was not asked for often.
+// ask reports whether to request the time before a request. It does so if the time is unknown and was rarely requested.
 func (k *corrector) ask() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -143,7 +143,7 @@ func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) 
 	}
 }
 
-// note reports once that the clock is wrong, where that is certain and nothing is corrected.
+// note reports once that the clock is wrong, if that is certain and no correction is made.
 func (k *corrector) note(best timing, now time.Time) {
 	off := time.Duration(best.base-(now.UnixMilli()-k.clock.Since().Milliseconds())) * time.Millisecond
 	sure := off.Abs() - best.took/2 - time.Second/2 // the resolution of Date

@@ -47,7 +47,7 @@ type QueueLimits struct {
 	MaxAge   time.Duration `yaml:"max_age"`   // default 7 days
 }
 
-// TLS configures the authorities to trust and our certificate.
+// TLS configures the trusted authorities and our certificate.
 type TLS struct {
 	CAFile     string `yaml:"ca_file"`
 	CertFile   string `yaml:"cert_file"`

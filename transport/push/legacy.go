@@ -275,5 +275,5 @@ func decodeHistogram(data []byte) (h metric.Histogram, t int64, stale bool, err 
 	return h, t, stale, f.err
 }
 
-// maxBuckets limits the input from a queue that may have been written by others.
+// maxBuckets is the maximum number of buckets, because other programs may have written to the queue.
 const maxBuckets = 4096

@@ -126,7 +126,7 @@ func (p *Pusher) Check(ctx context.Context) []Finding {
 	return out
 }
 
-// Check tests every endpoint without its queue, so that it can run beside a running agent. The error is one of the configuration.
+// Check tests every endpoint without its queue, so that it can run beside a running agent. It returns configuration errors.
 func Check(ctx context.Context, c Config) ([]Finding, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -103,7 +103,7 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	return c.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
 }
 
-// reportRefused writes how much was refused of a target, and the end of that when nothing is any more.
+// reportRefused writes the number of refused samples of a target, and a zero once nothing is refused.
 func (c *counting) reportRefused(up labels.Labels, t int64) error {
 	c.b.mu.Lock()
 	h := up.Hash()
@@ -129,7 +129,8 @@ func (c *counting) reportRefused(up labels.Labels, t int64) error {
 	return err
 }
 
-// report reports whether a series is Prometheus's own about the scrape. A target may use the names too, which gains it a few series.
+// report reports whether a series is one of Prometheus's own about the scrape. A target may use these names too, which gains
+// it a few series.
 func (c *counting) report(name string) bool {
 	switch name {
 	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",

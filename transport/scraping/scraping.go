@@ -66,7 +66,7 @@ type Service struct {
 	jobs    int
 }
 
-// Open reads and checks the configuration. Nothing is asked before Run.
+// Open reads and checks the configuration. Scraping starts with Run.
 func Open(o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -142,7 +142,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Reload looks at the file now.
+// Reload reads the file now.
 func (s *Service) Reload() {
 	select {
 	case s.again <- struct{}{}:

@@ -27,11 +27,11 @@ const (
 	Silence = 10 * time.Minute
 	// Pause is the silence of the first sender after which an agent that started since then takes over.
 	Pause = 90 * time.Second
-	// Again is after how long a machine that was refused should ask again.
+	// Again is the time after which a refused machine should try again.
 	Again = time.Minute
 )
 
-// maxNames bounds how many names are remembered.
+// maxNames is the maximum number of remembered names.
 const maxNames = 100_000
 
 // Options configures the registry.
@@ -66,7 +66,7 @@ type holder struct {
 	afar     bool      // its last request came to another server
 }
 
-// Other is a second machine of a name.
+// Other is a second machine with the same name.
 type Other struct {
 	ID          instance.ID
 	Address     string

@@ -6,7 +6,7 @@ import (
 	"reckon/transport/instance"
 )
 
-// Claim is the holder of a name, in the form that servers exchange. Since and Seen are how long ago: their clocks may differ.
+// Claim is the holder of a name in the form that servers exchange. Since and Seen are durations, because the clocks may differ.
 type Claim struct {
 	Site, Node  string
 	ID          instance.ID

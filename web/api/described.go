@@ -530,7 +530,7 @@ func clientTexts() map[string]string {
 		"MoveList.since":                                 "Start of the period.",
 		"MoveList.stays":                                 "Work that stays, if all was asked for.",
 		"MoveList.until":                                 "End of the period.",
-		"NextFigure":                                     "// NextFigure is the forecast of one figure of the next run. It has the median, the interval of nine in ten runs, and the median relative error of the same forecast for earlier runs. The error is null for fewer than four runs.",
+		"NextFigure":                                     "The forecast of one figure of the next run. It has the median, the interval of nine in ten runs, and the median relative error of the same forecast for earlier runs. The error is null for fewer than four runs.",
 		"NextFigure.error":                               "Median relative error of the same forecast on those runs; null for fewer than four.",
 		"NextFigure.figure":                              "wall_seconds, cores_mean, memory_needed_peak_bytes, memory_peak_bytes (page cache included) or energy_joules.",
 		"NextFigure.high":                                "A twentieth of the last runs lay above.",

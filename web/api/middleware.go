@@ -74,7 +74,7 @@ func (s *server) foreign(h http.Header, r *http.Request, may bool) bool {
 	return may
 }
 
-// isOpen reports whether an address is readable without sign-in: files of the pages, and the guides, which the program carries.
+// isOpen reports whether an address is readable without sign-in, as are files of the pages and the built-in guides.
 func isOpen(path string) bool {
 	return strings.HasPrefix(path, "/static/") || path == docs.Path || strings.HasPrefix(path, docs.Path+"/")
 }

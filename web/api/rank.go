@@ -8,7 +8,7 @@ import (
 	"reckon/web/client"
 )
 
-// Ranks returns where work should be placed. Its answers are about nodes, not about other work.
+// Ranks ranks nodes for work to be placed. Its answers are about nodes, not about other work.
 type Ranks interface {
 	Rank(ctx context.Context, q client.RankQuery) (client.Ranking, error)
 	// Placed records that work was placed on a node and is not measured yet, or that it was removed.

@@ -38,7 +38,7 @@ type Result struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Query evaluates a PromQL expression at one time; the zero time is now.
+// Query evaluates a PromQL expression at one time; the zero time means now.
 func (c *Client) Query(ctx context.Context, expr string, at time.Time) (Result, error) {
 	q := url.Values{"query": {expr}}
 	if !at.IsZero() {

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Rank returns where work should be placed.
+// Rank ranks nodes for work to be placed.
 func (c *Client) Rank(ctx context.Context, r RankQuery) (Ranking, error) {
 	var out Ranking
 	err := c.post(ctx, "/api/reckon/v1/rank", r.Query(), &out)

@@ -33,7 +33,7 @@ var markdown = sync.OnceValue(func() goldmark.Markdown {
 		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{}, 100))))
 })
 
-// links leads links between documents to their pages, and drops those to files that only the repository has.
+// links redirects links between documents to their pages, and removes those to files that only the repository has.
 type links struct{}
 
 // Transform implements parser.ASTTransformer.
@@ -103,7 +103,7 @@ type content struct {
 // section is a heading of the second level.
 type section struct{ ID, Title string }
 
-// sections lists the sections of a document; none of one with less than three.
+// sections lists the sections of a document; none if there are fewer than three.
 func sections(document ast.Node, source []byte) (out []section) {
 	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok && h.Level == 2 {

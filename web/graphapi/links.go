@@ -11,7 +11,7 @@ import (
 	"reckon/graph"
 )
 
-// marshal writes JSON without escaping < and >, on one line without its end.
+// marshal writes JSON on one line without escaping < and >, and without a newline.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -23,7 +23,7 @@ func marshal(v any) ([]byte, error) {
 // maxLinks is the maximum number of links returned for a thing in each direction.
 const maxLinks = 500
 
-// Link is one connection of a thing.
+// Link is one link of an entity.
 type Link struct {
 	Relation string `json:"relation"`
 	// To is the IRI at the other end; empty where Value is a literal.

@@ -142,7 +142,7 @@ func badDocument(err error) error {
 	return problem(http.StatusBadRequest, "", "the document cannot be read: %v", err)
 }
 
-// oneGraph refuses several graphs, and one with another name than the address has.
+// oneGraph rejects several graphs, and a graph with another name than the address has.
 func oneGraph(quads []graph.Quad, base string) ([]graph.Quad, error) {
 	for i := range quads {
 		if quads[i].G != quads[0].G {

@@ -35,7 +35,7 @@ func subgraphID(r *http.Request) (string, error) {
 
 func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// find returns a subgraph that the viewer may see; any other is not found.
+// find returns a subgraph that the viewer may see. Any other counts as not found.
 func (s *server) find(r *http.Request) (graph.Info, []graph.Quad, error) {
 	id, err := subgraphID(r)
 	if err != nil {

@@ -138,7 +138,7 @@ func router(o Options, started time.Time) http.Handler {
 	return router
 }
 
-// packed sends answers with gzip by writers that are used again: Prometheus's own handler makes one of a megabyte for each answer.
+// packed compresses answers with reused gzip writers, because Prometheus's own handler allocates one of a megabyte for each answer.
 func packed(next http.Handler) http.Handler {
 	return gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Accept-Encoding")

@@ -156,7 +156,7 @@ func Text(r *client.OwnerReport) string {
 
 const mostFound = 8
 
-// dayBars draws core-hours by day in characters, which every mail program shows: lines of at most 76 columns.
+// dayBars draws core-hours by day in characters that every mail program shows, in lines of at most 76 columns.
 func dayBars(r *client.OwnerReport) (lines []string) {
 	const wide = 36
 	most, hours := 0.0, written(format.Hours)

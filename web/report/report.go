@@ -119,7 +119,7 @@ func top(n int, rows []client.Usage) []client.Usage { return rows[:min(n, len(ro
 // LabelX returns the start of the label: under the bar, but within the plot.
 func (b bar) LabelX() float64 { return min(b.X, 705) }
 
-// bar is one column of the plot of utilisation; a time without figures has none.
+// bar is one column of the plot of utilisation. A time without figures has none.
 type bar struct {
 	X, W       float64
 	Top, Up    float64 // capacity that was up
@@ -127,7 +127,7 @@ type bar struct {
 	Label, Tip string
 }
 
-// allocated reports whether jobs held more in some row than was up of the measured nodes, as in imported time.
+// allocated reports whether jobs held more in some row than the measured nodes had, as in imported time.
 func allocated(rows []client.Usage) bool {
 	return slices.ContainsFunc(rows, func(u client.Usage) bool {
 		return u.HeldCoreSeconds != nil && (u.CoreSeconds == nil || *u.HeldCoreSeconds > *u.CoreSeconds*(1+invariant.Tolerance))

@@ -14,7 +14,7 @@ import (
 	"reckon/workload/vm"
 )
 
-// Options are the things that resolvers take from other parts of the program.
+// Options are the inputs of resolvers from other parts of the program.
 type Options struct {
 	// Kubernetes recognises pods; nil for one that knows no names.
 	Kubernetes *kubernetes.Resolver

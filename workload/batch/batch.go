@@ -197,7 +197,7 @@ func pbsJob(s string) string {
 	return indexed(s)
 }
 
-// indexed returns s where it is a number, or one with an index of an array: 123[4].
+// indexed returns s if it is a number, or a number with an array index: 123[4].
 func indexed(s string) string {
 	number, index, array := strings.Cut(s, "[")
 	if !decimal(number) {

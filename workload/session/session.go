@@ -56,7 +56,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{Workload: workload.MakeID(workload.Session, cgpath.Clean(owner)+"/"+key), Owner: owner}, true
 }
 
-// gatekeeper reports whether a program of root opens sessions of others.
+// gatekeeper reports whether a program of root opens sessions of other users.
 func gatekeeper(comm string) bool {
 	switch comm {
 	case "sshd", "sshd-session", "sshd-auth", "dropbear", "login", "su", "sudo", "doas", "cron", "crond", "atd",

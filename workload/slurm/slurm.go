@@ -144,7 +144,7 @@ func begunAgain(h *workload.Hint, at *place, j *job) bool {
 	return ok && (!at.number || id == at.job) && count(j.facts.Run) < count(runOf(h))
 }
 
-// name takes name and facts from the environment, if it is one of this job.
+// name sets name and facts from the environment, if it belongs to this job.
 func name(h *workload.Hint, at *place, j *job) {
 	id, ok := jobID(h)
 	if ok && at.number && id != at.job {

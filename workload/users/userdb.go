@@ -16,7 +16,7 @@ import (
 // through NSS all of nsswitch.conf (LDAP, SSSD).
 const multiplexer = "/run/systemd/userdb/io.systemd.Multiplexer"
 
-// timeout bounds one question. It runs in the background, so it may be as slow as LDAP.
+// timeout limits one query. Queries run in the background, so they may be as slow as LDAP.
 const timeout = 3 * time.Second
 
 // maxReply bounds a reply: a record may carry a picture, but not a film.
@@ -45,7 +45,7 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// query asks the database; heard is false where it does not answer, and the user is unknown for a while then.
+// query queries the database. heard is false if it does not answer; the user is then unknown for a while.
 func query(socket string, q question) (a answer, heard bool) {
 	unknown := answer{until: time.Now().Add(keepFailure)}
 	conn, err := net.DialTimeout("unix", socket, timeout)

@@ -31,7 +31,7 @@ const (
 	maxPending  = 64
 )
 
-// answer is the statement of the database about one user.
+// answer is the database entry of one user.
 type answer struct {
 	name  string
 	uid   uint32
@@ -39,7 +39,7 @@ type answer struct {
 	until time.Time
 }
 
-// question asks for a uid, or for a name when it is not empty.
+// question requests a uid, or a name if it is not empty.
 type question struct {
 	name string
 	uid  uint32
@@ -64,7 +64,7 @@ type Table struct {
 	closed  bool
 }
 
-// stamp distinguishes one state of a file from another.
+// stamp identifies the state of a file.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -131,7 +131,7 @@ func (t *Table) Wait(ctx context.Context, uid uint32) string {
 	}
 }
 
-// numberMark stands before the number of a user without a name where another user has that number for a name. No name begins with it.
+// numberMark precedes the number of a user without a name if another user has that number as a name. No name begins with it.
 const numberMark = "#"
 
 // ID returns the number of a user, and false while it is unknown. A decimal number that is no

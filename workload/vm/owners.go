@@ -23,7 +23,7 @@ import (
 // It is not safe for concurrent use.
 type owners struct{ root string }
 
-// maxDefinition bounds how much of a file is read, in bytes.
+// maxDefinition is the maximum number of bytes read from a file.
 const maxDefinition = 4 << 20
 
 // libvirt returns the project of a machine, or "libvirt" if it names none or its definition cannot be read.

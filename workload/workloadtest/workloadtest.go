@@ -23,7 +23,7 @@ const (
 	maxFact  = 300
 )
 
-// Hostile are paths that no software of ours makes and any user could.
+// Hostile are paths that no known software creates but any user could.
 func Hostile() []string {
 	long := strings.Repeat("x", 4096)
 	id := strings.Repeat("0123456789abcdef", 4)
@@ -72,7 +72,7 @@ func Test(t *testing.T, make func() workload.Resolver) {
 	Check(t, make(), &workload.Hint{Kernel: true, Node: "n1", Comm: "kthreadd", User: "root", PID: 2})
 }
 
-// Check asks twice and holds the answer to the contract.
+// Check calls the resolver twice and tests the contract.
 func Check(t *testing.T, r workload.Resolver, h *workload.Hint) {
 	t.Helper()
 	id, ok := r.Resolve(h)

@@ -32,7 +32,7 @@ import (
 // mostJobs is the largest number of jobs of one answer; Flux lists a thousand by default.
 const mostJobs = 1_000_000
 
-// Source asks Flux by its command, which finds the instance by FLUX_URI or its default address.
+// Source queries Flux by its command, which finds the instance by FLUX_URI or its default address.
 type Source struct {
 	// Env is added to the environment of the command.
 	Env []string
@@ -40,7 +40,7 @@ type Source struct {
 
 var _ scheduler.Source = (*Source)(nil)
 
-// Open returns the source. Flux has no service to ask over HTTP.
+// Open returns the source. Flux has no HTTP service to query.
 func Open(a scheduler.Access) (scheduler.Source, error) {
 	if a.URL != "" {
 		return nil, fmt.Errorf("flux is asked by its command, not at %s: leave the address out", a.URL)
@@ -67,7 +67,7 @@ func (s *Source) Ended(ctx context.Context, since, _ time.Time) ([]scheduler.Job
 	return s.jobs(ctx, "--filter=inactive", "--since="+strconv.FormatInt(since.Unix(), 10))
 }
 
-// ByNumber implements [scheduler.Source]. An id is one run for good, so the time of submission is not needed.
+// ByNumber implements [scheduler.Source]. An id always belongs to one run, so the submit time is not needed.
 func (s *Source) ByNumber(ctx context.Context, numbers []uint64, _ time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	args := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -131,7 +131,7 @@ type record struct {
 	Exception struct{ Type, Note string }
 }
 
-// readJobs parses the answer: {"jobs":[...]}, or one job where one was asked for.
+// readJobs parses the answer: {"jobs":[...]}, or a single job if only one was requested.
 func readJobs(text []byte) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, got, nil // of no job, older releases write nothing
@@ -213,7 +213,7 @@ func (r *record) endedBy() (by, reason string) {
 	return by, r.Exception.Note
 }
 
-// waitsFor explains why a job has not started, in Slurm's words where there is one.
+// waitsFor explains why a job has not started. It uses Slurm's word if there is one.
 func (r *record) waitsFor() string {
 	switch {
 	case r.Urgency != nil && *r.Urgency == 0:
@@ -290,7 +290,7 @@ func readNodes(text string) (nodes []scheduler.Node, parts []scheduler.Partition
 	return nodes, parts, got
 }
 
-// share adds the cores and GPUs of a node that are in a state. Lines of several nodes give their mean.
+// share adds the cores and GPUs of a node in a state. For a line of several nodes it adds their mean.
 func share(n *scheduler.Node, state string, cores, gpus float64) {
 	n.Cores += cores
 	n.GPUs += gpus

@@ -232,7 +232,7 @@ func (c *Commands) environment(all []string) []string {
 	return append(append(out, "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0"), c.Env...)
 }
 
-// clockArg formats a time for the commands: local time, which all releases accept.
+// clockArg formats a time for the commands in local time, because all releases accept it.
 func clockArg(t time.Time) string { return t.Local().Format("2006-01-02T15:04:05") }
 
 func newMark() mark { return mark("\x1f" + rand.Text() + "\x1f") }

@@ -104,7 +104,7 @@ func (q *queued) job() scheduler.Job {
 	return j
 }
 
-// suspended computes how long a job was suspended: the time between its start and the last change, minus the time it had run.
+// suspended returns the time for which a job was suspended: the time between its start and the last change, minus its run time.
 func (q *queued) suspended(j *scheduler.Job) {
 	at := q.Suspend.time()
 	if at.IsZero() || j.Start.IsZero() {

@@ -15,7 +15,7 @@ import (
 // mark separates fields.
 type mark string
 
-// split splits output into records of n fields. Lines after a record that have no mark belong to its last field.
+// split splits output into records of n fields. Lines without a mark belong to the last field of the record before them.
 func (m mark) split(r io.Reader, n int, f func([]string)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var record []string
@@ -168,7 +168,7 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 	return jobs, got, err
 }
 
-// shown reports whether the id in front of a step is the job's.
+// shown reports whether the id in front of a step is that of the job.
 func shown(j *scheduler.Job, id string) bool {
 	first, _, _ := strings.Cut(id, "_[")
 	return first == j.ID

@@ -16,14 +16,14 @@ import (
 // Pod is a pod of a run.
 type Pod = metricrun.Pod
 
-// Kept is the part of a pod's samples that a run keeps.
+// Kept is the stored extent of a pod's samples.
 type Kept struct {
 	// Samples counts those of all probes of the pod, Offset those before Start.
 	Samples, Offset int64
 	Start, Last     time.Time
 }
 
-// batch are samples that were read and are not kept yet.
+// batch holds samples that were read and not stored yet.
 type batch struct {
 	start   time.Time // baseline of the probe that they are of
 	offset  int64     // samples of earlier probes of the pod

@@ -485,7 +485,7 @@ func (c *Collector) drop(set types.NamespacedName) {
 	}
 }
 
-// get asks a probe.
+// get sends a request to a probe.
 func get(ctx context.Context, web *http.Client, address string, after, kept int64, wait time.Duration) (page reckon.ProbePage, err error) {
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "kept": {strconv.FormatInt(kept, 10)}, "wait": {wait.String()}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/samples?"+q.Encode(), nil)

@@ -38,7 +38,7 @@ func (s *state) condition(kind string, on bool, reason, message string) {
 	s.Events.Eventf(s.ms, nil, weight, reason, "Reconcile", "%s", clip(message))
 }
 
-// clip bounds messages: an API server takes 32 KiB.
+// clip shortens messages, because an API server accepts at most 32 KiB.
 func clip(s string) string {
 	const most = 4 << 10
 	if len(s) > most {

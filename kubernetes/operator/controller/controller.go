@@ -96,7 +96,7 @@ func setOfPod(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// Reconcile looks at one set.
+// Reconcile brings one set up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ms := &v1alpha2.MetricSet{}
 	if err := r.Client.Get(ctx, req.NamespacedName, ms); err != nil {
@@ -125,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// state is one look at a set.
+// state is the working state of one reconciliation.
 type state struct {
 	*Reconciler
 	ms  *v1alpha2.MetricSet

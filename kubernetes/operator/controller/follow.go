@@ -19,7 +19,7 @@ import (
 	"reckon/kubernetes/operator/jobs"
 )
 
-// follow reads the pods and the JobSet of a set into its status, and has their probes read.
+// follow updates the status of a set from its pods and JobSet, and starts reading their probes.
 func (s *state) follow(ctx context.Context) error {
 	var pods core.PodList
 	if err := s.Client.List(ctx, &pods, client.InNamespace(s.ms.Namespace), client.MatchingFields{indexSet: s.ms.Name}); err != nil {

@@ -22,7 +22,7 @@ import (
 	reckon "reckon/web/client"
 )
 
-// Runs keeps runs. Every method can be called again with the same arguments.
+// Runs stores runs. Every method can be called again with the same arguments.
 type Runs interface {
 	Begin(context.Context, types.NamespacedName, *v1alpha2.MetricSet, *metricset.Set) error
 	// Pod adds a pod to a run and returns the stored extent of its samples.
@@ -35,7 +35,7 @@ type Runs interface {
 	Sweep(ctx context.Context, namespace string) error
 }
 
-// Objects keeps runs as MetricRuns in the namespace of their sets.
+// Objects stores runs as MetricRuns in the namespace of their sets.
 type Objects struct {
 	Client client.Client
 	Live   client.Reader // reads past the cache: runs are large and not watched
@@ -226,7 +226,7 @@ func cutLogs(run *metricrun.Run, most int) (cut bool) {
 	return cut
 }
 
-// joinSamples makes one sample of every two.
+// joinSamples combines each two consecutive samples.
 func joinSamples(p *Pod) (bool, error) {
 	if len(p.Series) < 2 {
 		return false, nil

@@ -36,7 +36,7 @@ var (
 	_ Runs = (*Objects)(nil)
 )
 
-// ServerOptions controls how a server is reached.
+// ServerOptions configures the connection to a server.
 type ServerOptions struct {
 	URL       string
 	TokenFile string // read again for each request: Kubernetes replaces it; empty sends none

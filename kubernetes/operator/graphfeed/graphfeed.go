@@ -66,7 +66,7 @@ type written struct {
 	hash uint64
 }
 
-// workers send at once. SQLite writes one after another, so that more would wait.
+// workers is the number of concurrent requests. SQLite performs writes one after another, so more would only wait.
 const workers = 4
 
 // New makes a feed of a cluster.
@@ -152,7 +152,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-// next writes one object; false when the queue was shut down.
+// next writes one object. It returns false after the queue was shut down.
 func (f *Feed) next(ctx context.Context) bool {
 	k, down := f.queue.Get()
 	if down {
@@ -170,7 +170,7 @@ func (f *Feed) next(ctx context.Context) bool {
 	return true
 }
 
-// note logs when the server begins to refuse, and when it takes again.
+// note logs the first refusal by the server, and the first success after that.
 func (f *Feed) note(ctx context.Context, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ type remote struct {
 	http              *http.Client
 }
 
-// requestTimeout bounds a request: the queue has others.
+// requestTimeout limits the time of a request, because others wait in the queue.
 const requestTimeout = 30 * time.Second
 
 func newRemote(o Options) (*remote, error) {
@@ -91,7 +91,7 @@ func (r *remote) put(ctx context.Context, s subgraph, body []byte) error {
 	return nil
 }
 
-// remove deletes a subgraph; one that is not there is deleted.
+// remove deletes a subgraph. A missing one counts as deleted.
 func (r *remote) remove(ctx context.Context, id string) error {
 	err := r.do(ctx, http.MethodDelete, subgraphPath(id), nil, nil, nil)
 	var status *statusError

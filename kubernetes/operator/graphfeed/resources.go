@@ -100,7 +100,7 @@ func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 	}
 }
 
-// pageSize is the number of objects that are listed at once: whole objects are large, and of each only a little is kept.
+// pageSize is the number of objects per list request. Whole objects are large, and only a small part of each is stored.
 const pageSize = 500
 
 // listerWatcher lists and watches a resource in a namespace, empty for all.

@@ -22,7 +22,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// Labels of pods beside those that the metrics-operator set.
+// Labels of pods in addition to those of the metrics-operator.
 const (
 	LabelService = "metrics.reckon/service" // the headless service that covers them
 	LabelSet     = "metricset-name"         // the name of the MetricSet
@@ -43,14 +43,14 @@ type Config struct {
 	TTL int32
 }
 
-// Objects are the parts of a set. JobSet is nil where every metric attaches to pods that run already.
+// Objects are the parts of a set. JobSet is nil if every metric attaches to running pods.
 type Objects struct {
 	JobSet    *v1alpha2.JobSet
 	ConfigMap *core.ConfigMap
 	Service   *core.Service
 }
 
-// Build makes the objects of a set. Their owner is given by the caller.
+// Build returns the objects of a set. The caller sets their owner.
 func Build(s *metricset.Set, c Config) (*Objects, error) {
 	b := &builder{set: s, config: c, scripts: map[string]string{}}
 	var jobs []v1alpha2.ReplicatedJob

@@ -19,7 +19,7 @@ import (
 // scriptFolder is the mount point of a set's scripts, unchanged from the metrics-operator.
 const scriptFolder = "/metrics_operator/"
 
-// container is the container of a metric: a script in an image, or arguments of our probe.
+// container describes the container of a metric: a script in an image, or arguments of our probe.
 type container struct {
 	name    string
 	image   string

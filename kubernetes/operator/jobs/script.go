@@ -78,7 +78,7 @@ func (s *script) around(e *metricset.Extra) {
 	s.post = lines(s.post, e.Values["postBlock"])
 }
 
-// join puts texts of a command on one line.
+// join puts the words of a command on one line.
 func join(parts ...string) string {
 	var kept []string
 	for _, p := range parts {

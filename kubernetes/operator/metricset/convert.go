@@ -223,7 +223,7 @@ func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (note
 	return notes, problems, moved
 }
 
-// moveVolume makes the add-on of a volume of v1alpha1, which had no names for kinds.
+// moveVolume creates the add-on for a volume of v1alpha1, which had no names for kinds.
 func moveVolume(field, name string, v v1alpha2.LegacyVolume) (v1alpha2.MetricAddon, Problem) {
 	var kinds []string
 	addon := v1alpha2.MetricAddon{Options: map[string]intstr.IntOrString{"name": intstr.FromString(name)}}

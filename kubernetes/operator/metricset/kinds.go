@@ -10,13 +10,13 @@ type Shape int
 const (
 	// Application is any number of equal pods with a measured application.
 	Application Shape = iota
-	// System is any number of like pods that run a program which looks at the machine.
+	// System is any number of equal pods with a program that measures the machine.
 	System
 	// Storage is any number of like pods that exercise a volume.
 	Storage
-	// Launcher is one pod that starts work on the others.
+	// Launcher is one pod that starts work on the other pods.
 	Launcher
-	// Mesh is any number of like pods that measure the network between each other.
+	// Mesh is any number of equal pods that measure the network between them.
 	Mesh
 )
 

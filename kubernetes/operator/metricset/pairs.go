@@ -173,7 +173,7 @@ func (s *Set) Domain() string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local", s.Spec.ServiceName, cmp.Or(s.Namespace, "default"))
 }
 
-// FQDN reports whether the pods of a metric get their full name as host name.
+// FQDN reports whether the pods of a metric use their full name as host name.
 func (s *Set) FQDN(m *Measure) bool {
 	return !s.Spec.DontSetFQDN && len(m.lastHost(s.Name, *s.Spec.Pods))+1+len(s.Domain()) <= maxHostname
 }

@@ -84,7 +84,7 @@ func scalars(at string, list map[string]any) error {
 	return nil
 }
 
-// scalar holds that a value is a whole number or a text. YAML reads true, no and 0.5 as neither.
+// scalar checks that a value is a whole number or a text. YAML reads true, no and 0.5 as neither.
 func scalar(field string, v any) error {
 	switch v := v.(type) {
 	case string:

@@ -51,7 +51,7 @@ func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// Renew makes a certificate if there is none, or it is old, and reports whether it did.
+// Renew creates a certificate if there is none or it is old, and reports whether it did.
 func (c *Certificate) Renew() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,7 +71,7 @@ func (w *wish) get(name, missing string) string {
 	return missing
 }
 
-// asked finds the annotations that switch collecting on; ours go before the others.
+// asked returns the annotations that enable collecting. Ours take precedence.
 func asked(pod *core.Pod) *wish {
 	for _, prefix := range []string{prefixOurs, prefixFluent} {
 		if pod.Annotations[prefix+"injection"] != "enabled" {

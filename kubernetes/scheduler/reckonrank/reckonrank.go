@@ -49,7 +49,7 @@ type Args struct {
 
 const (
 	defaultTimeout = 20 * time.Millisecond
-	// maxNamed is up to how many nodes are named in a question; of more, all are asked for.
+	// maxNamed is the largest number of nodes that a request names; beyond that it requests all nodes.
 	maxNamed = 100
 	// maxAnswer limits the bytes read of an answer; 100,000 nodes take less.
 	maxAnswer = 64 << 20
@@ -105,7 +105,7 @@ type ranking map[string]int64
 // Clone implements fwk.StateData; a ranking does not change.
 func (r ranking) Clone() fwk.StateData { return r }
 
-// PreScore asks for the ranking; without an answer the plugin is skipped for the pod.
+// PreScore requests the ranking. Without an answer, the plugin is skipped for the pod.
 func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	q := p.work(pod)
 	if data := reads(pod); len(data) > 0 {
@@ -147,13 +147,13 @@ func (*Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, node fw
 // ScoreExtensions implements framework.ScorePlugin: scores are between 0 and 100 already.
 func (*Plugin) ScoreExtensions() framework.ScoreExtensions { return nil }
 
-// Reserve reports where the pod goes; nothing hangs on the answer.
+// Reserve reports the node of the pod. The answer has no effect.
 func (p *Plugin) Reserve(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	p.placed(ctx, pod, node, false)
 	return nil
 }
 
-// Unreserve takes it back.
+// Unreserve withdraws the report.
 func (p *Plugin) Unreserve(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, node string) {
 	p.placed(ctx, pod, node, true)
 }

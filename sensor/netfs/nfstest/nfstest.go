@@ -100,7 +100,7 @@ func (s *Server) listen() (fd int, err error) {
 	return fd, nil
 }
 
-// Stop stops it. All of its mounts are to be unmounted before.
+// Stop stops the server. All of its mounts must be unmounted before.
 func (s *Server) Stop() error {
 	err := tell(s.file("threads"), "0")
 	if s.served != "" {

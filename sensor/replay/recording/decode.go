@@ -17,7 +17,7 @@ type decoder struct {
 	series map[*metric.Desc]map[string]*metric.Series
 }
 
-// The same shapes as in wire.go, with the figures still undecoded.
+// The same structures as in wire.go, with undecoded figures.
 type (
 	rawProcess struct {
 		wireProcess

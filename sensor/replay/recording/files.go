@@ -117,7 +117,7 @@ func NewCollector(root string) *Collector {
 	return &Collector{Root: root, Processes: 5000, Cgroups: 5000, Bytes: 128 << 20}
 }
 
-// Collect returns the present files. Missing and unreadable ones are left out.
+// Collect returns the existing files. It omits missing and unreadable ones.
 func (c *Collector) Collect() []File {
 	c.left, c.out = c.Bytes, nil
 	tree := os.DirFS(c.Root)

@@ -27,7 +27,7 @@ type Looker interface {
 	LoginSession(pid int32) (uint32, bool, error)
 }
 
-// Recorder takes passes of a machine. Sources that are nil are not recorded.
+// Recorder records passes of a machine. It skips sources that are nil.
 type Recorder struct {
 	Tasks   sensor.TaskSource
 	Machine sensor.MachineReader

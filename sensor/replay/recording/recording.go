@@ -23,7 +23,7 @@ import (
 	"reckon/sensor"
 )
 
-// Version is the version of the format that is written. A reader refuses newer ones.
+// Version is the version of the written format. A reader refuses newer versions.
 const Version = 1
 
 // ErrFormat reports, by errors.Is, a file that is not a recording, or a corrupt one.

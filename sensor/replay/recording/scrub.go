@@ -40,7 +40,7 @@ var (
 	addrV6 = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\b(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})+\b|\b[0-9a-fA-F]{1,4}::[0-9a-fA-F:]+\b`)
 	})
-	// lnet are the networks of Lustre, which stand behind the @ of a server.
+	// lnet are the network types of Lustre, which follow the @ of a server.
 	lnet   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:tcp|o2ib|gni|kfi|lo|ptlf)[0-9]*$`) })
 	word   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`) })
 	serial = sync.OnceValue(func() *regexp.Regexp {

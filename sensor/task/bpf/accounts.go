@@ -33,7 +33,7 @@ type AccountsSpec struct {
 	Otherwise, Fix string
 }
 
-// Accounts are such programs while they are loaded. They are used from one goroutine.
+// Accounts are the loaded programs. They are used from one goroutine.
 type Accounts struct {
 	Map *ebpf.Map // process id to account
 
@@ -112,10 +112,10 @@ func (a *Accounts) attach(names []string) (err error) {
 	return nil
 }
 
-// Program returns a program that is loaded, nil if there is none of that name.
+// Program returns a loaded program by name; nil if there is none.
 func (a *Accounts) Program(name string) *ebpf.Program { return a.collection.Programs[name] }
 
-// MapNamed returns a map of the programs, nil if there is none of that name.
+// MapNamed returns a map of the programs by name; nil if there is none.
 func (a *Accounts) MapNamed(name string) *ebpf.Map { return a.collection.Maps[name] }
 
 // Read calls take with each record since the previous reading. take returns the key of the account and whether its process ended. Ended

@@ -43,7 +43,7 @@ func NewIteration(link int) (int, error) {
 	return int(fd), nil
 }
 
-// Missed adds up how many events each program was not run for, because they interrupted the program itself.
+// Missed returns the number of events for which a program did not run because they interrupted the program itself.
 func Missed(programs ...*ebpf.Program) (n uint64) {
 	for _, p := range programs {
 		if s, err := p.Stats(); err == nil {
@@ -53,7 +53,7 @@ func Missed(programs ...*ebpf.Program) (n uint64) {
 	return n
 }
 
-// RaiseMemlock lifts the limit of locked memory of this process, and fails where it is lifted already.
+// RaiseMemlock lifts the limit of locked memory of this process. It fails if the limit is already lifted.
 func RaiseMemlock() error {
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &was); err != nil || was.Cur == unix.RLIM_INFINITY {

@@ -32,7 +32,7 @@ func (e *Ended) Free(accounts *ebpf.Map) {
 	e.before, e.now = e.now, e.before[:0]
 }
 
-// freeAll deletes the entries with the given keys, by few system calls where the kernel has them (Linux 5.6).
+// freeAll deletes the entries with the given keys, in few system calls if the kernel supports it (Linux 5.6).
 func freeAll(accounts *ebpf.Map, keys []uint32) {
 	for len(keys) > 1 {
 		n, err := accounts.BatchDelete(keys, nil)

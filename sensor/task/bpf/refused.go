@@ -59,7 +59,7 @@ func Cause(err error) error {
 // memlockGuess is the text that the library adds to each EPERM.
 const memlockGuess = " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)"
 
-// shorten returns the first line of an error of loading, without the library's guess where BPF memory is not locked memory.
+// shorten returns the first line of a loading error, without the library's guess about locked memory on kernels that do not use it.
 func shorten(text string, chargesLocked bool) string {
 	text, _, _ = strings.Cut(text, "\n")
 	if !chargesLocked {
@@ -92,7 +92,7 @@ func verdict(log []string) string {
 	return ""
 }
 
-// missing explains why there is no bpf(2). The filters of some container engines answer so, too.
+// missing explains the absence of bpf(2). The filters of some container engines give the same error.
 func missing(err error, status string) error {
 	if field(status, "Seccomp") == "2" {
 		return sensor.Unavailable("bpf(2) is missing: a seccomp filter hides it, or the kernel has no BPF",

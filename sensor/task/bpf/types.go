@@ -43,7 +43,7 @@ func noTypes(err error) error {
 	return fmt.Errorf("read the types of the kernel: %w", err)
 }
 
-// Release drops the types and returns their memory to the system. They are parsed again when they are needed again.
+// Release drops the types and returns their memory to the system. They are parsed again on demand.
 func (t *Types) Release() {
 	if t.cache == nil {
 		return

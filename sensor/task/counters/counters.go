@@ -35,11 +35,11 @@ import (
 // perProcessor is the number of events the programs that have room for on a processor.
 const perProcessor = len(eventMaps)
 
-// eventMaps are the maps of the programs that hold them.
+// eventMaps are the maps that hold the events.
 var eventMaps = [...]string{countersMapEvents0, countersMapEvents1, countersMapEvents2, countersMapEvents3,
 	countersMapEvents4, countersMapEvents5, countersMapEvents6, countersMapEvents7}
 
-// Options controls how to count.
+// Options configures the counting.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -97,7 +97,7 @@ func Open(o Options) (*Source, error) {
 	return s, nil
 }
 
-// load loads the programs and gives them the events of some processors.
+// load loads the programs and sets the events of some processors.
 func (s *Source) load(o *Options, cpus []int) (err error) {
 	processors := bpf.PossibleCPUs(o.Root)
 	s.accounts, err = bpf.OpenAccounts(bpf.AccountsSpec{
@@ -158,7 +158,7 @@ func (s *Source) probe(cpu int) error {
 	return nil
 }
 
-// count opens the events of some processors. The map of the programs holds them.
+// count opens the events of some processors and stores them in the map of the programs.
 func (s *Source) count(cpus []int) error {
 	for _, cpu := range cpus {
 		if cpu >= len(s.since) {

@@ -46,7 +46,7 @@ func (s *Source) followOnline() (gaps bool, err error) {
 	return len(fresh) > 0, s.count(fresh)
 }
 
-// flushLong charges the threads that have been on their processors since the reading before.
+// flushLong charges threads that have been on their processors since the previous reading.
 func (s *Source) flushLong() {
 	for cpu := range s.since {
 		tid, since := s.stint(cpu)

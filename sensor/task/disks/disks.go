@@ -36,7 +36,7 @@ var ignored = regexp.MustCompile(`^(ram|loop|fd)\d+$`)
 // operations are the first of enum req_op (include/linux/blk_types.h).
 var operations = [...]string{"read", "write", "flush", "discard"}
 
-// Options controls how to measure.
+// Options configures the measurement.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
@@ -98,7 +98,7 @@ func Open(o Options) (*Sensor, error) {
 // Name returns "disks".
 func (s *Sensor) Name() string { return "disks" }
 
-// Descs lists the series of the sensor, also where it is not available.
+// Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{response} }
 
 // Descs returns [Descs].

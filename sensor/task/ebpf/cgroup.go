@@ -26,7 +26,7 @@ type set struct {
 // remembered is the number of passes that a set without a process is kept.
 const remembered = 600
 
-// hierarchies knows the numbers of cgroup hierarchies (cgroups(7)).
+// hierarchies maps the numbers of cgroup hierarchies to their controllers (cgroups(7)).
 type hierarchies struct {
 	root  string            // of the file tree
 	names map[uint32]string // controllers
@@ -92,7 +92,7 @@ func pathOf(names []byte) string {
 	}
 }
 
-// of returns the controllers of a hierarchy as /proc/PID/cgroup lists them.
+// of returns the controllers of a hierarchy in the form of /proc/PID/cgroup.
 func (h *hierarchies) of(id uint32) string {
 	if id == 0 {
 		return ""
@@ -103,7 +103,7 @@ func (h *hierarchies) of(id uint32) string {
 	return h.names[id]
 }
 
-// read learns the hierarchies from the list for ourselves, and returns our own paths.
+// read reads the hierarchies from our own list, and returns our own paths.
 func (h *hierarchies) read() map[uint32]string {
 	h.names = make(map[uint32]string)
 	own := make(map[uint32]string)
@@ -156,7 +156,7 @@ func (s *Source) findOwn() {
 	}
 }
 
-// relative gives a path as it looks from our cgroup namespace: "/../x" for a sibling.
+// relative returns a path relative to our cgroup namespace: "/../x" for a sibling.
 func (h *hierarchies) relative(id uint32, path string) string {
 	own, ok := h.own[id]
 	if !ok {

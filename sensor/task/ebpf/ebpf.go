@@ -55,7 +55,7 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-// Options controls how to read.
+// Options configures the reading.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string

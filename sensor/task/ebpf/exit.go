@@ -14,7 +14,7 @@ func (s *Source) drain() {
 	}
 }
 
-// open takes the record of an open of a GPU.
+// open handles the record of an open of a GPU.
 func (s *Source) open(b []byte) {
 	if kindOf(b) == kindOpen && len(b) >= int(unsafe.Sizeof(tasksOpen{})) {
 		r := (*tasksOpen)(unsafe.Pointer(&b[0]))
@@ -44,7 +44,7 @@ func (s *Source) event(b []byte) {
 // claimed is a process that claim reported: freed reports it again.
 type claimed struct{ start, pass uint64 }
 
-// addClaim takes the record of a process that was waited for and not freed yet, once.
+// addClaim handles the record of a process that was waited for and not freed yet. It does so only once.
 func (s *Source) addClaim(r *tasksProcess) {
 	c, ok := s.claimed[r.Pid]
 	s.claimed[r.Pid] = claimed{r.Start, s.pass}
@@ -63,7 +63,7 @@ func (s *Source) tidyClaimed() {
 	}
 }
 
-// addExit takes the final totals of a process.
+// addExit handles the final totals of a process.
 func (s *Source) addExit(r *tasksProcess) {
 	s.done = append(s.done, sensor.Process{})
 	p := &s.done[len(s.done)-1]

@@ -51,7 +51,7 @@ func (k *kernelSide) close() {
 	}
 }
 
-// load brings the programs into the kernel.
+// load loads the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	if err := bpf.Permitted(); err != nil {
 		return nil, explain(err, o.Root)
@@ -142,7 +142,7 @@ func room(cpus uint32) (ring, ending uint32) {
 // errNotAsked is the reason why exits are missing if they were not requested.
 var errNotAsked = errors.New("not asked for")
 
-// explain turns an error of loading into one line that a person can act on.
+// explain turns a loading error into one line with the action to take.
 func explain(err error, root string) error {
 	return bpf.Explain(err, root, "the kernel does not take the BPF task iterator", "use Linux 5.8 or later")
 }

@@ -85,7 +85,7 @@ func (s *Source) walk() error {
 	return nil
 }
 
-// look takes all processes into the table, by the list where the kernel has one and it holds them.
+// look reads all processes into the table. It uses the list if the kernel has one and all processes fit.
 func (s *Source) look() error {
 	if s.kernel.list != nil {
 		if whole, err := s.list(); whole || err != nil {
@@ -225,7 +225,7 @@ func (s *Source) iterate(link int) error {
 	}
 }
 
-// parse takes records that follow each other. The kernel never splits one.
+// parse reads consecutive records. The kernel never splits one.
 func (s *Source) parse(b []byte) error {
 	for len(b) > 0 {
 		size, err := sizeOf(b)
@@ -271,7 +271,7 @@ func sizeOf(b []byte) (size int, err error) {
 	return size, nil
 }
 
-// here sets the start of a process, in a record that is ours, to the clock of this process.
+// here converts the start of a process, in our copy of a record, to the clock of this process.
 func (s *Source) here(r *tasksProcess) *tasksProcess {
 	r.Start = s.clock.Here(r.Start)
 	return r
@@ -352,7 +352,7 @@ func (w *row) follow(b *before, harvests bool) {
 	w.total.use.atLeast(&b.use)
 }
 
-// hold keeps the processes that left the table without a record, and returns how many there are.
+// hold keeps the processes that left the table without a record, and returns their number.
 func (s *Source) hold() (missing int) {
 	s.held = slices.DeleteFunc(s.held, func(h gone) bool {
 		return h.total.ended || h.until <= s.pass || s.table.find(h.process.PID) != nil

@@ -50,7 +50,7 @@ type usage struct {
 	cancelled                     uint64
 }
 
-// total is the record kept of a process beside its own.
+// total is the additional record kept of a process.
 type total struct {
 	use       usage
 	wait      uint64 // of this pass: of live threads alone where those that ended are not harvested
@@ -91,7 +91,7 @@ func (u *usage) atLeast(v *usage) {
 	u.cancelled = max(u.cancelled, v.cancelled)
 }
 
-// usageOf copies the counters of a record, which has the layout of usage.
+// usageOf copies the counters of a record with the layout of usage.
 func usageOf(r *tasksProcess) usage {
 	return usage{
 		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,

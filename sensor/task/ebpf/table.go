@@ -16,14 +16,14 @@ type row struct {
 	full    bool   // it was read in full in this pass
 }
 
-// before is the record of the pass before of a process that was read in full again.
+// before is the previous record of a process that was read in full again.
 type before struct {
 	use   usage
 	wait  uint64
 	flags uint32
 }
 
-// table is the processes in order of ids, as the iterator goes. One pass after another is merged into it.
+// table holds the processes in the iterator's order of ids. Each pass is merged into it.
 type table struct {
 	rows  []*row // of the last pass that was read to its end
 	next  []*row // of the pass that is being read
@@ -39,7 +39,7 @@ type table struct {
 	before []before // of this pass
 }
 
-// begin starts a pass. again means that it is the same one, from its beginning.
+// begin starts a pass. again means that the same pass starts over.
 func (t *table) begin(again bool) {
 	t.next, t.left, t.sharers, t.at, t.holes = t.next[:0], t.left[:0], t.sharers[:0], 0, false
 	if !again {
@@ -48,7 +48,7 @@ func (t *table) begin(again bool) {
 	}
 }
 
-// seek returns the row of a process id, or nil, and passes by the rows of smaller ids, which left.
+// seek returns the row of a process id, or nil. It drops the rows of smaller ids, because these processes have left.
 func (t *table) seek(pid int32) *row {
 	for t.at < len(t.rows) && t.rows[t.at].process.PID < pid {
 		t.left = append(t.left, t.rows[t.at])
@@ -123,7 +123,7 @@ func (t *table) clear() {
 	t.rows = t.rows[:0]
 }
 
-// take returns a row for a process that is new. Rows that lie side by side are made together.
+// take returns a row for a new process. It allocates adjacent rows together.
 func (t *table) take() *row {
 	if len(t.spare) == 0 {
 		block := make([]row, 64)
@@ -137,7 +137,7 @@ func (t *table) take() *row {
 	return w
 }
 
-// release gives the rows of processes that left back.
+// release frees the rows of processes that left.
 func (t *table) release() {
 	t.spare = append(t.spare, t.left...)
 	t.left = t.left[:0]

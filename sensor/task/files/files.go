@@ -50,7 +50,7 @@ type Source struct {
 	table    *os.File // of mounts; nil once calls across the network are counted
 }
 
-// The programs write records as the reader takes them.
+// The programs write records in the layout that the reader expects.
 const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(record{}))
 
 // Open loads the programs. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
@@ -67,7 +67,7 @@ func Open(o Options) (*Source, error) {
 	return s, nil
 }
 
-// needless returns an error of [load] without its remedy where nothing is mounted that would be counted.
+// needless returns an error of [load] without its remedy if no mounted file system would be counted.
 func needless(o Options, err error) error {
 	if o.All || !errors.Is(err, sensor.ErrUnavailable) {
 		return err
@@ -177,7 +177,7 @@ func (s *Source) attach(what scope) error {
 	return nil
 }
 
-// prepare reads the compiled programs and makes one for each function.
+// prepare reads the compiled programs and creates one for each function.
 func (s *Source) prepare(o Options) (*ebpf.CollectionSpec, error) {
 	spec, err := loadFiles()
 	if err != nil {

@@ -49,7 +49,7 @@ var (
 	byRename      = pair{0, "renamedata", filesProgRenameBegins, filesProgRenameEnds}
 )
 
-// function is one of the VFS.
+// function is one function of the VFS.
 type function struct {
 	name string
 	by   pair
@@ -73,7 +73,7 @@ var functions = []function{
 	{"vfs_rename", byRename, false},
 }
 
-// choose returns the programs for the functions of a kernel, and why others are not counted.
+// choose returns the programs for the functions of a kernel, and the reasons why other functions are not counted.
 func choose(kernel *btf.Spec) (all []hook, missing []error, err error) {
 	for i := range functions {
 		f := &functions[i]

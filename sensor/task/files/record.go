@@ -99,5 +99,5 @@ func (r *reader) record(b []byte) (key uint32, ended bool) {
 	return x.TGID, x.Ended != 0
 }
 
-// numbers is the number of numbers that a record has of a file system. The series of its set are in the same order.
+// numbers is the number of values per file system in a record. The series of its set are in the same order.
 const numbers = int(unsafe.Sizeof(cells{}) / 8)

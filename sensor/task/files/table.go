@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network are the types of file systems that class_of of the programs takes for such across the network.
+// network are the file system types that class_of of the programs treats as network file systems.
 var network = []string{
 	"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "9p", "lustre", "gpfs", "beegfs", "panfs", "pvfs2", "gfs2", "ocfs2",
 }
@@ -34,7 +34,7 @@ func mountTable(root string) (*os.File, error) {
 	return nil, first
 }
 
-// changed shows whether a table of mounts is another than when this was last asked (proc(5): such a file polls as exceptional then).
+// changed reports whether a table of mounts has changed since the last call (proc(5): such a file then polls as exceptional).
 func changed(f *os.File) bool {
 	p := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
 	n, err := unix.Poll(p, 0)
@@ -60,7 +60,7 @@ func remote(f io.ReadSeeker) (bool, error) {
 	return false, nil
 }
 
-// isRemote reports whether a type of file system is one across the network or FUSE.
+// isRemote reports whether a type of file system is a network one or FUSE.
 func isRemote(kind string) bool {
 	return slices.Contains(network, kind) || kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse.")
 }

@@ -60,7 +60,7 @@ func (s *Source) sameNamespace() bool {
 	return false
 }
 
-// isProc reports whether the directory is one of a mounted procfs.
+// isProc reports whether a directory is part of a mounted procfs.
 func isProc(dir int) bool {
 	var fs unix.Statfs_t
 	return unix.Fstatfs(dir, &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC

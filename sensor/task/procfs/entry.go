@@ -59,7 +59,7 @@ func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 	return next
 }
 
-// take returns an entry for a process that is new.
+// take returns an entry for a new process.
 func (s *Source) take(pid int32) *entry {
 	var e *entry
 	if n := len(s.free); n > 0 {
@@ -84,7 +84,7 @@ func (s *Source) reset(e *entry, pid int32) {
 // drop closes the descriptors of a process.
 func (s *Source) drop(e *entry) { s.dropAllBut(e, kinds) }
 
-// dropAllBut closes the descriptors of a process but one.
+// dropAllBut closes all descriptors of a process except one.
 func (s *Source) dropAllBut(e *entry, keep kind) {
 	for k := range kinds {
 		if k != keep {

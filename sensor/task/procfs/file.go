@@ -19,7 +19,7 @@ func (f *file) close() {
 	}
 }
 
-// budget bounds the descriptors that are kept between passes.
+// budget is the maximum number of descriptors that stay open between passes.
 type budget struct{ limit, used int }
 
 func newBudget(limit int) budget {
@@ -78,7 +78,7 @@ func (s *Source) openAt() (file, error) {
 	}
 }
 
-// shed closes all kept descriptors and keeps fewer from now on: the process ran out.
+// shed closes all kept descriptors and lowers their limit, because the process ran out.
 func (s *Source) shed() {
 	s.files.limit = s.files.used / 2
 	for _, e := range s.entries {

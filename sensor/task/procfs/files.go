@@ -73,7 +73,7 @@ func (f *Files) MemoryOf(fd int) (resident, shared uint64, err error) {
 	return f.pages(f.buf[:n])
 }
 
-// Memory returns the same of a process by its number.
+// Memory does the same for a process id.
 func (f *Files) Memory(pid int32) (resident, shared uint64, err error) {
 	b, err := f.of(pid, "statm")
 	if err != nil {
@@ -122,7 +122,7 @@ func parseTraffic(b []byte) (t Traffic, err error) {
 	return t, nil
 }
 
-// Waited returns for how long a thread was on a processor and waited for one, nanoseconds.
+// Waited returns the time in nanoseconds that a thread was on a processor, and the time that it waited for one.
 func (f *Files) Waited(pid, tid int32) (run, wait uint64, err error) {
 	b, err := f.ofTask(pid, tid, "schedstat")
 	if err != nil {

@@ -126,10 +126,10 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	return !gone
 }
 
-// settled reports whether nothing is to be read of a process that has not run.
+// settled reports whether a process that has not run needs no reading.
 func (e *entry) settled(boot uint64) bool { return e.known && boot < e.due && !e.orphan }
 
-// begin makes the entry another process's, which has taken its number or is new.
+// begin reuses the entry for another process, which is new or has the same id.
 func (s *Source) begin(e *entry, start uint64) {
 	if e.known {
 		s.gone = append(s.gone, e.p.PID)

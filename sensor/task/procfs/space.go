@@ -75,7 +75,7 @@ func process(live []sensor.Process, pid int32) *sensor.Process {
 	return &live[i]
 }
 
-// livingStatus returns the status of a thread that lives, of a process without its first thread; nil without one.
+// livingStatus returns the status of a living thread of a process whose first thread has ended; nil if there is none.
 func (s *Source) livingStatus(e *entry) []byte {
 	if s.listThreads(e) != nil {
 		return nil

@@ -44,7 +44,7 @@ func startOf(ticks uint64) uint64 {
 	return ticks
 }
 
-// headless reports whether the first thread has ended and others live.
+// headless reports whether the first thread has ended while others live.
 func (s *stat) headless() bool { return s.state == 'Z' && s.threads > 1 }
 
 // parseStat sets all of s. The name may contain any byte, including parentheses and newlines, so it

@@ -156,7 +156,7 @@ func (s *Source) dropThread(th *thread) {
 	}
 }
 
-// grown returns by how much a counter grew, and remembers it.
+// grown returns the growth of a counter, and stores its value.
 func grown(last *uint64, v uint64) uint64 {
 	d := uint64(0)
 	if v > *last {
@@ -166,7 +166,7 @@ func grown(last *uint64, v uint64) uint64 {
 	return d
 }
 
-// fromSchedstat takes the wait of a process that has only ever had one thread.
+// fromSchedstat sets the wait of a process that has only ever had one thread.
 func (s *Source) fromSchedstat(e *entry, keep bool) {
 	text, err := s.read(e, schedstatFile, keep)
 	if err != nil {

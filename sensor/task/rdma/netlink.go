@@ -41,7 +41,7 @@ type adapter struct {
 	name  string
 }
 
-// request builds a dump request, of one device unless its index is noIndex.
+// request builds a dump request. It covers one device unless its index is noIndex.
 func request(cmd uint16, index uint32) []byte {
 	e := binary.NativeEndian
 	b := make([]byte, headerSize, headerSize+attrHeader+4)
@@ -89,7 +89,7 @@ func ended(b []byte) bool {
 	return false
 }
 
-// each calls f with the body of every message of a dump. It fails with the error that the kernel reports, and where the end is missing.
+// each calls f with the body of every message of a dump. It fails if the kernel reports an error or the end is missing.
 func each(b []byte, f func(body []byte)) error {
 	for len(b) >= headerSize {
 		size, kind := int(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint16(b[4:])

@@ -38,7 +38,7 @@ type Source struct {
 	now    func() time.Time
 }
 
-// Open opens the socket. It fails with [sensor.ErrUnavailable] where there is no adapter, or the kernel does not list queue pairs.
+// Open opens the socket. It fails with [sensor.ErrUnavailable] if there is no adapter, or the kernel does not list queue pairs.
 func Open(root string) (*Source, error) {
 	s := &Source{root: cmp.Or(root, "/"), buf: make([]byte, 64<<10), now: time.Now}
 	adapters, err := os.ReadDir(filepath.Join(s.root, "sys/class/infiniband"))
@@ -71,7 +71,7 @@ func (s *Source) Close() error {
 	return err
 }
 
-// ReadLinks appends every adapter, or nothing where the last look was a short time ago.
+// ReadLinks appends every adapter, or nothing if the last reading was a short time ago.
 func (s *Source) ReadLinks(p *sensor.LinkPass) error {
 	if now := s.now(); now.Sub(s.looked) < every {
 		return nil
@@ -115,7 +115,7 @@ func (s *Source) devices() (list []adapter, err error) {
 	return list, err
 }
 
-// octets adds up the counters of all ports of an adapter; false where one cannot be read. InfiniBand counts in units of four octets.
+// octets returns the sum of the counters of all ports of an adapter; false if one is unreadable. InfiniBand counts units of four octets.
 func (s *Source) octets(name string) (sum [2]uint64, ok bool) {
 	dir := filepath.Join(s.root, "sys/class/infiniband", filepath.Base(name), "ports")
 	ports, _ := os.ReadDir(dir)

@@ -34,7 +34,7 @@ var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: 
 	Figure: &sensor.TallyFigure{Name: "run_queue_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},
 }}}}}
 
-// Options controls how to measure.
+// Options configures the measurement.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string

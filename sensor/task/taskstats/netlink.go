@@ -49,7 +49,7 @@ func attributes(b []byte, f func(kind uint16, value []byte)) {
 	}
 }
 
-// next cuts the first netlink message off b. ok is false when there is none that is whole.
+// next cuts the first netlink message off b. ok is false if there is no complete one.
 func next(b []byte) (kind uint16, body, rest []byte, ok bool) {
 	if len(b) < nlmsgHeader {
 		return 0, nil, nil, false
@@ -109,7 +109,7 @@ func (s *Source) ask(message []byte, wanted uint16) ([]byte, error) {
 	}
 }
 
-// findFamily asks for the number of the family TASKSTATS.
+// findFamily requests the number of the family TASKSTATS.
 func (s *Source) findFamily() error {
 	body, err := s.ask(request(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)),
 		controlFamily)
@@ -191,7 +191,7 @@ func nameless() bool {
 	return n == 2 && (major < 5 || major == 5 && minor < 19)
 }
 
-// newer is the remedy where records name no process: permission alone does not help.
+// newer is the remedy if records name no process, because permission alone does not help.
 const newer = "use Linux 5.19 or later, or the eBPF source on another kernel than 5.10"
 
 // refused explains why the kernel denies listening. uidMap is /proc/PID/uid_map

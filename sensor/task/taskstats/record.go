@@ -40,7 +40,7 @@ type stats struct {
 // process id.
 func layouts() []int { return []int{0, 8, 16} }
 
-// isOf reports whether a record laid out by d belongs to a process, as far as can be seen.
+// isOf reports whether a record with layout d belongs to a process, as far as can be determined.
 func isOf(b []byte, d int, pid, ppid uint32) bool {
 	var s stats
 	return s.parse(b, d) && s.pid == pid && s.ppid == ppid

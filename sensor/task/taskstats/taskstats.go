@@ -40,7 +40,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options controls how to listen.
+// Options configures the listener.
 type Options struct {
 	// Root is the place where the file tree of the machine is mounted, "" for "/".
 	Root string

@@ -15,7 +15,7 @@ import (
 
 //go:generate bash ../bpf/build traffic record
 
-// Where payload is counted.
+// The places where payload is counted.
 const (
 	byTracepoints = "tracepoints"
 	byFexit       = "fexit"
@@ -58,7 +58,7 @@ func (k *kernelSide) close() {
 	}
 }
 
-// load brings the programs into the kernel.
+// load loads the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	explain := func(err error) error {
 		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at",

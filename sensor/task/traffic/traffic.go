@@ -33,7 +33,7 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-// Options controls how to count.
+// Options configures the counting.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string

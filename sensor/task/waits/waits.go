@@ -61,7 +61,7 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 	}}},
 }}
 
-// Options controls how to measure.
+// Options configures the measurement.
 type Options struct {
 	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
 	Root string

@@ -97,7 +97,7 @@ func (r *Reader) take(now time.Time) {
 	r.n = copy(r.buf[:], b)
 }
 
-// reopen opens the file, and opens it again if another one has replaced it.
+// reopen opens the file, also after another file has replaced it.
 func (r *Reader) reopen() error {
 	var st unix.Stat_t
 	if err := unix.Stat(r.path, &st); err != nil {

@@ -85,7 +85,7 @@ func number(b []byte) (v float64, rest []byte, ok bool) {
 	return v, b, digits > 0
 }
 
-// celsius parses "31.5C", and "52.9C/52.9C" where the first is the present value.
+// celsius parses "31.5C", and "52.9C/52.9C" with the current value first.
 func celsius(b []byte) (float64, bool) {
 	v, rest, ok := number(b)
 	return v, ok && len(rest) > 0 && rest[0] == 'C' && (len(rest) == 1 || rest[1] == '/')

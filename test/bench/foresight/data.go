@@ -26,7 +26,7 @@ func open(parts ...string) ([][]string, error) {
 	return r.ReadAll()
 }
 
-// number parses a cell; an empty one was not recorded.
+// number parses a cell. An empty cell was not recorded.
 func number(cell string) float64 {
 	v, err := strconv.ParseFloat(cell, 64)
 	if err != nil {

@@ -40,7 +40,7 @@ func (t *tally) one(in forecast.Input) forecast.Result {
 	return r
 }
 
-// bounds counts coverage and interval scores; naive is the same day before with its errors of the past.
+// bounds counts coverage and interval scores. naive is the same day before with its past errors.
 func (t *tally) bounds(in forecast.Input, r forecast.Result, truth []float64, season int) {
 	q := forecast.Scale(in.Values, season)
 	if !(q > 0) {
@@ -79,7 +79,7 @@ func naiveBand(y []float64, m, horizon int) (low, high []float64) {
 	return low, high
 }
 
-// seasonalNaive repeats the last season; a hole takes the last recorded value of its place.
+// seasonalNaive repeats the last season. A hole gets the last recorded value of its place.
 func seasonalNaive(y []float64, m, horizon int) []float64 {
 	out := make([]float64, horizon)
 	for k := range out {

@@ -7,7 +7,7 @@ import (
 	"reckon/analysis/rightsize"
 )
 
-// sizer is a rule of others.
+// sizer is a rule of another program.
 type sizer struct {
 	name string
 	rule formula

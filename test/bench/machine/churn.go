@@ -14,7 +14,7 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// Inside is in the environment of a bench that runs in a PID namespace of its own.
+// Inside is the environment variable of a bench that runs in its own PID namespace.
 const Inside = "RECKON_BENCH_INSIDE"
 
 // Churn runs reckon up beside short-lived process groups. Its arguments are programs of several versions, which run at

@@ -71,7 +71,7 @@ func Node(ctx context.Context, e *measure.Env, args []string) error {
 	return among(ctx, e, o, programs, fmt.Sprintf("%d busy processes more, %d to a process group", *busy, *group))
 }
 
-// nodePrograms returns the programs that are here, and prints why others are not.
+// nodePrograms returns the installed programs, and prints why others are missing.
 func nodePrograms(e *measure.Env, o nodeOptions) (out []*measure.Process, err error) {
 	// The exporter follows the processes that its configuration names: all of them.
 	config := filepath.Join(e.Dir, "process-exporter.yml")
@@ -107,7 +107,7 @@ func nodePrograms(e *measure.Env, o nodeOptions) (out []*measure.Process, err er
 	return out, nil
 }
 
-// among measures every program in turn among the processes that are there now.
+// among measures every program in turn among the existing processes.
 func among(ctx context.Context, e *measure.Env, o nodeOptions, programs []*measure.Process, title string) error {
 	row := e.Table(fmt.Sprintf("%s (%d in all, kernel threads included)", title, countProcesses()),
 		"program", "CPU at rest", "CPU per scrape", "CPU, scraped every 15 s", "resident", "page", "series")

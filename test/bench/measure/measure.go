@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Env is the place where an area of the bench runs.
+// Env is the environment of an area of the bench.
 type Env struct {
 	Out io.Writer // Markdown
 	Bin string    // folder of reckon and reckon-agent
@@ -50,7 +50,7 @@ func OwnCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Spent returns the processor time of this process and the time of the clock that f takes.
+// Spent returns the processor time and the wall time of f.
 func Spent(f func() error) (cpu, clock time.Duration, err error) {
 	before, began := OwnCPU(), time.Now()
 	err = f()
@@ -68,7 +68,7 @@ func CPUOf(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Status returns the number of a line of /proc/PID/FILE (status in kB, io in bytes); 0 where there is none.
+// Status returns the number of a line of /proc/PID/FILE (status in kB, io in bytes); 0 if there is none.
 func Status(pid int, file, name string) float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {

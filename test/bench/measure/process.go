@@ -31,7 +31,7 @@ func (p *Process) Here() error {
 	return err
 }
 
-// Start starts the program at a free port, or at the one that it had, and waits until it is ready.
+// Start starts the program at a free port, or at its previous one, and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	if p.Addr == "" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

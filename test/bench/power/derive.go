@@ -59,7 +59,7 @@ func (s *system) machine() powermodel.Machine {
 // with a family's own average. Small families are thus drawn towards it.
 const shrink = 3
 
-// fewestSystems is the number of systems that a family needs for a line of its own.
+// fewestSystems is the number of systems at which a family gets its own line.
 const fewestSystems = 6
 
 // fitFamilies derives the table: slopes by least squares within families, and levels and shapes as

@@ -34,7 +34,7 @@ type peer struct {
 	failed         int
 }
 
-// servers returns the programs that are here, and prints why others are not.
+// servers returns the installed programs, and prints why others are missing.
 func (o fleetOptions) servers(e *measure.Env, dir string) (out []*peer) {
 	config := filepath.Join(dir, "prometheus.yml")
 	// it reports that itself if it is not there
@@ -181,7 +181,7 @@ func (b *bed) during(ctx context.Context, f func(context.Context) error, then fu
 	return err
 }
 
-// record profiles the first server until ctx ends, where that is wanted.
+// record profiles the first server until ctx ends, if requested.
 func (b *bed) record(ctx context.Context) (end func()) {
 	if b.o.profile == "" {
 		return func() {}
@@ -209,7 +209,7 @@ func queries() (list []string) {
 	return list
 }
 
-// pages are the requests of reckon's pages about the whole site and one node of it.
+// pages are the requests of reckon's pages about the whole site and one of its nodes.
 var pages = []string{
 	"/api/reckon/v1/workloads?limit=100&running=true&sort=-cpu_seconds", "/api/reckon/v1/workloads?limit=100&since=24h&sort=-start",
 	"/api/reckon/v1/workloads?limit=100&node=cpu0001", "/api/reckon/v1/usage?by=owner&since=24h",
@@ -217,7 +217,7 @@ var pages = []string{
 	"/api/reckon/v1/usage?by=node&since=24h", "/api/reckon/v1/nodes",
 }
 
-// ask asks one question after the other, with a rest in between, until ctx ends.
+// ask sends one query after the other, with pauses in between, until ctx ends.
 func (s *peer) ask(ctx context.Context, rest time.Duration, list []string) (took []time.Duration, failed int) {
 	tick := time.NewTicker(rest)
 	defer tick.Stop()
@@ -269,7 +269,7 @@ func (s *peer) inBlocks(all float64) string {
 	return fmt.Sprintf("%.2f (%.1f M samples in %d blocks)", size/held, held/1e6, len(metas))
 }
 
-// apart measures reckon, but the nodes are simulated by several processes of `reckon simulate`, each a site of its own.
+// apart measures reckon with nodes that several processes of `reckon simulate` simulate, each a site of its own.
 func (o fleetOptions) apart(ctx context.Context, e *measure.Env) error {
 	o.only = "reckon"
 	b := &bed{o: o, all: o.servers(e, e.Dir)}

@@ -136,7 +136,7 @@ func (o fleetOptions) load(ctx context.Context, e *measure.Env, cut bool) error 
 	return b.cutOff(ctx, e)
 }
 
-// cutOff ends the servers, lets the site go on, starts them again and waits until every queue is empty.
+// cutOff stops the servers while the site continues, starts them again and waits until every queue is empty.
 func (b *bed) cutOff(ctx context.Context, e *measure.Env) error {
 	was, sent := b.out.Backlog(), b.out.Sent()
 	for _, s := range b.all {
@@ -204,7 +204,7 @@ func (o fleetOptions) disk(ctx context.Context, e *measure.Env) error {
 	return nil
 }
 
-// growth doubles one thing after the other and measures reckon alone, for four simulated minutes each, as fast as can be.
+// growth doubles one quantity after the other and measures reckon alone, for four simulated minutes each, as fast as possible.
 func (o fleetOptions) growth(ctx context.Context, e *measure.Env) error {
 	const full = 50 * time.Minute // after so long a site is as full of jobs as it gets
 	o.only = "reckon"

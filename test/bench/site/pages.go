@@ -144,7 +144,7 @@ func ofNode(ctx context.Context, e *measure.Env, dir string, rounds int, set []s
 	return inBrowser(ctx, e, base, names.Data[0], what, rounds)
 }
 
-// question is one that a page asks.
+// question is a request of a page.
 type question struct{ name, path string }
 
 // questionsOfNode returns the queries of web/ui/src/pages/node.tsx for a span and its step, in seconds.
@@ -175,7 +175,7 @@ func questionsOfNode(node string, span, step int) (list []question) {
 	return list
 }
 
-// inBrowser opens the page in Chromium, where Node and the packages of the pages are.
+// inBrowser opens the page in Chromium, if Node and the packages of the pages are installed.
 func inBrowser(ctx context.Context, e *measure.Env, base, node, what string, rounds int) error {
 	if _, err := os.Stat(filepath.Join("web", "ui", "node_modules", "playwright-core")); err != nil {
 		e.Printf("\nThe page was not opened: script/ui build fetches what drives a browser.\n")

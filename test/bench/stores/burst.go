@@ -85,7 +85,7 @@ func (k *knowledge) burst(ctx context.Context, n int) error {
 	return nil
 }
 
-// others changes a subgraph every 10 ms and sends how long each change took.
+// others changes a subgraph every 10 ms and sends the time of each change.
 func others(ctx context.Context, s graph.Store, stop chan struct{}, out chan []time.Duration) {
 	var waits []time.Duration
 	for i := 0; ; i++ {

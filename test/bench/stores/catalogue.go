@@ -87,7 +87,7 @@ func Catalogue(ctx context.Context, e *measure.Env, args []string) error {
 	return l.pagesOf(ctx)
 }
 
-// simulate writes a day of a site with its series, beside which the other jobs are made up as rows alone.
+// simulate writes a day of a site with its series. The other jobs exist only as rows.
 func (l *listed) simulate(ctx context.Context) error {
 	s, err := simulate.New(simulate.Config{
 		Nodes: 40, Jobs: min(siteJobs, l.jobs/5), GPUNodes: 5, Seed: 1, From: time.Now().Add(-26 * time.Hour).Truncate(time.Hour),
@@ -226,7 +226,7 @@ type timed struct {
 	total      int
 }
 
-// lists asks for every filter alone, in pairs and in threes.
+// lists queries every filter alone, in pairs and in threes.
 func (l *listed) lists(ctx context.Context, m *made) error {
 	single := m.filters()
 	all := append([]filter{{name: "all"}}, single...)

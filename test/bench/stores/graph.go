@@ -102,7 +102,7 @@ func workload(i int) object.Workload {
 	}
 }
 
-// put writes a workload of our own vocabulary, and returns how many statements it has and whether it changed.
+// put writes a workload of our own vocabulary, and returns its number of statements and whether it changed.
 func (k *knowledge) put(ctx context.Context, w object.Workload) (statements int, changed bool, err error) {
 	quads := vocabulary.Workload(w)
 	_, changed, err = k.s.Put(ctx, id(w), graph.Put{Quads: quads, Owner: "ns", IfVersion: graph.AnyVersion})
@@ -115,7 +115,7 @@ func id(w object.Workload) string {
 	return vocabulary.WorkloadID(w.Kind, w.Namespace, w.Name, w.UID).Value
 }
 
-// fill writes workloads until there are so many statements, and measures that.
+// fill writes workloads up to a number of statements, and measures that.
 func (k *knowledge) fill(ctx context.Context, statements int) (n int, err error) {
 	var puts, gets []time.Duration
 	var write, read time.Duration

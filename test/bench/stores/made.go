@@ -89,7 +89,7 @@ func (m *made) job(i int) store.Workload {
 	return w
 }
 
-// filters each have a value that leaves many rows and, where it makes a difference, one that leaves few.
+// filters each have a value that leaves many rows and, if that matters, one that leaves few.
 func (m *made) filters() []filter {
 	mid, yes := m.start.AddDate(0, -3, 0), true
 	q := func(dim, name string, set func(*store.Filter)) filter {

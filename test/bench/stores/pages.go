@@ -17,7 +17,7 @@ import (
 // nobody is the name of no job.
 const nobody = "nosuchjob"
 
-// asked is a question of the page of a job, or of `reckon job`.
+// asked is a request of the page of a job, or of `reckon job`.
 type asked struct {
 	name string
 	ask  func(ctx context.Context, c *client.Client, w *client.Workload) error
@@ -68,7 +68,7 @@ func questionsOfJob() (list []asked) {
 	)
 }
 
-// pagesOf asks a server over the whole catalogue for the pages of jobs that have series.
+// pagesOf requests the pages of jobs with series from a server over the whole catalogue.
 func (l *listed) pagesOf(ctx context.Context) error {
 	s, err := server.Open(ctx, server.Config{Listen: "127.0.0.1:0", Data: l.dir, Retention: 10 * 365 * 24 * time.Hour,
 		OutOfOrder: time.Hour, Logger: slog.New(slog.DiscardHandler)})

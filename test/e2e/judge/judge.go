@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Truth is the statement of others about a job. A negative figure is not known.
+// Truth is the independent knowledge about a job. A negative figure is unknown.
 type Truth struct {
 	ID           string  // slurm/7
 	Wall, Limit  float64 // seconds, by accounting

@@ -44,7 +44,7 @@ const (
 	outOfMemory          // a process of a control group that is killed for lack of memory
 )
 
-// The pod is one of containerd with the systemd driver, as the kubelet names it.
+// The pod's path is that of containerd with the systemd driver, as the kubelet names it.
 const (
 	podUID   = "0a3f2f9c-3a5f-4f0b-8f0e-c1f6b1d0a001"
 	pods     = "/kubepods.slice/kubepods-burstable.slice"
@@ -169,7 +169,7 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	return ask(t)
 }
 
-// begin has a driver begin with its load; before that, where the driver is measured too, it waits until the agent shows the driver.
+// begin starts the load of a driver. If the driver is measured too, it first waits until the agent shows the driver.
 func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, error) {
 	var t truth
 	var ready string
@@ -313,7 +313,7 @@ func reapEnded(agent, driver int) {
 	}
 }
 
-// userRuns reports whether there are processes of a user but one, zombies included.
+// userRuns reports whether a user has processes other than one, including zombies.
 func userRuns(user uint32, but int) bool {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -426,7 +426,7 @@ func hold(what string, args []string) {
 	runtime.KeepAlive(block)
 }
 
-// starve uses processor time and starts a child that wants more memory than there is.
+// starve uses processor time and starts a child that requests more memory than exists.
 func starve(args []string) {
 	spin(duration(args[0]))
 	state, err := start("hog", args[1]).Wait()

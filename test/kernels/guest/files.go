@@ -14,7 +14,7 @@ import (
 	"reckon/sensor/netfs/nfstest"
 )
 
-// remoteDir is the place where NFS is mounted for a load.
+// remoteDir is the mount point of NFS for a load.
 const remoteDir = "/tmp/nfs"
 
 // Size and number of the operations of the load on its file.
@@ -57,7 +57,7 @@ func use(dir string) error {
 // remote is the kernel's own NFS server, started when it is first needed.
 var remote = sync.OnceValues(func() (*nfstest.Server, error) { return nfstest.Start("/tmp/nfs-server") })
 
-// mountRemote mounts a file system across the network with the file that the load uses. The agent is to notice it.
+// mountRemote mounts a network file system with the file for the load. The agent should notice it.
 func mountRemote() (unmount func(), err error) {
 	server, err := remote()
 	if err != nil {
@@ -103,7 +103,7 @@ func (m *mode) countsRemote() bool {
 	return strings.HasSuffix(m.name, "ebpf") && (runtime.GOARCH != "arm64" || since(6, 4))
 }
 
-// others names the workloads that were charged with calls on NFS.
+// others returns the workloads that were charged with calls on NFS.
 func others(after samples) {
 	for _, s := range after {
 		if strings.HasPrefix(s.name, "reckon_workload_mount_operations") && s.value != 0 {

@@ -87,7 +87,7 @@ func release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// since reports whether the kernel is of a release or a later one.
+// since reports whether the kernel is of a given release or later.
 func since(major, minor int) bool {
 	var a, b int
 	_, _ = fmt.Sscanf(release(), "%d.%d", &a, &b)
@@ -133,7 +133,7 @@ func groups(layout string) error {
 	return nil
 }
 
-// makeGroup makes a control group in every hierarchy and returns their directories.
+// makeGroup creates a control group in every hierarchy and returns their directories.
 func makeGroup(layout, path string) (dirs []string, err error) {
 	roots := []string{cgroups}
 	if layout != "v2" {

@@ -250,7 +250,7 @@ func groupOf(all samples, leader int) string {
 
 const address = "127.0.0.1:9871"
 
-// reasons fails where a source is not available and the agent does not explain why.
+// reasons returns an error if a source is unavailable and the agent does not explain why.
 func reasons() error {
 	all, err := scrape()
 	for _, s := range all {

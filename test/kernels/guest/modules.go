@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modules loads the modules that the first file system has, in the order of their names.
+// modules loads the modules of the initial file system in the order of their names.
 func modules() {
 	files, _ := filepath.Glob("/modules/*.ko") // sorted
 	for _, name := range files {

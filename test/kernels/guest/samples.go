@@ -43,7 +43,7 @@ func scrape() (out samples, err error) {
 	return out, err
 }
 
-// exported waits until the agent has exported so many times more.
+// exported waits for a number of further exports of the agent.
 func exported(times int) error {
 	var last samples
 	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {

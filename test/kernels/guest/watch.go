@@ -113,7 +113,7 @@ func workloadKind(id string) string {
 	return kind
 }
 
-// has reports whether a label has a value; one that is not there is empty.
+// has reports whether a label has a value. A missing label has the empty value.
 func has(labels, label, value string) bool {
 	if value == "" {
 		return !strings.Contains(labels, "{"+label+"=") && !strings.Contains(labels, ","+label+"=") ||

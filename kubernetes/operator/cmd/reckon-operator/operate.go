@@ -344,7 +344,7 @@ func slimStatuses(list []core.ContainerStatus) (out []core.ContainerStatus) {
 // once returns the shared copy of a text.
 func once(s string) string { return unique.Make(s).Value() }
 
-// definitions holds that the custom resource definitions are ours, and installs them where that is asked.
+// definitions checks that the custom resource definitions are ours, and installs them if requested.
 func definitions(ctx context.Context, c client.Client, install, adopt bool, log *slog.Logger) error {
 	for _, read := range []func() (*apiextensions.CustomResourceDefinition, error){crd.MetricSets, crd.MetricRuns} {
 		want, err := read()
