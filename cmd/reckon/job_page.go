@@ -332,7 +332,8 @@ func (p *page) profiles(d client.WorkloadDetail) {
 			to = d.End.Local()
 		}
 		title += ", means of " + term.Seconds(&d.StepSeconds)
-		p.chart(term.Chart{Title: title, From: from, To: to, Points: points, Format: unitFormat(m.Unit), Limit: limit, Of: of, Width: min(width, 100),
+		p.chart(term.Chart{Title: title, From: from, To: to, Points: points, Format: unitFormat(m.Unit),
+			Limit: limit, Of: of, Width: min(width, 100),
 			Height: height}, d, drawn)
 	}
 	p.legend(drawn)
