@@ -155,10 +155,9 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			name, hour := unit(r)
 			least := of.rule.least(h)[r]
 			f.Severity = grave(f.Severity, h.Unused[r] >= 10*least*hour)
-			what := [...]string{"core-hour", "GPU-hour", "GiB-hour"}[r]
 			amounts = phrase.Join(amounts, map[bool]string{true: " and "}[len(amounts) > 0], phrase.Count(math.Round(h.Unused[r]/hour)),
 				" of the ",
-				counted(math.Round(h.Held[r]/hour), what))
+				counted(math.Round(h.Held[r]/hour), hourly[r]))
 			f.Evidence = append(f.Evidence,
 				Evidence{Text: "allocated and not used " + days(&periods[at]), Value: h.Unused[r], Unit: name, Limit: limit(least * hour),
 					Wasted: true},
@@ -192,7 +191,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			f.Evidence = append(f.Evidence, more...)
 			if len(more) > 1 {
 				_, hour := unit(broken[0])
-				amount := phrase.Count(math.Round(most.Unused[broken[0]] / hour))
+				amount := counted(math.Round(most.Unused[broken[0]]/hour), hourly[broken[0]])
 				words["names"] = phrase.Join(", the largest part (", amount, ") in "+most.Name)
 			}
 		}
@@ -206,6 +205,9 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 	})
 	return list
 }
+
+// hourly names an hour of each resource that is held.
+var hourly = [...]string{"core-hour", "GPU-hour", "GiB-hour"}
 
 // AllOfOwner is the part of a finding of [UnusedOverTime] about all work of an owner. For runs of one name, the part is that name.
 const AllOfOwner = "all"

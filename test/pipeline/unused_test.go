@@ -178,7 +178,7 @@ func TestUnusedOverTime(t *testing.T) {
 					most, names = max(most, e.Value), names+1
 				}
 			}
-			if want := fmt.Sprintf(", the largest part (%.0f) in ", most/3600); names > 1 && !strings.Contains(f.Text, want) {
+			if want := fmt.Sprintf(", the largest part (%.0f core-hours) in ", most/3600); names > 1 && !strings.Contains(f.Text, want) {
 				t.Errorf("%q, want %q: no name has most of it", f.Text, want)
 			}
 		}
