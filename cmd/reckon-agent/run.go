@@ -74,6 +74,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 		return err
 	}
 	defer door.Close()
+	resident.Trim(ctx, spareMemory)
 	a, notes, err := agent.Open(o.config(log))
 	if err != nil {
 		return err
@@ -102,7 +103,6 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	for _, n := range notes {
 		fmt.Fprintf(stderr, "reckon-agent: not available: %s: %v\n", n.Sensor, n.Err)
 	}
-	resident.Trim(ctx, spareMemory)
 	fmt.Fprintf(stderr, "reckon-agent: node %s at %s/metrics, reading %s\n", a.Node(), door.address(), a.Reading())
 
 	mux := http.NewServeMux()

@@ -87,6 +87,7 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	c.Agent = &g.agent.Config
 	c.Agent.StoreCompat = true
 	c.Socket, c.SocketWanted = pushSocket(g.agent.Socket, g.getenv)
+	resident.Trim(ctx, spareMemory)
 	s, err := server.Open(ctx, c)
 	if err != nil {
 		return err
@@ -95,7 +96,6 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	greet(g, s)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	resident.Trim(ctx, spareMemory)
 	select {
 	case <-s.First():
 		showFirst(ctx, g, s, began)

@@ -7,7 +7,6 @@ package resident
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,29 +15,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shed unmaps the unmodified pages of the program's file and returns the size of their address
-// ranges in bytes. Pages are reloaded on use from the page cache or the file (madvise(2),
-// MADV_DONTNEED on a private file mapping). It is safe for concurrent use.
-func Shed() (bytes uint64, err error) {
+// area is a mapping of the program's file that is not writable.
+type area struct{ from, length uint64 }
+
+// chunk is the size of the mappings that a program is divided into. Larger ones are resident for less use, smaller ones cost more faults.
+const chunk = 16 << 10
+
+// program returns the areas of this program.
+func program() ([]area, error) {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer f.Close()
-	return shed(f, exe, func(from, length uint64) error {
-		if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_DONTNEED); no != 0 {
-			return no
-		}
-		return nil
-	})
+	return areas(f, exe)
 }
 
-// shed calls drop for each mapping of exe that is not writable (proc_pid_maps(5)).
-func shed(maps io.Reader, exe string, drop func(from, length uint64) error) (bytes uint64, err error) {
+// areas returns the areas of a program (proc_pid_maps(5)).
+func areas(maps io.Reader, exe string) (all []area, err error) {
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		var from, to, offset, inode uint64
@@ -49,11 +47,34 @@ func shed(maps io.Reader, exe string, drop func(from, length uint64) error) (byt
 			rights[3] != 'p' {
 			continue
 		}
-		if one := drop(from, to-from); one != nil {
-			err = errors.Join(err, fmt.Errorf("%x-%x: %w", from, to, one))
-			continue
-		}
-		bytes += to - from
+		all = append(all, area{from, to - from})
 	}
-	return bytes, errors.Join(err, lines.Err())
+	return all, lines.Err()
+}
+
+// shed unmaps the pages of areas. Pages are reloaded on use from the page cache or the file (madvise(2), MADV_DONTNEED on a private
+// file mapping). It is safe beside other goroutines.
+func shed(all []area) {
+	for _, a := range all {
+		_ = a.advise(unix.MADV_DONTNEED) // pages that cannot be unmapped stay resident
+	}
+}
+
+// split divides areas into mappings of a chunk: the kernel maps pages around a touched one only within its mapping. Every other chunk is
+// left out of core dumps, where unmodified pages of files are not anyway.
+func split(all []area) {
+	for _, a := range all {
+		for at := (a.from + chunk) &^ (2*chunk - 1); at < a.from+a.length; at += 2 * chunk {
+			if from := max(at, a.from); (area{from, min(at+chunk, a.from+a.length) - from}).advise(unix.MADV_DONTDUMP) != nil {
+				return // too many mappings (vm.max_map_count)
+			}
+		}
+	}
+}
+
+func (a area) advise(advice uintptr) error {
+	if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(a.from), uintptr(a.length), advice); no != 0 {
+		return no
+	}
+	return nil
 }

@@ -7,13 +7,31 @@ import (
 )
 
 func TestShed(t *testing.T) {
-	n, err := Shed()
+	whole, err := program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n < 1<<20 {
-		t.Errorf("%d bytes: a test program has more code than that", n)
+	var bytes uint64
+	for _, a := range whole {
+		bytes += a.length
 	}
+	if bytes < 1<<20 {
+		t.Errorf("%d bytes: a test program has more code than that", bytes)
+	}
+	split(whole)
+	parts, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range parts {
+		if bytes -= a.length; a.length > chunk {
+			t.Errorf("%d bytes at %x, want at most a chunk", a.length, a.from)
+		}
+	}
+	if bytes != 0 {
+		t.Errorf("%d bytes are gone", int64(bytes))
+	}
+	shed(whole)
 	if strings.ToUpper("still running") != "STILL RUNNING" {
 		t.Error("the program is damaged")
 	}
@@ -31,12 +49,8 @@ c000000000-c000400000 rw-p 00000000 00:00 0
 7ffc00000000-7ffc00021000 r--p 00000000 00:00 0                          [vvar]
 nonsense /usr/bin/reckon
 `
-	var got []uint64
-	n, err := shed(strings.NewReader(maps), "/usr/bin/reckon", func(from, length uint64) error {
-		got = append(got, from, length)
-		return nil
-	})
-	if want := []uint64{0x400000, 0x20dd000, 0x24dd000, 0x2607000}; err != nil || !slices.Equal(got, want) || n != want[1]+want[3] {
-		t.Errorf("%x (%d bytes, %v), want %x", got, n, err, want)
+	got, err := areas(strings.NewReader(maps), "/usr/bin/reckon")
+	if want := []area{{0x400000, 0x20dd000}, {0x24dd000, 0x2607000}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%x (%v), want %x", got, err, want)
 	}
 }

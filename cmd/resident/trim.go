@@ -11,11 +11,13 @@ import (
 const shedEvery, trimEvery = 10 * time.Second, 6
 
 // Trim keeps the resident memory of a small program near its need until ctx ends. It unmaps the program's pages every
-// 10 s (see [Shed]). Once a minute, it collects garbage and releases free memory if these exceed spare bytes, as after
+// 10 s. Once a minute, it collects garbage and releases free memory if these exceed spare bytes, as after
 // a block was written. A collection takes about half a millisecond per live megabyte, and reloading pages about a
 // millisecond in total. It returns at once.
 func Trim(ctx context.Context, spare uint64) {
 	go func() {
+		all, _ := program() // none where /proc is not there
+		split(all)
 		ticker := time.NewTicker(shedEvery)
 		defer ticker.Stop()
 		for n := 1; ; n++ {
@@ -27,7 +29,7 @@ func Trim(ctx context.Context, spare uint64) {
 			if n%trimEvery == 0 {
 				trim(spare)
 			}
-			_, _ = Shed() // pages that cannot be unmapped stay resident
+			shed(all)
 		}
 	}()
 }
