@@ -1,16 +1,15 @@
-// Package access holds the roles of viewers and what each role may see. Every answer of the
-// server passes through it: the pages and the API of reckon, PromQL, remote read and
-// /metrics.
+// Package access holds the roles of viewers and what each role may see. Every answer of the server
+// passes through it: the pages and the API of reckon, PromQL, remote read and /metrics.
 //
 //	admin    everything, and may change things
 //	support  all measurements, of all owners
 //	user     own workloads in full, the others only as totals without names
 //	public   totals of nodes and of the site; workloads without names
 //
-// A [Viewer] travels in the context of a request; package auth identifies it. A context
-// without one holds Nobody, who sees nothing: a handler that forgets to check shows nothing.
-// [Authorized] and [AuthorizedUsage] wrap the backends that answer about work. A denied
-// request is a [Refusal]; package web/api maps it to a status.
+// A [Viewer] travels in the context of a request; package auth identifies it. A context without one
+// holds Nobody, who sees nothing, so that a handler that forgets to check shows nothing.
+// [Authorized] and [AuthorizedUsage] wrap the backends that answer about work. A denied request is
+// a [Refusal]; package web/api maps it to a status.
 package access
 
 import (

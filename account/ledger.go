@@ -1,18 +1,17 @@
-// Package account integrates the readings of sensors into the running totals of each
-// workload on a node: counters, peaks and distributions.
+// Package account integrates the readings of sensors into the running totals of each workload on a
+// node: counters, peaks and distributions.
 //
-// A [Ledger] is fed once per internal tick with a pass over the task table and the totals
-// of the machine, and exports its series once per interval. Accumulating figures are
-// counters since the start of the workload, so a lost export loses no usage. It keeps
-// these invariants, which tests check:
+// A [Ledger] is fed once per internal tick with a pass over the task table and the totals of the
+// machine, and exports its series once per interval. Accumulating figures are counters since the
+// start of the workload, so a lost export loses no usage. It keeps these invariants, which tests
+// check:
 //
 //	conservation   Σ workloads + other = processors · time − idle − iowait − steal
-//	once           a process is charged what it used, once, whichever source reports it: a live
+//	once           the use of a process is charged once, whichever source reports it: a live
 //	               pass, its exit record, or the counter of its control group
 //	short work     processes that lived between two ticks are charged to their workload
 //
-// The package is pure: it reads no clock, file or socket. A Ledger is used from one
-// goroutine.
+// The package is pure: it reads no clock, file or socket. A Ledger is used from one goroutine.
 package account
 
 import (

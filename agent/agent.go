@@ -1,8 +1,8 @@
-// Package agent composes the sensors, the resolvers and the accounts of one node
-// into a loop: read at a fine internal tick, export at a coarse one.
+// Package agent composes the sensors, the resolvers and the accounts of one node into a loop that
+// reads at a short internal tick and exports at longer intervals.
 //
-// One goroutine owns the sensors and the ledger. What others may ask for at any time
-// (the exposition, the state of the sensors) is copied under a lock at each export.
+// One goroutine owns the sensors and the ledger. State that other goroutines may request at any
+// time (the exposition, the state of the sensors) is copied under a lock at each export.
 package agent
 
 import (

@@ -1,12 +1,11 @@
-// Package catalogue writes the facts of workloads: the [Builder] folds their series into one
-// row per run, and into roll-ups by hour, and keeps them up to date in any [store.Catalogue].
-// catalogue/database keeps the rows in SQLite or PostgreSQL; package query and the stages
-// behind it read them by the contract of package store.
+// Package catalogue writes the facts of workloads: the [Builder] folds their series into one row
+// per run, and into roll-ups by hour, and keeps them up to date in any [store.Catalogue].
+// catalogue/database keeps the rows in SQLite or PostgreSQL; package query and the stages behind it
+// read them by the contract of package store.
 //
-// What a workload used is read from its counters, which hold the total since its
-// start: the total of a series is its last value plus what was lost where it fell,
-// that is, where the counter began anew. No value is extrapolated. What has no
-// samples is absent (nil), never zero. Times are UTC, figures SI base units.
+// The use of a workload is read from its counters, which hold the total since its start. The total
+// of a series is its last value plus the value before each counter reset. No value is extrapolated.
+// Figures without samples are absent (nil), never zero. Times are UTC, figures SI base units.
 //
 // A Builder is safe for concurrent use.
 package catalogue

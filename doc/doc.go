@@ -1,5 +1,5 @@
-// Package doc holds the guides, so that the programs that they describe have them: on every server below /docs, and in the terminal by
-// `reckon docs`. Its functions are safe for concurrent use.
+// Package doc embeds the guides in the programs that they describe. Every server shows them below
+// /docs, and `reckon docs` in the terminal. Its functions are safe for concurrent use.
 package doc
 
 import (

@@ -1,17 +1,15 @@
-// Package metric defines the vocabulary of every figure that reckon measures: the name and
-// unit of a series, and the meaning of its samples.
+// Package metric defines the vocabulary of every figure that reckon measures: the name and unit of
+// a series, and the meaning of its samples.
 //
-// Samples are self-describing: each points at its [Series], and the series
-// at its [Desc] with name, unit, kind and help. A new sensor therefore reaches
-// the exposition, the store, the reference documentation and the user interface
-// without changes to any of them.
+// Samples are self-describing: each points at its [Series], and the series at its [Desc] with name,
+// unit, kind and help. A new sensor therefore reaches the exposition, the store, the reference
+// documentation and the user interface without changes to any of them.
 //
-// Names and units follow the Prometheus conventions
-// (https://prometheus.io/docs/practices/naming/): SI base units, counters end in
-// _total, and cumulative values are counters.
+// Names and units follow the Prometheus conventions (https://prometheus.io/docs/practices/naming/):
+// SI base units, counters end in _total, and cumulative values are counters.
 //
-// The package imports only the standard library. Unless a comment reports otherwise,
-// its types are not safe for concurrent use.
+// The package imports only the standard library. Unless stated otherwise, its types are not safe
+// for concurrent use.
 package metric
 
 import (

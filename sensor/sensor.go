@@ -1,13 +1,12 @@
-// Package sensor holds the contract of everything that measures, and the records that
-// structured sensors fill.
+// Package sensor defines the contract of sensors, and the records that structured sensors fill.
 //
-// A sensor reads one source of the kernel or of the hardware: it is independent of
-// workloads, runs no program and touches no network beyond its own device. Each is in its
-// own folder below this one, imports no other sensor, and is listed in sensor/all.
+// A sensor reads one source of the kernel or of the hardware. It is independent of workloads, runs
+// no program and touches no network beyond its own device. Each is in its own folder below this
+// one, imports no other sensor, and is listed in sensor/all.
 //
-// There are two kinds. A [Sensor] appends self-contained samples, such as the temperature
-// of a device. A [TaskSource], a [Tally] and a cgroup reader fill records that the accounts
-// integrate per workload.
+// There are two kinds. A [Sensor] appends self-contained samples, such as the temperature of a
+// device. A [TaskSource], a [Tally] and a cgroup reader fill records that the accounts integrate
+// per workload.
 //
 // There are three outcomes, never two: a source is available, or it is unavailable (an
 // [UnavailableError], with the reason and the remedy), or it fails (any other error). An

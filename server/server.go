@@ -1,8 +1,8 @@
-// Package server composes a store, the catalogue, the queries, the HTTP API and, if
-// wanted, the agent of this node into one process.
+// Package server composes a store, the catalogue, the queries, the HTTP API and, if wanted, the
+// agent of this node into one process.
 //
-// Opening goes from the outside in, so that what is most often wrong is stated first:
-// the address, the data directory, the store, the sensors. Closing goes in reverse.
+// Opening starts with the parts that fail most often, so that their errors are reported first: the
+// address, the data directory, the store, the sensors. Closing is in the reverse order.
 package server
 
 import (

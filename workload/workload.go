@@ -1,10 +1,9 @@
-// Package workload is the vocabulary of what a person recognises as one piece of
-// work: a batch job, a pod, a service, a login session, or a group of processes.
+// Package workload defines workloads, the pieces of work that people recognise: a batch job, a pod,
+// a service, a login session, or a group of processes.
 //
-// A [Resolver] reports what a process belongs to, from its cgroups, its environment
-// and its place among other processes ([Hint]). Resolvers read no usage and run no
-// program. Each lives in a folder of its own below this one; workload/all lists
-// them in the order in which they are asked.
+// A [Resolver] identifies the workload of a process from its cgroups, its environment and its place
+// among other processes ([Hint]). Resolvers read no usage and run no program. Each lives in a
+// folder of its own below this one; workload/all lists them in the order in which they are asked.
 package workload
 
 import (

@@ -1,19 +1,18 @@
-// Package attribution splits energy and use that only the machine as a whole meters over
-// the workloads that caused it.
+// Package attribution splits energy and use that only the machine as a whole meters over the
+// workloads that caused it.
 //
-// [Meters] converts the readings of any number of meters into streams of energy, each
-// joule once: it corrects meter faults (stalls, falls, blank values, zero under load),
-// selects one of several meters of the same power, subtracts from a wide meter the energy
-// that narrower ones count already, and separates idle from active energy. The functions
-// [ByCPU], [ByPackage] and [ByDevice] then return the share of each user of a stream. The
-// invariant, which tests check on random traces:
+// [Meters] converts the readings of any number of meters into streams of energy that count each
+// joule once. It corrects meter faults (stalls, falls, blank values, zero under load), selects one
+// of several meters of the same power, subtracts from a wide meter the energy that narrower ones
+// count already, and separates idle from active energy. The functions [ByCPU], [ByPackage] and
+// [ByDevice] then return the share of each user of a stream. The invariant, which tests check on
+// random traces:
 //
 //	Σ streams (active + idle) = energy counted by the widest meter
 //	Σ shares of a stream      = 1, or there was no use and the energy stays with the node
 //
-// Everything is joules, watts and seconds. The package is pure: no file, no clock. A
-// Meters is used from one goroutine and does not allocate for meters that it has seen
-// before.
+// Units are joules, watts and seconds. The package is pure and uses neither files nor a clock. A
+// Meters is used from one goroutine and does not allocate for meters that it has seen before.
 package attribution
 
 // Values of the label method. They report whether energy was measured, and how it was split when

@@ -1,5 +1,5 @@
-// Package energy charges parts of workloads with the energy of a node and with the time of its GPUs, and keeps what each was charged. It
-// knows no part: [Account] is what one has, [Consumer] what it did until now.
+// Package energy charges the energy of a node and the time of its GPUs to parts of workloads, and stores the charges. It does not depend
+// on the type of a part: [Account] holds the charges of one, and [Consumer] its use so far.
 //
 // [Books] and the accounts are used from one goroutine. Energy is joules, time of devices seconds, CPU time nanoseconds.
 package energy

@@ -1,9 +1,9 @@
-// Package tally keeps what sources count of processes (sensor.Tally) by account: it charges rows of a reading to the accounts of
-// their processes, exports them as series, and saves and restores them. It knows a source by its specification alone.
+// Package tally keeps the counts of per-process sources (sensor.Tally) by account. It charges the rows of a reading to the accounts of
+// their processes, exports them as series, and saves and restores them. Its only knowledge of a source is the source's specification.
 //
-// Amounts of a process that is not known yet wait until their caller names its account, so that
+// Amounts of an unknown process wait until the caller provides its account, so that
 //
-//	Σ accounts + what waits = what the source counted
+//	Σ accounts + waiting amounts = total of the source
 //
 // [Books] and the accounts are used from one goroutine.
 package tally

@@ -1,8 +1,8 @@
-// Package external lists the readers of figures measured by others: folders of text
-// files, pages to scrape, numbers in files. Each is a [sensor.Sensor] to the agent.
+// Package external lists the readers of figures that other programs measure: folders of text files,
+// pages to scrape, and numbers in files. Each is a [sensor.Sensor] to the agent.
 //
-// Functions of this package may be called from any goroutine; the sensors that they open
-// follow the contract of package sensor.
+// Functions of this package may be called from any goroutine; the sensors that they open follow the
+// contract of package sensor.
 package external
 
 import (

@@ -1,10 +1,10 @@
-// Package probe measures the processes of one pod from inside it: a container beside the application,
-// with its process namespace, as nobody in particular and without any interface of Kubernetes. It reads
-// /proc only (proc_pid_stat(5), proc_pid_io(5), proc_pid_status(5)), and serves samples over HTTP.
+// Package probe measures the processes of one pod from inside. It runs in a container beside the application, in the
+// same process namespace, as an unprivileged user and without any interface of Kubernetes. It reads /proc only
+// (proc_pid_stat(5), proc_pid_io(5), proc_pid_status(5)), and serves samples over HTTP.
 //
-// Every figure of a sample is the difference of counters over a real interval. The sum over all
-// processes of what they and the children they waited for have used grows by what was used, whoever has
-// ended meanwhile: so a process that lived between two readings is in the total of its pod.
+// Every figure of a sample is the difference of counters over a real interval. The sum over all processes of their use,
+// including that of waited-for children, grows by the use in the interval even if processes ended meanwhile. The total
+// of a pod therefore includes processes that lived between two readings.
 //
 // Types here are not safe for concurrent use unless stated otherwise.
 package probe

@@ -1,6 +1,6 @@
-// Package run runs one command and reports what it and all its descendants used.
+// Package run runs one command and reports its use of resources, including that of all its descendants.
 //
-// It needs no server and no privilege, and takes the best of what the machine offers:
+// It needs no server and no privilege, and uses the best sources of the machine:
 //
 //   - wait4(2). The calling process makes itself a child subreaper (prctl(2),
 //     PR_SET_CHILD_SUBREAPER), so every descendant, one that daemonised too, is waited
@@ -16,12 +16,12 @@
 //   - Exit records of the task sources (eBPF, taskstats), given in [Options.Exits].
 //   - /proc of the live descendants: memory, CPU wait, and the profile over time.
 //
-// The [Report] reports in Source which of them gave what. A figure that nobody could give is
-// absent, never zero. Units: seconds, bytes, cores (CPU seconds per second).
+// Report.Source names the source of each figure. A figure without a source is absent, never zero. Units: seconds,
+// bytes, cores (CPU seconds per second).
 //
-// [Run] takes over wait4(-1) of the process: nothing else in it may have child processes
-// meanwhile. One Run at a time; the report is not shared with the goroutines that made it.
+// [Run] takes over wait4(-1) of the process, so nothing else in the process may have children meanwhile. Only one Run
+// may be active at a time. The report is not shared with the goroutines that built it.
 //
-// Kernel documents: Documentation/filesystems/proc.rst, admin-guide/cgroup-v1/,
-// admin-guide/cgroup-v2.rst, scheduler/sched-stats.rst, perf_event_open(2), getrusage(2).
+// Kernel documents: Documentation/filesystems/proc.rst, admin-guide/cgroup-v1/, admin-guide/cgroup-v2.rst,
+// scheduler/sched-stats.rst, perf_event_open(2), getrusage(2).
 package run

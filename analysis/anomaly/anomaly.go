@@ -1,11 +1,12 @@
-// Package anomaly detects anomalies in a series: values outside the envelope of the same time on earlier days,
-// level shifts, and missing values where there always were some. Memory that rises towards its limit, and nodes that differ from
-// their peers, have functions of their own.
+// Package anomaly detects anomalies in a series: values outside the envelope of the same time on earlier days, level shifts, and missing
+// values where there always were some. Memory that rises towards its limit, and nodes that differ from their peers, have functions of
+// their own.
 //
-// Every score depends only on earlier values: cutting off later data does not change it. The score of a value is its distance from
-// the usual scatter, relative to the largest distance before: bursts that recur every day are not anomalies.
+// Every score depends only on earlier values, so that cutting off later data does not change it. The score of a value is its distance
+// from the usual scatter, relative to the largest distance before. Bursts that recur every day are therefore no anomalies.
 //
-// The package is pure: no file, no clock; safe for concurrent use; there are no errors. NaN values were not recorded and have the score 0.
+// The package is pure and safe for concurrent use. It uses neither files nor a clock, and returns no errors. NaN means an unrecorded
+// value, with the score 0.
 package anomaly
 
 import (

@@ -1,6 +1,6 @@
-// Package compare decides whether two measurements differ or the difference is noise. Consecutive values
-// of one run are correlated, so a test that assumes independence reports differences
-// everywhere: the effective number of independent values is estimated first. Pure functions.
+// Package compare decides whether two measurements differ or the difference is noise. Consecutive values of one run are
+// correlated, so a test that assumes independence would report differences everywhere. The effective number of
+// independent values is therefore estimated first. All functions are pure.
 package compare
 
 import "math"

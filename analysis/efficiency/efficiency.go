@@ -1,13 +1,13 @@
-// Package efficiency judges one workload from its totals, in plain sentences with a
-// number each: how much of its allocation it used, what slowed it down, and how it ended.
+// Package efficiency judges one workload from its totals. Its plain sentences, each with a number,
+// describe the used part of the allocation, the causes of delays, and the end of the workload.
 //
-// It is pure: no file, no network, no clock, and safe for concurrent use. Figures are
-// in SI base units (seconds, bytes, cores); a nil figure was not measured, and is not
-// judged. There are no errors: what cannot be judged is left out. The rules
-// follow the common questions of help desks (Slurm's seff, Princeton's jobstats). They use the
-// sustained use (p95, mean), never a single peak, except for memory, where the request must cover
-// the peak. A figure that is a lower bound, an estimate or modelled is
-// reported as such, and not judged. Recommended requests come only from package rightsize.
+// It is pure and safe for concurrent use. Figures are in SI base units (seconds, bytes, cores). A
+// nil figure was not measured and is not judged. There are no errors, because anything that cannot
+// be judged is left out. The rules follow the common questions of help desks (Slurm's seff,
+// Princeton's jobstats). They use the sustained use (p95, mean), never a single peak, except for
+// memory, where the request must cover the peak. A figure that is a lower bound, an estimate or
+// modelled is reported as such, and not judged. Recommended requests come only from package
+// rightsize.
 package efficiency
 
 import (

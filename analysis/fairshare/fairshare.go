@@ -2,23 +2,22 @@
 //
 //	score(owner, R) = integral of max(0, use - fair share) / capacity
 //
-// over the time in which the resource R is contended and at least two owners want it.
-// The score is in seconds of the whole machine: 600 is as if the owner had kept others
-// from all of it for ten minutes. It is 0 on an idle machine by construction, and
-// independent of how an owner splits the work into jobs, since owners are summed first.
+// over the time in which the resource R is contended and at least two owners want it. The score is in seconds of the
+// whole machine. A score of 600 is equivalent to keeping others from all of it for ten minutes. It is 0 on an idle
+// machine by construction. It does not depend on the number of jobs that an owner splits the work into, because owners
+// are summed first.
 //
-// The fair share is the max-min share: an owner who wants less than an even part gets what they
-// want, and the rest is divided evenly among those who want more. So nobody is blamed for
-// using what others do not want. If an owner's demand is unknown, it counts as
-// unlimited, and the share is the even part.
+// The fair share is the max-min share. An owner who wants less than an even part gets all of it, and the rest is
+// divided evenly among those who want more. Owners are therefore not blamed for using resources that others do not
+// want. If an owner's demand is unknown, it counts as unlimited, and the share is the even part.
 //
-// What a batch system allocated is the owner's: using it takes nothing from others. Step by step, the capacity less what jobs
-// hold is shared among those who want more than that, jobs for their use above it among them; an allocation that its owner does
-// not want may be used by others. A step in which no job holds anything is as on a machine without a batch system. A queued job
-// is kept waiting by the scheduler, not by the owners of running jobs.
+// An allocation of a batch system belongs to the owner, so using it takes nothing from others. In each step, the
+// capacity that jobs do not hold is shared among those who want more than their allocation. An allocation that its
+// owner does not want may be used by others. A step without allocations is treated as on a machine without a batch
+// system. A queued job is kept waiting by the scheduler, not by the owners of running jobs.
 //
-// The package is pure: no file, no network, no clock; safe for concurrent use. Use and
-// capacity have one unit (cores, bytes, GPUs); gaps are NaN and count as zero.
+// The package is pure and safe for concurrent use. Use and capacity have the same unit (cores, bytes, GPUs). Gaps are
+// NaN and count as zero.
 package fairshare
 
 import (

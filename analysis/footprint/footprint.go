@@ -1,5 +1,5 @@
-// Package footprint converts energy to grams of CO2 and to money: the rate per
-// kilowatt-hour, constant or varying over time, times the joules of an interval.
+// Package footprint converts energy to grams of CO2 and to money. It multiplies the joules of an
+// interval by a rate per kilowatt-hour, which is constant or varies over time.
 //
 // Input is joules and times; a [Rate] is per kilowatt-hour (3.6 MJ), as published by grids and
 // tariffs. The package is pure; a Rate is safe for concurrent use once read.

@@ -1,16 +1,16 @@
-// Package forecast extrapolates one series: a value for each step of the horizon, a band that should
-// contain 95 % of the future values, and the size of the error on the series' own past.
+// Package forecast extrapolates one series: a value for each step of the horizon, a band that should contain 95 % of
+// the future values, and the size of the error on the series' own past.
 //
-// Every method forecasts from the last three origins, using only earlier values. The answer is close to the median of all methods,
-// with weights that fall with their error there. Seasons (day, week, and one other period) are detected by autocorrelation,
-// not assumed. The band is conformal: quantiles of the errors on
-// the past, not of a distribution. Methods: seasonal naive of day and week; medians of the last hours and day, of
-// weeks, and day level with a 7-day profile of medians; medians of what followed similar times (analogs,
-// Lorenz 1969); STL, of two seasons MSTL (Bandara et al. 2021), with damped exponential smoothing (Cleveland et al. 1990; Hyndman et
-// al. 2008) and with Theta (Assimakopoulos and Nikolopoulos 2000).
+// Every method forecasts from the last three origins, using only earlier values. The answer is close to the median of
+// all methods, with weights that fall with their error there. Seasons (day, week, and one other period) are detected by
+// autocorrelation, not assumed. The band is conformal: quantiles of the errors on the past, not of a distribution.
+// Methods: seasonal naive of day and week; medians of the last hours and day, of weeks, and day level with a 7-day
+// profile of medians; medians of what followed similar times (analogs, Lorenz 1969); STL, of two seasons MSTL (Bandara
+// et al. 2021), with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al. 2008) and with Theta
+// (Assimakopoulos and Nikolopoulos 2000).
 //
-// The package is pure: no file, no clock; safe for concurrent use; there are no errors: a series with too little history gets
-// a simple answer and a flag. Results are finite, never below Floor, never above Capacity.
+// The package is pure and safe for concurrent use, and returns no errors: a series with too little history gets a
+// simple answer and a flag. Results are finite, never below Floor, never above Capacity.
 package forecast
 
 import (

@@ -1,9 +1,9 @@
 // Package move reports which work should run elsewhere: on a partition or cluster that suits it better, by seven ordered rules.
 //
-// The subject is the [Work] of one owner under one name over a period, its figures weighted by core-hours. A rule holds where the
-// runs for which it is true have [Most] of the core-hours; a figure that was not measured makes no rule true. The first rule that
-// holds decides. The work moves only where the target fits it, lets its account in and has a known wait that is about as short, where
-// enough is freed, and where the source is busy: on an idle machine nobody has to move.
+// The subject is the [Work] of one owner under one name over a period, its figures weighted by core-hours. A rule holds if the runs for
+// which it is true have [Most] of the core-hours. A figure that was not measured makes no rule true. The first rule that holds decides.
+// The work moves only if the target fits it, admits its account and has a known wait that is about as short, if enough is freed, and if
+// the source is busy, because on an idle machine no work has to move.
 //
 // Units: cores, bytes, seconds; hours are core- and GPU-hours. A nil figure is unknown. The package is pure and safe for concurrent use.
 package move

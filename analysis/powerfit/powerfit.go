@@ -1,22 +1,21 @@
-// Package powerfit fits models that predict the power of a machine in watts from its counters (CPU use, cycles,
-// memory, disk and network traffic, GPU use), selects one
-// by unbiased validation, and reports how far it can be trusted.
+// Package powerfit fits models that predict the power of a machine in watts from its counters (CPU
+// use, cycles, memory, disk and network traffic, GPU use), selects one by unbiased validation, and
+// reports how far it can be trusted.
 //
-// Validation never splits at random: rows of one workload resemble each other,
-// so a random split tests nothing. With three or more workloads, each is left out
-// in turn; otherwise the series is divided into blocks of time; a handful of calibration
-// points is left out one level at a time. Everything a family chooses for
-// itself (features, knots, exponents) it chooses within the training part.
-// The families, from simple to rich: the mean (the baseline), a line with a root of
-// utilisation, a monotone curve under a prior learnt from many servers, non-negative
-// least squares over several features, and gradient-boosted trees. Trees also see
-// earlier samples where times are known. If the best is no more than a standard error
-// ahead of the simplest, half of each is taken. A root that is the simplest is taken
-// alone. The chosen model is not worse than the baseline in any figure over all rows.
+// Validation never splits at random, because rows of one workload resemble each other and a random
+// split would test nothing. With three or more workloads, each is left out in turn; otherwise the
+// series is divided into blocks of time; a handful of calibration points is left out one level at a
+// time. A family selects its own parameters (features, knots, exponents) within the training part.
+// The families, from simple to rich: the mean (the baseline), a line with a root of utilisation, a
+// monotone curve under a prior learnt from many servers, non-negative least squares over several
+// features, and gradient-boosted trees. Trees also see earlier samples where times are known. If
+// the best is no more than a standard error ahead of the simplest, the result is the mean of both.
+// If the simplest is a root, it is used alone. The chosen model is not worse than the baseline in
+// any figure over all rows.
 //
-// Units: watts, seconds, and ratios from 0 to 1 for utilisation and for errors.
-// The package is pure and deterministic: no file, no clock, and random choices
-// only from Options.Seed. Functions are safe for concurrent use on separate data.
+// Units: watts, seconds, and ratios from 0 to 1 for utilisation and for errors. The package is pure
+// and deterministic. Random choices depend only on Options.Seed. Functions are safe for concurrent
+// use on separate data.
 package powerfit
 
 import (

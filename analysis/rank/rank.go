@@ -1,14 +1,15 @@
-// Package rank orders nodes for one piece of work: first nodes with enough free capacity and a known load, by the watts that the work
-// would add there. Nodes with free GPUs or large memory that the work would leave unused come after the others that fit. If the work reads
-// data that is on some of the nodes, those with more of it come first within a tier: moving data costs more than the difference in watts.
+// Package rank orders nodes for one piece of work. Nodes with enough free capacity and a known load come first, ordered by the watts that
+// the work would add there. Nodes with free GPUs or large memory that the work would leave unused come after the others that fit. If the
+// work reads data that is on some of the nodes, those with more of it come first within a tier, because moving data costs more than the
+// difference in watts.
 //
-// The watts come from each node's own curve of power by share of its cores in use, at the expected load: the mean of its forecast over the
-// time that the work stays, or the measured load, plus work that was placed and is not measured yet. Nodes with too little capacity left
-// by their forecast, its band, pressure or memory come after those with enough, then nodes without fresh data, and last the nodes that the
-// requests do not fit on: missing or stale data never makes a node the best one.
+// The watts come from each node's own curve of power by share of its cores in use, at the expected load: the mean of its forecast over
+// the time that the work stays, or the measured load, plus work that was placed and is not measured yet. Nodes with too little capacity
+// left by their forecast, its band, pressure or memory come after those with enough, then nodes without fresh data, and last the nodes
+// that are too small for the requests. Missing or stale data therefore never makes a node the best one.
 //
-// Units are cores, bytes, watts and seconds; unknown figures are NaN. The package is pure: no file, no clock; there are no errors. [Rank]
-// does not allocate if the slice passed to it is large enough; it is safe for concurrent use.
+// Units are cores, bytes, watts and seconds; unknown figures are NaN. The package is pure and returns no errors. [Rank] does not allocate
+// if the slice passed to it is large enough; it is safe for concurrent use.
 package rank
 
 import (

@@ -1,16 +1,15 @@
-// Package rightsize recommends what a workload should request next time, from the use of this run
+// Package rightsize recommends the requests of the next run of a workload from the use of this run
 // and earlier runs of the same work.
 //
-// It follows the advice of help desks: cores for the sustained use (p95), memory for the
-// peak plus a fifth, because a job that needs a little more is killed, time for the
-// longest run plus a quarter. Memory is the needed memory: page cache fills whatever
-// there is. The greatest need of all runs counts, never a mean; figures that are bounds, estimates
-// or modelled are ignored. A
-// run that was killed for lack of memory, or at its time limit, shows only that it needed
-// more: then the advice exceeds what it had. A figure without evidence in any run is nil.
+// It follows the advice of help desks: cores for the sustained use (p95), memory for the peak plus
+// a fifth, because a job that needs a little more is killed, and time for the longest run plus a
+// quarter. Memory is the needed memory without page cache, which fills all available memory. The
+// greatest need of all runs counts, never a mean; figures that are bounds, estimates or modelled
+// are ignored. A run that was killed for lack of memory, or at its time limit, shows only that it
+// needed more, so the advice exceeds what it had. A figure without evidence in any run is nil.
 //
-// Figures are in SI base units (cores, bytes, seconds), summed over all nodes. The package is pure: no
-// file, no clock; safe for concurrent use; there are no errors.
+// Figures are in SI base units (cores, bytes, seconds), summed over all nodes. The package is pure
+// and safe for concurrent use, and returns no errors.
 package rightsize
 
 import (

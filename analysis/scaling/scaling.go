@@ -1,12 +1,12 @@
-// Package scaling determines from runs of the same work at different sizes how it scales: by
-// Amdahl's law (a serial fraction bounds the speed-up) and by Gunther's Universal
-// Scalability Law (communication and coherency make more cores slower).
+// Package scaling determines the scaling of work from its runs at different sizes: by Amdahl's law
+// (a serial fraction bounds the speed-up) and by Gunther's Universal Scalability Law (communication
+// and coherency make more cores slower).
 //
-// Both are fitted to the wall time T at n cores, as n T(n) = T1 (1 + s (n-1) + k n (n-1)),
-// with s, k >= 0 and Amdahl's k = 0, by least squares of the relative error, so that
-// long runs do not dominate short ones. Times are in seconds. A law is claimed only if the runs
-// could have contradicted it ([Compare]); otherwise the result is an [ErrTooFew] or a
-// sentence with the reason, never a guess. The package is pure and safe for concurrent use.
+// Both are fitted to the wall time T at n cores, as n T(n) = T1 (1 + s (n-1) + k n (n-1)), with s,
+// k >= 0 and Amdahl's k = 0, by least squares of the relative error, so that long runs do not
+// dominate short ones. Times are in seconds. A law is claimed only if the runs could have
+// contradicted it ([Compare]); otherwise the result is an [ErrTooFew] or a sentence with the
+// reason, never a guess. The package is pure and safe for concurrent use.
 package scaling
 
 import (

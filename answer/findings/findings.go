@@ -1,9 +1,9 @@
-// Package findings detects misuse in the measurements: it reads the series and the
-// catalogue, applies the rules of analysis/fairshare and analysis/misuse, and stores the findings
-// with a state, so that nobody is notified twice.
+// Package findings detects misuse in the measurements: it reads the series and the catalogue,
+// applies the rules of analysis/fairshare and analysis/misuse, and stores the findings with a
+// state, so that users are notified once.
 //
-// A finding is new when it is first found, open while it lasts, and gone
-// when a later evaluation no longer confirms it. If it recurs within a day, it is the same finding.
+// A finding is new when it is first found, open while it lasts, and gone when a later evaluation no
+// longer confirms it. If it recurs within a day, it is the same finding.
 //
 // Times are UTC. A [Keeper] and an [Evaluator] are safe for concurrent use.
 package findings

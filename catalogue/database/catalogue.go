@@ -1,16 +1,15 @@
-// Package database stores facts about workloads in SQLite (https://sqlite.org, by the pure
-// Go port modernc.org/sqlite), so that lists with filters and sorting are answered at once
-// however many workloads there are; or in PostgreSQL 12 and later
-// (https://www.postgresql.org/docs/, by github.com/jackc/pgx), where several servers share
-// a catalogue or a site backs up its databases.
+// Package database stores facts about workloads in SQLite (https://sqlite.org, by the pure Go port
+// modernc.org/sqlite), so that lists with filters and sorting are answered at once however many
+// workloads there are; or in PostgreSQL 12 and later (https://www.postgresql.org/docs/, by
+// github.com/jackc/pgx), where several servers share a catalogue or a site backs up its databases.
 //
-// The catalogue is derived from the series: a damaged file is moved aside and replaced by
-// one with the parts of it that are whole. Where runs and hours are not, it has a zero
-// watermark, so that the builder fills it again. The identity of a workload is its site,
-// its id and its start, since batch systems reuse job ids.
+// The catalogue is derived from the series. A damaged file is moved aside and replaced by one with
+// its intact parts. If runs or hours are damaged, the new file has a zero watermark, so that the
+// builder fills it again. A workload is identified by its site, id and start, because batch systems
+// reuse job ids.
 //
-// Times are milliseconds since the Unix epoch; figures are SI base units, and NULL if they
-// were never measured. A Catalogue is safe for concurrent use, also by several processes.
+// Times are milliseconds since the Unix epoch; figures are SI base units, and NULL if they were
+// never measured. A Catalogue is safe for concurrent use, also by several processes.
 package database
 
 import (

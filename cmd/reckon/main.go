@@ -1,10 +1,9 @@
-// Command reckon reports who used what: CPU, memory, GPU, disk and energy,
-// for every job, pod, service and user of a machine or a site.
+// Command reckon reports the use of CPU, memory, GPU, disk and energy by every job, pod, service
+// and user of a machine or a site.
 //
-// Each subcommand is one file: its constructor, its options and its run function.
-// Commands print to standard output; errors and progress go to standard
-// error. The exit status is 0 on success, 1 on failure and 2 after a usage error;
-// `reckon run` exits with the status of the command that it ran.
+// Each subcommand is one file: its constructor, its options and its run function. Commands print to
+// standard output; errors and progress go to standard error. The exit status is 0 on success, 1 on
+// failure and 2 after a usage error; `reckon run` exits with the status of the command that it ran.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // Package resident reduces the resident memory of a program after it has started.
 //
-// A large program touches most of its own code and tables while it starts, and the kernel
-// maps 64 KiB around each touched page (fault_around_bytes): most of the program
-// is then resident, and a tenth of that is used again.
+// A large program touches most of its own code and tables while it starts, and the kernel maps 64
+// KiB around each touched page (fault_around_bytes). Most of the program is therefore resident,
+// although only a tenth of it is used again.
 package resident
 
 import (

@@ -1,7 +1,7 @@
-// Package settings holds what a site sets once for a program, in a YAML file with the form NAME: VALUE:
-// the keys of `reckon up`, `reckon serve` and `reckon-agent`. Those that people type daily are flags of
-// the command line too; `--set NAME=VALUE` gives any of them there. Unknown keys are errors. A [Set] is not safe
-// for concurrent use.
+// Package settings holds the settings of `reckon up`, `reckon serve` and `reckon-agent` that a site
+// sets once in a YAML file with lines NAME: VALUE. Frequently used settings are also flags of the
+// command line, where `--set NAME=VALUE` sets any of them. Unknown keys are errors. A [Set] is not
+// safe for concurrent use.
 package settings
 
 import (

@@ -1,6 +1,6 @@
-// Package alerts holds the rules that the program brings, in the form of Prometheus's
-// rule files, and an example of a configuration of Alertmanager that goes with them.
-// The files can be used by any Prometheus that our agents send to.
+// Package alerts holds the built-in rules, in the form of Prometheus's rule files, and an example
+// of a matching configuration of Alertmanager. The files can be used by any Prometheus that our
+// agents send to.
 package alerts
 
 import _ "embed" // for the files

@@ -1,10 +1,9 @@
-// Package dashboards holds Grafana dashboards of what reckon measures, written by a test
-// from the descriptions in this package. `go generate` writes the files
-// anew, and a test fails when they differ.
+// Package dashboards holds the Grafana dashboards of reckon's figures, generated from the
+// descriptions in this package. `go generate` writes the files, and a test fails if they differ.
 //
-// They ask a Prometheus data source: reckon's own server, or the Mimir, Thanos or
-// VictoriaMetrics that agents send to. The model is Grafana's JSON model of schema 39,
-// which Grafana 10 and later read
+// They query a Prometheus data source: reckon's own server, or the Mimir, Thanos or VictoriaMetrics
+// that agents send to. The model is Grafana's JSON model of schema 39, which Grafana 10 and later
+// read
 // (https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/).
 // Units are Grafana's names of SI units.
 package dashboards

@@ -1,17 +1,17 @@
-// Command release builds what is handed out: static binaries for each architecture,
-// packages (deb, rpm), container images from scratch, a software bill of materials for each binary, and checksums.
+// Command release builds the artifacts of a release: static binaries for each architecture,
+// packages (deb, rpm), container images from scratch, a software bill of materials for each binary,
+// and checksums.
 //
 //	go run -C deploy/release . -root ../.. -out dist            # make release
 //	go run -C deploy/release . -root ../.. -out dist -packages  # make packages
 //	go run -C deploy/release . -root ../.. -out dist -images    # container images
 //
-// With SIGN_KEY=FILE, a private key of OpenSSH, the checksums are signed (ssh-keygen -Y sign -n reckon). The installer and the chart are
-// among the files.
+// With SIGN_KEY=FILE, a private key of OpenSSH, the checksums are signed (ssh-keygen -Y sign -n
+// reckon). The installer and the chart are among the files.
 //
-// The same commit with the same Go gives the same bytes: paths are trimmed, times are
-// the time of the commit (or SOURCE_DATE_EPOCH), and nothing of the machine that builds goes
-// in. It is a module of its own, so that the library that writes packages is no
-// dependency of the program.
+// The same commit with the same Go gives the same bytes: paths are trimmed, times are the time of
+// the commit (or SOURCE_DATE_EPOCH), and nothing depends on the building machine. The command is a
+// module of its own, so that the program does not depend on the library that writes packages.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package format formats figures for people, identically on every page, in every table and
-// sentence: at most three significant digits, no trailing zeros, binary units for bytes, a space before
-// the unit and before %. It is the only place that does so; machines get the bare number.
+// Package format formats figures for people in the same way on every page, in every table and in every sentence: at
+// most three significant digits, no trailing zeros, binary units for bytes, a space before the unit and before %. No
+// other package formats figures; machines get the bare number.
 //
 // NaN is formatted as by strconv. Functions are safe for concurrent use.
 package format

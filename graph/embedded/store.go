@@ -1,9 +1,9 @@
-// Package embedded stores the knowledge graph in the database of the catalogue, SQLite or PostgreSQL: quads of numbered
-// terms in the orders SPO, POS and OSP, each with its graph.
+// Package embedded stores the knowledge graph in the database of the catalogue, SQLite or
+// PostgreSQL: quads of numbered terms in the orders SPO, POS and OSP, each with its graph.
 //
-// Queries are answered from an index in memory of 48 bytes a quad, which is brought up to date from the database by
-// each query and dropped after ten minutes without one. So several servers may share a database. A Store is safe for
-// concurrent use.
+// Queries are answered from an index in memory of 48 bytes a quad, which each query brings up to
+// date from the database, and which is dropped after ten minutes without a query. Several servers
+// may therefore share a database. A Store is safe for concurrent use.
 package embedded
 
 import (

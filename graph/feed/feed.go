@@ -1,8 +1,8 @@
 // Package feed writes the workloads, nodes and sites of a catalogue into the knowledge graph: one subgraph for each, in
 // the vocabulary of reckon, when it begins, changes or ends.
 //
-// Unchanged things are not written, and mostly not even described: the few facts that a subgraph is derived from are
-// remembered. After a start everything is compared once with the stored subgraphs.
+// Unchanged objects are not written, and mostly not even described, because the few facts that a subgraph is derived
+// from are remembered. After a start, all objects are compared once with the stored subgraphs.
 package feed
 
 import (

@@ -1,10 +1,10 @@
 // Package glaciation writes objects in the vocabulary of the GLACIATION project as its published exporter does
-// (https://github.com/glaciation-heu/kg_exporter, MIT licence), so that queries written for it find the same.
+// (https://github.com/glaciation-heu/kg_exporter, MIT licence), so that queries written for it return the same results.
 //
 // That includes its oddities. The prefix glc of its context does not end in a delimiter, so a JSON-LD 1.1 processor
-// does not expand glc:hasStatus, and that is the IRI that is stored and queried. A workload is named without its
-// namespace, so two of one name are one. Fractions of a core are cut off in the capacity of a node. Times are plain
-// text.
+// does not expand glc:hasStatus, which is therefore stored and queried as the IRI. A workload is named without its
+// namespace, so two workloads with the same name are one. Fractions of a core are cut off in the capacity of a node.
+// Times are plain text.
 package glaciation
 
 import (

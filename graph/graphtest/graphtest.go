@@ -1,4 +1,4 @@
-// Package graphtest is the suite that every store of the knowledge graph runs.
+// Package graphtest is the conformance suite for stores of the knowledge graph.
 package graphtest
 
 import (

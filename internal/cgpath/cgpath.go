@@ -1,8 +1,8 @@
-// Package cgpath parses the paths of control groups, as in /proc/PID/cgroup (cgroups(7)),
-// and makes names of their components. It finds the mount points of the hierarchies, and
-// resolves paths that are relative to a cgroup namespace.
+// Package cgpath parses the paths of control groups, as in /proc/PID/cgroup (cgroups(7)), and makes
+// names of their components. It finds the mount points of the hierarchies, and resolves paths that
+// are relative to a cgroup namespace.
 //
-// A path is hostile input: the creator of a control group (any user in a delegated tree)
+// A path is untrusted input, because the creator of a control group (any user in a delegated tree)
 // chooses its name, up to 255 bytes of anything but a slash and a zero byte.
 package cgpath
 

@@ -1,11 +1,11 @@
-// Package dirty records which hours of a store of series received late samples, so that data
-// derived from those hours is derived again, whatever happens in between.
+// Package dirty records which hours of a store of series received late samples, so that the data
+// derived from those hours is derived again, even after a crash.
 //
-// An hour is in the journal before the samples are committed: a writer calls [Hours.Begin]
-// first and ends it after its commit. A reader takes a [Hours.Snapshot] before it reads the
-// series, and gives it to [Hours.Clean] when its derived data is durable. An hour that is
-// being written meanwhile, or was marked again, stays. After a crash an hour may be dirty
-// although nothing was written; never the other way round.
+// An hour is in the journal before the samples are committed: a writer calls [Hours.Begin] first
+// and ends it after its commit. A reader takes a [Hours.Snapshot] before it reads the series, and
+// gives it to [Hours.Clean] when its derived data is durable. An hour that is being written
+// meanwhile, or was marked again, stays. After a crash an hour may be dirty although nothing was
+// written; never the other way round.
 //
 // [Hours] is safe for concurrent use. Times are milliseconds since the Unix epoch.
 package dirty

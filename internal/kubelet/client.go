@@ -1,12 +1,10 @@
-// Package kubelet asks the kubelet of this node for its pods, by plain HTTP: GET /pods, a v1.PodList with specification
-// and status of every pod on the node
-// (https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/). The caller needs get on nodes/pods
-// (Kubernetes 1.33 or later); nodes/proxy would do too and is root on every pod, so it is never asked for.
+// Package kubelet queries the kubelet of this node for its pods over plain HTTP: GET /pods, a v1.PodList with specification and status of
+// every pod on the node (https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/). The caller needs get on
+// nodes/pods (Kubernetes 1.33 or later); nodes/proxy would also be enough, but it is never requested because it means root in every pod.
 //
-// [Client] asks once and decodes the answer pod by pod, so that a list of 32 MB takes the memory of its largest pod and
-// of what is kept. What is written as in its answer before is not decoded again. [Cache] keeps the pods and asks again. Cores are in cores,
-// memory in bytes. Both are safe for
-// concurrent use; a [Pod] is never changed after it was made.
+// [Client] sends one query and decodes the answer pod by pod, so that a list of 32 MB takes only the memory of its largest pod and of the
+// kept fields. Text that is unchanged since the previous answer is not decoded again. [Cache] keeps the pods and repeats the query. Cores
+// are in cores, memory in bytes. Both are safe for concurrent use; a [Pod] is never changed after it was made.
 package kubelet
 
 import (

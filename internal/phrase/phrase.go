@@ -1,11 +1,11 @@
-// Package phrase separates sentences from the code that selects them, so that a person can
-// proofread all of them in one file.
+// Package phrase separates sentences from the code that selects them, so that all of them can be
+// proofread in one file.
 //
-// A book is a text of entries, each "key: sentence". A line that begins with a blank
-// continues the sentence before it; empty lines and lines that begin with # are ignored. In a
-// sentence {name} is a placeholder for a word that the caller supplies, and {name?one|many}
-// selects one of two forms: the first if the word is "1" or begins with "1 ", else the
-// second. A word is text, or a figure with its unit and how it is shown.
+// A book is a text of entries, each "key: sentence". A line that begins with a blank continues the
+// sentence before it; empty lines and lines that begin with # are ignored. In a sentence {name} is
+// a placeholder for a word that the caller supplies, and {name?one|many} selects one of two forms:
+// the first if the word is "1" or begins with "1 ", else the second. A word is text, or a figure
+// with its unit and how it is shown.
 //
 // A [Book] does not change after [Parse] and is safe for concurrent use.
 package phrase

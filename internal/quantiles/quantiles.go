@@ -1,5 +1,5 @@
-// Package quantiles gives the median and other quantiles of values. Its functions are pure and safe for
-// concurrent use.
+// Package quantiles computes the median and other quantiles of values. Its functions are pure and
+// safe for concurrent use.
 package quantiles
 
 import (

@@ -1,9 +1,9 @@
 // Package batchlog parses the accounting of batch systems other than Slurm: of PBS Professional, OpenPBS and Torque ("Accounting Log" in
 // the PBS reference guide), of Grid Engine and Univa's (accounting(5)), and of LSF (lsb.acct(5)).
 //
-// Jobs are named as package workload/batch names them, so that a job that was measured and its accounting are one. Figures are SI base
-// units. What a format lacks is unknown, never zero: none of them knows steps; Grid Engine and LSF write no memory of an allocation; only
-// PBS counts GPUs surely; Grid Engine names the nodes of parallel jobs only where each of them has a record.
+// Jobs have the same names as in package workload/batch, so that a measured job and its accounting are one workload. Figures are SI base
+// units. Missing figures are unknown, never zero. None of the formats has steps. Grid Engine and LSF do not write the allocated memory.
+// Only PBS counts GPUs reliably. Grid Engine names the nodes of parallel jobs only if each node has a record.
 //
 // Input is read as a stream. Readers share no state.
 package batchlog

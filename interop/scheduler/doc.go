@@ -1,16 +1,16 @@
 // Package scheduler polls the controller of a batch system for facts that only it has: which jobs wait and why, their requests, their
-// final states, and the states of the nodes. It runs in one place per cluster, never on every node. A [Source] asks one batch system;
+// final states, and the states of the nodes. It runs in one place per cluster, never on every node. A [Source] queries one batch system;
 // package all lists them.
 //
-// States, the reasons for an end and lists of nodes are in Slurm's words whatever the batch system, and the series about nodes and
-// partitions keep the names that they have for Slurm, so that all answers and dashboards read them alike.
+// For every batch system, states, reasons for an end and node lists use Slurm's words, and the series about nodes and partitions have the
+// same names as for Slurm, so that all answers and dashboards work with them.
 //
 // # How it is read
 //
-// The queue every half minute, accounting every two minutes and only for newly ended jobs, nodes once a minute; each has a time limit,
-// and after a response that took t the next query waits for at least 20 t, so that a controller in trouble is queried less. Accounting is
-// queried again for an overlapping window ([Options].Overlap), and by number for each job that left the queue without a known end, so
-// that nothing is lost that it receives late.
+// The queue is read every half minute, accounting every two minutes and only for newly ended jobs, and nodes once a minute. Each query
+// has a time limit. After a response that took t, the next query waits for at least 20 t, so that an overloaded controller is queried
+// less often. Accounting is queried again for an overlapping window ([Options].Overlap), and by number for each job that left the queue
+// without a known end, so that late records are not lost.
 //
 // # What it writes
 //

@@ -1,20 +1,20 @@
-// Package simulate makes up a site that one could believe in: users with habits who
-// hand in jobs by day and by night, a queue that places them on nodes, and nodes on which
-// they run, with services beside them, people who are logged in, memory that runs out, jobs
-// that fail or are stopped at their limit, owners who hold GPUs and do not use them, and now
-// and then a node that goes down. It is for demonstrations, load tests and test data.
+// Package simulate generates a realistic site: users with habits who submit jobs by day and by
+// night, a queue that places them on nodes, and nodes on which they run, with services beside them,
+// people who are logged in, memory that runs out, jobs that fail or are stopped at their limit,
+// owners who hold GPUs and do not use them, and now and then a node that goes down. It is for
+// demonstrations, load tests and test data.
 //
-// What is made up is what a machine would show, not what reckon makes of it: a [Node] is a
-// [sensor.TaskSource], a [sensor.MachineReader], a [sensor.CgroupReader], and a sensor of
-// GPUs, meters and node figures. The agent reads it as it reads a machine, with the resolvers,
-// accounts and attribution that it always uses.
+// The simulation covers the readings of a machine, not reckon's results: a [Node] is a
+// [sensor.TaskSource], a [sensor.MachineReader], a [sensor.CgroupReader], and a sensor of GPUs,
+// meters and node figures. The agent reads it like a real machine, with its usual resolvers,
+// accounts and attribution.
 //
-// Everything follows from [Config]: the same one gives the same site, and a node that is read
-// at the same moments gives the same readings to the bit. No clock, file or socket is touched;
-// time is the time that the caller passes ([Node.Advance]) and only moves forward.
+// Everything is determined by [Config]. The same configuration gives the same site, and a node that
+// is read at the same times gives the same readings to the bit. The package uses no clock, file or
+// socket. The caller sets the time ([Node.Advance]), which only moves forward.
 //
-// Units are SI base units; times of processes are nanoseconds since boot. A [Site] does not
-// change once it is made and may be read from several goroutines; a Node is used from one.
+// Units are SI base units; times of processes are nanoseconds since boot. A [Site] does not change
+// once it is made and may be read from several goroutines; a Node is used from one.
 package simulate
 
 import (

@@ -1,26 +1,25 @@
-// Package cgroup reads control groups of version 1, version 2 and machines that mount
-// both.
+// Package cgroup reads control groups of version 1, version 2 and machines that mount both.
 //
-// Sources are Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/ of the kernel;
-// the hierarchies are found in /proc/PID/mountinfo. CPU time is in nanoseconds,
-// memory and I/O in bytes. All figures hold the descendants of a group too.
+// Sources are Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/ of the kernel; the hierarchies
+// are found in /proc/PID/mountinfo. CPU time is in nanoseconds, memory and I/O in bytes. All
+// figures hold the descendants of a group too.
 //
-// A handle reads by pread into one buffer, without allocating. The kernel keeps a buffer of a page for each
-// open file (there are 13 to 21), so a handle keeps open only what it reads each time: all files of a group that is busy, the one of CPU
-// time
-// of one that runs now and then, and none of one in which nothing has run for a minute. When five
-// eighths of the limit of open files are taken, further handles open and close their files at each
-// reading, which costs several times as much.
+// A handle reads by pread into one buffer, without allocating. The kernel keeps a buffer of a page
+// for each open file (a group has 13 to 21), so a handle keeps open only the files that it reads
+// each time: all files of a busy group, the CPU time of a group that runs now and then, and no file
+// of a group in which nothing has run for a minute. When five eighths of the limit of open files
+// are taken, further handles open and close their files at each reading, which costs several times
+// as much.
 //
-// What can not be had leaves its bit unset, never a zero: a controller that is not
-// enabled, a file that an older kernel lacks, no permission. A file that appears later
-// (a controller enabled in a parent) is found within 64 readings. A group that was
-// removed gives an error matching [fs.ErrNotExist].
+// An unavailable figure leaves its bit unset and is never zero: a controller that is not enabled, a
+// file that an older kernel lacks, no permission. A file that appears later (a controller enabled
+// in a parent) is found within 64 readings. Reading a removed group returns an error that matches
+// [fs.ErrNotExist].
 //
-// Known limits of the kernel's figures: version 1 charges no buffered writes to
-// anyone's blkio, and recent kernels (seen with 6.18) count there only on devices with a
-// limit; I/O to stacked block devices is charged at each layer; one layer is taken
-// here (see traffic); memory.stat lags a little behind on busy machines.
+// Known limits of the kernel's figures: version 1 charges no buffered writes to anyone's blkio, and
+// recent kernels (seen with 6.18) count there only on devices with a limit; I/O to stacked block
+// devices is charged at each layer; one layer is taken here (see traffic); memory.stat lags a
+// little behind on busy machines.
 //
 // A Reader and its handles are used from one goroutine.
 package cgroup

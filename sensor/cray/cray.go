@@ -1,5 +1,5 @@
-// Package cray reads the energy that the blade controller of HPE Cray EX and older Cray
-// systems publishes ten times a second (the man page of pm_counters):
+// Package cray reads the energy that the blade controller of HPE Cray EX and older Cray systems
+// publishes ten times a second (the man page of pm_counters):
 //
 //	/sys/cray/pm_counters/energy        4711 J      the node
 //	/sys/cray/pm_counters/power         312 W
@@ -7,10 +7,10 @@
 //	/sys/cray/pm_counters/freshness     123456      grows with every update
 //	/sys/cray/pm_counters/generation    17          changes when the power cap is changed
 //
-// A controller that hangs leaves the last values in place, so meters are valid only while
-// freshness increases: after [Stale] without an update there are no meters. Freshness is
-// read before and after, and values updated in between are read once more, so that energy
-// and power come from one update.
+// A controller that hangs leaves the last values in place, so meters are valid only while freshness
+// increases. After [Stale] without an update there are no meters. Freshness is read before and
+// after, and values updated in between are read once more, so that energy and power come from one
+// update.
 //
 // Joules and watts, as in the files. A Sensor is used from one goroutine.
 package cray

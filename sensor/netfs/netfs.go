@@ -1,14 +1,14 @@
-// Package netfs reads what mounted network file systems do: NFS from /proc/self/mountstats, of each mount
-// and operation (nfs_show_stats and rpc_print_iostats of the kernel), and Lustre from the statistics of its client
-// (llite.*.stats; in debugfs since 2.12, readable for root).
+// Package netfs reads the statistics of mounted network file systems: NFS from /proc/self/mountstats, of each mount and operation
+// (nfs_show_stats and rpc_print_iostats of the kernel), and Lustre from the statistics of its client (llite.*.stats; in debugfs since
+// 2.12, readable for root).
 //
-// Nothing is asked of a file system itself, so that one without an answer of its server holds nothing up. Mounts of
-// one file system share its statistics and count once. The largest part of machines has none; those of sites
-// with an automounter have thousands: the first [maxSources] have series of their own, all others are together in
-// source "other". A pass that takes long is done less often, so that it costs 0.2 % of a core at most.
+// The file systems themselves are never accessed, so that an unresponsive server blocks nothing. Mounts of one file system share its
+// statistics and count once. Most machines have none, but machines of sites with an automounter have thousands. The first [maxSources]
+// have their own series, and the rest are combined in source "other". A pass that takes long is done less often, so that it costs at most
+// 0.2 % of a core.
 //
-// Bytes are those that went to and came from servers, by which the page cache is left out. Seconds of an operation are from
-// the call until its answer, those of the server from sending until the answer, both added up: divide by the increase of operations.
+// Bytes are those sent to and received from servers, without the page cache. The seconds of an operation last from the call until its
+// answer, and those of the server from sending until the answer. Both are sums; divide them by the increase of operations.
 //
 // A Sensor is used from one goroutine.
 package netfs

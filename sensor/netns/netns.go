@@ -1,6 +1,6 @@
-// Package netns reads what passed the devices of a network namespace, by any process in it: /proc/PID/net/dev
+// Package netns reads the traffic of the devices of a network namespace from any process in it: /proc/PID/net/dev
 // (Documentation/filesystems/proc.rst, section 1.4). It takes no privilege. The loopback device is left out. Bytes are
-// those of frames, headers included, since the devices were made: the devices of a pod begin with its sandbox.
+// those of frames, including headers, since the devices were created. The devices of a pod begin with its sandbox.
 //
 // A Reader is used from one goroutine.
 package netns

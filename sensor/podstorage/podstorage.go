@@ -1,14 +1,14 @@
-// Package podstorage measures what pods keep on a node: volumes with a file system of their own by statfs(2), those that are a
-// folder of the node's disk, logs and writable layers of containers by walking them as du(1) does. Nothing but the right to read
-// folders is used (CAP_DAC_READ_SEARCH); the kubelet is not asked.
+// Package podstorage measures the storage of pods on a node. It measures volumes with their own file system by
+// statfs(2), and volumes in a folder of the node's disk, logs and writable layers of containers by walking them like
+// du(1). It only needs the right to read folders (CAP_DAC_READ_SEARCH) and does not query the kubelet.
 //
 //	DIR/pods/UID/volumes/PLUGIN/NAME[/mount]     volumes, DIR is the kubelet's folder (pkg/kubelet/kubelet_getters.go of Kubernetes)
 //	/var/log/pods/NAMESPACE_POD_UID/CONTAINER    logs (pkg/kubelet/kuberuntime)
 //	/proc/PID/mountinfo: upperdir of /           writable layer (Documentation/filesystems/overlayfs.rst)
 //
-// Amounts are bytes on disk, blocks of 512 bytes as stat(2) counts them; a file with several links in one folder counts once.
-// A [Reader] measures in the background, since a server of files may not answer and folders may be large, and at a pace that
-// takes a twentieth of a percent of a core at most. It is safe for concurrent use.
+// Amounts are bytes on disk, blocks of 512 bytes as stat(2) counts them; a file with several links in one folder counts
+// once. A [Reader] measures in the background, because a file server may not answer and folders may be large, and uses
+// at most 0.05 % of a core. It is safe for concurrent use.
 package podstorage
 
 import (

@@ -1,14 +1,14 @@
-// Package resctrl reads what the monitoring of caches and memory bandwidth counts (Intel RDT, AMD QoS), from the mounted file
-// system resctrl (Documentation/filesystems/resctrl.rst of the kernel): how many bytes moved between the last-level caches and memory, and
-// how much of the caches is occupied; of each socket, and of each group of threads that is monitored.
+// Package resctrl reads the counters of cache and memory bandwidth monitoring (Intel RDT, AMD QoS) from the mounted file system resctrl
+// (Documentation/filesystems/resctrl.rst of the kernel). They are the bytes moved between the last-level caches and memory, and the
+// occupied part of the caches, for each socket and each monitored group of threads.
 //
 //	mon_data/mon_L3_00/mbm_total_bytes              of the default group and the monitoring groups in it
-//	mon_groups/NAME/{tasks,mon_data}                threads that are monitored apart
+//	mon_groups/NAME/{tasks,mon_data}                threads that are monitored separately
 //	NAME/mon_data, NAME/mon_groups/NAME             the same of control groups
 //
-// Groups are only read. A thread's children are in its group by the kernel. What devices move by DMA is not counted. Bytes count since the
-// sensor was opened. Where resctrl is not mounted the sensor is unavailable; it is never mounted here. The trees of the tests are
-// constructed by the kernel's documentation. A Sensor is used from one goroutine.
+// Groups are only read. The kernel puts a thread's children into its group. DMA by devices is not counted. Bytes count from the opening
+// of the sensor. The sensor does not mount resctrl, and is unavailable if it is not mounted. The test trees follow the kernel's
+// documentation. A Sensor is used from one goroutine.
 package resctrl
 
 import (

@@ -1,7 +1,6 @@
-// Package sensortest is the conformance suite of everything that measures: [Run] for a
-// sensor that appends samples, [RunTasks] for a source of processes. Each sensor calls it
-// from its own tests, over a recorded machine and, if the hardware is available, over the
-// live one.
+// Package sensortest is the conformance suite of sensors: [Run] for a sensor that appends samples,
+// [RunTasks] for a source of processes. Each sensor calls it from its own tests, over a recorded
+// machine and, if the hardware is available, over the live one.
 package sensortest
 
 import (

@@ -1,9 +1,8 @@
-// Package task chooses how to read the task table of a machine and the records of
-// processes that ended, and joins the two.
+// Package task selects the sources of a machine's task table and of the records of ended processes, and joins the two.
 //
-// The sources are in the folders below: ebpf (the task iterator and the trace points of the
-// scheduler), procfs (/proc) and taskstats (exit records over netlink). Each reports by
-// [sensor.ErrUnavailable] what it lacks; the best that works is taken, or the one that was asked for.
+// The sources are in the folders below: ebpf (the task iterator and the trace points of the scheduler), procfs (/proc)
+// and taskstats (exit records over netlink). Each returns [sensor.ErrUnavailable] with the missing requirement. The
+// best one that works is used, unless a certain one was requested.
 //
 // Units are as in [sensor.Process]. A [Source] is used from one goroutine.
 package task

@@ -1,18 +1,18 @@
-// Package tegra measures NVIDIA Jetson and other Tegra boards: supply rails, the load and clock
-// of the GPU, the memory controller, engines, fan and power mode, of every release of Jetson
-// Linux (L4T 21 to 39).
+// Package tegra measures NVIDIA Jetson and other Tegra boards: supply rails, the load and clock of
+// the GPU, the memory controller, engines, fan and power mode, of every release of Jetson Linux
+// (L4T 21 to 39).
 //
 // It reads two sources. The first is sysfs: the INA3221 monitors under hwmon (L4T 35 and newer:
 // in1_label, in1_input in mV, curr1_input in mA) or under iio (L4T 28 to 32: rail_name_0,
-// in_power0_input in mW), the INA238 of Thor (power1_input in µW), the load of the GPU (0 to
-// 1000), clocks in debugfs where root may read them. The second is the output of NVIDIA's
-// tegrastats, followed from a file or pipe ([Options].Stats), for containers and users without
-// access to the first; while that program writes, its figures are used instead of the rails of
-// sysfs. The program is never started.
+// in_power0_input in mW), the INA238 of Thor (power1_input in µW), the load of the GPU (0 to 1000),
+// clocks in debugfs where root may read them. The second is the output of NVIDIA's tegrastats,
+// followed from a file or pipe ([Options].Stats), for containers and users without access to the
+// first; while that program writes, its figures are used instead of the rails of sysfs. The program
+// is never started.
 //
-// If a rail measures the input of the board it is the meter of the board; if none does, the
-// rails are summed. If one of them cannot be read there is no sum: it would be too small. The
-// rail of the GPU meters it. The users of the GPU are found as described in holders.go.
+// A rail that measures the input of the board is the meter of the board. Otherwise the rails are
+// summed, unless one of them cannot be read, because the sum would be too small. The GPU's rail is
+// its meter. The users of the GPU are found as described in holders.go.
 //
 // Units: watts, hertz, shares of 1, seconds. A Sensor is used from one goroutine.
 package tegra

@@ -1,13 +1,11 @@
-// Package topology shows where on a node processor time was spent: the busy time of each
+// Package topology determines the processor packages on which time was spent: the busy time of each
 // processor package (/proc/stat, proc(5)), the packages that a process may run on
-// (sched_getaffinity(2), which includes cpusets and needs no privilege), and the
-// frequency of the processors that it may run on (scaling_cur_freq,
-// Documentation/admin-guide/pm/cpufreq.rst).
+// (sched_getaffinity(2), which includes cpusets and needs no privilege), and the frequency of the
+// processors that it may run on (scaling_cur_freq, Documentation/admin-guide/pm/cpufreq.rst).
 //
-// It matters if there is more than one package, or more than one kind of processor:
-// otherwise [Open] returns sensor.ErrUnavailable. Busy time is in seconds, frequencies
-// are relative to each other. A Reader is used from one goroutine and allocates nothing
-// after Open.
+// It matters if there is more than one package, or more than one kind of processor: otherwise
+// [Open] returns sensor.ErrUnavailable. Busy time is in seconds, frequencies are relative to each
+// other. A Reader is used from one goroutine and allocates nothing after Open.
 package topology
 
 import (

@@ -1,13 +1,11 @@
-// Package uncore reads how many bytes the memory controllers of the processors moved, by socket and direction: the uncore PMUs of
-// Intel (uncore_imc), AMD (amd_umc, Linux 6.10) and of Arm's Yitian 710 (ali_drw) below /sys/bus/event_source/devices, by
-// perf_event_open(2).
+// Package uncore reads the bytes moved by the memory controllers of the processors, by socket and
+// direction: the uncore PMUs of Intel (uncore_imc), AMD (amd_umc, Linux 6.10) and of Arm's Yitian
+// 710 (ali_drw) below /sys/bus/event_source/devices, by perf_event_open(2).
 //
-// What devices read and write by DMA, and what the kernel does, is in it. It needs CAP_PERFMON, and a machine with memory controllers that
-// the
-// kernel may
-// read: virtual machines have none. Bytes. No such machine was here: the test's trees are constructed by the kernel's documentation, and
-// count
-// software events on the same path. A Sensor is used from one goroutine.
+// They include DMA by devices and the traffic of the kernel. It needs CAP_PERFMON, and a machine
+// with memory controllers that the kernel may read: virtual machines have none. No such machine was
+// available, so the test trees follow the kernel's documentation and count software events on the
+// same path. A Sensor is used from one goroutine.
 package uncore
 
 import (

@@ -1,18 +1,17 @@
-// Package alerting evaluates recording and alerting rules over our store and brings
-// alerts to people, by Prometheus's own rule manager and notifier and, where no other
-// Alertmanager is named, by Alertmanager's own dispatcher inside this process.
+// Package alerting evaluates recording and alerting rules over our store and delivers alerts. It
+// uses Prometheus's own rule manager and notifier and, if no other Alertmanager is configured,
+// Alertmanager's own dispatcher inside this process.
 //
 // Rules are files in the form of Prometheus
-// (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/), the
-// configuration of receivers is one in the form of Alertmanager
+// (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/), the configuration
+// of receivers is one in the form of Alertmanager
 // (https://prometheus.io/docs/alerting/latest/configuration/).
 //
-// Nothing is lost and nothing reported twice when either side is killed: how long an alert
-// has been pending is in the store (ALERTS_FOR_STATE), and the embedded Alertmanager
-// writes what fires, what was reported to whom, and silences to files whenever they change. A
-// stop waits for what is on its way. Of what was on its way in the instant of a kill
-// nobody knows whether it came: it is sent once more if it still holds, and its end is
-// reported if not.
+// Nothing is lost or sent twice when either side is killed. The pending time of an alert is in the
+// store (ALERTS_FOR_STATE), and the embedded Alertmanager writes firing alerts, sent notifications
+// and silences to files whenever they change. A stop waits for deliveries in flight. The outcome of
+// a delivery that was in flight during a kill is unknown. It is sent again if the alert still
+// fires; otherwise its end is sent.
 //
 // A [Service] is safe for concurrent use. Times are UTC.
 package alerting

@@ -1,12 +1,11 @@
-// Package backup writes what a server keeps into one file and makes a directory of it again.
+// Package backup writes the data of a server to one file and restores it to a directory.
 //
-// A backup is a tar archive (POSIX.1-1988 ustar and pax) packed by zstd (RFC 8878), which
-// `tar --zstd -x` reads. Its first file is manifest.json, then come the files of a data
-// directory under their names, and the last one is SHA256SUMS, in the form of sha256sum: an
-// archive without it is not whole. It holds the hashes of passwords and tokens, so it is
-// for its owner's eyes.
+// A backup is a tar archive (POSIX.1-1988 ustar and pax) packed by zstd (RFC 8878), which `tar
+// --zstd -x` reads. Its first file is manifest.json, then come the files of a data directory under
+// their names, and the last one is SHA256SUMS, in the form of sha256sum: an archive without it is
+// incomplete. An archive contains hashes of passwords and tokens, so only its owner may read it.
 //
-// Nothing here is safe for concurrent use; different archives do not mind each other.
+// Functions are not safe for concurrent use on the same archive.
 package backup
 
 import (

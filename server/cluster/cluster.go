@@ -1,14 +1,14 @@
 // Package cluster lets several servers work over one store of series and one catalogue in
-// PostgreSQL. All take samples and answer; one leads: it makes the catalogue and the roll-ups,
-// evaluates rules, sends alerts and looks for misuse.
+// PostgreSQL. All receive samples and answer queries. One of them is the leader: it builds the
+// catalogue and the roll-ups, evaluates rules, sends alerts and looks for misuse.
 //
-// Who leads stands in one row of the database, a lease with an epoch. The leader renews it, by the
-// clock of the database; when it has run out, another member takes it and counts the epoch up,
-// under the advisory lock that every write of the catalogue holds. A write of the leader checks
-// the epoch in its own transaction ([Lease.Fence]), so that a leader that was stopped, cut off or
-// slow writes nothing once another leads. What is not in the database (samples of rules,
-// notifications) is written only while [Lease.Leads], which a leader knows by its own clock,
-// earlier than the lease runs out.
+// The leader is stored in one row of the database, a lease with an epoch. The leader renews it by
+// the clock of the database. When it has expired, another member acquires it and increments the
+// epoch, under the advisory lock that every write of the catalogue holds. A write of the leader
+// checks the epoch in its own transaction ([Lease.Fence]), so that a leader that was stopped, cut
+// off or slow writes nothing once another leads. Data outside the database (samples of rules,
+// notifications) is written only while [Lease.Leads]. It uses the leader's own clock and ends
+// before the lease expires.
 //
 // Types are safe for concurrent use.
 package cluster

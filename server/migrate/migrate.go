@@ -1,10 +1,9 @@
 // Package migrate copies series from one store to another.
 //
-// Time is cut into windows, which are copied one after another from the oldest on. Of each
-// window the other store is asked first what it has of it, and only what is missing is sent;
-// then it is asked again, and every sample must be there. A copy that was broken off goes on
-// with the window that it was in, and nothing is in the other store twice, also when somebody
-// else writes there at the same time.
+// Time is divided into windows, which are copied one after another from the oldest on. For each
+// window, the samples in the other store are read, and only the missing ones are sent. Then the
+// window is read again, and every sample must be there. An interrupted copy continues with its
+// current window. No sample is stored twice, even if another program writes there at the same time.
 //
 // A window has to fit in memory. Times are milliseconds since the Unix epoch.
 package migrate

@@ -1,26 +1,26 @@
-// Package hourly keeps one value an hour of every series, for years, beside a store that
-// keeps all samples for weeks.
+// Package hourly keeps one value per hour of every series for years, beside a store that keeps all
+// samples for weeks.
 //
-// Once a day is over and its samples are in blocks, it reads the day and writes the reduced
-// samples to a block of the Prometheus time-series database
-// (https://prometheus.io/docs/prometheus/latest/storage/) in a directory of its own. For a
-// counter that is the last sample of each hour, both samples around each reset and the first
-// of each run, so that differences are preserved; for a gauge the mean over the hour; for
-// dates and facts the last sample. Blocks are compacted into larger ones as they age: a day,
-// 8 days, 64 days. No two blocks contain the same day.
+// Once a day is over and its samples are in blocks, it reads the day and writes the reduced samples
+// to a block of the Prometheus time-series database
+// (https://prometheus.io/docs/prometheus/latest/storage/) in a directory of its own. For a counter
+// that is the last sample of each hour, both samples around each reset and the first of each run,
+// so that differences are preserved; for a gauge the mean over the hour; for dates and facts the
+// last sample. Blocks are compacted into larger ones as they age: a day, 8 days, 64 days. No two
+// blocks contain the same day.
 //
 // Backfilled and imported samples are detected by the origins of the blocks of the store
-// ([store.Origin]); the days that they cover are made again, and hours that the store has
-// deleted since are kept. A crash loses nothing: a block appears under its name when it is
-// complete, and the list of days to be made again is written first.
+// ([store.Origin]); the days that they cover are computed again, and hours that the store has
+// deleted since are kept. A crash loses nothing, because a block gets its name when it is complete,
+// and the list of days to compute is written first.
 //
-// [Store.Querier] reads both as one. Where steps and ranges are hours or longer it reads the
-// hourly values, and also where the store has no samples any more; the answer then carries
-// an info annotation of the Prometheus API. Without queries nothing runs and nearly nothing
-// is in memory: blocks are mapped files.
+// [Store.Querier] reads both as one. It uses the hourly values if steps and ranges are hours or
+// longer, and where the store no longer has samples; the answer then carries an info annotation of
+// the Prometheus API. Without queries nothing runs and nearly nothing is in memory: blocks are
+// mapped files.
 //
-// A Store is safe for concurrent use. Internal times are milliseconds since the Unix epoch,
-// days and hours those of UTC. The directory belongs to the process that has the store open.
+// A Store is safe for concurrent use. Internal times are milliseconds since the Unix epoch, days
+// and hours those of UTC. The directory belongs to the process that has the store open.
 package hourly
 
 import (

@@ -1,15 +1,15 @@
 // Package tsdb keeps series in the embedded time-series database of Prometheus (https://prometheus.io/docs/prometheus/latest/storage/): a
 // write-ahead log, a head in memory, and blocks on disk that Prometheus, promtool and Thanos read.
 //
-// What [Store.Append] has acknowledged is in the page cache of the kernel: killing the process loses none of it, a power cut at most the
-// last seconds. Samples of a batch become visible to queries together.
+// Samples that [Store.Append] has acknowledged are in the page cache of the kernel. Killing the process loses none of them, and a power
+// cut at most those of the last seconds. Samples of a batch become visible to queries together.
 //
 // On opening, leftovers of an interrupted compaction are removed and a torn end of the write-ahead log is cut off. A block or a part of
-// the log that fails a checksum, is cut off or is missing is left out and kept in the folder corrupt/; of which time samples are missing
-// is logged, kept ([Store.Gaps]) and a warning of each query of that time. Nothing is deleted that could be read. One process at a time
-// may open a directory.
+// the log that fails a checksum, is cut off or is missing is left out and kept in the folder corrupt/. The time range of the missing
+// samples is logged, stored ([Store.Gaps]) and added as a warning to each query of that time. No readable data is deleted. One process at
+// a time may open a directory.
 //
-// A Store is safe for concurrent use. Times inside are milliseconds since the Unix epoch; figures are stored as they come.
+// A Store is safe for concurrent use. Internal times are milliseconds since the Unix epoch; values are stored unchanged.
 package tsdb
 
 import (

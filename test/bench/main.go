@@ -5,7 +5,7 @@
 //	go run ./test/bench -markdown doc/benchmarks.md AREA
 //	go run ./test/bench                                 # lists the areas
 //
-// Everything listens on the loopback address, writes below one temporary directory that is removed, and ends by itself.
+// All programs listen on the loopback address, write below one temporary directory that is removed, and end by themselves.
 package main
 
 import (

@@ -5,10 +5,10 @@
 //	go run ./test/kernels -only 6.1 -tests none   # some, without the test programs
 //
 // It takes the kernels from the Debian archive (apt-get, as any user; nothing is installed), makes
-// for each an initial file system that holds the agent, test programs and test/kernels/guest as
-// the first process, and prints a table: kernel and control groups by source and privilege, each
-// with the worst difference between what the agent charged and what the kernel counted for
-// known loads. It fails where a difference is larger than its limit.
+// for each an initial file system that holds the agent, test programs and test/kernels/guest as the
+// first process, and prints a table: kernel and control groups by source and privilege, each with
+// the worst difference between what the agent charged and what the kernel counted for known loads.
+// It fails if a difference is larger than its limit.
 package main
 
 import (

@@ -1,7 +1,7 @@
-// Package instance names one running agent, so that a server distinguishes two machines of one name: by the machine (machine-id(5)), its
-// boot (/proc/sys/kernel/random/boot_id, random(4)) and a random id in the agent's own state, since clones of an image share the first.
-// The ids travel as hashes. They are in the header Reckon-Sender of each request, with the name that the agent goes by, how long it has
-// run, and its clock.
+// Package instance names one running agent, so that a server can distinguish two machines with the same name: by the
+// machine (machine-id(5)), its boot (/proc/sys/kernel/random/boot_id, random(4)) and a random id in the agent's own
+// state, since clones of an image share the first. The ids travel as hashes. They are in the header Reckon-Sender of
+// each request, with the name that the agent goes by, how long it has run, and its clock.
 //
 // Values are plain data; Load reads and writes one small file.
 package instance

@@ -1,9 +1,9 @@
-// Package limits bounds what one sender, one site and one viewer take of a server, so that a mistake of one is not an outage for all:
-// series, samples per second, bytes of a request, lengths of labels, time and memory of queries.
+// Package limits limits the resources of a server that one sender, one site and one viewer may use, so that a mistake of one is not an
+// outage for all: series, samples per second, bytes of a request, lengths of labels, time and memory of queries.
 //
 // A sender is a token or a signed-in name; a site, which is the tenant of a server that many share, is the label site of the series,
-// whoever sends them. What comes too fast is answered with 429 and a time to wait, so that the sender keeps it; what is too much (a new
-// series over the bound, a label that is too long) is refused by name and everything else of the request is stored.
+// whoever sends them. Requests that come too fast are answered with 429 and a time to wait, so that the sender keeps the samples. Excess
+// parts (a new series over the limit, a label that is too long) are refused by name, and the rest of the request is stored.
 //
 // A [Limiter] is safe for concurrent use.
 package limits

@@ -1,15 +1,15 @@
-// Package scraping asks targets for their metrics, so that what any exporter reports stands beside what reckon measures: Prometheus's own
-// scrape manager over its own discovery of static lists, files and HTTP, configured by a file in the form of Prometheus
-// (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config).
+// Package scraping scrapes targets, so that the metrics of any exporter are stored beside reckon's own. It uses
+// Prometheus's scrape manager with its discovery of static lists, files and HTTP, configured by a file in the form of
+// Prometheus (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config).
 //
-// Of that file global and scrape_configs are taken; what reckon does another way (rules, alerting, remote write) and the discovery of
-// clouds and clusters is refused by name. The file is read again when it changes; one that is wrong then is logged, and the old one stays
-// in force.
+// The sections global and scrape_configs of that file are used. Sections that reckon configures elsewhere (rules,
+// alerting, remote write) and the discovery of clouds and clusters are refused by name. The file is read again when it
+// changes. If it is invalid then, that is logged and the previous one stays in force.
 //
-// Where bounds are set (package limits), what goes beyond them is refused series by series, or, of what comes too fast, scrape by scrape;
+// If limits are set (package limits), excess series are refused one by one, and scrapes that come too fast as a whole.
 // [Refused] counts the former beside up.
 //
-// Times are the targets' own where they give any. The methods are safe for concurrent use.
+// Times are the targets' own if they provide any. The methods are safe for concurrent use.
 package scraping
 
 import (

@@ -1,9 +1,9 @@
-// Package senders knows which agent sends for which node. A second machine that goes by the name of another is refused, in a way that it
-// keeps what it has, and shown; its figures are not added to the first one's.
+// Package senders tracks which agent sends for which node. A second machine with the same name is refused and reported. It keeps its
+// samples, so that its figures are not added to those of the first machine.
 //
 // A name belongs to the agent that sent for it last. Another one takes its place when the first has been silent for [Silence]; or for
 // [Pause], if it was started after the last request of the first: that is a reboot, a machine that was set up again, or an agent that
-// lost its state. A person gives a name away by [Registry.Release]. Agents that do not show themselves pass.
+// lost its state. An administrator releases a name by [Registry.Release]. Agents that do not identify themselves are accepted.
 //
 // A [Registry] is safe for concurrent use.
 package senders

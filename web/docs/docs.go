@@ -1,5 +1,5 @@
-// Package docs serves the guides as pages: a list, each document, a search, and their pictures. They are rendered when asked for, from
-// the Markdown in the program, without raw HTML, so that they need no network and fit the strict policy of the server's pages.
+// Package docs serves the guides as pages: a list, each document, a search, and their pictures. They are rendered on demand from the
+// embedded Markdown, without raw HTML, so that they need no network and comply with the strict policy of the server's pages.
 package docs
 
 import (

@@ -1,11 +1,10 @@
 // Package promapi serves the Prometheus HTTP API
-// (https://prometheus.io/docs/prometheus/latest/querying/api/) by Prometheus's own
-// handlers, so that Grafana, promtool and every other client of Prometheus work
-// against reckon.
+// (https://prometheus.io/docs/prometheus/latest/querying/api/) by Prometheus's own handlers, so
+// that Grafana, promtool and every other client of Prometheus work against reckon.
 //
-// It is the one package that touches github.com/prometheus/prometheus/web/api/v1,
-// where a constructor changes from version to version. Times are Unix seconds or RFC
-// 3339, as there. The handler is safe for concurrent use.
+// No other package uses github.com/prometheus/prometheus/web/api/v1, because its constructor
+// changes from version to version. Times are Unix seconds or RFC 3339, as in that API. The handler
+// is safe for concurrent use.
 package promapi
 
 import (

@@ -1,8 +1,7 @@
-// Package ui holds the pages that people see in a browser: built from src by the
-// program in build, committed as dist.zip and embedded, so that neither go build nor a
-// running server needs Node or the internet. The pages hold no figures themselves; they
-// ask the HTTP API as the viewer who is signed in. Its functions are safe for
-// concurrent use.
+// Package ui holds the web pages: built from src by the program in build, committed as dist.zip and
+// embedded, so that neither go build nor a running server needs Node or the internet. The pages
+// hold no figures themselves; they query the HTTP API as the viewer who is signed in. Its functions
+// are safe for concurrent use.
 package ui
 
 import (

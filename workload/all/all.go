@@ -1,5 +1,4 @@
-// Package all lists the resolvers in the order in which they are asked. To add one, add
-// a line.
+// Package all lists the resolvers in the order in which they are queried. To add one, add a line.
 package all
 
 import (

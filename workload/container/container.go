@@ -11,15 +11,15 @@
 //	/machine.slice/machine-NAME.scope                    systemd-nspawn, libvirt-lxc
 //	/machine.slice/systemd-nspawn@NAME.service           systemd-nspawn as a service
 //
-// CID is 64 hexadecimal digits; twelve of them name the workload, as in the commands of
-// the engines. Of nested containers the outermost counts: that is what the node runs.
-// A monitor (conmon, lxc.monitor) belongs to its container but not to its Cgroup. The
-// owner is the user with the tree that has the group, else root, who runs the engine: the user
-// within a container shows nothing about who answers for it.
+// CID is 64 hexadecimal digits; twelve of them name the workload, as in the commands of the
+// engines. Of nested containers the outermost counts, because that is the one that the node runs. A
+// monitor (conmon, lxc.monitor) belongs to its container but not to its Cgroup. The owner is the
+// user with the tree that has the group, else root, who runs the engine, because the user within a
+// container does not identify the responsible user.
 //
-// Apptainer and Singularity make no group of their own: their processes belong to the
-// job, session or unit that starts them. Podman with --cgroups=split (Quadlet) puts
-// its groups into the unit, which names the work better.
+// Apptainer and Singularity make no group of their own: their processes belong to the job, session
+// or unit that starts them. Podman with --cgroups=split (Quadlet) puts its groups into the unit,
+// which names the work better.
 package container
 
 import (

@@ -1,7 +1,7 @@
 // Package kubernetes recognises the pods of Kubernetes by their control groups.
 //
-// The kubelet makes a group for each pod, and the container runtime one for each
-// container in it (pkg/kubelet/cm of Kubernetes; the runtimes name the last piece):
+// The kubelet makes a group for each pod, and the container runtime one for each container in it (pkg/kubelet/cm of
+// Kubernetes; the runtimes name the last piece):
 //
 //	/kubepods/burstable/podUID/CID                                      driver cgroupfs, k3s
 //	/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice/cri-containerd-CID.scope
@@ -12,12 +12,11 @@
 //	                                                                    containerd without SystemdCgroup
 //	/kubepods/burstable/podUID/kata_SANDBOX, /kata_overhead/SANDBOX     Kata Containers: the virtual machine, and its shim
 //
-// With the driver systemd a UID has underscores for hyphens. Static pods have a hash of
-// 32 digits for a UID.
+// With the driver systemd a UID has underscores for hyphens. Static pods have a hash of 32 digits for a UID.
 //
 // Names come from [Pods], the kubelet's list; until it has a pod the workload is pod/UID, its owner "kubernetes" (the
 // namespace is not known), and the part is the first twelve digits of the container's id. Such an identity is
-// provisional, and [Resolver.Rename] gives the better one as soon as there is one.
+// provisional, and [Resolver.Rename] returns the better one once it is known.
 package kubernetes
 
 import (

@@ -1,12 +1,12 @@
-// Package process makes a workload of each process group: a pipeline or a script that
-// a shell started, a daemon and its children. It claims every process that is not the
-// kernel's, so it is asked last.
+// Package process makes each process group a workload: a pipeline or a script that a shell started,
+// or a daemon and its children. It claims every process that does not belong to the kernel, so it
+// is queried last.
 //
-// The name is group/NODE/PGID-START, where START is when the leader of the group began,
-// in seconds since the Unix epoch (UTC), so that a reused number names another group.
+// The name is group/NODE/PGID-START, where START is when the leader of the group began, in seconds
+// since the Unix epoch (UTC), so that a reused number names another group.
 //
-// Monitors of containers, one for each pod, are one workload of a node, group/NODE/PROGRAM, as they are one with
-// their engine where systemd started it.
+// Monitors of containers, one for each pod, are one workload of a node, group/NODE/PROGRAM, as they
+// are one with their engine where systemd started it.
 package process
 
 import (

@@ -2,8 +2,8 @@
 //
 // # Where a job is found
 //
-// From its control group, in every layout that Slurm has had (src/plugins/cgroup/ of
-// Slurm, up to 26.11):
+// From its control group, in every layout that Slurm has had (src/plugins/cgroup/ of Slurm, up to
+// 26.11):
 //
 //	/slurm/uid_1000/job_4711/step_0/task_0                       version 1
 //	/slurm_NODE/uid_1000/job_4711/step_batch                     version 1, several slurmd on a machine
@@ -12,31 +12,29 @@
 //	/OTHER.slice/slurmstepd.scope/...                            CgroupSlice=
 //	/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/...     from 26.05: the job's SLUID
 //
-// Where the node has no such groups (proctrack/linuxproc, pgid) the environment decides.
+// If the node has no such groups (proctrack/linuxproc, pgid), the environment decides.
 //
 // # What a job is called
 //
-// The control group has the raw number of a job. The environment, which slurmstepd
-// gives to each task, states that job 4720 is array task 4711_3, or component 4711+1 of
-// a heterogeneous job. The first process of a job that has such an environment names
-// the job for all its processes, so that those without one (an ssh session adopted
-// into the job, a daemon that cleared its environment) get the same name. Without
-// access to environments the raw number stands, or the SLUID, which Slurm's own
-// commands take too.
+// The control group has the raw number of a job. The environment, which slurmstepd gives to each
+// task, states that job 4720 is array task 4711_3, or component 4711+1 of a heterogeneous job. The
+// first process of a job that has such an environment names the job for all its processes, so that
+// those without one (an ssh session adopted into the job, a daemon that cleared its environment)
+// get the same name. Without access to environments, the name is the raw number, or the SLUID,
+// which Slurm's own commands accept too.
 //
 // # Who is believed
 //
-// A user may set any variable, so the control group comes first: an environment counts
-// only when its SLURM_JOB_ID (or SLURM_JOB_SLUID) belongs to the group. What a user
-// can still do is give an own job the name of another array; the owner is never
-// taken from the environment, so the series stay apart. Once a layout of Slurm was
-// seen on the node, an environment without a group means nothing. It counts where
-// the process, or its parent, was in the group of that job before. Groups in the tree
+// A user may set any variable, so the control group comes first: an environment counts only when
+// its SLURM_JOB_ID (or SLURM_JOB_SLUID) belongs to the group. What a user can still do is give an
+// own job the name of another array; the owner is never taken from the environment, so the series
+// stay apart. Once a layout of Slurm was seen on the node, an environment without a group is
+// ignored, unless the process or its parent was in the group of that job before. Groups in the tree
 // of a login user, who may make any name there, are not believed.
 //
-// slurmd, slurmstepd and the placeholder "sleep" of an extern step, run by root, are not
-// jobs: they are left to the next resolver. The Cgroup of a step leaves slurmstepd out
-// on version 2 (step_0/user); on version 1 cpuacct does so by itself.
+// slurmd, slurmstepd and the placeholder "sleep" of an extern step, run by root, are not jobs: they
+// are left to the next resolver. The Cgroup of a step leaves slurmstepd out on version 2
+// (step_0/user); on version 1 cpuacct does so by itself.
 //
 // A Resolver is used from one goroutine.
 package slurm

@@ -1,5 +1,5 @@
-// Package systemd recognises units and login sessions of systemd by their control
-// groups (systemd.slice(5), systemd.scope(5), user@.service(5)).
+// Package systemd recognises units and login sessions of systemd by their control groups
+// (systemd.slice(5), systemd.scope(5), user@.service(5)).
 //
 //	/system.slice/nginx.service                                 unit/nginx.service
 //	/system.slice/system-getty.slice/getty@tty1.service         unit/getty@tty1.service
@@ -9,13 +9,13 @@
 //	/user.slice/user-1000.slice/user@1000.service/init.scope    unit/user@1000.service
 //	.../user@1000.service/app.slice/app-firefox-12.scope        unit/alice/app-firefox-12.scope
 //
-// The owner of what lies in a user's slice is that user, whoever its processes run as
-// (sudo). The owner of a system unit is the user of the process of it that was seen
-// first, which is its main process as a rule (postgres, or root for nginx); it stays,
-// so that workers under other users do not split the unit.
+// The owner of units in a user's slice is that user, even if processes run as another user (sudo).
+// The owner of a system unit is the user of the process of it that was seen first, which is its
+// main process as a rule (postgres, or root for nginx); it stays, so that workers under other users
+// do not split the unit.
 //
-// With version 1 of control groups the hierarchy name=systemd is asked, else the unified
-// one. Unit names are shown without systemd's escapes.
+// With version 1 of control groups the hierarchy name=systemd is used, else the unified one. Unit
+// names are shown without systemd's escapes.
 //
 // A Resolver is used from one goroutine.
 package systemd

@@ -1,13 +1,12 @@
-// Package users knows the names of users by their numbers and back.
+// Package users resolves user ids to names and names to ids.
 //
-// It asks, in this order: /etc/passwd under a root directory (passwd(5)), read again
-// when the file changes; the user database of systemd
-// (/run/systemd/userdb/io.systemd.Multiplexer, systemd.io/USER_GROUP_API); and where
-// that does not run (Debian installs it separately), getent(1). The last two know the
-// users of LDAP, SSSD and winbind by nsswitch.conf(5), without cgo.
-// They are asked in the background: until one has answered, and when nobody
-// knows the user, the name is the number in decimal. Answers are kept for ten minutes,
-// also that nobody knows a user, failures for one, and at most 4,096 of them.
+// It queries, in this order: /etc/passwd under a root directory (passwd(5)), read again when the
+// file changes; the user database of systemd (/run/systemd/userdb/io.systemd.Multiplexer,
+// systemd.io/USER_GROUP_API); and where that does not run (Debian installs it separately),
+// getent(1). The last two know the users of LDAP, SSSD and winbind by nsswitch.conf(5), without
+// cgo. They are queried in the background. Until one has answered, and for an unknown user, the
+// name is the number in decimal. At most 4,096 answers are kept, for ten minutes each (also for
+// unknown users), and failures for one minute.
 //
 // All methods may be called from any goroutine and none but Wait waits for an answer.
 package users

@@ -6,17 +6,17 @@
 //	Proxmox VE             /qemu.slice/VMID.scope                                   vm/VMID, the name from -name
 //	none, and sessions     QEMU with -name, Cloud Hypervisor with --api-socket      vm/NAME
 //
-// libvirt puts a number that changes at each start before the name; it is left out. So is a
-// virtual machine in a container, a pod or a batch job: the node runs that, and resolvers of
-// those come first. A machine without a name stays what it else is: part of a unit, a session
-// or a group of processes.
+// libvirt puts a number that changes at each start before the name; it is left out. So is a virtual
+// machine in a container, a pod or a batch job: the node runs that, and resolvers of those come
+// first. A machine without a name stays what it else is: part of a unit, a session or a group of
+// processes.
 //
 // The owner is the user who runs the emulator (a machine of libvirt's qemu:///session, or one
 // started by hand). Emulators of libvirt run as users of the system, so there it is the project
-// that the definition of the machine names ([owners]); for Proxmox it is the pool. Where
-// neither is set it is "libvirt" or "proxmox".
+// that the definition of the machine names ([owners]); for Proxmox it is the pool. If neither is
+// set, the owner is "libvirt" or "proxmox".
 //
-// Cores and memory of the machine, from the emulator's arguments, are what it requests.
+// Its requests are the cores and memory of the machine, from the emulator's arguments.
 package vm
 
 import (

@@ -1,9 +1,9 @@
 // Package workloadtest is the conformance suite of [workload.Resolver].
 //
-// A resolver sees what any user of the machine may write: names of control groups,
-// environments, names of programs. Whatever that is, it answers the same for the same
-// hint, does not panic, and its answer fits into labels. Every resolver runs [Test]
-// and, from a fuzz test, [Check].
+// A resolver reads text that any user of the machine may write: names of control groups,
+// environments, names of programs. For any text, it must return the same answer for the same hint,
+// must not panic, and its answer must fit into labels. Every resolver runs [Test] and, from a fuzz
+// test, [Check].
 package workloadtest
 
 import (

@@ -1,15 +1,15 @@
-// Package feature is the single registry of the inputs of power models: for each feature
-// its name and unit, the live series that it comes from, the PromQL query that a data set
-// is built with, and the computation of the same figure from the samples of an agent.
-// Whatever a data set can contain, an agent can bind.
+// Package feature is the single registry of the inputs of power models. For each feature it has the
+// name and unit, the live series, the PromQL query for building a data set, and the computation of
+// the same figure from the samples of an agent. An agent can therefore bind everything that a data
+// set can contain.
 //
-// A feature is a product of factors, each a sum or mean of series or of their rates. That
-// is less than PromQL, and enough to be computed on every node without a query engine. A
-// feature of any other name is taken for a series or for an expression of this form, see
-// [Find]; so a model may use any series or counter that its agent exports.
+// A feature is a product of factors, each a sum or mean of series or of their rates. That is less
+// than PromQL, and enough to be computed on every node without a query engine. A feature with any
+// other name is taken for a series or an expression of this form, so that a model may use any
+// series or counter that its agent exports; see [Find].
 //
-// Units are SI base units. The package is pure. Values of type [Feature] are read-only; a
-// [Live] is used from one goroutine.
+// Units are SI base units. The package is pure. Values of type [Feature] are read-only; a [Live] is
+// used from one goroutine.
 package feature
 
 import (

@@ -1,18 +1,17 @@
-// Package powermodel is the small versioned file that carries a fitted power model to
-// machines without a meter, and the evaluation of such a model.
+// Package powermodel defines the small versioned file that carries a fitted power model to machines
+// without a meter, and evaluates such models.
 //
-// A model maps a vector of features (utilisation, cycles, memory traffic, disk and
-// network rates, ...) to watts of one domain of one machine, with a band, with a warning
-// when a feature is outside its range in training, and with an explanation: the watts
-// that each feature adds. The file format is described in doc/power-model-format.md.
-// Models are made by analysis/powerfit; starting points for machines without any
-// measurement are built in, see [Builtin].
+// A model maps a vector of features (utilisation, cycles, memory traffic, disk and network rates,
+// ...) to watts of one domain of one machine, with a band, a warning if a feature is outside its
+// range in training, and the watts that each feature adds as an explanation. The file format is
+// described in doc/power-model-format.md. Models are made by analysis/powerfit; starting points for
+// machines without any measurement are built in, see [Builtin].
 //
-// Units are SI base units: watts, ratios from 0 to 1, bytes per second, hertz. A figure
-// from a model is never a measurement: exporters mark it method="modelled".
+// Units are SI base units: watts, ratios from 0 to 1, bytes per second, hertz. A figure from a
+// model is never a measurement: exporters mark it method="modelled".
 //
-// The package is pure: no file, no socket, no clock. A [Model] is read-only after [Read]
-// or [Model.Check] and then safe for concurrent use; a [Tracker] is not.
+// The package is pure: no file, no socket, no clock. A [Model] is read-only after [Read] or
+// [Model.Check] and then safe for concurrent use; a [Tracker] is not.
 package powermodel
 
 import (

@@ -1,14 +1,14 @@
 // Package promtext reads the Prometheus text exposition format, version 0.0.4
-// (https://prometheus.io/docs/instrumenting/exposition_formats/), as scripts, exporters and
-// `reckon push` write it.
+// (https://prometheus.io/docs/instrumenting/exposition_formats/), as scripts, exporters and `reckon
+// push` write it.
 //
-// A [Parser] iterates over the lines of a page. A [Page] turns them into series and
-// remembers the text of each from one reading to the next, so that a page with the same
-// series again costs no allocation. Histograms and summaries are read as the parts that the
-// format has for them: _bucket, _sum, _count and quantiles. NaN is left out; timestamps are
-// refused, since all samples of an agent belong to one moment.
+// A [Parser] iterates over the lines of a page. A [Page] turns them into series and remembers the
+// text of each from one reading to the next, so that a page with the same series again costs no
+// allocation. Histograms and summaries are read as the series of the format: _bucket, _sum, _count
+// and quantiles. NaN is left out. Timestamps are refused, because all samples of an agent belong to
+// one moment.
 //
-// Errors name the line, and never repeat its content: the reader may not be allowed to see
+// Errors name the line but never repeat its content, because the reader may not be allowed to see
 // the file. Parsers and pages are used from one goroutine.
 package promtext
 

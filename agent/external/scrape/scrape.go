@@ -11,7 +11,7 @@
 // CAP_DAC_READ_SEARCH for other users'; without them only the user is found), on a unix socket by the kernel's
 // credentials of the other end. The configuration can name the workload instead. A program in another network namespace
 // (a container) that is reached over a bridge is not on an address of this machine: configure its workload, or let pods
-// of Kubernetes request scraping by an annotation (see Pods): the kubelet maps addresses to pods.
+// of Kubernetes request scraping by an annotation (see Pods), because the kubelet maps addresses to pods.
 //
 // A Sensor is used from one goroutine beside its own.
 package scrape

@@ -1,5 +1,5 @@
-// Package filelimit compares the number of files that this process may open (RLIMIT_NOFILE, see getrlimit(2))
-// with what it needs, and reports what to do. Go raises the soft limit to the hard one by itself.
+// Package filelimit compares the number of files that this process may open (RLIMIT_NOFILE, see getrlimit(2)) with its
+// need, and reports the remedy. Go itself raises the soft limit to the hard limit.
 package filelimit
 
 import (

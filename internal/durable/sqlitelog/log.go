@@ -1,5 +1,5 @@
 // Package sqlitelog reads the log that SQLite keeps beside a file in WAL mode (https://www.sqlite.org/walformat.html).
-// SQLite takes a log that is damaged, or missing, for one that ends there, and shows nothing.
+// SQLite treats a damaged or missing log as one that ends there, and reports no error.
 package sqlitelog
 
 import (

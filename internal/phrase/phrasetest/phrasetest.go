@@ -1,4 +1,4 @@
-// Package phrasetest holds sentences against what they are made of.
+// Package phrasetest checks sentences against the figures that they are made of.
 package phrasetest
 
 import (

@@ -1,10 +1,10 @@
-// Package courtesy lets background work give way to questions that somebody waits for. On a large site the rules of
-// alerts, the catalogue and the like read millions of series again and again; on few processors each question that meets
-// one of them takes twice as long.
+// Package courtesy makes background work yield to interactive queries. On a large site, alert
+// rules, the catalogue and other background work read millions of series again and again. On few
+// processors, a query that runs at the same time as one of them takes twice as long.
 //
-// A context reports which of both its work is. Background work does a small part at a time; while a question reads, it rests
-// after each part for three times as long as the part took, or until no question reads any more. It is slowed
-// down to a quarter that way, and never stands still.
+// A context states the kind of its work. Background work is done in small parts. While a query
+// reads, it rests after each part for three times as long as the part took, or until no query reads
+// any more. It is thus slowed down to a quarter, and never stops.
 package courtesy
 
 import (

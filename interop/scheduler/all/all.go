@@ -1,4 +1,4 @@
-// Package all lists the batch systems that can be asked. To add one, add a line.
+// Package all lists the supported batch systems. To add one, add a line.
 package all
 
 import (

@@ -4,9 +4,9 @@
 //	jobs that ended          flux jobs -A --json --filter=inactive --since=TIME
 //	nodes and queues         flux resource list, with a format of its own
 //
-// Times are seconds since the Unix epoch, with fractions (RFC 21); a duration of 0 is no limit. States and results are written in Slurm's
-// words, as package scheduler wants them. Flux has no steps that its accounting keeps, no accounts (banks are of flux-accounting) and no
-// request of memory: they are absent. A job of a nested instance belongs to the job that started the instance.
+// Times are seconds since the Unix epoch, with fractions (RFC 21); a duration of 0 is no limit. States and results use Slurm's words, as
+// package scheduler requires. Steps, accounts and memory requests are absent, because Flux's accounting keeps no steps, banks belong to
+// flux-accounting, and there is no memory request. A job of a nested instance belongs to the job that started the instance.
 //
 // A [Source] is used from one goroutine.
 package flux

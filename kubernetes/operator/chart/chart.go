@@ -1,6 +1,6 @@
-// Package chart renders the Helm chart of deploy/helm/reckon as `helm install` does, for its
-// tests and for deploy/kustomize, which is rendered from it. It talks to no cluster; what the
-// chart looks up there is given by a [Cluster].
+// Package chart renders the Helm chart of deploy/helm/reckon as `helm install` does, for its tests
+// and for deploy/kustomize, which is rendered from it. It connects to no cluster; a [Cluster]
+// provides the objects that the chart looks up.
 package chart
 
 import (

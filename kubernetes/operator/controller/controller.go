@@ -1,6 +1,6 @@
-// Package controller runs MetricSets: it makes their objects, follows their pods, reads what probes
-// measured, and keeps the run. Every step can be done again: what was done is read from the cluster, so
-// that an operator which is ended at any moment loses and repeats nothing.
+// Package controller runs MetricSets. It creates their objects, follows their pods, reads the measurements of probes,
+// and stores the run. Every step can be repeated, because the progress is read from the cluster. An operator that is
+// killed at any moment therefore loses and repeats nothing.
 package controller
 
 import (

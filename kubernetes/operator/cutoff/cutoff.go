@@ -1,5 +1,5 @@
-// Package cutoff keeps a program from an API server for a while, for tests: it cuts the connections between them, and starts the server
-// again, after which watches from before are too old (410 Gone).
+// Package cutoff separates a program from an API server in tests. It cuts the connections between
+// them and restarts the server, so that earlier watches are too old (410 Gone).
 package cutoff
 
 import (

@@ -1,12 +1,12 @@
-// Package graphfeed describes a Kubernetes cluster in the knowledge graph of a reckon server: each Deployment, StatefulSet, DaemonSet,
-// Job, CronJob, ReplicaSet, Pod and Node, and each JobSet where the cluster has them, is a subgraph, written when the object comes, changes
-// what it reports, or goes.
+// Package graphfeed describes a Kubernetes cluster in the knowledge graph of a reckon server: each Deployment,
+// StatefulSet, DaemonSet, Job, CronJob, ReplicaSet, Pod and Node, and each JobSet if the cluster has them, is a
+// subgraph. It is written when the object is created, changes or is deleted.
 //
-// Objects are watched by informers that keep only what subgraphs are made of. Changes of one object that follow each other at once are
-// written as one; what did not change is not sent; what could not be sent is tried again, later and later, and never waits for another
-// object. When a watch has to start again the informers list again, and what differs is repaired.
+// Objects are watched by informers that keep only the fields used in subgraphs. Rapid changes of one object are written
+// as one, and unchanged subgraphs are not sent. A failed write is retried at growing intervals without delaying other
+// objects. If a watch has to restart, the informers list all objects again and repair the differences.
 //
-// Pods that no node has are also reported as samples: no agent lists them.
+// Pods without a node are also reported as samples, because no agent lists them.
 package graphfeed
 
 import (

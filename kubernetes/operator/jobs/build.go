@@ -1,10 +1,10 @@
-// Package jobs makes the objects of a MetricSet: the JobSet with a ReplicatedJob for each metric, the
-// ConfigMap with the scripts that its containers run, and the headless Service of its pods. It is pure:
-// the same set gives the same objects, which is what the golden files hold.
+// Package jobs builds the objects of a MetricSet: the JobSet with a ReplicatedJob for each metric,
+// the ConfigMap with the scripts that its containers run, and the headless Service of its pods. It
+// is pure: the same set gives the same objects, which the golden files test.
 //
-// Text that a file gives as a script (command, prefix, pre, post and blocks of add-ons) stands in the
-// script as it is and runs in the image's shell, as it always did. Every other option reaches a container
-// as an argument or a variable, and is never read by a shell as text.
+// Script text in a file (command, prefix, pre, post and blocks of add-ons) is copied unchanged into
+// the script and runs in the image's shell, as it always did. Every other option reaches a
+// container as an argument or a variable, and no shell interprets it as text.
 package jobs
 
 import (

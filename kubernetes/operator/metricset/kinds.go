@@ -1,6 +1,6 @@
-// Package metricset knows what a MetricSet may report: the metrics and add-ons with their options, what
-// fits together, and how older files are to be read. It is pure: no cluster, no clock, no file.
-// Everything here is safe for concurrent use.
+// Package metricset defines the valid contents of a MetricSet: the metrics and add-ons with their
+// options, their valid combinations, and the conversion of older files. It is pure and safe for
+// concurrent use.
 package metricset
 
 // Shape is the layout of the pods of a metric.

@@ -1,6 +1,6 @@
-// Package webhooks answers the API server before it stores an object: MetricSets are converted and
-// refused with field and remedy, and annotated pods get a collector of their logs. Handlers hold no state
-// and are safe for concurrent use.
+// Package webhooks answers the API server before it stores an object: it converts MetricSets, or
+// refuses them with the field and the remedy, and adds a log collector to annotated pods. Handlers
+// hold no state and are safe for concurrent use.
 package webhooks
 
 import (

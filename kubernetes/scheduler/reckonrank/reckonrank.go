@@ -1,11 +1,10 @@
-// Package reckonrank is a plugin of kube-scheduler that prefers nodes as reckon ranks them: those that have room and whose load is known,
-// by the
-// watts that the pod adds there.
+// Package reckonrank is a plugin of kube-scheduler that prefers nodes as reckon ranks them: nodes
+// with free capacity and a known load come first, ordered by the watts that the pod adds there.
 //
-// It is a thin client: the ranking is made by the server (POST /api/reckon/v1/rank), once for each pod, in PreScore. Where the server does
-// not
-// answer within the timeout, 20 ms unless configured, the plugin is skipped for the pod: it neither prefers a node nor fails. In
-// Reserve the server is notified where the pod goes, so that it counts there before it is measured.
+// It is a thin client. The server computes the ranking (POST /api/reckon/v1/rank) once for each
+// pod, in PreScore. If the server does not answer within the timeout, 20 ms by default, the plugin
+// is skipped for the pod, so that it neither prefers a node nor fails. Reserve reports the node of
+// the pod to the server, so that the pod counts there before it is measured.
 //
 // A [Plugin] is safe for concurrent use.
 package reckonrank

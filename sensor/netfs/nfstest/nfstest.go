@@ -1,6 +1,6 @@
-// Package nfstest is a file system of the kernel's own NFS server for tests, mounted by the same kernel through its loopback device. There
-// is no daemon: what mountd would report the server stands in its caches beforehand (fs/nfsd/export.c, net/sunrpc/svcauth_unix.c of the
-// kernel).
+// Package nfstest is a file system of the kernel's own NFS server for tests, mounted by the same kernel through its
+// loopback device. There is no daemon: the answers of mountd are written to the server's caches beforehand
+// (fs/nfsd/export.c, net/sunrpc/svcauth_unix.c of the kernel).
 //
 // It needs root, the modules nfsd and nfsv4, and a machine that serves no NFS of its own; else there is none.
 package nfstest

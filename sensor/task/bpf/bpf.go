@@ -1,5 +1,5 @@
-// Package bpf holds what those share who load BPF programs: whether it is permitted, why the kernel
-// refuses, how many processors there may be, and how an iterator is read.
+// Package bpf holds the common code of sources that load BPF programs: permission checks,
+// explanations of refusals, the possible number of processors, and the reading of iterators.
 //
 // Its functions may be called from any goroutine.
 package bpf

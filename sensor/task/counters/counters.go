@@ -1,18 +1,18 @@
-// Package counters reads the performance counters of the processors and charges what they count to the process that runs:
-// cycles, instructions, branch and cache misses, and floating-point instructions by width where the processor counts them
-// them apart.
+// Package counters reads the performance counters of the processors and charges them to the running
+// process: cycles, instructions, branch and cache misses, and floating-point instructions by width
+// if the processor counts them separately.
 //
-// One event of perf_event_open(2) per counter and processor counts all the time; a program of BPF reads them where
-// the scheduler switches threads. A process that stays on a processor is charged at the second reading at the latest. Interrupts
-// count for the process that they interrupt. Where more events are open than a processor has counters, the kernel lets them take turns;
-// what was
-// counted then is reported apart, with the times to scale it by.
+// One event of perf_event_open(2) per counter and processor counts all the time. A BPF program
+// reads the events when the scheduler switches threads. A process that stays on a processor is
+// charged at the second reading at the latest. Interrupts count for the interrupted process. If
+// more events are open than a processor has counters, the kernel multiplexes them; such counts are
+// reported separately, with the times to scale them by.
 //
-// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.11, and a processor with counters that the kernel may use: most virtual machines have
-// none.
-// It is not for every machine: each switch of threads costs some reads of counters, and other programs that
-// count (perf, profilers) have fewer counters left. Sources: perf_event_open(2), bpf_perf_event_read_value of bpf-helpers(7). A [Source] is
-// used from one goroutine.
+// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.11, and a processor with counters that the kernel
+// may use: most virtual machines have none. It does not suit every machine, because each thread
+// switch costs some counter reads, and other users of counters (perf, profilers) have fewer left.
+// Sources: perf_event_open(2), bpf_perf_event_read_value of bpf-helpers(7). A [Source] is used from
+// one goroutine.
 package counters
 
 import (

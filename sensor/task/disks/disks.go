@@ -1,15 +1,15 @@
-// Package disks measures how long disks take to answer requests, as a distribution for each disk and operation, by a
-// program of BPF where the kernel accounts for a request.
+// Package disks measures the distribution of the response times of each disk and operation. A BPF program runs when the
+// kernel accounts for a request.
 //
-// A time begins when the request is allocated and ends when it is completed: waiting in the queue of the kernel is part of
-// it, as in /proc/diskstats; the distributions add up to its sums. Requests that were merged count as one. Disks
-// that map others (device mapper, MD RAID) have no requests: the disks below them do.
+// A response time begins when the request is allocated and ends when it is completed. As in /proc/diskstats, it
+// includes the wait in the kernel's queue, and the distributions add up to the sums there. Requests that were merged
+// count as one. Disks that map others (device mapper, MD RAID) have no requests: the disks below them do.
 //
-// A request that is completed by an interrupt of this very program on the same processor is missed, by the kernel's rule for
-// recursion: one or two of 160 in 3 of 80 runs of the test on a busy machine.
+// A request is missed if its completion interrupts this program on the same processor, because the kernel prevents
+// recursion. This affected one or two of 160 requests in 3 of 80 test runs on a busy machine.
 //
-// It needs BTF, CAP_BPF with CAP_PERFMON, and Linux 5.9. Sources: block/blk-mq.c and include/trace/events/block.h of the
-// kernel, Documentation/admin-guide/iostats.rst. A [Sensor] is used from one goroutine.
+// It needs BTF, CAP_BPF with CAP_PERFMON, and Linux 5.9. Sources: block/blk-mq.c and include/trace/events/block.h of
+// the kernel, Documentation/admin-guide/iostats.rst. A [Sensor] is used from one goroutine.
 package disks
 
 import (

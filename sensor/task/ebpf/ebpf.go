@@ -1,14 +1,13 @@
-// Package ebpf reads the task table by a BPF program that goes through the list of processes (Linux 6.7), or else
-// through a BPF task iterator, and the final totals of processes that ended through two trace points of the
-// scheduler, and who opened a GPU where the kernel lets its functions be traced. It opens no file of /proc.
+// Package ebpf reads the task table by a BPF program that walks the list of processes (Linux 6.7), or else through a
+// BPF task iterator. It reads the final totals of ended processes through two trace points of the scheduler, and opens
+// of GPUs if the kernel's functions can be traced. It opens no file of /proc.
 //
-// It needs Linux 5.8 with BTF (/sys/kernel/btf/vmlinux) and CAP_BPF with CAP_PERFMON. The
-// kernel's side is bpf/task.bpf.c; layouts that differ between kernels are found by
-// CO-RE relocations and existence checks, never by version numbers. The programs
-// are committed in compiled form; `go generate` makes them anew and needs clang.
+// It needs Linux 5.8 with BTF (/sys/kernel/btf/vmlinux) and CAP_BPF with CAP_PERFMON. The kernel's side is
+// bpf/task.bpf.c; layouts that differ between kernels are found by CO-RE relocations and existence checks, never by
+// version numbers. The programs are committed in compiled form; `go generate` makes them anew and needs clang.
 //
-// Sources: Documentation/bpf/bpf_iterators.rst, ringbuf.rst and btf.rst; kernel/exit.c and
-// kernel/sched/cputime.c for where the totals of threads go. Times are nanoseconds, memory is bytes.
+// Sources: Documentation/bpf/bpf_iterators.rst, ringbuf.rst and btf.rst; kernel/exit.c and kernel/sched/cputime.c for
+// where the totals of threads go. Times are nanoseconds, memory is bytes.
 //
 // # What the figures mean
 //
@@ -23,9 +22,9 @@
 //     what lacks threads that ended before that program ran, or had no room for.
 //   - CancelledBytes were written and then deleted or cut off before they reached storage; the kernel
 //     charges them to who did that, which may be another process than the one that wrote.
-//   - A process without a thread (by the iterator: one that has a single thread, which) has run since the last pass is reported as
-//     it was then; what others do to its
-//     memory (reclaim, swap) is seen when it is read again after at most 32 passes.
+//   - A process that has not run since the last pass (by the iterator: a process with a single thread)
+//     is reported unchanged. Changes by others to its memory (reclaim, swap) are seen when it is read
+//     again, after at most 32 passes.
 //   - Resident memory is exact also where each processor keeps a part of the count (since
 //     Linux 6.2). Of processes that share an address space (Space), as between vfork(2) and exec(2), the one
 //     that began first has all of it, and the others none. Where the first thread has ended, another one reports it.

@@ -1,17 +1,16 @@
-// Package files counts what each process asks of file systems, by programs of BPF at functions of the kernel's VFS
-// (fentry and fexit): opens, stats, listings and changes of directories and attributes as metadata, reads and writes with their bytes.
+// Package files counts the file system calls of each process by BPF programs at functions of the kernel's VFS (fentry and fexit): opens,
+// stats, listings and changes of directories and attributes as metadata, reads and writes with their bytes.
 //
-// What counts are calls that reach a file system, whether it asks its server or disk for them or its caches serve them. Of file
-// systems across the network, FUSE included, the time of calls is counted as well. Names that are not there, reads and writes
-// by readv(2), io_uring, mmap(2) and sendfile(2) are not counted, nor is opening for NFSv4 a part of the time when the lookup of the name
-// has done it. A change of an overlay is
-// one of the file system below it, too. What a mount that hangs is asked for is counted when it returns.
+// Calls count if they reach a file system, whether it uses its server, its disk or its caches to serve them. For network file systems,
+// including FUSE, the time of calls is counted as well. Not counted are missing names, and reads and writes by readv(2), io_uring,
+// mmap(2) and sendfile(2). For NFSv4, the time does not include an open that the lookup of the name has done. A change in an overlay also
+// counts for the file system below it. A call to a hanging mount is counted when it returns.
 //
-// File systems of this machine are counted only where that is asked for, because it makes each call a little slower. Where no
-// file system across the network is mounted nothing is attached then.
+// Local file systems are counted only on request, because counting makes each call a little slower. Otherwise, nothing is attached if no
+// network file system is mounted.
 //
-// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.13 on x86 or 6.4 on arm64, and a kernel that allows BPF trampolines. Sources: fs/stat.c,
-// fs/open.c, fs/readdir.c, fs/namei.c, fs/attr.c, fs/read_write.c of the kernel. A [Source] is used from one goroutine.
+// It needs BTF, CAP_BPF with CAP_PERFMON, Linux 5.13 on x86 or 6.4 on arm64, and a kernel that allows BPF trampolines. Sources:
+// fs/stat.c, fs/open.c, fs/readdir.c, fs/namei.c, fs/attr.c, fs/read_write.c of the kernel. A [Source] is used from one goroutine.
 package files
 
 import (

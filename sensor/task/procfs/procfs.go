@@ -1,26 +1,24 @@
-// Package procfs reads the task table from /proc, for kernels and users that can
-// not have the eBPF task iterator. It needs no privilege: what is denied (the I/O of
-// other users' processes) is left out of [sensor.Process.Have], never reported as zero.
+// Package procfs reads the task table from /proc, for kernels and users without the eBPF task
+// iterator. It needs no privilege. Figures that are denied (the I/O of other users' processes) are
+// left out of [sensor.Process.Have] and never reported as zero.
 //
-// Sources: Documentation/filesystems/proc.rst and proc(5). Times are nanoseconds,
-// memory is bytes.
+// Sources: Documentation/filesystems/proc.rst and proc(5). Times are nanoseconds, memory is bytes.
 //
 // # What a pass costs
 //
-// Formatting /proc/PID/stat takes the kernel about 4 µs and status 9 µs, opening a file
-// as much again. Asking for the CPU clock of a process (clock_getcpuclockid(3)) takes
-// 0.2 µs, needs no permission, counts all threads, the ended ones included, and has a
-// resolution of 1 ns. A process with a clock that stands still has not run, so nothing that it
-// does itself can have changed, and none of its files is read. What others do to it
-// without its running is seen later: memory that is reclaimed or swapped out, a move to
-// another cgroup, a new process group. All of that is read again when the process is
-// 1, 2, 4 ... 32 seconds old and then every 60 s, spread evenly over the passes. A process whose
-// parent ended is read again at once. Where the clock cannot be asked, because the
-// tree is not of our own process id namespace, stat is read at each pass and the
-// rest when it changed.
+// Formatting /proc/PID/stat takes the kernel about 4 µs and status 9 µs, opening a file as much
+// again. Asking for the CPU clock of a process (clock_getcpuclockid(3)) takes 0.2 µs, needs no
+// permission, counts all threads, the ended ones included, and has a resolution of 1 ns. A process
+// with a clock that stands still has not run, so nothing that it does itself can have changed, and
+// none of its files is read. What others do to it without its running is seen later: memory that is
+// reclaimed or swapped out, a move to another cgroup, a new process group. All of that is read
+// again when the process is 1, 2, 4 ... 32 seconds old and then every 60 s, spread evenly over the
+// passes. A process whose parent ended is read again at once. Where the clock cannot be asked,
+// because the tree is not of our own process id namespace, stat is read at each pass and the rest
+// when it changed.
 //
-// /proc itself is listed when the kernel has given out a process id since the last
-// pass (last field of /proc/loadavg), and at every eighth pass.
+// /proc itself is listed when the kernel has given out a process id since the last pass (last field
+// of /proc/loadavg), and at every eighth pass.
 //
 // # What the figures mean
 //

@@ -1,9 +1,9 @@
-// Package rdma reads which processes hold queue pairs on the RDMA adapters of the machine (InfiniBand, RoCE, iWARP, Omni-Path), by
-// netlink (NETLINK_RDMA, RDMA_NLDEV_CMD_RES_QP_GET; Linux 4.17), and what went through the adapters, from sysfs.
+// Package rdma reads the processes with queue pairs on the RDMA adapters of the machine (InfiniBand, RoCE, iWARP, Omni-Path) by netlink
+// (NETLINK_RDMA, RDMA_NLDEV_CMD_RES_QP_GET; Linux 4.17), and the traffic of the adapters from sysfs.
 //
-// The kernel lists owners of queue pairs without their traffic, and counts octets by port. Octets can be charged to a workload only
-// where it alone held queue pairs on an adapter; that is for the reader to decide. Queue pairs of subnet management,
-// which the kernel holds on each adapter, do not count; its others do (IP over InfiniBand, Lustre, NVMe over fabrics).
+// The kernel lists owners of queue pairs without their traffic, and counts octets by port. Octets can be charged to a workload only if it
+// alone held queue pairs on an adapter, which the caller has to decide. Queue pairs of subnet management, which the kernel holds on each
+// adapter, do not count; its others do (IP over InfiniBand, Lustre, NVMe over fabrics).
 //
 // Sources: include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c. No privilege is needed. A [Source] is used from one
 // goroutine.

@@ -1,13 +1,13 @@
-// Package runqueue measures how long threads wait for a processor, as a distribution for each process, by a
-// program of BPF where the scheduler switches threads.
+// Package runqueue measures the distribution of the time that the threads of each process wait for a processor. A BPF program runs when
+// the scheduler switches threads.
 //
-// A delay lasts from when a thread becomes ready (woken, created, or interrupted by another) until it gets a processor. These are
-// the delays that /proc/PID/schedstat adds up; a control group that is held back by its quota is among them. Response
-// time of interactive work is the upper end of their distribution. A delay is counted when the thread leaves the processor
-// again; one that is moved to the queue of another processor meanwhile counts from there.
+// A delay begins when a thread becomes ready (woken, created, or preempted by another) and ends when it gets a processor. These are the
+// delays that /proc/PID/schedstat adds up; they include throttling of a control group by its quota. The upper end of their distribution
+// determines the response time of interactive work. A delay is counted when the thread leaves the processor again. If the thread moves to
+// the queue of another processor meanwhile, the delay counts from there.
 //
-// It needs BTF, CAP_BPF with CAP_PERFMON, and Linux 5.9 with CONFIG_SCHED_INFO. Sources: sched_info_arrive of
-// kernel/sched/stats.h, Documentation/scheduler/sched-stats.rst. A [Source] is used from one goroutine.
+// It needs BTF, CAP_BPF with CAP_PERFMON, and Linux 5.9 with CONFIG_SCHED_INFO. Sources: sched_info_arrive of kernel/sched/stats.h,
+// Documentation/scheduler/sched-stats.rst. A [Source] is used from one goroutine.
 package runqueue
 
 import (

@@ -1,14 +1,14 @@
-// Package taskstats receives what the kernel sends when a thread ends (generic netlink,
-// family TASKSTATS) and makes one record of it for each process that ended, so that work that
-// came and went between two readings of the task table is charged.
+// Package taskstats receives the messages that the kernel sends when a thread ends (generic
+// netlink, family TASKSTATS) and combines them into one record per ended process, so that work
+// between two readings of the task table is charged.
 //
-// Sources: Documentation/accounting/taskstats.rst, taskstats-struct.rst and
-// delay-accounting.rst; include/uapi/linux/taskstats.h, kernel/taskstats.c, kernel/tsacct.c.
-// Times are nanoseconds, memory is bytes.
+// Sources: Documentation/accounting/taskstats.rst, taskstats-struct.rst and delay-accounting.rst;
+// include/uapi/linux/taskstats.h, kernel/taskstats.c, kernel/tsacct.c. Times are nanoseconds,
+// memory is bytes.
 //
-// It needs CAP_NET_ADMIN in the first user and pid namespaces, and Linux 5.19 (version 12 of
-// the records): before, a record does not report about which process its thread was, and a thread that
-// ended could not be distinguished from a process. sensor/task/ebpf reports more, and more precisely.
+// It needs CAP_NET_ADMIN in the first user and pid namespaces, and Linux 5.19 (version 12 of the
+// records): earlier records do not name the process of the thread, so an ended thread could not be
+// distinguished from a process. sensor/task/ebpf has more figures, and more precise ones.
 //
 // # What the figures mean
 //

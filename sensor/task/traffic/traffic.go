@@ -1,9 +1,9 @@
-// Package traffic counts what each process sends and receives at its sockets, by programs of
-// BPF in the kernel. It opens no file of /proc and looks at no packet.
+// Package traffic counts the bytes that each process sends and receives at its sockets, by BPF programs in the kernel.
+// It opens no file of /proc and inspects no packet.
 //
-// It needs BTF and CAP_BPF with CAP_PERFMON, and a place to count at: the trace points
-// sock_send_length and sock_recv_length of Linux 6.3, or before it the end of inet_sendmsg, inet_recvmsg and
-// their like (fexit: Linux 5.13 on x86, 6.0 on arm64). See doc/decisions/0700.
+// It needs BTF and CAP_BPF with CAP_PERFMON, and a place to count: the trace points sock_send_length and
+// sock_recv_length of Linux 6.3, or before it the end of inet_sendmsg, inet_recvmsg and their like (fexit: Linux 5.13
+// on x86, 6.0 on arm64). See doc/decisions/0700.
 //
 // # What the figures mean
 //

@@ -1,24 +1,24 @@
-// Package waits measures for how long the threads of each process sleep until storage has
-// answered, by programs of BPF at the scheduler's trace points.
+// Package waits measures the time that the threads of each process sleep while waiting for storage, by BPF programs at
+// the scheduler's trace points.
 //
-// It needs BTF and CAP_BPF with CAP_PERFMON (Linux 5.12). It does not need delay accounting
-// (kernel.task_delayacct), which is off on most machines, and never switches it on.
+// It needs BTF and CAP_BPF with CAP_PERFMON (Linux 5.12). It does not need delay accounting (kernel.task_delayacct),
+// which is off on most machines, and never switches it on.
 //
-// What counts is the kernel's own mark of a thread that waits for I/O (in_iowait): reading what is not
-// in the page cache, direct I/O, writing back, swapping in, on disks and NFS alike. The time
-// ends when the thread is woken; what it then waits for a processor is not in it. Asynchronous I/O counts while
-// somebody waits for it in the kernel; who waits in io_uring_enter(2) counts as waiting for I/O by the
-// kernel's rule, even where the ring holds sockets only. A wait is counted when it is over.
+// A thread waits for I/O if the kernel marks it so (in_iowait): when it reads data that is not in the page cache, and
+// for direct I/O, write-back and swapping in, on disks and NFS. The time ends when the thread is woken, so it does not
+// include the following wait for a processor. Asynchronous I/O counts while a thread waits for it in the kernel. By the
+// kernel's rule, a wait in io_uring_enter(2) is a wait for I/O even if the ring holds only sockets. A wait is counted
+// when it is over.
 //
-// The disk of a wait is the one that had served a request when the thread was woken: whose completion woke it, on the same processor
-// and in the same context, at most 50 µs before. Where something else woke it, such as a worker that finishes writes for the file
-// system, it is the disk to which the thread itself had passed I/O, or which it had written too much to, since it slept before. Of
-// a stack of devices it is the lowest that serves requests. What is left has no disk: network and FUSE file systems, waits
-// for pages that others write back, io_uring.
+// The disk of a wait is the one with a completed request that woke the thread, on the same processor and in the same
+// context, at most 50 µs before. If another event woke it, such as a worker that finishes writes for the file system,
+// it is the disk that the thread itself had sent I/O to, or written too much to, since its previous sleep. In a stack
+// of devices, it is the lowest one that serves requests. Other waits have no disk: network and FUSE file systems, pages
+// that other threads write back, and io_uring.
 //
 // Sources: io_schedule and try_to_wake_up of kernel/sched/core.c; include/trace/events/sched.h;
-// Documentation/accounting/delay-accounting.rst for the figure that this stands for. A [Source]
-// is used from one goroutine.
+// Documentation/accounting/delay-accounting.rst for the figure that this stands for. A [Source] is used from one
+// goroutine.
 package waits
 
 import (

@@ -1,6 +1,6 @@
-// Package energy measures what energy costs: a tick of attribution for a thousand workloads, the view under Kepler's names, and
-// a pass of the sensors of energy and GPUs, beside the figures of Kepler. Kepler itself cannot be had from the package sources
-// of the other areas; its figures are the design's, by its own timer and its resident size with 1,008 processes.
+// Package energy measures the cost of energy accounting: a tick of attribution for a thousand workloads, the view under Kepler's names,
+// and a pass of the sensors of energy and GPUs, beside the figures of Kepler. Kepler itself cannot be had from the package sources of the
+// other areas; its figures are the design's, by its own timer and its resident size with 1,008 processes.
 package energy
 
 import (

@@ -1,5 +1,5 @@
-// Package foresight measures forecasts, right-sized requests, placing and anomalies beside their rivals on public data, which
-// stay where they are: not all of them may be redistributed. Without them it prints so.
+// Package foresight compares forecasts, right-sized requests, placement and anomaly detection with their rivals on public data. The data
+// is not in the repository, because not all of it may be redistributed. If it is missing, the program reports that.
 package foresight
 
 import (

@@ -1,7 +1,7 @@
-// Package importbench measures what it costs to import a million records of sonar, and to
-// ask for a job of them:
+// Package importbench measures the cost of importing a million records of sonar, and of querying a
+// job among them:
 //
 //	go test ./test/bench/import -run xxx -bench . -benchtime 1x
 //
-// TestSonalyze holds totals of jobs beside sonalyze's.
+// TestSonalyze compares totals of jobs with sonalyze's.
 package importbench

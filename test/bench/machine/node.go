@@ -1,5 +1,5 @@
-// Package machine measures programs on one machine: what reckon costs a node, what comes and goes beside it, and how exact a
-// load of reckon stress is.
+// Package machine measures programs on one machine: the cost of reckon on a node, short-lived
+// processes beside it, and the accuracy of the loads of reckon stress.
 package machine
 
 import (

@@ -1,5 +1,5 @@
-// Package measure has what the areas of test/bench share: programs that run beside each other, their processor time and
-// memory as the kernel has them, and tables.
+// Package measure holds the common code of the areas of test/bench: running programs beside each
+// other, their processor time and memory as counted by the kernel, and tables.
 package measure
 
 import (

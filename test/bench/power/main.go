@@ -1,7 +1,7 @@
 // Package power measures the power models of reckon on public data: the figure, the figure to beat and the goal. Each
-// protocol is named in the row. Nothing of a part that is predicted is seen in training: prior curves are learnt from systems
-// with other CPU models, and families are chosen anew within the training part of every fold. The data are not part of the
-// repository (doc/power-model-format.md names their sources); without them it prints so.
+// protocol is named in the row. Predicted parts are never seen in training: prior curves are learnt from systems with
+// other CPU models, and families are chosen anew within the training part of every fold. The data are not part of the
+// repository (doc/power-model-format.md names their sources); if it is missing, the program reports that.
 package power
 
 import (

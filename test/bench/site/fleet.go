@@ -1,5 +1,5 @@
-// Package site measures a server: a whole site that sends to it, beside Prometheus and VictoriaMetrics, and the pages of a node
-// over a year.
+// Package site measures a server that receives a whole site, in comparison with Prometheus and
+// VictoriaMetrics, and the pages of a node over a year.
 package site
 
 import (

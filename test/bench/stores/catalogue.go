@@ -1,4 +1,4 @@
-// Package stores measures what is kept: the catalogue, the look for misuse, the knowledge graph.
+// Package stores measures the catalogue, the search for misuse, and the knowledge graph.
 package stores
 
 import (

@@ -1,5 +1,5 @@
-// Package judge holds the sentences about a job against what others report about it: the batch system, control groups and the load's own
-// count. It shares no code with reckon: it reads the answer as JSON, and computes each figure by itself.
+// Package judge checks the sentences about a job against independent sources: the batch system, control groups and the
+// load's own count. It shares no code with reckon: it reads the answer as JSON, and computes each figure by itself.
 package judge
 
 import (

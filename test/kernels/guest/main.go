@@ -1,6 +1,6 @@
-// Command guest is the first process of a machine that test/kernels starts: it mounts what a
-// system has, runs known loads, holds what the agent reports about them against the kernel's own
-// totals, prints a line for each, and switches the machine off.
+// Command guest is the first process of a machine that test/kernels starts: it mounts the usual
+// file systems, runs known loads, compares the agent's figures with the kernel's own totals, prints
+// a line for each, and switches the machine off.
 //
 //	GUEST result LAYOUT SOURCE CASE want=SECONDS got=SECONDS
 package main

@@ -1,8 +1,8 @@
-// Command site serves the pages of reckon over a simulated site for the tests of the
-// pages: nodes, workloads with hostile names, history, live ticks and series, at
-// http://127.0.0.1:PORT with the port that the argument names (0: any; it is printed). With
-// -fail every question is answered with an error, with -empty there is nothing, with
-// -partial a part is missing. It runs until standard input ends.
+// Command site serves the pages of reckon over a simulated site for the tests of the pages: nodes,
+// workloads with hostile names, history, live ticks and series, at http://127.0.0.1:PORT with the
+// port that the argument names (0: any; it is printed). With -fail every request gets an error,
+// with -empty all answers are empty, and with -partial a part of each is missing. It runs until
+// standard input ends.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Command build bundles the pages of reckon (../src) into ../dist.zip with esbuild as a Go
-// library, so that no Node is needed; the npm packages must lie in ../node_modules
-// (npm ci). With -check it writes nothing and fails when what is committed differs, or
-// when the first load is above its budget.
+// Command build bundles the pages of reckon (../src) into ../dist.zip with esbuild as a Go library,
+// so that no Node is needed; the npm packages must lie in ../node_modules (npm ci). With -check it
+// writes nothing, and fails if the committed file differs or the first load exceeds its budget.
 //
 // It is run from the root of the module: go run ./web/ui/build
 package main

@@ -1,6 +1,6 @@
-// Command reckon-operator runs MetricSets: it makes their JobSets, reads what was measured, keeps the
-// runs, and answers the API server's questions about MetricSets and annotated pods. `reckon-operator
-// check FILE` reports without a cluster what would become of the MetricSets of a file.
+// Command reckon-operator runs MetricSets. It creates their JobSets, reads the measurements, stores
+// the runs, and serves the API server's admission requests for MetricSets and annotated pods.
+// `reckon-operator check FILE` validates the MetricSets of a file without a cluster.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command dns answers for the names of services, and of the pods of headless services, of one cluster: A records of cluster.local, read
-// from the API server when a question comes, at most once a second. Other names do not exist.
+// Command dns answers for the names of services, and of the pods of headless services, of one cluster: A records of
+// cluster.local, read from the API server on demand, at most once a second. Other names do not exist.
 //
 //	dns ADDRESS:PORT API-SERVER CA CERTIFICATE KEY
 package main

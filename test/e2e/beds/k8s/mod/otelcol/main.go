@@ -1,4 +1,4 @@
-// Command otelcol is the OpenTelemetry Collector with what reads the logs of pods and sends them to Loki.
+// Command otelcol is the OpenTelemetry Collector with the components that read the logs of pods and send them to Loki.
 package main
 
 import (
