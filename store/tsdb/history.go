@@ -156,19 +156,28 @@ func (h *History) sort() {
 	}
 }
 
-// hours lists the hours with samples, in order.
-func (h *History) hours() []int64 {
-	seen, newest := map[int64]bool{}, int64(-1)
+// parts returns the hours with samples, and the series with samples in the range of each block.
+func (h *History) parts() (*dirty.Late, map[int64][]*HistorySeries) {
+	seen, newest, parts := map[int64]bool{}, int64(-1), map[int64][]*HistorySeries{}
 	for _, s := range h.series {
+		before := int64(math.MinInt64)
 		for i := range s.chunks {
-			for at := dirty.HourOf(s.chunks[i].MinTime); at <= s.chunks[i].MaxTime; at += time.Hour.Milliseconds() {
+			c := &s.chunks[i]
+			if at := rangeOf(c.MinTime); at != before {
+				parts[at], before = append(parts[at], s), at
+			}
+			for at := dirty.HourOf(c.MinTime); at <= c.MaxTime; at += time.Hour.Milliseconds() {
 				if at != newest {
 					seen[at], newest = true, at
 				}
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(seen))
+	var late dirty.Late
+	for _, at := range slices.Sorted(maps.Keys(seen)) {
+		late.AddRange(at, at)
+	}
+	return &late, parts
 }
 
 // StartBulk disables compaction until the store is reopened, and keeps blocks out of the resident
@@ -195,21 +204,14 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	}
 	defer s.gate.leave()
 	h.sort()
-	hours, late := h.hours(), &dirty.Late{}
-	for _, at := range hours {
-		late.AddRange(at, at)
-	}
+	late, parts := h.parts()
 	noted, err := s.noting(late)
 	if err != nil {
 		return err
 	}
 	defer noted()
 	var made []ulid.ULID
-	for i, hour := range hours {
-		at := rangeOf(hour)
-		if i > 0 && rangeOf(hours[i-1]) == at {
-			continue
-		}
+	for _, at := range slices.Sorted(maps.Keys(parts)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -217,7 +219,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		if err := s.imported.add(s.opts.Dir, id); err != nil {
 			return err
 		}
-		if err := writeBlock(ctx, s.opts.Dir, id, h, at); err != nil {
+		if err := writeBlock(ctx, s.opts.Dir, id, parts[at], at); err != nil {
 			if full(err) {
 				err = fullDisk(s.opts.Dir, err)
 			}
@@ -240,18 +242,15 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 }
 
 // writeBlock makes the block of a range. It appears under its name when it is whole.
-func writeBlock(ctx context.Context, dir string, id ulid.ULID, h *History, at int64) error {
+func writeBlock(ctx context.Context, dir string, id ulid.ULID, list []*HistorySeries, at int64) error {
 	meta := promtsdb.BlockMeta{ULID: id, Version: 1, MinTime: math.MaxInt64}
 	meta.Compaction.Level, meta.Compaction.Sources = 1, []ulid.ULID{id}
 	meta.Compaction.SetOutOfOrder() // so that the head keeps its samples of the same time
 	return block.Write(ctx, dir, &meta, func(put func(labels.Labels, []chunks.Meta) error) error {
-		for _, s := range h.series {
-			list := s.in(at)
-			if len(list) == 0 {
-				continue
-			}
-			meta.MinTime, meta.MaxTime = min(meta.MinTime, list[0].MinTime), max(meta.MaxTime, list[len(list)-1].MaxTime+1)
-			if err := put(s.labels, list); err != nil {
+		for _, s := range list {
+			c := s.in(at)
+			meta.MinTime, meta.MaxTime = min(meta.MinTime, c[0].MinTime), max(meta.MaxTime, c[len(c)-1].MaxTime+1)
+			if err := put(s.labels, c); err != nil {
 				return err
 			}
 		}
