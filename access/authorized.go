@@ -135,8 +135,7 @@ func nameless(f wire.Filter) error {
 		fmt.Errorf("workloads are shown to the public without names, so %s is not allowed", word))
 }
 
-// redact removes the names from a workload. Its id becomes a pseudonym that is stable until the
-// server restarts.
+// redact removes the names from a workload. Its id becomes a pseudonym that is stable until the server restarts.
 func (a *Authorized) redact(w *wire.Workload) {
 	m := hmac.New(sha256.New, a.secret)
 	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())

@@ -200,8 +200,8 @@ func (tab *table) placeChild(e *process, parent int32) {
 	}
 }
 
-// doubtMerged notes that descendants in another part, where one was seen now, may have used what a process was charged with. The more
-// children were seen in its own part, the less that is.
+// doubtMerged notes that descendants in another part, where one was seen now, may have used what a process was
+// charged with. The more children were seen in its own part, the less that is.
 func (tab *table) doubtMerged(q *process, part *Part) {
 	o := q.kin()
 	if part.foldable() {
@@ -436,8 +436,8 @@ type missed struct {
 	nanos uint64  // that those or others used: charged to parents by their child times, or to other
 }
 
-// doubtMissed notes what any process may have used that had ended before a restart. That is nanos, which were charged to other, and what
-// the child times of parents showed.
+// doubtMissed notes what any process may have used that had ended before a restart. That is nanos, which were
+// charged to other, and what the child times of parents showed.
 func (tab *table) doubtMissed(nanos uint64) {
 	m := &tab.line.missed
 	m.nanos += nanos
@@ -452,8 +452,9 @@ func (tab *table) doubtMissed(nanos uint64) {
 	m.parts = nil
 }
 
-// doubtUnpaid records that these parts may lack some of the nanos charged to other: the last moments of processes that
-// appear in no child times. Child times are cut to clock ticks, so the amount may be a tick larger.
+// doubtUnpaid records that these parts may lack some of the nanos charged to other: the last moments of
+// processes that appear in no child times. Child times are cut to clock ticks, so the amount may be a tick
+// larger.
 func (tab *table) doubtUnpaid(nanos uint64) {
 	if tab.line.rest = nanos; nanos <= clockStep/2 {
 		return

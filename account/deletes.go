@@ -89,8 +89,9 @@ func (d *deletes) settle(parts []*Part) {
 	}
 }
 
-// reached returns the certainty of written bytes as an estimate of the bytes that reached storage. It is an upper bound if more than 1
-// % was, or may have been, deleted before that, and an estimate if some writes may be missing as well.
+// reached returns the certainty of written bytes as an estimate of the bytes that reached storage. It is an
+// upper bound if more than 1 % was, or may have been, deleted before that, and an estimate if some writes may
+// be missing as well.
 func (d *deletes) reached(p *Part, c certainty) certainty {
 	gone := d.of[p]
 	if w := d.recent[p]; w != nil {

@@ -104,8 +104,9 @@ const (
 	bearableTime = 200
 )
 
-// bearableLate limits the share of CPU time that may arrive late through the child times of parents. Beyond 1/bearableLate, the
-// distribution of cores in use is an estimate, because one tick lacks time that the next one has in excess.
+// bearableLate limits the share of CPU time that may arrive late through the child times of parents. Beyond
+// 1/bearableLate, the distribution of cores in use is an estimate, because one tick lacks time that the next
+// one has in excess.
 const bearableLate = 50
 
 // evidenceSpan is the shortest time, in nanoseconds, over which unattributed time is judged. Clocks

@@ -11,10 +11,10 @@ import (
 	"reckon/workload"
 )
 
-// mostLive and mostBusy limit the accounts of one login, because a user can start any number of process groups, scopes,
-// containers, or jobs named by a variable, each with series of its own. Beyond mostLive live workloads, a new one gets
-// no account until it becomes busy; until then it is charged to the short work of its owner. Busy ones get accounts up
-// to mostBusy. Batch jobs, pods, system units and root are not limited.
+// mostLive and mostBusy limit the accounts of one login, because a user can start any number of process groups,
+// scopes, containers, or jobs named by a variable, each with series of its own. Beyond mostLive live workloads,
+// a new one gets no account until it becomes busy; until then it is charged to the short work of its owner.
+// Busy ones get accounts up to mostBusy. Batch jobs, pods, system units and root are not limited.
 const (
 	mostLive = 200
 	mostBusy = 1000

@@ -30,8 +30,7 @@ type Config struct {
 	// Export is the export interval. Process groups that end within one and use less than a CPU
 	// second are folded, and idle ones after somewhat longer.
 	Export time.Duration
-	// Linger is the time that an ended workload stays in the exports, for consumers that scrape. 0
-	// exports it once.
+	// Linger is the time that an ended workload stays in the exports, for consumers that scrape. 0 exports it once.
 	Linger time.Duration
 	// Idle selects the owners of idle energy; empty means none.
 	Idle IdleShare
@@ -66,8 +65,7 @@ type Identified struct {
 	Handle sensor.CgroupHandle
 	// Whole reads the control group named by Identity.Whole. The ledger closes it. It may be nil.
 	Whole sensor.CgroupHandle
-	// Retry requests another identification in the next tick, because the process could not be
-	// examined completely.
+	// Retry requests another identification in the next tick, because the process could not be examined completely.
 	Retry bool
 }
 

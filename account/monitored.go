@@ -94,8 +94,9 @@ func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated boo
 // churn is the number of threads, in fifteenths, by which two readings may differ in addition to a fifteenth of all threads.
 const churn = 64
 
-// holders returns the parts of the one workload that all listed threads belong to, and the number of their threads. It returns no parts
-// if the threads belong to several workloads or outnumber the threads of the workload. The slice is valid until the next call.
+// holders returns the parts of the one workload that all listed threads belong to, and the number of their
+// threads. It returns no parts if the threads belong to several workloads or outnumber the threads of the
+// workload. The slice is valid until the next call.
 func (m *monitoring) holders(tasks []int32, tab *table) (parts []*Part, threads int) {
 	parts = m.parts[:0]
 	for _, t := range tasks {

@@ -268,8 +268,8 @@ func (p *Part) readCgroup() {
 	}
 }
 
-// readCgroups reads the control groups of parts and whole workloads. If exit records are complete, it may skip a group
-// with processes that did not run since the last tick, because such a group used nothing.
+// readCgroups reads the control groups of parts and whole workloads. If exit records are complete, it may skip
+// a group with processes that did not run since the last tick, because such a group used nothing.
 func (l *Ledger) readCgroups(pass *sensor.Pass) {
 	exact := pass.Complete() && pass.Joined && pass.Lost == 0
 	for _, p := range l.parts.order {
@@ -300,8 +300,7 @@ func rests(h sensor.CgroupHandle) bool {
 const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
 	sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
 
-// facts holds the facts about a part other than its usage. changed is set if they differ from those
-// in its series.
+// facts holds the facts about a part other than its usage. changed is set if they differ from those in its series.
 type facts struct {
 	workload.Facts
 	changed bool

@@ -256,12 +256,10 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 	tab.depart(e)
 }
 
-// watched returns the time covered by the last reading of a process: since the previous tick, or
-// since its start.
+// watched returns the time covered by the last reading of a process: since the previous tick, or since its start.
 func (tab *table) watched(e *process) uint64 { return grown(max(tab.lastAt, e.start), tab.now) }
 
-// find returns the entry of p. It drops an entry with the same id but another start, because the id
-// was reused.
+// find returns the entry of p. It drops an entry with the same id but another start, because the id was reused.
 func (tab *table) find(p *sensor.Process) *process {
 	e := tab.byID[p.PID]
 	if e == nil {

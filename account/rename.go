@@ -119,8 +119,8 @@ func (r *registry) holder(h sensor.CgroupHandle) *Part {
 	return nil
 }
 
-// sameGroup returns the part of a process in p's control group that was identified under other names. The better names
-// replace p's, because two parts that count one group would charge its usage twice.
+// sameGroup returns the part of a process in p's control group that was identified under other names. The
+// better names replace p's, because two parts that count one group would charge its usage twice.
 func (r *registry) sameGroup(p *Part, found Identified) *Part {
 	p.revive()
 	if found.Naming >= p.naming {

@@ -44,8 +44,7 @@ type proportion [3]uint16
 
 const entire = 1<<16 - 1
 
-// proportionOf divides the measured memory by the resident memory. It does not distinguish files
-// and shared memory.
+// proportionOf divides the measured memory by the resident memory. It does not distinguish files and shared memory.
 func proportionOf(m *sensor.SharedMemory) proportion {
 	if !m.HasAnon {
 		all := quotient(m.Proportional, m.Resident)
@@ -332,8 +331,9 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded limits anonymous and shared memory to most, and to the memory of the machine that the other parts leave. File
-// pages are limited to mapped pages and to the rest of the machine. No limit goes below the largest process.
+// bounded limits anonymous and shared memory to most, and to the memory of the machine that the other parts
+// leave. File pages are limited to mapped pages and to the rest of the machine. No limit goes below the largest
+// process.
 func bounded(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
 	file := types[1]
 	if t.anon != 0 {

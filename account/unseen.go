@@ -159,8 +159,9 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	}
 }
 
-// takeUnseen charges the open CPU time of unseen children. If the children seen are partly process groups of their own, the time is split
-// by the number of sightings, because longer-lived children are seen more often. Both figures are then inexact.
+// takeUnseen charges the open CPU time of unseen children. If the children seen are partly process groups of
+// their own, the time is split by the number of sightings, because longer-lived children are seen more often.
+// Both figures are then inexact.
 func (tab *table) takeUnseen(e *process, nanos uint64) {
 	o := e.children
 	if p := tab.unseenPart(e); !o.mixed() {

@@ -122,8 +122,7 @@ func (e *metering) utilisation(m *sensor.Machine) float64 {
 	return min(max(1-unused/span, 0), 1)
 }
 
-// exportEnergy appends the modelled power of the node, and feeds the samples of this export to the
-// power model.
+// exportEnergy appends the modelled power of the node, and feeds the samples of this export to the power model.
 func (a *Agent) exportEnergy(b *metric.Batch) {
 	if a.meter == nil || a.meter.model == nil {
 		return

@@ -247,8 +247,8 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 	h.GroupStart, h.GroupComm = g.start, g.comm
 }
 
-// restoreLeaders restores the leaders of process groups from the saved accounts, because ended leaders cannot be looked
-// up and their groups keep their names. Of several groups with one number, the youngest counts.
+// restoreLeaders restores the leaders of process groups from the saved accounts, because ended leaders cannot
+// be looked up and their groups keep their names. Of several groups with one number, the youngest counts.
 func (a *Agent) restoreLeaders() {
 	for id, facts := range a.ledger.Running() {
 		if pgid, start, ok := process.Leader(id); ok {

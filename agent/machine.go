@@ -62,8 +62,7 @@ func describe(root string) powermodel.Machine {
 	return m
 }
 
-// hypervisors maps words in the DMI fields sys_vendor and product_name to hypervisors, like
-// systemd-detect-virt.
+// hypervisors maps words in the DMI fields sys_vendor and product_name to hypervisors, like systemd-detect-virt.
 var hypervisors = []struct{ word, name string }{
 	{"KVM", "KVM"}, {"QEMU", "QEMU"}, {"VMware", "VMware"}, {"VMW", "VMware"}, {"innotek", "VirtualBox"},
 	{"VirtualBox", "VirtualBox"}, {"Xen", "Xen"}, {"Bochs", "Bochs"}, {"Parallels", "Parallels"},

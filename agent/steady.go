@@ -31,8 +31,8 @@ func (a *Agent) steady() time.Time {
 	return booted.Add(since)
 }
 
-// steadyBoot restores the boot time that was first seen in this boot. The kernel derives it from the wall clock, and a
-// changed boot time would look like another machine with new counters to a server.
+// steadyBoot restores the boot time that was first seen in this boot. The kernel derives it from the wall
+// clock, and a changed boot time would look like another machine with new counters to a server.
 func (a *Agent) steadyBoot(samples []metric.Sample) {
 	if !a.config.Steady {
 		return

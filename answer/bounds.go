@@ -168,8 +168,7 @@ func (r *runFigures) slack() float64 {
 	return slack
 }
 
-// checks returns the checks of the run's figures against their bounds, on nodes with the given
-// cores and memory.
+// checks returns the checks of the run's figures against their bounds, on nodes with the given cores and memory.
 func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 	fact := func(key string) *float64 {
 		switch key {

@@ -54,8 +54,7 @@ func (f *Fit) recent(ctx context.Context, now time.Time) ([]wire.Node, error) {
 type class struct {
 	wire.Place
 	gpusKnown bool
-	// unscheduled means that the site's batch system allocates none of these nodes, as for login
-	// and service nodes.
+	// unscheduled means that the site's batch system allocates none of these nodes, as for login and service nodes.
 	unscheduled bool
 	waits       []float64
 

@@ -46,8 +46,7 @@ func (f *Fit) sharing(ctx context.Context, list *wire.FitList, q wire.FitQuery, 
 	return nil
 }
 
-// judgeShare determines whether a job fits next to the tenants of a GPU. A GPU without tenants is
-// entirely free.
+// judgeShare determines whether a job fits next to the tenants of a GPU. A GPU without tenants is entirely free.
 func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 	g := wire.GPUShare{Site: s.Site, Node: s.Node, Device: s.Device, Index: s.Index, Model: s.Model,
 		Partition: s.Parent != "", MemoryBytes: s.MemoryBytes, Tenants: append([]wire.GPUTenant{}, s.Tenants...)}

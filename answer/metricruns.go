@@ -15,8 +15,7 @@ import (
 	"reckon/store"
 )
 
-// MetricRuns stores and returns runs of MetricSets. Callers must check access. It is safe for
-// concurrent use.
+// MetricRuns stores and returns runs of MetricSets. Callers must check access. It is safe for concurrent use.
 type MetricRuns struct {
 	Store store.MetricRuns
 	// Agent returns samples from the agent's series for pods with attach "agent"; nil without series.

@@ -17,8 +17,9 @@ import (
 	"reckon/store"
 )
 
-// list returns the workloads that a filter selects. If the filter asks for it, they are sorted by their use within its times, which is
-// returned as well. The catalogue sorts workloads that lie entirely in that time; the use of the others is measured.
+// list returns the workloads that a filter selects. If the filter asks for it, they are sorted by their use
+// within its times, which is returned as well. The catalogue sorts workloads that lie entirely in that time;
+// the use of the others is measured.
 func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, used []figure.Used, total int, err error) {
 	g, to, ends := store.Filter(f), f.Until, []time.Time{f.Since, f.Until}
 	if f.Within && (to.IsZero() || !to.Before(b.Clock())) {

@@ -107,8 +107,8 @@ type program struct {
 	T    int64
 }
 
-// ending is the end time of a part and the time of the sample that reported it. Until is the time of its previous last
-// sample, which is later than T if the clock was set back. The exported fields are for gob.
+// ending is the end time of a part and the time of the sample that reported it. Until is the time of its
+// previous last sample, which is later than T if the clock was set back. The exported fields are for gob.
 type ending struct{ End, T, Until int64 }
 
 // covers reports whether a sample of the part is not from after the end was reported.
@@ -454,8 +454,9 @@ func (a *account) program() string {
 	return best
 }
 
-// exitCode returns the exit code from the best source: the batch system's controller, its accounting, then the nodes. Within a source the
-// latest counts, and of simultaneous ones the largest. reduced reports that accounting may have subtracted 128.
+// exitCode returns the exit code from the best source: the batch system's controller, its accounting, then the
+// nodes. Within a source the latest counts, and of simultaneous ones the largest. reduced reports that
+// accounting may have subtracted 128.
 func (a *account) exitCode() (code *int, reduced bool) {
 	rank := func(k *track) int {
 		switch {

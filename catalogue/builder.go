@@ -176,8 +176,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	return n, errors.Join(err, b.rollUp(ctx, now, dirty))
 }
 
-// setBack continues from the time that the clock was set back to. Data already processed for later
-// times is kept.
+// setBack continues from the time that the clock was set back to. Data already processed for later times is kept.
 func (b *Builder) setBack(now time.Time) {
 	b.o.Logger.Warn("the clock was set back; workloads keep what is known of them of later times", "seconds", b.at.Sub(now).Seconds())
 	b.at, b.read, b.saved = now, 0, store.Earlier(b.saved, now)
@@ -231,8 +230,7 @@ func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
 	return b.cat.Drop(ctx)
 }
 
-// Run calls Advance at every interval until ctx ends, and then saves the state. It logs errors when
-// they change.
+// Run calls Advance at every interval until ctx ends, and then saves the state. It logs errors when they change.
 func (b *Builder) Run(ctx context.Context, every time.Duration) error {
 	_ = store.Repeat(ctx, 0, every, 0, func(ctx context.Context) error {
 		_, err := b.Advance(ctx)

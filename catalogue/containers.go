@@ -144,8 +144,8 @@ func (x *containerState) worse(o *containerState) bool {
 	return x.Exit.T > o.Exit.T
 }
 
-// limited returns the limit of a run that was killed at it, as a lower bound of its memory. For a batch job that is the
-// job's limit if the script was killed, because a step may have a limit of its own.
+// limited returns the limit of a run that was killed at it, as a lower bound of its memory. For a batch job
+// that is the job's limit if the script was killed, because a step may have a limit of its own.
 func (a *account) limited(w *store.Workload) *float64 {
 	kind := workload.Kind(w.Kind)
 	switch {

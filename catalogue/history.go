@@ -32,9 +32,10 @@ const (
 	historyStep = 25 * time.Hour
 )
 
-// History adds time ranges to the catalogue that got samples after they were processed. Ready must have been called before the samples
-// arrived. Only these ranges are read, with earlier workloads that are still in them. The ranges must be in order and include the time
-// between a new counter sample and the previous one. gone lists workloads that no longer exist, or not in all their runs.
+// History adds time ranges to the catalogue that got samples after they were processed. Ready must have been
+// called before the samples arrived. Only these ranges are read, with earlier workloads that are still in them.
+// The ranges must be in order and include the time between a new counter sample and the previous one. gone
+// lists workloads that no longer exist, or not in all their runs.
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

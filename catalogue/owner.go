@@ -50,8 +50,9 @@ func (f *fold) at(k key, t int64, byBatch bool) *account {
 	return list[max(lasting(list, t, byBatch), 0)]
 }
 
-// lasting returns the index of the run that began last before a time, or -1. A run includes the millisecond before its start, because the
-// zero of its counters is rounded differently. Series of a batch system belong to runs that it reported.
+// lasting returns the index of the run that began last before a time, or -1. A run includes the millisecond
+// before its start, because the zero of its counters is rounded differently. Series of a batch system belong to
+// runs that it reported.
 func lasting(list []*account, t int64, byBatch bool) int {
 	best, reported := -1, byBatch && slices.ContainsFunc(list, (*account).reported)
 	for i, a := range list {

@@ -106,8 +106,9 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 }
 
-// make computes the hours from from to to, and earlier ones that a gap reaches back into. It reads samples ahead, up to
-// the next one that counts the use of these hours. It returns the time of the newest sample in milliseconds.
+// make computes the hours from from to to, and earlier ones that a gap reaches back into. It reads samples
+// ahead, up to the next one that counts the use of these hours. It returns the time of the newest sample in
+// milliseconds.
 func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
 	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
 	if err != nil {
@@ -279,8 +280,8 @@ func (p *pass) counted(t0, t int64, amount float64) {
 	}
 }
 
-// close finds the sample before each gap and spreads the increase over the time between. Use from before a node's first
-// sample is not spread, because its time is unknown and so is the capacity of the machine.
+// close finds the sample before each gap and spreads the increase over the time between. Use from before a
+// node's first sample is not spread, because its time is unknown and so is the capacity of the machine.
 func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reach, oldest time.Time) error {
 	back := store.Later(reach.Add(-lookBack), oldest)
 	before := map[uint64]point{} // the last sample of each series

@@ -76,8 +76,9 @@ func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	}
 }
 
-// replaced returns the time since which another machine has had the name of a node, the latest before t, or 0 if there
-// was none. It is another machine if it booted while the previous one still reported its own boot time.
+// replaced returns the time since which another machine has had the name of a node, the latest before t, or 0
+// if there was none. It is another machine if it booted while the previous one still reported its own boot
+// time.
 func (b nodeBoots) replaced(t int64) (at int64) {
 	for i := 1; i < len(b.runs); i++ {
 		if r := b.runs[i]; r.first <= t && r.at <= b.runs[i-1].last {

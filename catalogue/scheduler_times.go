@@ -103,8 +103,9 @@ func (a *account) from(byBatch bool) int64 {
 	return a.Start
 }
 
-// begin returns the start of a reported account. A run without a start began at its end or submit time. A run that was requeued within
-// the second of its start begins before the submission of the next one, because otherwise their rows would collide.
+// begin returns the start of a reported account. A run without a start began at its end or submit time. A run
+// that was requeued within the second of its start begins before the submission of the next one, because
+// otherwise their rows would collide.
 func (a *account) begin() int64 {
 	for _, t := range []int64{a.Scheduler.Start, a.Born, a.Scheduler.End, a.Scheduler.Submit} {
 		if t != 0 && a.Next != 0 {

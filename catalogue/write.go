@@ -11,8 +11,7 @@ import (
 // keptRows is the number of rows of a round whose memory is kept, at a kilobyte each.
 const keptRows = 2048
 
-// write updates the rows of workloads that changed, or that became silent for too long, since the
-// last round.
+// write updates the rows of workloads that changed, or that became silent for too long, since the last round.
 func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	rows := b.rows[:0]
 	var done []*account

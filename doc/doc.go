@@ -54,8 +54,9 @@ func Text(name string) (string, bool) {
 	return "", false
 }
 
-// Section returns a section of the guides with its subsections by the words of its heading, in any case. It prefers the
-// only exact heading, then the only heading with all words. It returns false if there is none or more than one.
+// Section returns a section of the guides with its subsections by the words of its heading, in any case. It
+// prefers the only exact heading, then the only heading with all words. It returns false if there is none or
+// more than one.
 func Section(words string) (string, bool) {
 	want := strings.ToLower(strings.Join(strings.Fields(words), " "))
 	for _, is := range []func(title string) bool{

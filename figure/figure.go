@@ -45,8 +45,7 @@ const (
 	Highest
 	// Newest is the latest sample of a gauge.
 	Newest
-	// Current is the latest sample if the series is still fresh. A part that ended long ago holds
-	// nothing now.
+	// Current is the latest sample if the series is still fresh. A part that ended long ago holds nothing now.
 	Current
 	// Quantile is the quantile [Figure.Quantile] of a native histogram.
 	Quantile
@@ -104,8 +103,7 @@ func (s Source) String() string {
 
 // Zero defines when a figure without a series is zero rather than unknown.
 type Zero struct {
-	// Held lists figures of which the first known one must be above zero: the run was allocated the
-	// resource.
+	// Held lists figures of which the first known one must be above zero: the run was allocated the resource.
 	Held []string
 	// NodeSeries is a metric that every node of the run must have reported meanwhile, as proof that
 	// it would have measured the figure.

@@ -58,8 +58,9 @@ type Share struct {
 	Amounts map[string]float64 `json:"amounts"`
 }
 
-// Of reduces a process group of several users to the given owners: totals, and means in proportion. Peaks, distributions and current
-// values remain those of the group. Other runs are unchanged, and so is a run without a share of the owners.
+// Of reduces a process group of several users to the given owners: totals, and means in proportion. Peaks,
+// distributions and current values remain those of the group. Other runs are unchanged, and so is a run without
+// a share of the owners.
 func (r *Run) Of(owners []string) {
 	shares := maps.Clone(r.Shares)
 	maps.DeleteFunc(shares, func(o string, _ Share) bool { return !slices.Contains(owners, o) })

@@ -87,8 +87,7 @@ func NewDesc(name string, kind Kind, unit Unit, labels []string, help string) *D
 // after creation.
 type Series struct {
 	Desc *Desc
-	// Values are the label values, one per label in Desc.Labels. An empty value is
-	// the same as an absent label.
+	// Values are the label values, one per label in Desc.Labels. An empty value is the same as an absent label.
 	Values []string
 	// Created is the time when a counter was zero, in milliseconds since the Unix epoch, or 0 if
 	// unknown. If it is set, consumers count the whole first sample as an increase.

@@ -57,8 +57,7 @@ func (p boundedParser) ParseMetricSelectors(inputs []string) ([][]*labels.Matche
 	return p.Parser.ParseMetricSelectors(inputs)
 }
 
-// parseable checks the length of a query and its number of operators and brackets outside of
-// strings and comments.
+// parseable checks the length of a query and its number of operators and brackets outside of strings and comments.
 func parseable(input string) error {
 	if len(input) > maxQueryBytes {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are taken", ErrTooLarge, len(input), maxQueryBytes)
@@ -93,8 +92,9 @@ func parseable(input string) error {
 	return nil
 }
 
-// NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory limit, before it reads a sample. Other
-// errors are those of [promql.Engine]. A large query waits for other large ones. Close it after use.
+// NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory limit, before it reads a
+// sample. Other errors are those of [promql.Engine]. A large query waits for other large ones. Close it after
+// use.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query,
 	error) {
 	m, err := e.measure(qs, 0, 0)

@@ -22,8 +22,7 @@ type EngineOptions struct {
 	Concurrent int
 	// Timeout limits a query, waiting included; 0 is 2 min.
 	Timeout time.Duration
-	// MaxSamples is the number of samples that one query may hold in memory; 0 means 20 million,
-	// about 320 MB.
+	// MaxSamples is the number of samples that one query may hold in memory; 0 means 20 million, about 320 MB.
 	MaxSamples int
 	// Memory limits the bytes of samples that large queries hold together, but allows at least one
 	// query. 0 means one at a time.

@@ -111,8 +111,7 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	return method, err
 }
 
-// NodeCores returns the number of online processors of a site's nodes at a time. Nodes without
-// samples are omitted.
+// NodeCores returns the number of online processors of a site's nodes at a time. Nodes without samples are omitted.
 func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error) {
 	out := map[string]float64{}
 	if len(nodes) == 0 {

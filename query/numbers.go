@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// numberMetric has a label with the job number of an array task or of a component of a
-	// heterogeneous job.
+	// numberMetric has a label with the job number of an array task or of a component of a heterogeneous job.
 	numberMetric = "reckon_slurm_number_info"
 	// numberDelay is the time after the end of a run within which its number may be reported.
 	numberDelay = 24 * time.Hour

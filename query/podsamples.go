@@ -124,8 +124,7 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 	return samplesOf(all, slices.Compact(times), from, to), nil
 }
 
-// samplesOf returns the differences between consecutive times. Counters exported after the end
-// count at the end.
+// samplesOf returns the differences between consecutive times. Counters exported after the end count at the end.
 func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.ProbeSample) {
 	begin := from.UnixMilli()
 	for _, t := range times {

@@ -65,8 +65,8 @@ type Selection struct {
 // ids returns all ids under which the workload may have been measured.
 func (s *Selection) ids() []string { return append([]string{s.ID}, s.Numbered...) }
 
-// each calls f for every series of the workload with one of the names in the time range. Under the ids in s.Numbered it
-// accepts only node series, because a scheduler reports other work under the same number.
+// each calls f for every series of the workload with one of the names in the time range. Under the ids in
+// s.Numbered it accepts only node series, because a scheduler reports other work under the same number.
 func (v *Views) each(ctx context.Context, s Selection, from, to time.Time, names []string,
 	f func(labels.Labels, chunkenc.Iterator) error) error {
 	ms := []*labels.Matcher{series.OneOf("workload", s.ids()), series.OneOf(model.MetricNameLabel, names)}

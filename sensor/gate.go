@@ -134,8 +134,9 @@ const (
 	patienceTime = 2 * time.Second
 )
 
-// Add records a reading and returns the rise since the last one. most is the largest possible rise per second. If the reading is
-// refused, it returns an [ImplausibleError] that names what and device, and the next rise includes the refused one.
+// Add records a reading and returns the rise since the last one. most is the largest possible rise per second.
+// If the reading is refused, it returns an [ImplausibleError] that names what and device, and the next rise
+// includes the refused one.
 func (r *Register) Add(now time.Time, what, device string, raw, most float64) (rise float64, err error) {
 	if !(raw >= 0) || math.IsInf(raw, 1) {
 		return 0, implausible(what, device, "is %v, which is no count", raw)

@@ -17,8 +17,7 @@ const (
 type GPU struct {
 	// Vendor is one lower-case word: nvidia, amd, intel.
 	Vendor string
-	// Device is its permanent id: the UUID, or the PCI address if it has none. It is also the zone
-	// of its meter.
+	// Device is its permanent id: the UUID, or the PCI address if it has none. It is also the zone of its meter.
 	Device string
 	// Parent is the Device that this one is a partition of (MIG), empty for a whole one.
 	Parent string
@@ -84,15 +83,16 @@ type GPUSource interface {
 	Close() error
 }
 
-// GPUFinder is a [GPUSource] that searches for the users of its devices. The agent calls FindGPU before ReadGPU, in the
-// same goroutine. opened lists the devices opened since the previous reading, if known.
+// GPUFinder is a [GPUSource] that searches for the users of its devices. The agent calls FindGPU before
+// ReadGPU, in the same goroutine. opened lists the devices opened since the previous reading, if known.
 type GPUFinder interface {
 	FindGPU(opened []Open)
 }
 
-// GPUStarter is a [GPUSource] that reads in the background. The agent calls StartGPU at the start of each tick, in the goroutine of
-// ReadGPU, which then returns the data received so far. Later data is left to the next tick; until then ReadGPU returns the last reading
-// with a Span of 0. now reports that an export follows this tick, soon that one follows the next.
+// GPUStarter is a [GPUSource] that reads in the background. The agent calls StartGPU at the start of each tick,
+// in the goroutine of ReadGPU, which then returns the data received so far. Later data is left to the next
+// tick; until then ReadGPU returns the last reading with a Span of 0. now reports that an export follows this
+// tick, soon that one follows the next.
 type GPUStarter interface {
 	StartGPU(soon, now bool)
 }

@@ -44,8 +44,7 @@ type Process struct {
 	Kernel bool // a kernel thread
 	// Partial are the figures without the use of threads that ended before the source could count it.
 	Partial Fields
-	// OOMKilled reports that the OOM killer ended the process. Sources without this information
-	// leave it false.
+	// OOMKilled reports that the OOM killer ended the process. Sources without this information leave it false.
 	OOMKilled bool
 	// Blank reports that its memory was refused: see [Pass.RefuseMemory].
 	Blank bool `json:"-"`
@@ -159,8 +158,7 @@ type ExitSource interface {
 	Close() error
 }
 
-// CgroupNamer is implemented by task sources that can resolve the Cgroup number of a process that
-// no longer exists.
+// CgroupNamer is implemented by task sources that can resolve the Cgroup number of a process that no longer exists.
 type CgroupNamer interface {
 	// CgroupPaths returns the cgroups of number n, or false if it is unknown.
 	CgroupPaths(n uint64) ([]CgroupPath, bool)

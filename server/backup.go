@@ -22,8 +22,7 @@ import (
 	"reckon/web/api"
 )
 
-// stateFiles are the files of a data directory that a server continues from, besides series,
-// catalogue and users.
+// stateFiles are the files of a data directory that a server continues from, besides series, catalogue and users.
 var stateFiles = []string{"agent.state", "slurm.json", "alerts", "imports"}
 
 // copier copies the data of a server.

@@ -126,8 +126,9 @@ func (s *Server) counted(ctx context.Context) time.Time {
 	return at
 }
 
-// pause returns the builder's pause after a round. The cost of a round depends on all live series, even if few are new. Rounds of a large
-// site are therefore less frequent, so that they take one percent of a core, but at least once a minute.
+// pause returns the builder's pause after a round. The cost of a round depends on all live series, even if few
+// are new. Rounds of a large site are therefore less frequent, so that they take one percent of a core, but at
+// least once a minute.
 func pause(every, round time.Duration) time.Duration {
 	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))

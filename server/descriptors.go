@@ -49,8 +49,7 @@ func (s *Server) checkFileLimit() error {
 	return filelimit.Check(need, s.log)
 }
 
-// explain adds a remedy to a start error: for the limit of open files, or a data directory that is
-// not writable.
+// explain adds a remedy to a start error: for the limit of open files, or a data directory that is not writable.
 func (c *Config) explain(err error) error {
 	var at *fs.PathError
 	within := errors.As(err, &at) && strings.HasPrefix(at.Path, filepath.Clean(c.Data)+string(filepath.Separator))

@@ -242,8 +242,7 @@ func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 	return users, nil
 }
 
-// openUsers opens users and tokens. Those in the directory of a member are moved to the shared
-// database once.
+// openUsers opens users and tokens. Those in the directory of a member are moved to the shared database once.
 func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 	if s.config.member == nil {
 		_ = os.Remove(filepath.Join(s.config.Data, usersElsewhere)) // it is one of several no longer
@@ -286,8 +285,7 @@ type sharedAlerts struct {
 // Leads implements alerting.Shared.
 func (a sharedAlerts) Leads() bool { return a.m.lease.Leads(a.m.epoch) }
 
-// takeAlerts fetches the previous leader's alert files to dir. The first leader uploads the files
-// in dir instead.
+// takeAlerts fetches the previous leader's alert files to dir. The first leader uploads the files in dir instead.
 func (m *membership) takeAlerts(ctx context.Context, dir string) error {
 	files := m.lease.Files(m.epoch)
 	empty, err := files.Empty(ctx)

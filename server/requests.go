@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// requests counts requests and response times. Its zero value is ready for use. It is safe for
-// concurrent use.
+// requests counts requests and response times. Its zero value is ready for use. It is safe for concurrent use.
 type requests struct {
 	running atomic.Int64
 

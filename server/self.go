@@ -103,8 +103,7 @@ type self struct {
 	at     time.Time
 }
 
-// gather collects the measurements of the agent in this process, if there is one, and the server's
-// own metrics.
+// gather collects the measurements of the agent in this process, if there is one, and the server's own metrics.
 func (s *Server) gather(b *metric.Batch) error {
 	var err error
 	if s.agent != nil {

@@ -53,7 +53,6 @@ type FindingFilter struct {
 type Findings interface {
 	// PutFindings writes findings. Each replaces the one with the same id.
 	PutFindings(ctx context.Context, list []Finding) error
-	// Findings returns the selected findings, the most severe and latest first, and their number
-	// without the limit.
+	// Findings returns the selected findings, the most severe and latest first, and their number without the limit.
 	Findings(ctx context.Context, f FindingFilter) ([]Finding, int, error)
 }

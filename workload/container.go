@@ -33,8 +33,7 @@ type ContainerFacts struct {
 	Completes bool
 }
 
-// PodFacts holds facts about the whole pod of a container: its controller, phase, addresses and
-// priority class.
+// PodFacts holds facts about the whole pod of a container: its controller, phase, addresses and priority class.
 type PodFacts struct {
 	OwnerKind, OwnerName, Phase, IP, HostIP, Priority string
 	// PodReady is the status of its condition Ready: True, False or Unknown; empty while none is reported.

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Kind is the first word of a workload's id. Code outside this folder must query its traits instead of comparing names.
-// To add a kind, add a constant, a row in the table below, a resolver in its own folder, and a line in workload/all.
+// Kind is the first word of a workload's id. Code outside this folder must query its traits instead of
+// comparing names. To add a kind, add a constant, a row in the table below, a resolver in its own folder, and a
+// line in workload/all.
 type Kind string
 
 // Kinds of workloads. A pod with a controller has the controller's kind in lower case, which may

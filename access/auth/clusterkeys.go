@@ -24,8 +24,7 @@ import (
 var ErrKeys = errors.New("the API server of the cluster returned no keys to check tokens with")
 
 const (
-	// keysLast is the time that keys are trusted. A key that the cluster withdrew is refused after this
-	// time.
+	// keysLast is the time that keys are trusted. A key that the cluster withdrew is refused after this time.
 	keysLast = 10 * time.Minute
 	// keysPause is the minimum time between two requests: tokens with invented key ids do not cause a request each.
 	keysPause = 5 * time.Second
@@ -33,8 +32,8 @@ const (
 
 // clusterKeys caches the issuer and signing keys of a cluster
 // (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery).
-// It fetches both from the API server, because the address in the discovery document may be
-// reachable only from outside the cluster.
+// It fetches both from the API server, because the address in the discovery document may be reachable only from
+// outside the cluster.
 type clusterKeys struct {
 	server, tokenFile string
 	client            *http.Client

@@ -33,8 +33,7 @@ var ErrUnknown = errors.New("the kernel does not report the owner of the connect
 // It stands for no particular user.
 const overflow = 65534
 
-// UID returns the user at the other end of a local connection. The error is ErrUnknown, or an error
-// of the kernel.
+// UID returns the user at the other end of a local connection. The error is ErrUnknown, or an error of the kernel.
 func UID(c net.Conn) (uint32, error) {
 	uid, err := uidOf(c)
 	if err == nil && uid == overflow {
@@ -58,9 +57,10 @@ func uidOf(c net.Conn) (uint32, error) {
 	return 0, ErrUnknown
 }
 
-// Home reports whether the other end of a Unix socket is in our network namespace and, with SO_PEERPIDFD (Linux 6.5), in our pid
-// namespace or one above it. Otherwise its user 0 is root of a container, which the kernel reports like the host's root unless a user
-// namespace separates them. A container that shares both namespaces with the host cannot be detected.
+// Home reports whether the other end of a Unix socket is in our network namespace and, with SO_PEERPIDFD (Linux
+// 6.5), in our pid namespace or one above it. Otherwise its user 0 is root of a container, which the kernel
+// reports like the host's root unless a user namespace separates them. A container that shares both namespaces
+// with the host cannot be detected.
 func Home(c *net.UnixConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -40,8 +40,7 @@ const Rest = "rest"
 
 // Use is the use by one part while the energy of a stream accrued.
 type Use struct {
-	// CPU is CPU time in any unit common to all parts. It may be weighted by the frequency of the
-	// processors used.
+	// CPU is CPU time in any unit common to all parts. It may be weighted by the frequency of the processors used.
 	CPU float64
 	// Packages has a bit for each package that the part may run on; 0 is any.
 	Packages uint64

@@ -32,8 +32,7 @@ type Load struct {
 	CPU float64
 	// Packages is the CPU time spent on each package, by its number; nil when unknown.
 	Packages []float64
-	// Devices returns the fraction of time that a GPU computed, by the zone of its meter, or false
-	// if unknown.
+	// Devices returns the fraction of time that a GPU computed, by the zone of its meter, or false if unknown.
 	Devices func(zone string) (busy float64, ok bool)
 }
 

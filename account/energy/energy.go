@@ -44,8 +44,7 @@ type joules struct {
 
 // Account holds the charges of one part. The zero value is empty.
 type Account struct {
-	// marks holds the part's CPU time at each stream's last reading, because meters may be slower
-	// than ticks.
+	// marks holds the part's CPU time at each stream's last reading, because meters may be slower than ticks.
 	marks []int64
 	used  []joules // by slot
 	gpus  []device // by number of the device
@@ -470,8 +469,9 @@ type SlotState struct {
 	Idle   float64 `json:"idle"`
 }
 
-// AccountState is a saved account: CPU time by stream at the last reading, and active and idle energy by kind. GPUs
-// has, per device, the seconds by each of the first three methods, the byte-seconds, the sampled seconds and the peak.
+// AccountState is a saved account: CPU time by stream at the last reading, and active and idle energy by kind.
+// GPUs has, per device, the seconds by each of the first three methods, the byte-seconds, the sampled seconds
+// and the peak.
 type AccountState struct {
 	Marks  []int64                     `json:"marks,omitempty"`
 	Joules [][2]float64                `json:"joules,omitempty"`

@@ -75,8 +75,7 @@ type device struct {
 // it. A part has at most one share of a device, and none of a device that it does not have open.
 type Share struct {
 	Account *Account
-	// Device is the zone of the device's meter ([sensor.Meter].Zone in the domain gpu): its UUID or
-	// PCI address.
+	// Device is the zone of the device's meter ([sensor.Meter].Zone in the domain gpu): its UUID or PCI address.
 	Device string
 	// Busy is the seconds that the device computed for the part; HasBusy reports whether it is
 	// known. Memory is the device memory held by the part in bytes; HasMemory reports whether it is

@@ -13,8 +13,9 @@ type Labeller interface {
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 
-// Export appends the series of an account. shown is the time of the last export that included the account, in milliseconds since the Unix
-// epoch, or 0. Figures that a source always has are exported as zero; a series missing from that export was zero then.
+// Export appends the series of an account. shown is the time of the last export that included the account, in
+// milliseconds since the Unix epoch, or 0. Figures that a source always has are exported as zero; a series
+// missing from that export was zero then.
 func (b *Books) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
 	for _, s := range b.sources {
 		if s.since != 0 && always(s.spec) {

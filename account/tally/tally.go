@@ -208,8 +208,8 @@ func (b *Books) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName
 // Begin begins a reading of a source with amounts that come by [Books.Charge].
 func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin(now) }
 
-// charge adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while unscheduled,
-// which holds only on average. An event that was never scheduled is judged by its next counts.
+// charge adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while
+// unscheduled, which holds only on average. An event that was never scheduled is judged by its next counts.
 func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 	x, h := &t.series[r.Series], b.held(a, t)
 	amount := float64(r.Amount)

@@ -33,8 +33,8 @@ func (t *table) totals() counters {
 	return out
 }
 
-// lost is the amount by which the sum of a pod may fall by rounding, because the clock of a process counts nanoseconds and child
-// times count ticks. A larger fall means that a process ended without being reaped.
+// lost is the amount by which the sum of a pod may fall by rounding, because the clock of a process counts
+// nanoseconds and child times count ticks. A larger fall means that a process ended without being reaped.
 const lost = 50 * int64(time.Millisecond)
 
 // sample returns the use between two readings. high is the processor time counted up to the first

@@ -325,8 +325,7 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	m.reaped.add(&usage)
 	p.reaped = true
 	p.io.Read, p.io.Write, p.haveIO = uint64(usage.Inblock)*512, uint64(usage.Oublock)*512, true
-	// The peak is its own if it had no children. An orphan's peak includes the memory of its parent
-	// at the fork.
+	// The peak is its own if it had no children. An orphan's peak includes the memory of its parent at the fork.
 	if pid == m.main && !p.parent && t.byEvents && uint64(usage.Maxrss)<<10 > m.floor {
 		p.peak = max(p.peak, uint64(usage.Maxrss)<<10)
 	}

@@ -129,8 +129,7 @@ type ended struct {
 	at  time.Time
 }
 
-// listen sends each ended child to out. It waits until a child is reaped and acknowledged before it
-// sends the next.
+// listen sends each ended child to out. It waits until a child is reaped and acknowledged before it sends the next.
 func listen(out chan<- ended, ack <-chan struct{}) {
 	defer close(out)
 	for {

@@ -144,8 +144,7 @@ func (r *Report) Plot(s term.Screen) string {
 		"\n"
 }
 
-// points puts the rows on an even grid of seconds, so that the width of a window is proportional to
-// its length.
+// points puts the rows on an even grid of seconds, so that the width of a window is proportional to its length.
 func (r *Report) points(value func(Row) float64) []term.Point {
 	if len(r.Rows) == 0 {
 		return nil

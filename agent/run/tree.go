@@ -314,8 +314,7 @@ func (t *tree) sharesSpace(p *proc) bool {
 	return true
 }
 
-// borrowed reports whether a new process still shows the memory of its parent, between fork or
-// vfork and exec.
+// borrowed reports whether a new process still shows the memory of its parent, between fork or vfork and exec.
 func (t *tree) borrowed(p *proc) bool {
 	up := t.procs[p.ppid]
 	return up != nil && p.comm == up.comm && p.rss > 4<<20 && p.rss > up.rss/2

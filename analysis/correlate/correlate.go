@@ -38,8 +38,7 @@ type Options struct {
 	Breaks []int
 }
 
-// Pair is the relation of two columns. Figures are NaN if there are too few
-// common points or a column is constant.
+// Pair is the relation of two columns. Figures are NaN if there are too few common points or a column is constant.
 type Pair struct {
 	A, B string
 	// Points is the number of rows in which both have a value. Effective is the equivalent number

@@ -98,8 +98,7 @@ func (j *judge) rest() {
 	j.say("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
 }
 
-// idle reports a workload that hardly ran. Fewer cores would not have helped it, and its other
-// figures mean little.
+// idle reports a workload that hardly ran. Fewer cores would not have helped it, and its other figures mean little.
 func (j *judge) idle() bool {
 	if !j.idles() {
 		return false

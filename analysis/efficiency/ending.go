@@ -148,8 +148,8 @@ var imageReasons = map[string]string{
 	"RunContainerError":          "the events of the pod have the error of the container runtime",
 }
 
-// NotStarted returns the obstacle to the start of a container, from the kubelet's waiting reason. It returns false for
-// a container that is starting, or that failed too few times to show that it always does.
+// NotStarted returns the obstacle to the start of a container, from the kubelet's waiting reason. It returns
+// false for a container that is starting, or that failed too few times to show that it always does.
 func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	switch do := imageReasons[reason]; {
 	case strings.HasPrefix(reason, "Unschedulable"):
@@ -185,9 +185,9 @@ func (j *judge) outOfMemory() bool {
 
 func (s *Step) outOfMemory() bool { return s.State == "out_of_memory" }
 
-// failed reports whether a step failed. Slurm reports every step ended by a signal as cancelled (observed with 22.05).
-// Such a step failed if the signal indicates a crash, or if the batch script exited with the signal's number, like
-// srun. Otherwise it was stopped deliberately, or still running when the script ended.
+// failed reports whether a step failed. Slurm reports every step ended by a signal as cancelled (observed with
+// 22.05). Such a step failed if the signal indicates a crash, or if the batch script exited with the signal's
+// number, like srun. Otherwise it was stopped deliberately, or still running when the script ended.
 func (s *Step) failed(script *int) bool {
 	switch s.State {
 	case "failed", "node_fail":
@@ -282,8 +282,7 @@ func (j *judge) failed() {
 	j.code(*j.u.ExitCode, Critical, "failed")
 }
 
-// exit reports the end of work without a batch system. A signal that requests termination counts as
-// deliberate.
+// exit reports the end of work without a batch system. A signal that requests termination counts as deliberate.
 func (j *judge) exit() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
 		return

@@ -194,8 +194,7 @@ func (r *Rate) At(t time.Time) (float64, bool) {
 	return r.steps[i].value, true
 }
 
-// Mean returns the mean of the rate over an interval, or false if the interval starts before the
-// first value.
+// Mean returns the mean of the rate over an interval, or false if the interval starts before the first value.
 func (r *Rate) Mean(from, to time.Time) (float64, bool) {
 	v, ok := r.At(from)
 	if !ok || !to.After(from) || len(r.steps) == 1 {

@@ -226,8 +226,9 @@ func fft(x []complex128) {
 	}
 }
 
-// multiplicative reports whether the daily swing grows with the level, which means that the slope of log swing on log level exceeds
-// one half. It returns false for series with idle times or bursts far from the median, because logarithms make their forecasts worse.
+// multiplicative reports whether the daily swing grows with the level, which means that the slope of log swing
+// on log level exceeds one half. It returns false for series with idle times or bursts far from the median,
+// because logarithms make their forecasts worse.
 func multiplicative(y []float64, m int) bool {
 	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {
 		return false

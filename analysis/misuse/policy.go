@@ -86,8 +86,7 @@ type IdleAllocationRule struct {
 	On      bool     `yaml:"on"`
 	GPUIdle Duration `yaml:"gpu_idle"`
 	Empty   Duration `yaml:"empty"`
-	// Zombies is the minimum number of zombies of an owner on a node for a finding, if they stay
-	// for ZombiesFor.
+	// Zombies is the minimum number of zombies of an owner on a node for a finding, if they stay for ZombiesFor.
 	Zombies    float64  `yaml:"zombies" of:"node" limit:"above 0"`
 	ZombiesFor Duration `yaml:"zombies_for" of:"node"`
 }
@@ -102,8 +101,8 @@ func (p *Policy) Briefest() time.Duration {
 	return time.Duration(least)
 }
 
-// Alone returns the run time below which a workload without an allocation breaks no rule by itself, at most an hour. It
-// may exceed [Policy.Briefest], because longer workloads are not short ones for ManySmallJobs.
+// Alone returns the run time below which a workload without an allocation breaks no rule by itself, at most an
+// hour. It may exceed [Policy.Briefest], because longer workloads are not short ones for ManySmallJobs.
 func (p *Policy) Alone() time.Duration {
 	return time.Duration(p.shortest(Duration(time.Hour), func(Needs) bool { return true }))
 }

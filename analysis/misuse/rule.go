@@ -22,8 +22,9 @@ import (
 //go:embed rules/*.txt
 var ruleFiles embed.FS
 
-// Show is a PromQL query for the data behind part of a finding. These placeholders stand for matchers: $work for the workload (or its
-// owner if there is none), $node for the node, $owner for the owner, and $zombies for the owner on the node.
+// Show is a PromQL query for the data behind part of a finding. These placeholders stand for matchers: $work
+// for the workload (or its owner if there is none), $node for the node, $owner for the owner, and $zombies for
+// the owner on the node.
 type Show struct{ Part, Text, Query string }
 
 // ruleTexts are the texts of all rules.

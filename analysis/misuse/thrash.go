@@ -110,8 +110,7 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	return out
 }
 
-// leastSwap is the minimum swap for a finding in bytes. The pages of sleeping programs are swapped
-// out permanently.
+// leastSwap is the minimum swap for a finding in bytes. The pages of sleeping programs are swapped out permanently.
 const leastSwap = 64 << 20
 
 func (w *Workload) swapped() float64 {

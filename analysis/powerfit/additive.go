@@ -50,8 +50,7 @@ func fitAdditive(t *table, _ *Options) (powermodel.Part, error) {
 	return robust(t, terms, t.weights(true)), nil
 }
 
-// robust fits terms with iterated weights that approach least absolute residuals, so that outlying
-// rows count less.
+// robust fits terms with iterated weights that approach least absolute residuals, so that outlying rows count less.
 func robust(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	p := fitTerms(t, terms, w)
 	again := slices.Clone(w)

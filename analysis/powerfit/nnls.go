@@ -118,8 +118,7 @@ func (g *gram) nnls() []float64 {
 	return v
 }
 
-// inner moves v to the best point on the active columns, and drops columns that would become
-// negative on the way.
+// inner moves v to the best point on the active columns, and drops columns that would become negative on the way.
 func (g *gram) inner(v []float64, in []bool) bool {
 	for {
 		var set []int

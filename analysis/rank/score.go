@@ -2,8 +2,7 @@ package rank
 
 import "math"
 
-// Scores for schedulers, 0 to 100. The best node is above all others even if a scheduler rounds
-// scores to tenths.
+// Scores for schedulers, 0 to 100. The best node is above all others even if a scheduler rounds scores to tenths.
 const (
 	bestScore             = 100
 	roomMost, roomLeast   = 90, 40

@@ -33,8 +33,7 @@ type Run struct {
 	Cores, Memory, GPUs *float64 // allocated, or requested
 	// The figures are bounds, estimates or modelled.
 	CPUInexact, MemoryInexact, GPUInexact bool
-	// Done is true if the run ended successfully by itself. Only then does its length show how long
-	// the work takes.
+	// Done is true if the run ended successfully by itself. Only then does its length show how long the work takes.
 	Done               bool
 	OutOfMemory, Limit bool // it was killed for lack of memory, at its time limit
 	// Cut is true if it is running, failed or was stopped: its use so far is only a lower bound of its need.

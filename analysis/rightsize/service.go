@@ -183,8 +183,9 @@ func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	return min(max(v, use.ceiling(c.LeastShare)), use.ceiling(c.MostShare)), true
 }
 
-// Memory returns the request for memory in bytes. It is the mean of the daily peaks plus a number of standard deviations, at most 15 %
-// above the highest peak, and exactly that if there are few days. It returns false for fewer than [LeastDays].
+// Memory returns the request for memory in bytes. It is the mean of the daily peaks plus a number of standard
+// deviations, at most 15 % above the highest peak, and exactly that if there are few days. It returns false for
+// fewer than [LeastDays].
 func Memory(days []Day, c ServiceConfig) (float64, bool) {
 	peaks, _ := peaksOf(days)
 	n := float64(len(peaks))

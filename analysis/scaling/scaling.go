@@ -92,8 +92,7 @@ func fit(runs []Run, parameters int) (Fit, error) {
 	return f, nil
 }
 
-// solve returns the best law with non-negative parameters: the best of all fits with some
-// parameters set to zero.
+// solve returns the best law with non-negative parameters: the best of all fits with some parameters set to zero.
 func solve(runs []Run, parameters int) Fit {
 	best, least := Fit{}, math.Inf(1)
 	for _, use := range [][]int{{0}, {0, 1}, {0, 2}, {0, 1, 2}} {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Dictionary describes a data set. It is written beside the file, as JSON for programs and as
-// Markdown for people.
+// Dictionary describes a data set. It is written beside the file, as JSON for programs and as Markdown for people.
 type Dictionary struct {
 	Format      string       `json:"format"` // "reckon-dataset"
 	Version     int          `json:"version"`

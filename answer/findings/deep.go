@@ -34,8 +34,7 @@ const (
 	fine = time.Minute
 )
 
-// deepen adds figures over time to suspect workloads, and to running ones the time since their last
-// process ended.
+// deepen adds figures over time to suspect workloads, and to running ones the time since their last process ended.
 func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	q, err := e.Series.Querier(r.from.Add(-before).UnixMilli(), r.to.UnixMilli())
 	if err != nil {

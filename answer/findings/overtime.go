@@ -54,8 +54,9 @@ type nodeDays struct {
 	cores, memory, heldCores, heldMemory float64
 }
 
-// limit determines whether memory is the limiting resource for jobs. A quarter or more of it must be allocated, and the allocated
-// share must exceed that of cores by a tenth. Batch systems that allocate more memory than exists do not track it.
+// limit determines whether memory is the limiting resource for jobs. A quarter or more of it must be allocated,
+// and the allocated share must exceed that of cores by a tenth. Batch systems that allocate more memory than
+// exists do not track it.
 func (p *pool) limit() {
 	var sum nodeDays
 	for _, n := range p.nodes {

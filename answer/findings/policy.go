@@ -247,8 +247,7 @@ func plain(err error) error {
 		" in ").Replace(text))
 }
 
-// For returns the thresholds for a workload of the partition on the given nodes. It is not safe for
-// concurrent use.
+// For returns the thresholds for a workload of the partition on the given nodes. It is not safe for concurrent use.
 func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
 	if len(p.rules) == 0 {
 		return p.base

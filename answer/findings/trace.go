@@ -254,8 +254,7 @@ type partition struct{ site, name string }
 // waits holds the owners with requests that wait for a node, step by step: for any resources, and for GPUs.
 type waits struct{ any, gpu map[string][]bool }
 
-// waitingOf collects the waiting requests. A job waits for all nodes on which other jobs of its
-// partition run.
+// waitingOf collects the waiting requests. A job waits for all nodes on which other jobs of its partition run.
 func waitingOf(r *reading, rows []store.Workload) *waiting {
 	w := &waiting{parts: map[partition]map[shape]map[string][]bool{}, of: map[place][]partition{}}
 	steps := r.steps()

@@ -29,10 +29,10 @@ const (
 	peerHours = 72
 )
 
-// Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners. These are
-// hours that deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes with unusual
-// power among equal ones. Deviations of several figures of a subject at one time are one anomaly. Owners of only batch
-// work have no pattern and are skipped. It recomputes once an hour.
+// Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners. These
+// are hours that deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes
+// with unusual power among equal ones. Deviations of several figures of a subject at one time are one anomaly.
+// Owners of only batch work have no pattern and are skipped. It recomputes once an hour.
 func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

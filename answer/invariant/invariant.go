@@ -79,8 +79,7 @@ type Ledger struct {
 	seen  map[[3]string]bool
 }
 
-// maxSeen limits the number of counted subjects that are remembered. Beyond it a subject may be
-// counted again.
+// maxSeen limits the number of counted subjects that are remembered. Beyond it a subject may be counted again.
 const maxSeen = 100_000
 
 // Hold checks the figures of a subject against their bounds and withholds those that exceed them.

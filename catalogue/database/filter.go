@@ -160,8 +160,7 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 	return q
 }
 
-// selects reports whether a filter still selects a row that the columns returned, which may have
-// changed meanwhile.
+// selects reports whether a filter still selects a row that the columns returned, which may have changed meanwhile.
 func selects(q *columns.Query, r *columns.Row) bool {
 	for _, w := range q.Words {
 		if s := r.Words[w.Column]; !slices.Contains(w.Values, s) && (w.Match == nil || !w.Match(s)) {

@@ -15,8 +15,7 @@ import (
 	"reckon/store"
 )
 
-// running is stored as the end of a workload that has not ended, waiting as the end of one that has
-// not started.
+// running is stored as the end of a workload that has not ended, waiting as the end of one that has not started.
 const (
 	running = 1<<53 - 1
 	waiting = running - 1

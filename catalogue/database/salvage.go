@@ -82,8 +82,8 @@ func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]boo
 	return took, lost, err
 }
 
-// damagedTables returns the tables and indexes that have a page in bad (https://www.sqlite.org/dbstat.html). Every page
-// of a tree is reached through pages of the same tree, so all other trees are intact.
+// damagedTables returns the tables and indexes that have a page in bad (https://www.sqlite.org/dbstat.html).
+// Every page of a tree is reached through pages of the same tree, so all other trees are intact.
 func damagedTables(ctx context.Context, conn *sql.Conn, bad map[int64]bool) (map[string]bool, error) {
 	var size int64
 	if err := conn.QueryRowContext(ctx, `PRAGMA damaged.page_size`).Scan(&size); err != nil {

@@ -20,8 +20,7 @@ import (
 type Command struct {
 	Line int
 	Text string
-	// Whole is true for a line of a code block, and false for a phrase within a sentence, which may
-	// omit arguments.
+	// Whole is true for a line of a code block, and false for a phrase within a sentence, which may omit arguments.
 	Whole bool
 	Words []string // the program without its folder, subcommands, flags, arguments
 }

@@ -32,8 +32,7 @@ func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	return err
 }
 
-// mailLines breaks a line that is too long for mail, preferably between figures, and keeps only
-// printable ASCII.
+// mailLines breaks a line that is too long for mail, preferably between figures, and keeps only printable ASCII.
 func mailLines(line string) []string {
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -20,8 +20,8 @@ import (
 func main() {
 	ctx, stop := context.Background(), func() {}
 	if len(os.Args) < 2 || os.Args[1] != "run" {
-		// run forwards signals to its command, and must not handle signals that a shell ignores for
-		// a background job.
+		// run forwards signals to its command, and must not handle signals that a shell ignores for a background
+		// job.
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(ctx, func() {
 			// A later signal ends the process at once, but for SIGTERM to a server, which always ends.

@@ -136,8 +136,7 @@ type command struct {
 	make func(*globals) *cobra.Command
 }
 
-// groups returns the headings of the help text with their commands. A new command needs one file
-// and one line here.
+// groups returns the headings of the help text with their commands. A new command needs one file and one line here.
 func groups() []struct {
 	id, title string
 	commands  []command
@@ -234,8 +233,7 @@ func execute(ctx context.Context, d deps, args []string) int {
 	return code
 }
 
-// oneLine returns an error as one line without control characters, because parts of it come from
-// other machines.
+// oneLine returns an error as one line without control characters, because parts of it come from other machines.
 func oneLine(err error) string {
 	return term.Safe(strings.Join(strings.Fields(err.Error()), " "))
 }

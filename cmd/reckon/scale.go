@@ -96,8 +96,7 @@ func resourceName(word string) string {
 	return term.Safe(word)
 }
 
-// better returns the law behind the speed-ups of the runs: the richer one if the server found it
-// clearly better.
+// better returns the law behind the speed-ups of the runs: the richer one if the server found it clearly better.
 func better(d client.Scale) *client.ScaleFit {
 	for _, f := range []*client.ScaleFit{d.Amdahl, d.USL} {
 		if f == nil {

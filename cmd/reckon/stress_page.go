@@ -66,8 +66,7 @@ func stepLine(step stress.StepReport) string {
 	return strings.Join(parts, ", ")
 }
 
-// amount formats a figure of a resource. CPU is in percent of a core, for comparison with a target
-// such as 40.0 %.
+// amount formats a figure of a resource. CPU is in percent of a core, for comparison with a target such as 40.0 %.
 func amount(of stress.Resource, v *float64) string {
 	switch of {
 	case stress.CPU, stress.GPU:

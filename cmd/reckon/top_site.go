@@ -16,8 +16,7 @@ const (
 	siteRange = "[2m]"
 )
 
-// siteFeed polls a server that has no agent for recent data of its nodes until ctx ends. l is the
-// first answer.
+// siteFeed polls a server that has no agent for recent data of its nodes until ctx ends. l is the first answer.
 func siteFeed(ctx context.Context, c *client.Client, l client.Live, every time.Duration) <-chan feedMsg {
 	feed := make(chan feedMsg)
 	go func() {

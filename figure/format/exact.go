@@ -36,8 +36,8 @@ func Mark(e figure.Exactness) string {
 	return "~"
 }
 
-// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as "< 0.001", gets no mark,
-// nor does an upper bound of 0, which is exact. A lower bound that rounds to 0 is shown as unknown.
+// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as "< 0.001", gets
+// no mark, nor does an upper bound of 0, which is exact. A lower bound that rounds to 0 is shown as unknown.
 func Marked(e figure.Exactness, text string) string {
 	none, tiny := text == "0" || strings.HasPrefix(text, "0 "), strings.HasPrefix(text, "<")
 	switch {

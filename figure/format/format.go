@@ -39,8 +39,7 @@ func Percent(share float64) string {
 	return decimals(p, 0) + " %"
 }
 
-// Duration formats seconds for a table cell with the two largest units: 250 ms, 1.5 s, 12 s, 2m 5s,
-// 2h 3m, 3d 4h.
+// Duration formats seconds for a table cell with the two largest units: 250 ms, 1.5 s, 12 s, 2m 5s, 2h 3m, 3d 4h.
 func Duration(s float64) string {
 	switch {
 	case s < 0:

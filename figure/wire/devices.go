@@ -57,8 +57,7 @@ type Link struct {
 // Socket is a processor socket with its memory.
 type Socket struct {
 	Socket string `json:"socket"` // Number of the socket.
-	// Bytes that its memory controllers read per second, including for devices and the kernel; null
-	// if not counted.
+	// Bytes that its memory controllers read per second, including for devices and the kernel; null if not counted.
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"` // Likewise of writes.
 	// Bytes per second between its last-level caches and its own memory (resctrl).

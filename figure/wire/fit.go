@@ -35,8 +35,7 @@ func (f FitQuery) Query() url.Values {
 	return q
 }
 
-// Place is a class of similar nodes of a site where a job could run, and the partitions that they
-// were seen in.
+// Place is a class of similar nodes of a site where a job could run, and the partitions that they were seen in.
 type Place struct {
 	Site        string   `json:"site,omitempty"`      // Site.
 	Partitions  []string `json:"partitions"`          // Partitions in which these nodes were seen.

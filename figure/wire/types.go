@@ -150,8 +150,7 @@ type Part struct {
 	GPUSeconds *float64 `json:"gpu_seconds,omitempty"`
 }
 
-// Step is one step of a batch job: its accounting by the batch system, and its measurements over
-// all its nodes.
+// Step is one step of a batch job: its accounting by the batch system, and its measurements over all its nodes.
 type Step struct {
 	ID   string `json:"id"`             // Name in the job: a number, batch, extern or interactive.
 	Name string `json:"name,omitempty"` // Program, or the name given by the owner.

@@ -153,8 +153,8 @@ func (v *view) Match(_ context.Context, p sparql.Pattern, yield func(sparql.Quad
 // Estimate implements sparql.Dataset.
 func (v *view) Estimate(p sparql.Pattern) int { return v.m.base.Count(p) + v.m.delta.Count(p) }
 
-// Update runs DROP GRAPH, INSERT DATA and DELETE DATA, each operation as one change. may returns an error if the caller
-// may not change a subgraph, which need not exist yet. Statements outside of any graph are refused.
+// Update runs DROP GRAPH, INSERT DATA and DELETE DATA, each operation as one change. may returns an error if
+// the caller may not change a subgraph, which need not exist yet. Statements outside of any graph are refused.
 func (s *Store) Update(ctx context.Context, u sparql.Update, p graph.Put, may func(id string) error) error {
 	for _, op := range u {
 		if op.Drop != "" {

@@ -16,8 +16,7 @@ type Snapshots interface {
 	At(ctx context.Context, ms int64, visible func(graph.Info) bool) ([]graph.Quad, error)
 }
 
-// firstOwn is the first term id reserved for snapshots. Lower ids belong to the database, higher
-// ones to the query.
+// firstOwn is the first term id reserved for snapshots. Lower ids belong to the database, higher ones to the query.
 const firstOwn = sparql.ID(1) << 30
 
 // overlay is a view with graphs built on demand: snapshots and the latest values.

@@ -58,8 +58,8 @@ type Requirements struct {
 	Requests, Limits Amounts
 }
 
-// Requests returns the effective request of the whole workload, as the Kubernetes scheduler computes it: the sum of the
-// containers, or the largest init container with the sidecars before it, whichever is larger.
+// Requests returns the effective request of the whole workload, as the Kubernetes scheduler computes it: the
+// sum of the containers, or the largest init container with the sidecars before it, whichever is larger.
 func (w *Workload) Requests() Amounts {
 	return w.effective(func(r Requirements) Amounts { return r.Requests }, w.AnnotatedRequests)
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Index holds quads in three orders: by subject, by predicate and object, and by object; each of them then by graph. It
-// takes 48 bytes per quad. It is immutable and therefore safe for concurrent use.
+// Index holds quads in three orders: by subject, by predicate and object, and by object; each of them then by
+// graph. It takes 48 bytes per quad. It is immutable and therefore safe for concurrent use.
 type Index struct{ byS, byP, byO []Quad }
 
 // key is a quad as two numbers that compare in its order.

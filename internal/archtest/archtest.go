@@ -144,8 +144,7 @@ func (t *Tree) add(l *listed) error {
 	return nil
 }
 
-// in reports whether path is one of the folders or below one. A folder that ends in /* matches only
-// paths below it.
+// in reports whether path is one of the folders or below one. A folder that ends in /* matches only paths below it.
 func in(path string, folders ...string) bool {
 	for _, f := range folders {
 		below, only := strings.CutSuffix(f, "/*")

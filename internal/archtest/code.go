@@ -205,8 +205,7 @@ func usesSync(f *File, spec *ast.ValueSpec) bool {
 	return found
 }
 
-// writes returns the first place where a function of p assigns to the variable or a part of it, or
-// deletes from it.
+// writes returns the first place where a function of p assigns to the variable or a part of it, or deletes from it.
 func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (found *Violation) {
 	for _, f := range p.Files {
 		if f.Test {

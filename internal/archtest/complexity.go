@@ -27,8 +27,7 @@ func (f *function) tooComplex() bool {
 	return f.lines > maxFunctionLines && f.complexity > maxComplexity
 }
 
-// functionsOf returns the functions of all modules below a directory, except those of generated
-// files and tests.
+// functionsOf returns the functions of all modules below a directory, except those of generated files and tests.
 func functionsOf(root string) (out []function, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()

@@ -42,8 +42,7 @@ func Components(path string) iter.Seq2[string, string] {
 // Piece is a component and the path up to it.
 type Piece struct{ Name, Prefix string }
 
-// maxDepth is the maximum number of components. The kernel has no limit by default, but real trees
-// have about ten.
+// maxDepth is the maximum number of components. The kernel has no limit by default, but real trees have about ten.
 const maxDepth = 64
 
 // Split returns the components of a path.
@@ -136,8 +135,7 @@ func Number(s, prefix string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// SliceUser returns the user of a path component of a login session: "user-1000.slice" or
-// "user@1000.service".
+// SliceUser returns the user of a path component of a login session: "user-1000.slice" or "user@1000.service".
 func SliceUser(name string) (uint32, bool) {
 	if rest, ok := strings.CutSuffix(name, ".slice"); ok {
 		return Number(rest, "user-")

@@ -230,8 +230,7 @@ func compare(a, b Entry) int {
 	return 1
 }
 
-// Snapshot returns the dirty hours. Samples committed earlier are visible in series that are read
-// after the call.
+// Snapshot returns the dirty hours. Samples committed earlier are visible in series that are read after the call.
 func (h *Hours) Snapshot() (Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

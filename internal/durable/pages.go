@@ -145,8 +145,9 @@ func (n *closedNote) differ(was closedNote) map[int64]bool {
 	return pages
 }
 
-// behindPage returns the contribution of the checksum of some bytes to the checksum of these bytes followed by a page.
-// The other part is the checksum of the page. The function is linear in each bit of sum (crc32_combine of zlib).
+// behindPage returns the contribution of the checksum of some bytes to the checksum of these bytes followed by
+// a page. The other part is the checksum of the page. The function is linear in each bit of sum (crc32_combine
+// of zlib).
 func behindPage(sum uint32) uint32 {
 	t := shift()
 	return t[0][byte(sum)] ^ t[1][byte(sum>>8)] ^ t[2][byte(sum>>16)] ^ t[3][byte(sum>>24)]

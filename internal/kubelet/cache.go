@@ -87,8 +87,9 @@ func (s *Cache) Close() error {
 // URL returns the address to ask.
 func (s *Cache) URL() string { return s.client.URL() }
 
-// Pod returns the cached pod with a UID as in control group names, without blocking. It returns nil if the pod is unknown, and makes the
-// cache query. A pod that is no longer listed, or was deleted before the first query, is Unlisted.
+// Pod returns the cached pod with a UID as in control group names, without blocking. It returns nil if the pod
+// is unknown, and makes the cache query. A pod that is no longer listed, or was deleted before the first query,
+// is Unlisted.
 func (s *Cache) Pod(uid string) *Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()

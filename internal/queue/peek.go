@@ -71,8 +71,7 @@ func (q *Queue) tooOld(t time.Time) bool {
 	return q.o.MaxAge >= 0 && q.o.Clock().Sub(t) > q.o.MaxAge
 }
 
-// header reads the header of the next record into q.head and continues with the next segment at the
-// end of one.
+// header reads the header of the next record into q.head and continues with the next segment at the end of one.
 func (q *Queue) header() (n int, t time.Time, err error) {
 	for len(q.segments) > 0 && q.at.offset >= q.segments[0].size {
 		if len(q.segments) == 1 {

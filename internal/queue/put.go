@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Put appends a record. It returns ErrTooBig for a record larger than the maximum segment or the
-// whole queue.
+// Put appends a record. It returns ErrTooBig for a record larger than the maximum segment or the whole queue.
 func (q *Queue) Put(data []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

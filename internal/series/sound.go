@@ -14,11 +14,12 @@ import (
 // thresholds that never become equal loops forever, and an overflowing bucket index panics.
 var ErrUnsound = errors.New("the native histogram cannot be computed with")
 
-// Sound returns an error that wraps [ErrUnsound] for a histogram that must not be stored or used in arithmetic. One of
-// h and fh is nil. Its cost is independent of the number of buckets, because it checks only the layout; the database
-// checks the counts. The zero threshold must be finite and not negative. Exponential buckets must lie between the
-// smallest and largest float64, apart from the next one, which holds infinity. Sound removes spans without buckets,
-// with which client libraries mark native histograms, because making such a histogram coarser panics.
+// Sound returns an error that wraps [ErrUnsound] for a histogram that must not be stored or used in arithmetic.
+// One of h and fh is nil. Its cost is independent of the number of buckets, because it checks only the layout;
+// the database checks the counts. The zero threshold must be finite and not negative. Exponential buckets must
+// lie between the smallest and largest float64, apart from the next one, which holds infinity. Sound removes
+// spans without buckets, with which client libraries mark native histograms, because making such a histogram
+// coarser panics.
 func Sound(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	switch {
 	case h != nil:

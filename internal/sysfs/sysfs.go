@@ -109,8 +109,8 @@ func Word(path ...string) string {
 	return strings.ToValidUTF8(strings.Trim(string(b), "\x00 \n\t"), "")
 }
 
-// Nodes returns the numbers of the first two device files of a class. dir has a folder for each with the attribute dev.
-// A number is the major number shifted by 20 bits plus the minor one, or 0 if there is no file.
+// Nodes returns the numbers of the first two device files of a class. dir has a folder for each with the
+// attribute dev. A number is the major number shifted by 20 bits plus the minor one, or 0 if there is no file.
 func Nodes(dir string) (nodes [2]uint32) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*", "dev"))
 	n := 0

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Mark is an event on the line below a chart. If two fall into one column, the later one in the
-// list is shown.
+// Mark is an event on the line below a chart. If two fall into one column, the later one in the list is shown.
 type Mark struct {
 	From, To time.Time // To equals From for a moment; a range is drawn from end to end
 	Sign     rune      // one column wide

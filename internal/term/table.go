@@ -18,8 +18,7 @@ type Column struct {
 	Shrink int
 	// Wrap continues the cell in the next line where it is narrowed, so that no reason is cut.
 	Wrap bool
-	// Optional columns are dropped, the highest first, if nothing else makes the table fit. 0 is
-	// never dropped.
+	// Optional columns are dropped, the highest first, if nothing else makes the table fit. 0 is never dropped.
 	Optional int
 	// Rare columns are left out where every cell is [Unknown].
 	Rare bool
@@ -136,8 +135,7 @@ func (t *Table) Print(s Screen) error {
 	return nil
 }
 
-// fit narrows columns until the table has at most limit columns (0 for no limit), and returns the
-// dropped columns.
+// fit narrows columns until the table has at most limit columns (0 for no limit), and returns the dropped columns.
 func (t *Table) fit(widths []int, limit int) map[int]bool {
 	hidden := map[int]bool{}
 	for i, c := range t.columns {

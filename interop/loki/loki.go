@@ -111,8 +111,8 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 	return wire.Logs{Source: "loki", Query: q, Lines: kept, More: more}, nil
 }
 
-// Each calls f for each line of a place in order of time, page by page. It returns the query and the number of lines. A
-// page starts at the last time of the previous page, because several lines can have the same time.
+// Each calls f for each line of a place in order of time, page by page. It returns the query and the number of
+// lines. A page starts at the last time of the previous page, because several lines can have the same time.
 func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*wire.LogLine)) (query string, n int, err error) {
 	if query, err = c.query(p); err != nil {
 		return "", 0, err

@@ -14,8 +14,9 @@ type order struct {
 	zone   *time.Location // of its times; nil is the machine's
 }
 
-// orders returns the known field orders: those of sonar ("sonar slurm", and older releases with the fields of sacct)
-// and of Open XDMoD, which sets TZ=UTC (https://open.xdmod.org, resource manager notes for Slurm; no qos before 10.0).
+// orders returns the known field orders: those of sonar ("sonar slurm", and older releases with the fields of
+// sacct) and of Open XDMoD, which sets TZ=UTC (https://open.xdmod.org, resource manager notes for Slurm; no qos
+// before 10.0).
 func orders() []order {
 	const xdmod = "JobID,JobIDRaw,Cluster,Partition,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,ExitCode,State," +
 		"NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName"

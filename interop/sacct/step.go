@@ -8,8 +8,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// AddStep adds a step to the job. The job's memory is the highest of its steps; bytes read and
-// written are summed.
+// AddStep adds a step to the job. The job's memory is the highest of its steps; bytes read and written are summed.
 func (j *Job) AddStep(s *Job) {
 	j.Unread = append(j.Unread, s.Unread...)
 	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
@@ -43,8 +42,9 @@ func (j *Job) step() Step {
 	return s
 }
 
-// resized is the state of the part of a run before its allocation changed. Accounting records the next part separately,
-// with the time of the change as submit time. Its start is that of the job (observed with 22.05) or of the change.
+// resized is the state of the part of a run before its allocation changed. Accounting records the next part
+// separately, with the time of the change as submit time. Its start is that of the job (observed with 22.05) or
+// of the change.
 const resized = "resizing"
 
 // Joiner calls Job for each run of a series of records, the parts of a run between changes of its allocation joined.

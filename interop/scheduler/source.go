@@ -7,8 +7,9 @@ import (
 	"reckon/workload"
 )
 
-// Source queries the controller of a batch system. It returns the data read before an error along with the error. It is
-// not safe for concurrent use. To add a batch system, implement it in a new folder and list it in package all.
+// Source queries the controller of a batch system. It returns the data read before an error along with the
+// error. It is not safe for concurrent use. To add a batch system, implement it in a new folder and list it in
+// package all.
 type Source interface {
 	// Jobs returns the jobs of the controller, including some that have ended.
 	Jobs(ctx context.Context) ([]Job, Read, error)

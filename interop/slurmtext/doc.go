@@ -89,8 +89,9 @@ func Suspended(reported, span float64, elapsed *float64) float64 {
 	return reported
 }
 
-// ExitReduced reports whether sacct may have subtracted 128 from a code CODE:SIGNAL. It does so for codes from 128 on without a signal
-// (src/sacct/print.c of Slurm 22.05), so 127:0 may mean 127 or 255. The controller reports codes unchanged.
+// ExitReduced reports whether sacct may have subtracted 128 from a code CODE:SIGNAL. It does so for codes from
+// 128 on without a signal (src/sacct/print.c of Slurm 22.05), so 127:0 may mean 127 or 255. The controller
+// reports codes unchanged.
 func ExitReduced(s string) bool {
 	code, signal, _ := strings.Cut(s, ":")
 	c, err := strconv.ParseUint(code, 10, 16)

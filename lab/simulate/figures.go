@@ -71,8 +71,7 @@ func (g *gpu) add(pid int32, busy float64, memory uint64) {
 	g.uses = append(g.uses, sensor.GPUUse{PID: pid, Have: sensor.GPUBusy | sensor.GPUMemory, Busy: busy, Memory: memory})
 }
 
-// figures is the hardware of the machine apart from its processes: the figures of node_exporter,
-// meters and GPUs.
+// figures is the hardware of the machine apart from its processes: the figures of node_exporter, meters and GPUs.
 type figures struct {
 	node       *Node
 	joules     [2]float64 // package, memory
@@ -169,8 +168,7 @@ func (n *Node) Descs() []*metric.Desc {
 			nodeBoot, nodeUname, nodeOS}, sensor.MeterDescs()...), sensor.GPUDescs()...)
 }
 
-// Sensor is the hardware of the machine as a [sensor.Sensor], a [sensor.MeterSource] and a
-// [sensor.GPUSource].
+// Sensor is the hardware of the machine as a [sensor.Sensor], a [sensor.MeterSource] and a [sensor.GPUSource].
 type Sensor struct{ n *Node }
 
 // Sensor returns the hardware of the machine.

@@ -181,8 +181,7 @@ func (g *group) share(used, wait float64, d demand, seconds float64) {
 	}
 }
 
-// spawn simulates short processes within the step. It returns the CPU time that they used together
-// in nanoseconds.
+// spawn simulates short processes within the step. It returns the CPU time that they used together in nanoseconds.
 func (g *group) spawn(n *Node, d demand, used float64) float64 {
 	const share, most = 0.6, 60
 	g.carry += d.shorts

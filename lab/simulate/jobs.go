@@ -159,8 +159,7 @@ func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
 	return j
 }
 
-// fit scales the length of all jobs so that the site is about three quarters full, and sets their
-// time limits.
+// fit scales the length of all jobs so that the site is about three quarters full, and sets their time limits.
 func (s *Site) fit() {
 	const full = 0.7
 	var demand, room [2]float64 // core seconds by partition: batch, gpu

@@ -176,8 +176,8 @@ func (s *Site) sessions() []*session {
 	return append(out, s.plannedSessions(len(out))...)
 }
 
-// crowds returns the sessions of busy afternoons on the login node. One user computes there with two threads per core,
-// against the rules, while two others compile with half of the cores each. Threads of all three wait.
+// crowds returns the sessions of busy afternoons on the login node. One user computes there with two threads
+// per core, against the rules, while two others compile with half of the cores each. Threads of all three wait.
 func (s *Site) crowds(after int) (out []*session) {
 	if len(s.Users) < 3 {
 		return nil

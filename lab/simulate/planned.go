@@ -18,8 +18,7 @@ type Planned struct {
 	Limit               time.Duration
 	Submit              time.Duration // after the site begins
 	Length              time.Duration // run time if nothing ends it earlier
-	// Outcome is the final state, completed if empty, with an exit code. A cancelled job names who
-	// cancelled it.
+	// Outcome is the final state, completed if empty, with an exit code. A cancelled job names who cancelled it.
 	Outcome     string
 	Exit        int
 	CancelledBy string

@@ -45,8 +45,7 @@ type pastRow struct {
 	to     *tsdb.HistorySeries // nil until a sample of this stretch arrives
 }
 
-// oldStart is the maximum age of a counter at which it still gets its initial zero, as in the
-// store's append path.
+// oldStart is the maximum age of a counter at which it still gets its initial zero, as in the store's append path.
 const oldStart = time.Hour
 
 // NewHistory returns a sink that writes into a store, under the name of a site.

@@ -29,8 +29,7 @@ type spinner struct {
 	sink    uint64
 }
 
-// catchUpShare is the maximum fraction of a period that a thread works beyond its target in order
-// to catch up.
+// catchUpShare is the maximum fraction of a period that a thread works beyond its target in order to catch up.
 const catchUpShare = 0.25
 
 // prepare locks the goroutine to its thread, measures its speed and pins it to a CPU if configured.

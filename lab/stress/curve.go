@@ -31,8 +31,7 @@ func (c *curve) step(at time.Duration) int {
 // at returns the level at a time.
 func (c *curve) at(at time.Duration) float64 { return c.level[c.step(at)] }
 
-// due returns the integral of the curve up to a time, in units times nanoseconds. After the end it
-// is constant.
+// due returns the integral of the curve up to a time, in units times nanoseconds. After the end it is constant.
 func (c *curve) due(at time.Duration) float64 {
 	if at <= 0 {
 		return 0

@@ -68,8 +68,7 @@ type Step struct {
 // Program is a load program.
 type Program struct {
 	Steps []Step
-	// Workers is the number of threads that load the CPU in equal parts. 0 means as many as the
-	// highest step needs.
+	// Workers is the number of threads that load the CPU in equal parts. 0 means as many as the highest step needs.
 	Workers int
 }
 

@@ -109,8 +109,7 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 	}
 }
 
-// fill writes different data to every page, so that no page is merged, compressed away or treated
-// as a zero page.
+// fill writes different data to every page, so that no page is merged, compressed away or treated as a zero page.
 func (m *memory) fill(b []byte) {
 	page := os.Getpagesize()
 	for at := 0; at < len(b); at += page {

@@ -11,8 +11,7 @@ func Constant(l Level, d time.Duration) Program {
 	return Program{Steps: []Step{{l, d}}}
 }
 
-// Ramp returns a program of n steps of equal length from one fraction of a level to another. 1 is
-// the full level.
+// Ramp returns a program of n steps of equal length from one fraction of a level to another. 1 is the full level.
 func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
 	lengths, err := split(d, n)
 	if err != nil {

@@ -20,8 +20,7 @@ type shown struct {
 }
 
 const (
-	// cfsPeriod is the CPU bandwidth period that the kubelet sets in microseconds
-	// (cpuCFSQuotaPeriod, 100 ms).
+	// cfsPeriod is the CPU bandwidth period that the kubelet sets in microseconds (cpuCFSQuotaPeriod, 100 ms).
 	cfsPeriod = 100_000
 	// sharesPerCore and minShares define how the kubelet converts requested cores to cpu.shares (pkg/kubelet/cm).
 	sharesPerCore, minShares = 1024, 2

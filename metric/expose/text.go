@@ -134,8 +134,7 @@ func appendLabel(dst []byte, first bool, name, value string) []byte {
 	return append(dst, '"')
 }
 
-// appendEscaped escapes backslash, newline and, if quoted, the quotation mark. Invalid UTF-8 and
-// NUL become U+FFFD.
+// appendEscaped escapes backslash, newline and, if quoted, the quotation mark. Invalid UTF-8 and NUL become U+FFFD.
 func appendEscaped(dst []byte, s string, quoted bool) []byte {
 	from := 0
 	for i := 0; i < len(s); {

@@ -38,8 +38,7 @@ type Options struct {
 	Root string // of the file tree; "" or "/" is our own machine
 	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
 	Tegrastats string
-	// HostEnergy is the file in which the host of a virtual machine reports its energy, by default
-	// [host.Default].
+	// HostEnergy is the file in which the host of a virtual machine reports its energy, by default [host.Default].
 	HostEnergy string
 	// Redfish is the configuration file of management controllers; empty for none.
 	Redfish string

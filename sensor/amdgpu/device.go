@@ -242,8 +242,7 @@ func (d *device) grown(f figure) (float64, bool) {
 	return float64(uint32(d.table.value[f]) - uint32(d.was.value[f])), true // wraps like the accumulator
 }
 
-// mean returns the mean increment of an accumulator since the last reading, as a fraction of the
-// maximum most.
+// mean returns the mean increment of an accumulator since the last reading, as a fraction of the maximum most.
 func (d *device) mean(f figure, most float64) (float64, bool) {
 	n, ok := d.grown(accumulations)
 	v, known := d.grown(f)

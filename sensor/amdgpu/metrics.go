@@ -33,8 +33,7 @@ const (
 	figures
 )
 
-// links is the size of a field with one 8-byte counter per XGMI link (NUM_XGMI_LINKS). The counters
-// are summed.
+// links is the size of a field with one 8-byte counter per XGMI link (NUM_XGMI_LINKS). The counters are summed.
 const links = 8 * 8
 
 // at is the position of a field: its offset, and its width in bytes.
@@ -119,8 +118,7 @@ type table struct {
 	has   [figures]bool
 }
 
-// parse decodes b into t with the layout named in its header. Fields that the driver filled with
-// ones are unknown.
+// parse decodes b into t with the layout named in its header. Fields that the driver filled with ones are unknown.
 func (t *table) parse(b []byte, known []layout) error {
 	*t = table{}
 	if len(b) < 4 {

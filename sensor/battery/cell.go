@@ -97,8 +97,7 @@ func (c *cell) read() error {
 	return nil
 }
 
-// readPower reads the magnitude of the power. The sign is taken from the status, because drivers
-// disagree on it.
+// readPower reads the magnitude of the power. The sign is taken from the status, because drivers disagree on it.
 func (c *cell) readPower() {
 	abs := func(f *sysfs.File) (float64, bool) {
 		if f == nil {

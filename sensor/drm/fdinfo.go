@@ -38,8 +38,7 @@ type regions struct {
 	rank int
 }
 
-// The key that memory was read from. The resident key counts memory in place; the other two include
-// evicted memory.
+// The key that memory was read from. The resident key counts memory in place; the other two include evicted memory.
 const (
 	memoryTotal = iota + 1
 	memoryOld

@@ -16,8 +16,7 @@ var (
 // modes in the order of /proc/stat; the last two are guest time.
 var modes = [10]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "user", "nice"}
 
-// userHZ is the unit of times in /proc/stat. USER_HZ is 100 for programs on every architecture that
-// Go supports.
+// userHZ is the unit of times in /proc/stat. USER_HZ is 100 for programs on every architecture that Go supports.
 const userHZ = 100
 
 // CPU is the time of each processor by mode.

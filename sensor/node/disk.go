@@ -112,8 +112,7 @@ func (d *Disk) Read(b *metric.Batch) error {
 	return nil
 }
 
-// parseDisk parses " 254 0 vda 343738 64728 ..." and returns the number of columns, 0 for an
-// incomplete line.
+// parseDisk parses " 254 0 vda 343738 64728 ..." and returns the number of columns, 0 for an incomplete line.
 func parseDisk(l []byte) (name []byte, f [17]uint64, n int) {
 	var id [2]uint64
 	for i := range id {

@@ -16,8 +16,9 @@ import (
 	"reckon/metric"
 )
 
-// File systems to omit: those that node_exporter omits, pod volumes, which have series of their own (sensor/podstorage), and mounts of
-// container runtimes. The latter include a /dev/shm per pod, which counts as the memory of the pod.
+// File systems to omit: those that node_exporter omits, pod volumes, which have series of their own
+// (sensor/podstorage), and mounts of container runtimes. The latter include a /dev/shm per pod, which counts as
+// the memory of the pod.
 var (
 	ignoredMounts = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(

@@ -41,8 +41,7 @@ func meminfoName(key []byte) string {
 	return metricName(bytes.ReplaceAll(bytes.ReplaceAll(key, []byte("("), []byte("_")), []byte(")"), nil))
 }
 
-// parseMeminfo parses lines such as "MemTotal: 16316412 kB" and "HugePages_Total: 0". It converts
-// kB to bytes.
+// parseMeminfo parses lines such as "MemTotal: 16316412 kB" and "HugePages_Total: 0". It converts kB to bytes.
 func parseMeminfo(t []byte, emit func(key, unit []byte, v uint64)) {
 	for len(t) > 0 {
 		var l []byte

@@ -66,8 +66,7 @@ func (c code) gone() bool {
 	return c == gpuLost || c == resetRequired || c == driverNotLoaded || c == 2 || c == 1 || c == notFound
 }
 
-// failed reports whether the driver failed to respond. A single figure may fail; if all fail, the
-// device is lost.
+// failed reports whether the driver failed to respond. A single figure may fail; if all fail, the device is lost.
 func (c code) failed() bool { return c == unknown || c == timeout }
 
 // Kinds of lists of processes.

@@ -208,8 +208,8 @@ func (r *reader) silent(d *device) bool {
 	return power != success && use != success
 }
 
-// busy adds to the busy time of the device. It uses GPM counters if available, else the driver's samples since the last
-// reading, else the latest value. Devices that no process has open are read less often.
+// busy adds to the busy time of the device. It uses GPM counters if available, else the driver's samples since
+// the last reading, else the latest value. Devices that no process has open are read less often.
 func (r *reader) busy(d *device, now time.Time, open bool) {
 	window := 0.0 // seconds since the last look
 	if s := now.Sub(d.looked); !d.looked.IsZero() && s > 0 && s <= sensor.Gap {
@@ -349,8 +349,8 @@ func (r *reader) power(d *device) {
 	}
 }
 
-// energy reads the device's energy counter if counter is set, and integrates its power in between, because the counter
-// costs a hundred times as much. Energy integrated in excess is held back until the counter catches up.
+// energy reads the device's energy counter if counter is set, and integrates its power in between, because the
+// counter costs a hundred times as much. Energy integrated in excess is held back until the counter catches up.
 func (r *reader) energy(d *device, now time.Time, counter bool) {
 	d.hasJoules = false
 	integrated, before := 0.0, d.integral.Total()

@@ -148,8 +148,7 @@ func clientBytes(b []byte) (uint64, bool) {
 	return uint64(v) * unit, true
 }
 
-// look scans the open files of the processes that hold GPU memory, or of all processes if that list
-// is unavailable.
+// look scans the open files of the processes that hold GPU memory, or of all processes if that list is unavailable.
 func (h *holders) look() {
 	clear(h.context)
 	h.denied = false

@@ -98,8 +98,7 @@ func (s *Sensor) add(path string, scale float64, d *metric.Desc, labels ...strin
 	}
 }
 
-// addThrottles adds the x86 counters once per core and package, because the threads of a core share
-// one counter.
+// addThrottles adds the x86 counters once per core and package, because the threads of a core share one counter.
 func (s *Sensor) addThrottles(root string) {
 	seen := make(map[[2]string]bool)
 	for _, dir := range glob(root, "sys/devices/system/cpu/cpu[0-9]*") {

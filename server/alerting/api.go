@@ -33,8 +33,8 @@ func (e *embedded) newAPI() (http.Handler, error) {
 	return api.Register(route.New(), Prefix), nil
 }
 
-// ServeHTTP serves the Alertmanager API. It is created at the first request, where its uptime begins, because it takes
-// megabytes. A new or ended silence is written to disk before the request returns.
+// ServeHTTP serves the Alertmanager API. It is created at the first request, where its uptime begins, because
+// it takes megabytes. A new or ended silence is written to disk before the request returns.
 func (e *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
 	e.mu.Lock()

@@ -74,8 +74,7 @@ func (r *remote) run(ctx context.Context) {
 	r.manager.Run(sets)
 }
 
-// put sends alerts. It keeps them until the notifier has its targets, because the notifier drops
-// earlier ones.
+// put sends alerts. It keeps them until the notifier has its targets, because the notifier drops earlier ones.
 func (r *remote) put(list ...*notifier.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

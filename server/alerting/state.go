@@ -131,8 +131,7 @@ func (m *memory) fires(fp model.Fingerprint) bool {
 // reported for a while.
 func ended(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
 
-// put records alerts before they are dispatched. Ended alerts are kept until their end is reported,
-// or for a day.
+// put records alerts before they are dispatched. Ended alerts are kept until their end is reported, or for a day.
 func (m *memory) put(list []*alert.Alert) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

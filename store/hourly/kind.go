@@ -16,8 +16,7 @@ const (
 	last                // the last: a mean of dates or facts is meaningless
 )
 
-// kinds determines the kind of each metric from its description, or from the suffix of its name if
-// it has none.
+// kinds determines the kind of each metric from its description, or from the suffix of its name if it has none.
 type kinds struct {
 	described map[string]metadata.Metadata
 	known     map[string]kind

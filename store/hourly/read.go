@@ -114,8 +114,7 @@ func (q clippedChunks) Select(ctx context.Context, sorted bool, h *storage.Selec
 	return q.ChunkQuerier.Select(ctx, sorted, clip(h, span{math.MinInt64, q.until}), ms...)
 }
 
-// clip narrows hints to a span, both ends included, because hints take precedence over the times of
-// a querier.
+// clip narrows hints to a span, both ends included, because hints take precedence over the times of a querier.
 func clip(h *storage.SelectHints, at span) *storage.SelectHints {
 	if h == nil {
 		return nil

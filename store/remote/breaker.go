@@ -96,8 +96,7 @@ func (b *breaker) down() *awayError {
 	return &awayError{b.why, b.since}
 }
 
-// patience is the time that the other side may be silent before a health check, and the time limit
-// of the check.
+// patience is the time that the other side may be silent before a health check, and the time limit of the check.
 const patience = 5 * time.Second
 
 // errLifeless ends a request to a server that does not answer the health check either.

@@ -115,8 +115,7 @@ func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, err
 	return b.Bytes(), map[string]string{"Content-Type": "text/plain; charset=utf-8"}, nil
 }
 
-// Names and tags of line protocol cannot contain line breaks. A backslash escapes only the
-// characters listed here.
+// Names and tags of line protocol cannot contain line breaks. A backslash escapes only the characters listed here.
 var (
 	measurement = strings.NewReplacer(",", `\,`, " ", `\ `, "\n", "\u2424", "\r", "\u240d")
 	tag         = strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`, "\n", "\u2424", "\r", "\u240d")

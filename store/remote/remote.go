@@ -116,8 +116,7 @@ var (
 	_ store.Reachable = (*Store)(nil)
 )
 
-// Open creates a store without network access. Connection errors are returned by [Store.Check],
-// Append and queries.
+// Open creates a store without network access. Connection errors are returned by [Store.Check], Append and queries.
 func Open(o Options) (*Store, error) {
 	conf, err := parse(o.URL)
 	if err != nil {

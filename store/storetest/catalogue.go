@@ -231,8 +231,9 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueShares tests that a process group of several users is one row that each of them finds. Without a filter, or with all its
-// owners, the row is complete. Otherwise it has the amounts of the selected owners and the undivided figures of the group.
+// catalogueShares tests that a process group of several users is one row that each of them finds. Without a
+// filter, or with all its owners, the row is complete. Otherwise it has the amounts of the selected owners and
+// the undivided figures of the group.
 func catalogueShares(t *testing.T, c store.Catalogue) {
 	shared, own := Row(1), Row(2)
 	shared.ID, shared.Kind, shared.Owner, shared.Command = "group/n1/1-1", "group", "root", "bash"

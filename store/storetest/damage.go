@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// DamagesVariable is the environment variable that selects the random damages to try: their number (200), or the first
-// and last seed (1000-1199). A failure prints its seed, to be repeated as 57-57.
+// DamagesVariable is the environment variable that selects the random damages to try: their number (200), or
+// the first and last seed (1000-1199). A failure prints its seed, to be repeated as 57-57.
 const DamagesVariable = "RECKON_DAMAGES"
 
 // Damages returns the seeds of the random damages that a test tries: the seeds of the variable, or the first few.

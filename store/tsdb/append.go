@@ -163,8 +163,9 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 	return known
 }
 
-// begin writes the initial zero of a counter, so that its first sample counts as an increase. A series that the head knows already had
-// its zero. For such a series the zero is stored only if it is newer than all samples, which means that the counter was reset.
+// begin writes the initial zero of a counter, so that its first sample counts as an increase. A series that the
+// head knows already had its zero. For such a series the zero is stored only if it is newer than all samples,
+// which means that the counter was reset.
 func (w *writer) begin(r *ref, created int64) {
 	if created >= w.t || w.t-created > (blockRange/2).Milliseconds() || (w.headMax != math.MinInt64 && created < w.headMax-w.ooo) {
 		return

@@ -61,8 +61,9 @@ var (
 	_ storage.ExemplarAppender = (*gatedAppender)(nil)
 )
 
-// AppendExemplar implements storage.ExemplarAppender for remote write 1.0, which sends exemplars separately from samples. The series must
-// have a stored sample or one in this appender. For an exemplar that is already stored it returns 0 and no error.
+// AppendExemplar implements storage.ExemplarAppender for remote write 1.0, which sends exemplars separately
+// from samples. The series must have a stored sample or one in this appender. For an exemplar that is already
+// stored it returns 0 and no error.
 func (a *gatedAppender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
 	if known, _ := a.GetRef(ls, ls.Hash()); known == 0 {
 		return 0, fmt.Errorf("no samples of %s are stored", ls)

@@ -104,8 +104,9 @@ func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
 
-// hold blocks new queries and waits until none is running. Otherwise a query that begins while the database drops series from memory
-// would look for chunks that are gone. Queries are blocked until [Store.goOn], or for at most holdQueries if a running query takes long.
+// hold blocks new queries and waits until none is running. Otherwise a query that begins while the database
+// drops series from memory would look for chunks that are gone. Queries are blocked until [Store.goOn], or for
+// at most holdQueries if a running query takes long.
 func (s *Store) hold() error {
 	if s.held {
 		return nil
@@ -164,9 +165,10 @@ func (s *Store) newest() int64 {
 	return math.MaxInt64
 }
 
-// Write writes a block of the head. A block of ended series ends with its newest sample instead of its two hours. Queries for later
-// times, as in each round of the catalogue, can then skip it and its thousands of series. A series that continues meanwhile stays in
-// memory. After the last block the database drops the others from memory; see [Store.hold].
+// Write writes a block of the head. A block of ended series ends with its newest sample instead of its two
+// hours. Queries for later times, as in each round of the catalogue, can then skip it and its thousands of
+// series. A series that continues meanwhile stays in memory. After the last block the database drops the others
+// from memory; see [Store.hold].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
 	if c.s.stuck() { // the database would wait for its readers for ever when the block is written
 		return nil, errStuck

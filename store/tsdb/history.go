@@ -187,9 +187,10 @@ func (s *Store) StartBulk() {
 	s.db.DisableCompactions()
 }
 
-// ImportBlocks writes a history to blocks of its own, which may overlap existing ones; duplicate samples are read once.
-// Retention by age spares imported blocks, because they were imported on purpose; the size limit does not. Queries see
-// the blocks when it returns. An import that fails leaves complete blocks and can be repeated.
+// ImportBlocks writes a history to blocks of its own, which may overlap existing ones; duplicate samples are
+// read once. Retention by age spares imported blocks, because they were imported on purpose; the size limit
+// does not. Queries see the blocks when it returns. An import that fails leaves complete blocks and can be
+// repeated.
 func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	if len(h.series) == 0 {
 		return nil

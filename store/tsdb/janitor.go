@@ -165,8 +165,9 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	return out
 }
 
-// widen extends the out-of-order window by the time that the newest sample is ahead, after the clock jumped forward and back. Otherwise
-// correct samples would be refused until the clock caught up. The next start restores the configured window.
+// widen extends the out-of-order window by the time that the newest sample is ahead, after the clock jumped
+// forward and back. Otherwise correct samples would be refused until the clock caught up. The next start
+// restores the configured window.
 func (s *Store) widen(ahead time.Duration) {
 	// Round up, so that this happens once and not for every batch.
 	need := (s.opts.OutOfOrder + ahead).Round(time.Hour) + time.Hour

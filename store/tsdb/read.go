@@ -12,8 +12,7 @@ import (
 	"reckon/internal/series"
 )
 
-// The HTTP API of Prometheus uses the Store as its storage, because a repair replaces the database
-// inside it.
+// The HTTP API of Prometheus uses the Store as its storage, because a repair replaces the database inside it.
 var (
 	_ storage.SampleAndChunkQueryable = (*Store)(nil)
 	_ storage.ExemplarQueryable       = (*Store)(nil)

@@ -289,8 +289,8 @@ func (s *Store) readNote() *notedLogs {
 	return &noted
 }
 
-// noteLogs records the state of the logs, or a lower bound while the store is open. It syncs the newest segments first,
-// so that the note never claims data that a power failure prevented from reaching the disk.
+// noteLogs records the state of the logs, or a lower bound while the store is open. It syncs the newest
+// segments first, so that the note never claims data that a power failure prevented from reaching the disk.
 func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open, Series: s.size}
 	if oldestOOO != math.MaxInt64 {

@@ -24,8 +24,8 @@ const (
 	leastSpace = 2 << 20
 )
 
-// makeRoom frees space to open the database on a full disk. It removes the ballast and the head chunks, which are only
-// a cache of the log. Afterwards queries work and samples are refused (Options.Reserve).
+// makeRoom frees space to open the database on a full disk. It removes the ballast and the head chunks, which
+// are only a cache of the log. Afterwards queries work and samples are refused (Options.Reserve).
 func (s *Store) makeRoom() error {
 	free, err := freeBytes(s.opts.Dir)
 	if err != nil || free >= lowSpace || s.opts.Reserve <= 0 {

@@ -14,8 +14,8 @@ import (
 	"reckon/metric"
 )
 
-// tenant caches one set of external labels, that is one node. It holds the database reference and the full label set of
-// each series, so that a steady batch builds no labels. Evicted entries are found again.
+// tenant caches one set of external labels, that is one node. It holds the database reference and the full
+// label set of each series, so that a steady batch builds no labels. Evicted entries are found again.
 type tenant struct {
 	mu       sync.Mutex
 	external map[string]string

@@ -103,8 +103,8 @@ const (
 	manyHeld = 250_000
 )
 
-// unsortedSet returns first the series in memory, each merged with its parts in blocks, and then those only in blocks.
-// When the first is requested, it has read all block series but none of their samples.
+// unsortedSet returns first the series in memory, each merged with its parts in blocks, and then those only in
+// blocks. When the first is requested, it has read all block series but none of their samples.
 type unsortedSet struct {
 	memory   storage.SeriesSet
 	blocks   map[uint64][][]storage.Series // by the hash of labels, the parts of each series

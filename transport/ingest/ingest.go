@@ -155,8 +155,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, s.text, s.code)
 }
 
-// unstored logs once a minute that samples wait at their senders, however many senders there are and however long the store
-// is unavailable.
+// unstored logs once a minute that samples wait at their senders, however many senders there are and however
+// long the store is unavailable.
 func (h *handler) unstored(r *http.Request, err error) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.unstoredAt.Load()
 	if now-last >= 60 && h.unstoredAt.CompareAndSwap(last, now) {

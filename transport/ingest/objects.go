@@ -7,8 +7,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A message of two bytes on the wire takes more than a hundred in memory, so that byte limits alone would let a 1 MB
-// request use gigabytes. Messages decoded as a whole are counted first. Those decoded in pieces have a limit per piece.
+// A message of two bytes on the wire takes more than a hundred in memory, so that byte limits alone would let a
+// 1 MB request use gigabytes. Messages decoded as a whole are counted first. Those decoded in pieces have a
+// limit per piece.
 const (
 	// maxObjectBytes limits the memory of the messages in an OTLP request without their texts. A
 	// collector's batch of 8,192 points with ten attributes each takes 7 MB.
@@ -23,8 +24,9 @@ const (
 	maxLabels, maxSamples, maxHistograms = 1_000, 1_000_000, 100_000
 	// maxHistogramBytes is the maximum size of one histogram, because its counts take up to eight times as much.
 	maxHistogramBytes = 1 << 20
-	// maxExemplars limits the exemplars of one series. maxExemplarLabels limits the labels of an exemplar, which may have 128 characters
-	// in total. maxExemplarBytes limits an exemplar of remote write 2.0, in which labels are numbers.
+	// maxExemplars limits the exemplars of one series. maxExemplarLabels limits the labels of an exemplar,
+	// which may have 128 characters in total. maxExemplarBytes limits an exemplar of remote write 2.0, in which
+	// labels are numbers.
 	maxExemplars, maxExemplarLabels, maxExemplarBytes = 10_000, 128, 16 << 10
 	// maxMetadata limits the descriptions of a request of remote write 1.0.
 	maxMetadata = 100_000

@@ -17,8 +17,9 @@ import (
 // change with every sample make more.
 const DefaultNodeSeries = 60_000
 
-// ownerSeries may always begin for each owner on a node, and for the node itself, even after other owners have used up
-// the node's limit. Because owners are named by the sender, their total is limited to twice the node's limit.
+// ownerSeries may always begin for each owner on a node, and for the node itself, even after other owners have
+// used up the node's limit. Because owners are named by the sender, their total is limited to twice the node's
+// limit.
 const ownerSeries = 5_000
 
 // Begun holds the limits on new series that the limits file does not set.

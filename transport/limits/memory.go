@@ -51,8 +51,9 @@ func NewMemory(total int64) *Memory {
 		objects: semaphore.NewWeighted(1)}
 }
 
-// Reserve reserves n bytes of the budget and waits until they are free. A request for more than three quarters gets three quarters and
-// runs alone among large ones. free releases the bytes and may be called twice. The error is [ErrMemory] after 20 s, or ctx's.
+// Reserve reserves n bytes of the budget and waits until they are free. A request for more than three quarters
+// gets three quarters and runs alone among large ones. free releases the bytes and may be called twice. The
+// error is [ErrMemory] after 20 s, or ctx's.
 func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -78,8 +79,8 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) 
 	}), nil
 }
 
-// ReserveObjects waits until no other request decodes into objects, which take much more memory than its bytes. Call it
-// after [Memory.Reserve] and wait for nothing else while holding it. The errors and free are the same.
+// ReserveObjects waits until no other request decodes into objects, which take much more memory than its bytes.
+// Call it after [Memory.Reserve] and wait for nothing else while holding it. The errors and free are the same.
 func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()

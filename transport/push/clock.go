@@ -14,11 +14,12 @@ import (
 	"reckon/internal/durable"
 )
 
-// Clock is a machine's clock corrected by the receiver's. Samples have timestamps of the machine's own clock, and each
-// request carries the offset of that clock from the time since boot. The Date header of a response gives the true
-// offset, to within half the round-trip time. The fastest of the last responses is used; if none was fast, nothing is
-// corrected. The correction is the same for a whole boot and is added to all times when a request is sent. A machine
-// thus needs no battery-backed clock, and samples from before the first connection are corrected as well.
+// Clock is a machine's clock corrected by the receiver's. Samples have timestamps of the machine's own clock,
+// and each request carries the offset of that clock from the time since boot. The Date header of a response
+// gives the true offset, to within half the round-trip time. The fastest of the last responses is used; if none
+// was fast, nothing is corrected. The correction is the same for a whole boot and is added to all times when a
+// request is sent. A machine thus needs no battery-backed clock, and samples from before the first connection
+// are corrected as well.
 type Clock struct {
 	// Boot is the id of this boot of the machine, and Since the time since it began, which includes sleep.
 	Boot  string

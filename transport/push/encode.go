@@ -239,8 +239,8 @@ func appendSample(dst []byte, bits uint64, t, start int64) []byte {
 	return dst
 }
 
-// appendHistogram writes one span from the first to the last non-empty bucket, because an empty bucket in between costs only
-// a byte or two.
+// appendHistogram writes one span from the first to the last non-empty bucket, because an empty bucket in
+// between costs only a byte or two.
 func appendHistogram(dst []byte, h *metric.Histogram, t, start int64) []byte {
 	dst = appendUint(dst, histCount, h.Count)
 	dst = appendFixed(dst, histSum, math.Float64bits(h.Sum))

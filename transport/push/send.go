@@ -299,8 +299,9 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 
 const written = "X-Prometheus-Remote-Write-Samples-Written"
 
-// speaks1 reports whether the response to a 2.0 request shows that the receiver supports only 1.0. Such a receiver returned an error,
-// ignored the message type (and found nothing), or could not decode the request. settled means that it supported 2.0 before.
+// speaks1 reports whether the response to a 2.0 request shows that the receiver supports only 1.0. Such a
+// receiver returned an error, ignored the message type (and found nothing), or could not decode the request.
+// settled means that it supported 2.0 before.
 func (a *answer) speaks1(settled bool) bool {
 	none := a.header.Get(written) == ""
 	switch {

@@ -129,8 +129,8 @@ func (c *counting) reportRefused(up labels.Labels, t int64) error {
 	return err
 }
 
-// report reports whether a series is one of Prometheus's own about the scrape. A target may use these names too, which gains
-// it a few series.
+// report reports whether a series is one of Prometheus's own about the scrape. A target may use these names
+// too, which gains it a few series.
 func (c *counting) report(name string) bool {
 	switch name {
 	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",

@@ -96,8 +96,7 @@ type Options struct {
 	Viewer func(*http.Request) (access.Viewer, error)
 	// Origins are the origins of other sites whose pages may read workloads with a user's short-lived token.
 	Origins []string
-	// Within is the time limit for a viewer's request; nil or 0 means none. Streams and imports
-	// have no limit.
+	// Within is the time limit for a viewer's request; nil or 0 means none. Streams and imports have no limit.
 	Within func(access.Viewer) time.Duration
 	// Pages are served at / and below; nil: a small page that lists the addresses.
 	Pages *Pages

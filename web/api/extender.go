@@ -13,8 +13,8 @@ import (
 // maxExtender limits the request body of an extender, bytes: the scheduler may send whole nodes of a large cluster.
 const maxExtender = 128 << 20
 
-// extenderArgs is the request of kube-scheduler to an extender (k8s.io/kube-scheduler/extender/v1.ExtenderArgs): a pod
-// and nodes, or only their names with nodeCacheCapable.
+// extenderArgs is the request of kube-scheduler to an extender
+// (k8s.io/kube-scheduler/extender/v1.ExtenderArgs): a pod and nodes, or only their names with nodeCacheCapable.
 type extenderArgs struct {
 	Pod struct {
 		Metadata struct {

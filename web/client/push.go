@@ -21,8 +21,7 @@ type Pushing struct {
 	Socket string
 	// Add adds the figures to those sent before, for counters.
 	Add bool
-	// Keep is the time that a figure is valid, unless its workload ends before; 0 means the default of
-	// the agent.
+	// Keep is the time that a figure is valid, unless its workload ends before; 0 means the default of the agent.
 	Keep time.Duration
 }
 

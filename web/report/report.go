@@ -80,8 +80,8 @@ func marks(r *client.Report) string {
 	return format.Marks(met)
 }
 
-// over returns the quotient of known figures, or nil if one is unknown or the divisor is not positive. overHeld reports
-// whether a row used more than its allocation, because it includes work without an allocation.
+// over returns the quotient of known figures, or nil if one is unknown or the divisor is not positive. overHeld
+// reports whether a row used more than its allocation, because it includes work without an allocation.
 func overHeld(u *client.Usage) bool {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	return share != nil && *share > 1+invariant.Tolerance

@@ -17,8 +17,7 @@ import (
 type Options struct {
 	// Kubernetes recognises pods; nil for one that knows no names.
 	Kubernetes *kubernetes.Resolver
-	// Root is the root of the file tree with the definitions of virtual machines; "" or "/" for
-	// this machine.
+	// Root is the root of the file tree with the definitions of virtual machines; "" or "/" for this machine.
 	Root string
 }
 

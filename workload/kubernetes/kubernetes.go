@@ -226,8 +226,7 @@ func find(path string) (p cgroupPlace, ok bool) {
 	return cgroupPlace{}, false
 }
 
-// inside parses the component below a pod: a container, or a container monitor, which counts as the
-// pod itself.
+// inside parses the component below a pod: a container, or a container monitor, which counts as the pod itself.
 func (p *cgroupPlace) inside(c cgpath.Piece) {
 	name := strings.TrimSuffix(c.Name, ".scope")
 	if sandbox, ok := strings.CutPrefix(name, "kata_"); ok { // a virtual machine with all containers of the pod

@@ -120,8 +120,8 @@ func cronJob(job string, created time.Time) (string, bool) {
 	return job[:at], age >= -cronAhead && age <= cronBehind
 }
 
-// runOf returns the run of a workload that has several in sequence: the UID of the object that creates the pods of one
-// run. It is empty if the workload continues, like a Deployment, or if the UID is unknown.
+// runOf returns the run of a workload that has several in sequence: the UID of the object that creates the pods
+// of one run. It is empty if the workload continues, like a Deployment, or if the UID is unknown.
 func runOf(p *kubelet.Pod, o Owner) string {
 	switch {
 	case o == Owner{"pod", p.Name}:

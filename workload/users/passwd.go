@@ -39,8 +39,9 @@ func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	return names, ids
 }
 
-// valid reports whether a name may be used in a label. Directories contain Windows domains ("DOM\user"), mail addresses, inner blanks
-// ("jane smith") and plain numbers, which are allowed. Control characters, slashes and colons are not.
+// valid reports whether a name may be used in a label. Directories contain Windows domains ("DOM\user"), mail
+// addresses, inner blanks ("jane smith") and plain numbers, which are allowed. Control characters, slashes and
+// colons are not.
 func valid(name string) bool {
 	if name == "" || len(name) > 256 || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false

@@ -123,8 +123,7 @@ func Builtin(m Machine) (*Model, error) {
 	return nil, fmt.Errorf("processor %q is of no family with a curve: %w", squeeze(m.CPU), ErrNoFamily)
 }
 
-// BuiltinOf is like [Builtin] but uses the curve of the named family, which may be [AnyFamily], for
-// any processor.
+// BuiltinOf is like [Builtin] but uses the curve of the named family, which may be [AnyFamily], for any processor.
 func BuiltinOf(family string, m Machine) (*Model, error) {
 	if m.Cores <= 0 || m.Sockets <= 0 || m.Memory <= 0 {
 		return nil, fmt.Errorf("built-in power curve needs cores, sockets and memory, got %d, %d, %g bytes: %w", m.Cores, m.Sockets,

@@ -56,8 +56,7 @@ func Read(r io.Reader) (*Model, error) {
 	return m, nil
 }
 
-// explainJSON adds the likely cause to the error of a file that holds NaN or infinity, which JSON
-// cannot express.
+// explainJSON adds the likely cause to the error of a file that holds NaN or infinity, which JSON cannot express.
 func explainJSON(b []byte, err error) error {
 	var syn *json.SyntaxError
 	if !errors.As(err, &syn) {

@@ -21,8 +21,9 @@ func (x Texts) Names(code int) []uint32 { return x.t.sets.list(uint32(code)) }
 // Name returns the name with a number.
 func (x Texts) Name(code uint32) string { return x.t.sets.names.text[code] }
 
-// Scan calls f with the rows that match the tests of a query, in key order and some thousand at a time, with the given
-// columns. It ignores the order, offset and limit of the query. The table is locked meanwhile, so f must not call it.
+// Scan calls f with the rows that match the tests of a query, in key order and some thousand at a time, with
+// the given columns. It ignores the order, offset and limit of the query. The table is locked meanwhile, so f
+// must not call it.
 func (t *Table) Scan(q *Query, words, numbers []int, f func(*Batch, Texts)) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -18,8 +18,9 @@ import (
 )
 
 // indexer collects the series of a block, some 50 bytes each, and writes their index, version 2
-// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The result equals that of the database's own writer.
-// That writer allocates 24 MB per index, needs all symbols first, and reads all series again for each label name.
+// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The result equals that of the
+// database's own writer. That writer allocates 24 MB per index, needs all symbols first, and reads all series
+// again for each label name.
 type indexer struct {
 	pairs  []labels.Label
 	places map[labels.Label]uint32 // of the pairs

@@ -75,8 +75,7 @@ func FindAddon(name string) (AddonKind, bool) {
 	return Addons()[i], true
 }
 
-// Read converts and validates a MetricSet without changing ms. If there are problems, the set must
-// not be run.
+// Read converts and validates a MetricSet without changing ms. If there are problems, the set must not be run.
 func Read(ms *v1alpha2.MetricSet) (*Set, []Problem) {
 	spec := ms.Spec.DeepCopy()
 	s := &Set{Name: ms.Name, Namespace: ms.Namespace, Spec: spec}

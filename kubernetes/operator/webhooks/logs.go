@@ -88,8 +88,7 @@ func asked(pod *core.Pod) *wish {
 	return nil
 }
 
-// known returns the supported annotations. dropped lists unsupported ones of the fluent collectors
-// with the reason.
+// known returns the supported annotations. dropped lists unsupported ones of the fluent collectors with the reason.
 func known() []string {
 	return []string{"injection", "collector", "docker-image", "image", "aggregator-host", "aggregator-port", "application-log-dir",
 		"tag-prefix", "custom-env", "expose-port", "config-volume",
@@ -194,8 +193,7 @@ func ports(w *wish, c *core.Container) error {
 	return nil
 }
 
-// mountLogs shares the log folder between all containers, through the volume already mounted there
-// or an empty one.
+// mountLogs shares the log folder between all containers, through the volume already mounted there or an empty one.
 func mountLogs(pod *core.Pod, c *core.Container, dir string) {
 	name, sub := logVolume, ""
 	for _, other := range pod.Spec.Containers {

@@ -202,8 +202,7 @@ func (r *Recorder) about(d *PassData, p *sensor.Process) []sensor.CgroupPath {
 // maxHandles is the maximum number of open control groups, a few descriptors each.
 const maxHandles = 5000
 
-// want opens the control groups of a process and all groups above them, because each of them may be
-// a workload's.
+// want opens the control groups of a process and all groups above them, because each of them may be a workload's.
 func (r *Recorder) want(paths []sensor.CgroupPath) {
 	if r.Cgroups == nil {
 		return

@@ -195,8 +195,8 @@ func (s *Scrubber) learn(d *PassData) {
 	}
 }
 
-// source collects hosts and users from the source of a mount: nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/ (Ceph),
-// //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre), https://nas/dav.
+// source collects hosts and users from the source of a mount: nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/
+// (Ceph), //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre), https://nas/dav.
 func (s *Scrubber) source(text string) {
 	hosts, _, ok := strings.Cut(text, ":/")
 	if scheme, rest, isURL := strings.Cut(text, "://"); isURL && word().MatchString(scheme) {

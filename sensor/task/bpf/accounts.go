@@ -118,8 +118,9 @@ func (a *Accounts) Program(name string) *ebpf.Program { return a.collection.Prog
 // MapNamed returns a map of the programs by name; nil if there is none.
 func (a *Accounts) MapNamed(name string) *ebpf.Map { return a.collection.Maps[name] }
 
-// Read calls take with each record since the previous reading. take returns the key of the account and whether its process ended. Ended
-// accounts are deleted after the next reading, which reports activity that was still in progress. Read does not allocate.
+// Read calls take with each record since the previous reading. take returns the key of the account and whether
+// its process ended. Ended accounts are deleted after the next reading, which reports activity that was still
+// in progress. Read does not allocate.
 func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error {
 	fd, err := NewIteration(a.harvest.FD())
 	if err != nil {

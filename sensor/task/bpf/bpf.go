@@ -62,8 +62,7 @@ func RaiseMemlock() error {
 	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
 }
 
-// PossibleCPUs returns the highest possible processor number plus one
-// (Documentation/admin-guide/cputopology.rst).
+// PossibleCPUs returns the highest possible processor number plus one (Documentation/admin-guide/cputopology.rst).
 func PossibleCPUs(root string) uint32 {
 	text, err := os.ReadFile(filepath.Join(root, "/sys/devices/system/cpu/possible"))
 	if err == nil {

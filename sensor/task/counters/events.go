@@ -40,10 +40,11 @@ type family struct {
 	fp     [4]uint64
 }
 
-// families lists processor families; the first match applies. Intel: the architectural event LLC misses (Intel SDM volume 3,
-// "Architectural performance monitoring") and FP_ARITH_INST_RETIRED, with single and double precision counted together. AMD:
-// tools/perf/pmu-events/arch/x86/amdzen{2,3,4,5} of the kernel, with ls_any_fills_from_sys.dram_io_all (Zen 2: demand fills only) and
-// fp_ops_retired_by_width. Unlisted Intel processors have no widths; unlisted AMD processors have neither widths nor memory.
+// families lists processor families; the first match applies. Intel: the architectural event LLC misses (Intel
+// SDM volume 3, "Architectural performance monitoring") and FP_ARITH_INST_RETIRED, with single and double
+// precision counted together. AMD: tools/perf/pmu-events/arch/x86/amdzen{2,3,4,5} of the kernel, with
+// ls_any_fills_from_sys.dram_io_all (Zen 2: demand fills only) and fp_ops_retired_by_width. Unlisted Intel
+// processors have no widths; unlisted AMD processors have neither widths nor memory.
 var families = []family{
 	{vendor: "GenuineIntel", number: 6, misses: lastLevel,
 		fp: [4]uint64{raw(0xc7, 0x03), raw(0xc7, 0x0c), raw(0xc7, 0x30), raw(0xc7, 0xc0)}, models: []int{

@@ -51,8 +51,7 @@ type cgroupSet struct {
 // longer than the interval at which every process is read again.
 const remembered = 600
 
-// membership returns the number of the set of cgroups in text and stores its paths. It allocates
-// only for new sets.
+// membership returns the number of the set of cgroups in text and stores its paths. It allocates only for new sets.
 func (s *Source) membership(text []byte) uint64 {
 	n := maphash.Bytes(s.seed, text)
 	if n == 0 {

@@ -35,8 +35,7 @@ func NewProc(root string) Proc { return Proc{Root: root, origin: cgpath.FindOrig
 // environmentLimit limits the bytes read of an environment. The kernel allows megabytes.
 const environmentLimit = 256 << 10
 
-// cgroupLimit limits the bytes read from /proc/PID/cgroup. A dozen hierarchies have paths of at
-// most 4 KiB each.
+// cgroupLimit limits the bytes read from /proc/PID/cgroup. A dozen hierarchies have paths of at most 4 KiB each.
 const cgroupLimit = 64 << 10
 
 func (p Proc) read(pid int32, name string, limit int) ([]byte, error) {
@@ -101,8 +100,7 @@ func (p Proc) starting(pid int32) bool {
 	return err == nil && len(b) == 0
 }
 
-// environment finds variables in NUL-terminated NAME=value strings. As with getenv(3), the first of
-// a name counts.
+// environment finds variables in NUL-terminated NAME=value strings. As with getenv(3), the first of a name counts.
 func environment(b []byte, keys []string) map[string]string {
 	found := make(map[string]string, len(keys))
 	whole := len(b) < environmentLimit
@@ -125,8 +123,7 @@ func environment(b []byte, keys []string) map[string]string {
 	return found
 }
 
-// noSession is the kernel's session id of a process without a login: AUDIT_SID_UNSET in
-// include/uapi/linux/audit.h.
+// noSession is the kernel's session id of a process without a login: AUDIT_SID_UNSET in include/uapi/linux/audit.h.
 const noSession = 1<<32 - 1
 
 // LoginSession returns the audit session of a process. It returns false if there is none or the

@@ -32,8 +32,9 @@ func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
 	return run, wait, turns, nil
 }
 
-// parseIO parses read_bytes, write_bytes and cancelled_write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,
-// 3.3): bytes fetched from storage, sent to it, and deleted before they were sent.
+// parseIO parses read_bytes, write_bytes and cancelled_write_bytes of /proc/PID/io
+// (Documentation/filesystems/proc.rst, 3.3): bytes fetched from storage, sent to it, and deleted before they
+// were sent.
 func parseIO(b []byte) (t ioTotals, err error) {
 	found := 0
 	for len(b) > 0 {

@@ -25,8 +25,7 @@ func (p Proc) SharedMemory(pid int32) (sensor.SharedMemory, error) {
 	return m, nil
 }
 
-// parseSmapsRollup parses the resident and the proportional set size and, since 5.4, the anonymous
-// part of each.
+// parseSmapsRollup parses the resident and the proportional set size and, since 5.4, the anonymous part of each.
 func parseSmapsRollup(b []byte) (m sensor.SharedMemory, ok bool) {
 	anon, sums := 0, 0
 	for len(b) > 0 {

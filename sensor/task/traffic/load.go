@@ -168,8 +168,8 @@ type closing func()
 
 func (f closing) Close() error { f(); return nil }
 
-// attach attaches the mandatory programs. The iterator comes first, because it passes our pid namespace to the programs.
-// Ends come before programs that create accounts, so that every account is ended.
+// attach attaches the mandatory programs. The iterator comes first, because it passes our pid namespace to the
+// programs. Ends come before programs that create accounts, so that every account is ended.
 func (k *kernelSide) attach(c *ebpf.Collection, w way) (err error) {
 	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
 		return fmt.Errorf("attach the map iterator: %w", err)

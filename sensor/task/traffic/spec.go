@@ -22,8 +22,7 @@ func (p Protocol) String() string { return [...]string{"tcp", "udp", "other"}[p]
 // Scope is the distance that payload travels.
 type Scope uint8
 
-// Scopes. ScopeUnknown applies to messages of unconnected sockets if the address of the message
-// cannot be read.
+// Scopes. ScopeUnknown applies to messages of unconnected sockets if the address of the message cannot be read.
 const (
 	ScopeLoopback  Scope = iota // an address of the loopback network
 	ScopeHost                   // an address of this machine, in any known network namespace

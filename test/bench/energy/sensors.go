@@ -98,8 +98,7 @@ func instinct() []byte {
 	return b
 }
 
-// passes measures the CPU time of reading all energy and GPU sensors: for a tick, and in addition
-// for an export.
+// passes measures the CPU time of reading all energy and GPU sensors: for a tick, and in addition for an export.
 func passes(e *measure.Env, rounds int) error {
 	if err := machineTree(e.Dir, 1000, 100); err != nil {
 		return err

@@ -181,8 +181,8 @@ func (p *plant) bill() (joules, idle float64, over int, coreHours float64) {
 	return joules, idle, over, coreHours
 }
 
-// ours ranks with analysis/rank. It predicts the use of a pod as its request times the mean used share of earlier pods.
-// seer knows the actual mean use of each pod and node, which no real policy can.
+// ours ranks with analysis/rank. It predicts the use of a pod as its request times the mean used share of
+// earlier pods. seer knows the actual mean use of each pod and node, which no real policy can.
 func ours(seer bool) policy {
 	name := "reckon rank"
 	if seer {

@@ -30,8 +30,8 @@ type knowledge struct {
 	row  func(string, ...any)
 }
 
-// Graph measures the knowledge graph: the size of a statement on disk and in memory, and the CPU time of writes, reads
-// and a real client's query. Wall times are only meaningful on an idle machine.
+// Graph measures the knowledge graph: the size of a statement on disk and in memory, and the CPU time of
+// writes, reads and a real client's query. Wall times are only meaningful on an idle machine.
 func Graph(ctx context.Context, e *measure.Env, args []string) error {
 	f := flag.NewFlagSet("graph", flag.ContinueOnError)
 	statements := f.Int("statements", 1_000_000, "about how many statements are stored")

@@ -176,8 +176,9 @@ func grown(before, after samples) {
 	}
 }
 
-// processors returns the non-idle time of the processors, the time that tasks ran on them, and their total time in seconds. The first two
-// differ by interrupts and idle transitions, which belong to no task and are small except on emulated processors.
+// processors returns the non-idle time of the processors, the time that tasks ran on them, and their total time
+// in seconds. The first two differ by interrupts and idle transitions, which belong to no task and are small
+// except on emulated processors.
 func processors() (busy, tasks, all float64) {
 	stat, _ := os.ReadFile("/proc/stat")
 	schedstat, _ := os.ReadFile("/proc/schedstat")
