@@ -41,6 +41,7 @@ func TestSharedAnswers(t *testing.T) {
 	h := api.New(api.Options{
 		Viewer:     func(*http.Request) (access.Viewer, error) { return who, nil },
 		Backend:    nodes,
+		Usage:      nodes,
 		Audit:      func(*http.Request, string, string, string) { looks++ },
 		Prometheus: promapi.Handler(promapi.Options{Engine: e, Queryable: s, Exemplars: s}),
 	})
@@ -70,7 +71,10 @@ func TestSharedAnswers(t *testing.T) {
 		{help, list, append([]string{"Accept-Encoding", "gzip"}, shared...), 10, false},
 		{boss, list, append([]string{"Accept-Encoding", "gzip"}, shared...), 10, false},
 		{boss, list, nil, 11, false},
-		{boss, "/api/reckon/v1/workloads", shared, 11, true},
+		{boss, "/api/reckon/v1/usage?since=2h&by=owner", shared, 12, false},
+		{help, "/api/reckon/v1/usage?since=2h&by=owner", shared, 12, false},
+		{alice, "/api/reckon/v1/usage?since=2h&by=owner", shared, 13, false},
+		{boss, "/api/reckon/v1/workloads", shared, 13, true},
 	} {
 		who = c.who
 		w := get(t, h, c.target, c.header...)
@@ -97,7 +101,7 @@ func TestSharedAnswers(t *testing.T) {
 	}
 }
 
-// counting counts how often the list of nodes is made.
+// counting counts how often the list of nodes and usage are made.
 type counting struct {
 	*apitest.Backend
 	n atomic.Int32
@@ -106,6 +110,11 @@ type counting struct {
 func (c *counting) Nodes(ctx context.Context) (client.NodeList, error) {
 	c.n.Add(1)
 	return c.Backend.Nodes(ctx)
+}
+
+func (c *counting) Usage(context.Context, client.UsageQuery) (client.UsageList, error) {
+	c.n.Add(1)
+	return client.UsageList{}, nil
 }
 
 // An answer is shared for 15 s, and nothing runs for it afterwards: a timer that looks for old answers cost more than a tenth of what a

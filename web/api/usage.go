@@ -41,7 +41,7 @@ func (s *server) usageRoutes() []route {
 			{name: "command", doc: "Shell pattern on the program's name.", schema: text},
 			formatParam,
 		},
-		answer: client.UsageList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.Public, handle: s.usage,
+		answer: client.UsageList{}, csv: true, shares: true, fails: []int{400, 401, 403, 404, 503}, role: access.Public, handle: s.usage,
 	}}
 }
 

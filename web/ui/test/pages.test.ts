@@ -23,6 +23,7 @@ import { clock, hereTimes, human } from "../src/lib/units";
 import { usersOf, type Use } from "../src/lib/users";
 
 const asked: { expr: string; steps: number }[] = [];
+let recorded = true;
 vi.mock("../src/lib/api", () => ({
   ask: async () => ({ rows: [] }),
   promInstant: async (expr: string) =>
@@ -31,7 +32,7 @@ vi.mock("../src/lib/api", () => ({
     asked.push({ expr, steps: (to - from) / step });
     const values: [number, string][] = [];
     for (let t = from; t <= to; t += step) values.push([t, /count/.test(expr) ? "128" : "2"]);
-    return [{ metric: { owner: "amir" }, values }];
+    return /node:/.test(expr) && !recorded ? [] : [{ metric: { owner: "amir" }, values }];
   },
 }));
 
@@ -224,6 +225,13 @@ describe("the first page of a large site", () => {
     expect(many.size.every((v) => v === 128)).toBe(true);
     expect(meanOf(many)).toBe(2);
     expect(many.users.map((u) => u.name)).toEqual(["amir"]);
+  });
+  test("takes the cores of its nodes before they are recorded", async () => {
+    recorded = false;
+    const new_ = await usersOf(r, 1000, "owner", "cpu", never, 32_000);
+    recorded = true;
+    expect(cores()).toHaveLength(0);
+    expect(new_.size.every((v) => v === 32_000)).toBe(true);
   });
   test("a small one draws what its machines count", async () => {
     const few = await usersOf(r, 4, "owner", "cpu", never);

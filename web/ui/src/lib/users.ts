@@ -108,15 +108,16 @@ export function usersOf(
   by: By,
   what: What,
   signal: AbortSignal,
+  cores?: number,
 ): Promise<Use> {
   return fine(r, nodes, by)
-    ? fromSeries(r, by, what, nodes > few, signal)
+    ? fromSeries(r, by, what, nodes > few, signal, cores)
     : fromHours(r, by, what, signal);
 }
 
 /**
  * Of many nodes the machines' own sum is left out, as workloads and what is left of each node ("other") add up to it, and the
- * size is asked for once an hour and holds until the next.
+ * size is asked for once an hour and holds until the next; where it is not recorded yet it is that of the nodes now.
  */
 async function fromSeries(
   r: Range,
@@ -124,6 +125,7 @@ async function fromSeries(
   what: What,
   many: boolean,
   signal: AbortSignal,
+  cores?: number,
 ): Promise<Use> {
   const s = series[what === "money" ? "energy" : what],
     wide = await rateOver(r, signal),
@@ -144,7 +146,11 @@ async function fromSeries(
     ask(whole ? `sum by (${by}) (rate(${s.used}${over}))` : `sum(rate(${s.used}${over}))`),
     ask(s.held && `sum(${s.held})`),
     ask(many && what === "cpu" ? "sum(node:reckon_cores:count)" : s.size, rare).then((l) =>
-      l.length || !many ? l : ask(s.size, rare),
+      l.length || !many
+        ? l
+        : what === "cpu" && cores
+          ? [{ metric: {}, values: times.map((t): [number, string] => [t, String(cores)]) }]
+          : ask(s.size, rare),
     ),
     ask(many && what === "cpu" ? "" : s.machine),
   ]);

@@ -68,8 +68,8 @@ function Known({ nodes }: { nodes: Node[] }) {
     r = range.value,
     compared = param("compare") === "before";
   const prom = has("prometheus"),
-    use = useUse(r, ready && prom ? nodes.length : 0, by, what),
-    before = useUse(r, ready && prom && compared ? nodes.length : 0, by, what, r.length);
+    use = useUse(r, ready && prom ? nodes : null, by, what),
+    before = useUse(r, ready && prom && compared ? nodes : null, by, what, r.length);
   const rankedBy = prom ? by : by === "workload" ? "owner" : by,
     rankBy = by === "workload" || what === "memory" || what === "network" ? `${by} ${what}` : by; // of many workloads the largest of a measure are asked for
   const ranks = useAsk<Ranking>(

@@ -9,15 +9,19 @@ import { inUse, measures, priced } from "../../lib/measure";
 import { rest, type Row } from "../../lib/stack";
 import { nothing, ownerLink, param, workloadLink, me } from "../../lib/state";
 import { human } from "../../lib/units";
+import type { Node } from "../../lib/types";
 import { usersOf, type By, type Use, type What } from "../../lib/users";
 
 export const tall = 300;
-export const useUse = (r: Range, nodes: number, by: By, what: What, offset = 0) => {
+export const useUse = (r: Range, list: Node[] | null, by: By, what: What, offset = 0) => {
+  const nodes = list?.length ?? 0,
+    cores = list?.reduce((a, n) => a + (n.up ? (n.cores ?? 0) : 0), 0);
   const w = offset === 0 ? r : { ...r, from: r.from - offset, to: r.to - offset };
   return useAsk<Use>(
     nodes > 0 ? `use ${by} ${what} ${w.from} ${w.to} ${param("tariff")}` : null,
     false,
-    (_p, s) => usersOf(w, nodes, by, what, s).then((u) => (what === "money" ? priced(u) : u)),
+    (_p, s) =>
+      usersOf(w, nodes, by, what, s, cores).then((u) => (what === "money" ? priced(u) : u)),
     `use ${by} ${what} ${r.length} ${r.fixed ? r.from : ""} ${offset}`,
   );
 };
