@@ -23,7 +23,7 @@ const (
 	fromModel    origin = "model"
 	fromMonitors origin = "resctrl"        // monitoring groups of the kernel
 	fromSeen     origin = "seen_processes" // processes that a reading or a record showed
-	fromReduced  origin = "reduced"        // part of it is short work: the group was too idle to be exported in full; see reduced.go
+	fromReduced  origin = "reduced"        // partly short work: the group was too idle to be exported in full; see reduced.go
 	fromThreads  origin = "ended_threads"  // ended threads with last moments that were not counted
 	fromMapped   origin = "mapped"         // memory that processes map; files of tmpfs and memfd need not be
 	fromDeletes  origin = "deletes"        // files were deleted before they reached storage

@@ -150,7 +150,7 @@ func (v *evidence) cpu() certainty {
 	case v.lost-int64(v.late) > bearable:
 		return lacking(sensor.LackOrphans, fromChildren)
 	case -v.lost-int64(v.before) > bearable:
-		return lacking(sensor.LackLate, fromChildren) // more than the machine's busy time: part of it is older
+		return lacking(sensor.LackLate, fromChildren) // more than the machine's busy time, so a part is from earlier ticks
 	}
 	return certainty{figure.Exact, fromChildren}
 }
@@ -382,7 +382,7 @@ func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
 		together := sensor.LackTogether.Exactness()
 		peak.degree, needed.degree = peak.degree.Worse(together), needed.degree.Worse(together)
 	}
-	if peak.source != fromNothing { // at the end, where it is a bound that was to be measured
+	if peak.source != fromNothing { // at the end, for a bound that should have been measured
 		note(figMemoryPeak, peak)
 		note(figNeededPeak, needed)
 	}

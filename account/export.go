@@ -52,12 +52,12 @@ func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.at.lastAt
 	l.at.exports++
 	l.parts.sweep()
-	l.Name() // the last tick may have seen a part run the program that shows what it is
+	l.Name() // the last tick may have seen the part run the program that identifies it
 	l.parts.fold()
 	l.parts.report()
 	l.parts.boundPods()
 	grace := l.parts.nameGrace()
-	for _, p := range l.parts.order { // before any of them is exported to its end
+	for _, p := range l.parts.order { // before any part is exported for the last time
 		if p.phase < exported {
 			p.phase = unexported
 			if l.parts.pending(p, boot) || p.awaits(boot, grace) {

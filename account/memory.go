@@ -16,7 +16,7 @@ import (
 // reclaimable, because the kernel frees it under pressure.
 type memory struct {
 	types  [3]uint64 // anon, file, shmem: now
-	kernel uint64    // unreclaimable: now; 0 where no control group reports it
+	kernel uint64    // unreclaimable: now; 0 if no control group reports it
 	swap   uint64
 	peak   uint64 // highest resident memory
 	// neededPeak is the highest needed memory over the ticks. The high-water marks of processes

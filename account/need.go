@@ -11,7 +11,7 @@ import (
 
 // needBounds is the highest need that a control group can have had since it began.
 type needBounds struct {
-	most  uint64 // bytes; the largest number where nothing bounds it but the peak, 0 before the first reading
+	most  uint64 // bytes; the largest number if only the peak bounds it, 0 before the first reading
 	read  groupMemory
 	since span   // the last reading
 	now   span   // in this tick

@@ -49,7 +49,7 @@ type Part struct {
 	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
 	past     past
 	commands commands
-	byTask   *tasks // nil where the batch system distinguishes none
+	byTask   *tasks // nil if the batch system distinguishes none
 	started  uint64
 	folded   uint32 // process groups folded into this one
 	// oomSeen counts its processes chosen by the OOM killer. The control group counts them as well,

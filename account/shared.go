@@ -141,7 +141,7 @@ type era struct {
 	guessed bool       // last is an estimate
 	blind   bool       // nothing has been measured since an upper bound
 	pending bool       // unmeasured or grown parts may still be measured
-	set     uint64     // of control groups, that all processes of the tick are in; 0 where they differ
+	set     uint64     // control groups of all processes in the tick; 0 if they differ
 }
 
 // unmeasured is the highest resident and needed memory of a part in ticks without a full

@@ -60,7 +60,7 @@ type partState struct {
 	End      uint64         `json:"end"`
 	Created  int64          `json:"created"`
 	Exported bool           `json:"exported"`
-	// Told: its end was exported, and may have been sent.
+	// Told means that its end was exported, and may have been sent.
 	Told    bool       `json:"told,omitempty"`
 	Most    unmeasured `json:"most,omitzero"`
 	Usage   [8]uint64  `json:"usage"`

@@ -9,7 +9,7 @@ import (
 // wanted is the distribution of the cores that a workload used or that its threads waited for.
 type wanted struct {
 	cores  metric.Histogram
-	waited uint64 // nanoseconds in no observation: a wait is known when it ends, and part of it may belong to earlier ticks
+	waited uint64 // nanoseconds outside observations, because a wait is known only when it ends and may belong partly to earlier ticks
 	alive  uint32 // threads in this tick
 	series *metric.Series
 }

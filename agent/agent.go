@@ -148,7 +148,7 @@ type Agent struct {
 	cgroups sensor.CgroupReader
 	sensors []*unit
 	chain   workload.Chain
-	pods    *kubelet.Cache // nil where no kubelet is asked
+	pods    *kubelet.Cache // nil if no kubelet is asked
 	packer  *s2.Writer     // of the state; nil before the first one
 	// kubernetes is the resolver of the chain that asks it.
 	kubernetes *kubernetes.Resolver
@@ -160,7 +160,7 @@ type Agent struct {
 	look       looker   // at a process in /proc
 	probes     []string // workload.Probes
 	ledger     *account.Ledger
-	meter      *metering // nil where a recording is played
+	meter      *metering // nil if a recording is played
 	closers    []io.Closer
 	missing    []all.Entry // sensors that may appear later
 

@@ -50,7 +50,7 @@ func (a *Agent) openMeters() []Note {
 	m, err := openPowerModel(a.config.Root, a.config.PowerModel)
 	switch {
 	case err == nil:
-		if a.meter.model = m; m != nil { // nil where models are not wanted
+		if a.meter.model = m; m != nil { // nil if models are not wanted
 			m.inputs.gpus = a.gpu.computing
 			for _, s := range m.inputs.sensors {
 				a.closers = append(a.closers, s)

@@ -130,7 +130,7 @@ func (f *features) tick(cpu float64, boot uint64) {
 	f.batch.Samples = f.batch.Samples[:0]
 	for _, s := range f.sensors {
 		if s.Read(&f.batch) != nil {
-			f.batch.Samples = f.batch.Samples[:0] // half of it would be too little
+			f.batch.Samples = f.batch.Samples[:0] // an incomplete set would give too low a power
 			break
 		}
 	}

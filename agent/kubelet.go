@@ -28,7 +28,7 @@ type Kubelet struct {
 	// TokenFile and CAFile are the service account's if empty; see kubelet.Config.
 	TokenFile, CAFile string
 	Insecure          bool
-	// NodeIP is the address of the node that "auto" asks, where the agent does not share its network.
+	// NodeIP is the address of the node for "auto" if the agent does not share its network.
 	NodeIP string
 	// Folder is the kubelet's below Root, kubelet.DefaultFolder if empty.
 	Folder string

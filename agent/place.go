@@ -8,7 +8,7 @@ import (
 // placing determines which packages and kinds of processors the parts run on, so that the energy
 // of each package is charged to the parts that ran there.
 type placing struct {
-	reader *topology.Reader // nil where there is nothing to distinguish
+	reader *topology.Reader // nil if there is nothing to distinguish
 	parts  map[*account.Part]*placed
 	whole  uint64 // tick of the last look at every process
 	seen   uint64 // boot time of the last look

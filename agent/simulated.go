@@ -21,7 +21,7 @@ type Machine interface {
 	Time() time.Time
 }
 
-// podLister is a machine that lists its pods, as the kubelet of a real one does; nil where it has none.
+// podLister is a machine that lists its pods, as the kubelet of a real one does; nil if it has none.
 type podLister interface{ Pods() kubernetes.Pods }
 
 // tallied is a machine with sources that count per process.
@@ -57,7 +57,7 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 			a.addTally(s)
 		}
 	}
-	a.kernel.always = true // it forgets what ended
+	a.kernel.always = true // the simulation forgets ended processes
 	return a, nil
 }
 

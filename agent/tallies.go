@@ -19,7 +19,7 @@ type counting struct {
 	always  bool   // they are read in each tick
 	tallies []*tally
 
-	links    sensor.LinkSource // nil where there is no RDMA adapter
+	links    sensor.LinkSource // nil if there is no RDMA adapter
 	linkPass sensor.LinkPass
 
 	watched []watchedProgram

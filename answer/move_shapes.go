@@ -30,7 +30,7 @@ type moveShapes struct {
 	at     map[shapeKey]int
 	nodes  map[nodeName]*moveNode
 	file   map[[2]string]*fileShape
-	inFile map[nodeName]string // partition of a node; of a node without a name the only one of the site
+	inFile map[nodeName]string // partition of a node; for a node without a name, the only partition of the site
 	limits map[[2]string]float64
 	sites  map[string][2]int // first and last hour with a run
 }

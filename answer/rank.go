@@ -52,7 +52,7 @@ type rankedLook struct {
 	upper map[nodeFigure][]store.Forecast
 	odd   map[nodeName]float64 // of nodes with an open anomaly: bytes an hour that their memory rises by, 0 for another one
 	read  time.Time
-	// listed is the time of the list of nodes: read, or earlier where a kept one was read.
+	// listed is the time of the list of nodes, which is earlier if a kept list was used.
 	listed time.Time
 	data   []DataPlace
 	// dataRead is the time when data was read; zero while no query named any.
@@ -294,7 +294,7 @@ func (r *Ranks) Fit(ctx context.Context) error {
 
 // nodePower holds the parameters of the power of a node.
 type nodePower struct {
-	curve rank.Curve // not known where loads were too few or alike
+	curve rank.Curve // unknown if there were too few loads, or all were alike
 	gpu   float64    // watts of a busy GPU; 0 if unknown
 }
 

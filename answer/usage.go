@@ -21,7 +21,7 @@ type Usage struct {
 	Bounds     *Bounds     // nil withholds nothing
 	// Proof returns the agreement of usage with the counters; may be nil.
 	Proof func(context.Context) string
-	// Counted returns up to when usage was counted, zero where that is not known; may be nil.
+	// Counted returns the time up to which usage was counted; zero if unknown. It may be nil.
 	Counted func(context.Context) time.Time
 	// Projects are the accounts of owners with work that has no reported account, by owner.
 	Projects map[string]string

@@ -124,7 +124,7 @@ func (r *runSums) add(w *store.Workload) {
 	if at.Before(r.from) {
 		at = r.from
 	}
-	for begun := at.Equal(w.Start); at.Before(r.to) && (at.Before(end) || begun); begun = false { // one of no length began, too
+	for begun := at.Equal(w.Start); at.Before(r.to) && (at.Before(end) || begun); begun = false { // a run without length also began
 		until, share := store.Earlier(r.next(at), end), 1.0
 		if wall > 0 {
 			share = until.Sub(at).Seconds() / wall
@@ -180,7 +180,7 @@ func classOfRun(w *store.Workload, dim int) string {
 	case dim == dimGPUs && gpus != nil:
 		return classOf(gpuClasses, *gpus)
 	case dim == dimGPUs && cores != nil:
-		return gpuClasses[0].name // none where no GPU was reported
+		return gpuClasses[0].name // none if no GPU was reported
 	case cores != nil:
 		return classOf(coreClasses, *cores)
 	}

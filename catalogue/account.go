@@ -35,7 +35,7 @@ type account struct {
 	State, Reason                     string
 	StateAt                           int64
 
-	Number               string // by the batch system, where it is not the id
+	Number               string // batch system's number, if it differs from the id
 	QOS                  string
 	EndedBy, EndedByUser string
 
@@ -354,7 +354,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 }
 
 const (
-	wholeSeconds = 2.0           // seconds by which a run may be longer that a batch system shows in whole ones
+	wholeSeconds = 2.0           // seconds by which a run may be longer, because a batch system reports whole seconds
 	noLimit      = 365 * 86400.0 // seconds: Slurm's value for partitions without a time limit
 )
 

@@ -142,7 +142,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	now := b.o.Clock()
 	if now.Before(b.at) {
 		if !now.Before(b.at.Add(-b.o.Overlap)) {
-			return 0, nil // the clock stepped back; what is new then comes within the overlap
+			return 0, nil // the clock stepped back; new samples are then read within the overlap
 		}
 		b.setBack(now)
 	}

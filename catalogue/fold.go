@@ -29,7 +29,7 @@ type fold struct {
 	newer    storage.Queryable  // q without earlier samples, if known
 	accounts map[key][]*account // the runs of each, by start
 	names    series.Labels
-	// placed are the runs that parts are of where their start names the run: runs of one id may overlap then.
+	// placed are the runs of parts if the start of a part names its run, because runs of one id may then overlap.
 	placed map[key]map[place]*account
 	// numbers are the jobs that have another number, by the id that nodes make of the number; see numbers.go.
 	numbers map[key]key

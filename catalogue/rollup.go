@@ -50,7 +50,7 @@ type roller struct {
 
 	reports bool // the store knows the oldest sample that was appended since the last round
 	now     underWay
-	fresh   time.Time // samples from here on were appended since the hours under way were made; zero where that is not known
+	fresh   time.Time // samples from here on were appended since the hours under way were made; zero if unknown
 	made    time.Time // when the hours under way were made last
 	// apart is for how long samples of a series lie apart, and how late they come, as was seen of late.
 	apart time.Duration
@@ -208,7 +208,7 @@ type gap struct {
 	labels labels.Labels
 	t      int64
 	v      float64
-	before *point // nil where none is in reach
+	before *point // nil if none is in reach
 }
 
 // counters reads all counters around the hours of the pass.

@@ -102,7 +102,7 @@ func (b nodeBoots) boot(t int64) (at int64) {
 type origin struct {
 	ofNode  bool
 	boots   nodeBoots
-	watched int64       // the first sample of the node; 0 where that is not known
+	watched int64       // the first sample of the node; 0 if unknown
 	starts  []beginning // of its part of the workload
 	strict  bool        // machines replaced each other: a start belongs to the one that reports it
 }

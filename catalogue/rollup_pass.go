@@ -23,7 +23,7 @@ const hourMS = int64(time.Hour / time.Millisecond)
 // pass computes the roll-ups of a few consecutive periods: hours, or parts of the current hours.
 type pass struct {
 	from, to int64   // milliseconds
-	edges    []int64 // where each stretch begins, and to
+	edges    []int64 // start of each stretch, and to
 	near     int     // the stretch found last
 	back     int64   // the earliest time before from that a gap reaches back to
 	// samples from this time on were unknown when the time before from was made; 0: they were known as far as it reads ahead
@@ -356,7 +356,7 @@ type said struct {
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	to := time.UnixMilli(p.to).Add(p.ahead)
 	latest := map[key]int64{}   // sample of each fact
-	several := map[key][]said{} // where more than one series reports some
+	several := map[key][]said{} // facts that more than one series reports
 	// Each workload has these. They are many, and to sort them would take longer than to read them.
 	err := series.EachUnordered(ctx, q, p.begins(), to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names

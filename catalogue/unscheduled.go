@@ -19,7 +19,7 @@ type waitingPod struct {
 	key
 	id                           uint64
 	kind, owner, part, run, text string
-	created, last                int64 // milliseconds; created is 0 where only the end of the series was read
+	created, last                int64 // milliseconds; created is 0 if only the end of the series was read
 	stale                        bool
 }
 

@@ -73,8 +73,8 @@ const (
 type How struct {
 	Value                Value
 	Series, Parts, Nodes Combine
-	// Whole means that a series without a node covers all nodes and replaces those of single nodes,
-	// as in reports of schedulers.
+	// Whole means that a series without a node covers all nodes and replaces those of single nodes, as in reports of
+	// batch systems.
 	Whole bool
 }
 
@@ -103,7 +103,7 @@ func (s Source) String() string {
 
 // Zero defines when a figure without a series is zero rather than unknown.
 type Zero struct {
-	// Held lists figures of which the first known one must be above zero: the run was allocated the resource.
+	// Held lists figures; the first known one must be above zero, which means that the run was allocated the resource.
 	Held []string
 	// NodeSeries is a metric that every node of the run must have reported meanwhile, as proof that
 	// it would have measured the figure.

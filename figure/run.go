@@ -35,9 +35,9 @@ type Run struct {
 	// Lost means that the scheduler stopped reporting the run before it ended, and that no node
 	// observed its end. End is then the time of the last report.
 	Lost bool
-	// PreviousStarts are other starts under which the row was written before. An upsert deletes
-	// those rows first. Start is among them if the stored row is not of this run, or has steps of
-	// another one, so that nothing of it remains. They are not read back.
+	// PreviousStarts are other starts under which the row was written before. An upsert deletes those rows first.
+	// Start is among them if the stored row belongs to another run, or has steps of another one, so that nothing of
+	// it remains. They are not read back.
 	PreviousStarts []time.Time
 	ExitCode       *int
 	// Steps are the steps in the batch system's accounting. An upsert with any step replaces all

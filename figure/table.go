@@ -124,7 +124,7 @@ var table = []Figure{
 	{Key: "gpu_seconds", Unit: metric.Seconds, Heading: "GPU time", Help: "Busy share of GPUs, integrated over time, seconds.",
 		In: Runs | Hours, From: of(GPU), How: counted, Zero: Zero{Held: []string{"allocated_gpus", "request_gpus"}, NodeSeries: NodeGPU}},
 	{Key: "gpu_memory_peak_bytes", Field: "GPUMemoryPeak", Unit: metric.Bytes, Heading: "GPU memory peak",
-		Help: "Highest GPU memory, bytes.", // the gauge counts where an agent reported no peak, see catalogue
+		Help: "Highest GPU memory, bytes.", // the gauge is used if an agent reported no peak, see catalogue
 		In:   Runs, From: []Source{{Metric: GPUMemory}, {Metric: GPUMemoryPeak}}, How: highest},
 	// Each joule belongs to one domain. Idle energy appears in workload series only if the site shares it, and then
 	// counts as the workload's. Hourly sums hold only the energy that a workload caused.

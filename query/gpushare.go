@@ -43,7 +43,7 @@ const (
 type tenancy struct {
 	wire.GPUTenant
 	last   int64             // time of the last sample, Unix ms
-	held   int64             // time of the last sample of its memory, 0 where none is known
+	held   int64             // time of the last sample of its memory, 0 if none is known
 	busy   map[int64]float64 // busy seconds by minute
 	memory map[int64]float64 // bytes by time, the workload's parts added up
 	first  int64

@@ -13,7 +13,7 @@ import (
 
 // NodeGPUs are the GPUs of a node.
 type NodeGPUs struct {
-	Site, Node, Vendor string // the vendor is empty where it is not reported
+	Site, Node, Vendor string // the vendor is empty if it is not reported
 	Devices            float64
 	MemoryBytes        *float64 // of one
 	Measured           bool     // how busy they are was reported

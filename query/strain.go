@@ -26,7 +26,7 @@ type Strain struct {
 	Threads *float64
 	// Tasks are the parts on each node that the batch system started as several tasks, in no order.
 	Tasks []TaskUse
-	// Resent is the number of TCP segments that were sent again, Sent the bytes and SentCalls the calls by which payload was sent over TCP.
+	// Resent is the number of retransmitted TCP segments. Sent is the payload sent over TCP in bytes, and SentCalls the number of calls.
 	Resent, Sent, SentCalls *float64
 	// LastProcess is the last time a process of the workload was observed; zero if none was.
 	LastProcess time.Time

@@ -82,7 +82,7 @@ type Cgroup struct {
 	// NodeBytes is anonymous and file memory in bytes by NUMA node. It is read occasionally, and
 	// only on machines with several nodes; nil before that.
 	NodeBytes *[MaxNodes]uint64
-	// IOLimits are the limits of the group itself on block devices, read now and then; nil where it has none.
+	// IOLimits are the limits of the group itself on block devices, read now and then; nil if it has none.
 	IOLimits *[]IOLimit
 	// MaxEvents counts how often the limit was reached and memory had to be reclaimed, OOMEvents
 	// how often that failed, OOMKills the killed processes.

@@ -25,14 +25,13 @@ type GPU struct {
 	Partition string
 	Model     string
 	Driver    string // driver version, empty if unknown
-	// Nodes are the device files by which processes open it, see [Node]; 0 where there is none or it is not known.
+	// Nodes are the device files that processes open, see [Node]; 0 if there is none or it is unknown.
 	Nodes [2]uint32
 	PCI   string // PCI bus address in the format of the vendor's tools, empty if unknown
 	Index int    // in the numbering of the vendor's tools
 	Have  GPUFields
-	// Span is the time in seconds covered by Busy, since the previous reading of this device; 0 at
-	// the first. Busy is the part of it in which the device computed. A partitioned device has no
-	// Busy if its driver does not report it.
+	// Span is the time in seconds covered by Busy, since the previous reading of this device; 0 at the first. Busy is
+	// the part of it in which the device computed. A partitioned device has no Busy if its driver does not report it.
 	Span, Busy         float64
 	Memory, MemorySize uint64 // device memory in use, and in total; bytes
 }

@@ -16,10 +16,10 @@ type Machine struct {
 
 	MemoryTotal, MemoryAvailable uint64 // bytes, from /proc/meminfo
 
-	// MemoryMapped is the page cache that processes map, shared memory included, bytes; 0 where that is not known. It is not kept at rest.
+	// MemoryMapped is the page cache that processes map, including shared memory, in bytes; 0 if unknown. It is not stored.
 	MemoryMapped uint64 `json:"-"`
 
-	// MemoryAnon is the anonymous memory of processes, explicit huge pages apart, bytes; 0 where not known. It is not kept at rest.
+	// MemoryAnon is the anonymous memory of processes without explicit huge pages, in bytes; 0 if unknown. It is not stored.
 	MemoryAnon uint64 `json:"-"`
 
 	// MemoryShared is the size of memfd, tmpfs and shared memory in bytes, mapped or not; 0 if

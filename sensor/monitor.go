@@ -16,12 +16,12 @@ var MemoryTraffic = &metric.Desc{
 type Monitored struct {
 	// Tasks are the ids of the threads in the group; those of leaders are process ids. A thread outside our pid namespace has id 0.
 	Tasks []int32
-	// Bytes moved between the last-level caches and memory since the reading before, where Counted is true.
+	// Bytes moved between the last-level caches and memory since the previous reading, if Counted is true.
 	Bytes   uint64
 	Counted bool
 	Fresh   bool // it was made since the reading before, and counts from zero
 	Gap     bool // its counter fell: something was not counted
-	// Cache is the number of bytes of the last-level caches it occupies now, where Occupies is true.
+	// Cache is the number of bytes of the last-level caches that it occupies now, if Occupies is true.
 	Cache    uint64
 	Occupies bool
 }

@@ -29,7 +29,7 @@ var stateFiles = []string{"agent.state", "slurm.json", "alerts", "imports"}
 type copier struct {
 	mu   sync.Mutex
 	data string
-	// catalogue is nil where it is in PostgreSQL.
+	// catalogue is nil if it is in PostgreSQL.
 	catalogue interface {
 		Snapshot(ctx context.Context, file string) error
 	}

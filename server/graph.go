@@ -28,10 +28,10 @@ type Graph struct {
 	Compatible bool
 	Base       string // of ids; empty is urn:reckon:
 	URL        string // under which programs reach this server; empty is its address
-	pages      string // under which people reach it, where that is configured
+	pages      string // public address of the pages, if configured
 	Loki       string // URL of the store of logs; empty for none
-	// Store is the address of another store's Graph Store Protocol, Query that of its SPARQL
-	// endpoint; see remote.Options. If empty, the graph is in the catalogue database.
+	// Store is the address of another store's Graph Store Protocol, Query its SPARQL endpoint; see remote.Options. If
+	// empty, the graph is in the catalogue database.
 	Store, Query string
 }
 
@@ -44,7 +44,7 @@ const timestampsKept = 6 * time.Hour
 // knowledge is the knowledge graph of a server.
 type knowledge struct {
 	store *embedded.Store // local graph; with a remote one, it only holds versions
-	away  *remote.Store   // nil where the graph is here
+	away  *remote.Store   // nil if the graph is here
 	feed  *feed.Feed
 	rows  *database.Catalogue
 	due   chan struct{}

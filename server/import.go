@@ -33,7 +33,7 @@ type imports struct {
 	builder *catalogue.Builder
 	dir     string
 	site    string
-	leaves  bool // an import ends where it is when its context does: the next one finishes it
+	leaves  bool // the import stops when its context ends, and the next import finishes it
 }
 
 var _ api.Import = (*imports)(nil)
@@ -79,7 +79,7 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 			broken = read(ctx, name, in)
 		}
 	}
-	if !i.leaves { // Write what was read before an error, so that a repeated import recognizes it.
+	if !i.leaves { // Write the data read before an error, so that a repeated import recognizes it.
 		ctx = context.WithoutCancel(ctx)
 	} else if ctx.Err() != nil {
 		return client.ImportResult{}, ctx.Err()

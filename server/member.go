@@ -245,7 +245,7 @@ func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 // openUsers opens users and tokens. Those in the directory of a member are moved to the shared database once.
 func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 	if s.config.member == nil {
-		_ = os.Remove(filepath.Join(s.config.Data, usersElsewhere)) // it is one of several no longer
+		_ = os.Remove(filepath.Join(s.config.Data, usersElsewhere)) // the server is no longer one of several
 		return auth.Open(s.config.Data, auth.Options{Logger: s.log})
 	}
 	users, err := Users(ctx, s.config.Data, s.config.Catalogue)

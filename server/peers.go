@@ -31,7 +31,7 @@ func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 	if u, ok := c.(*net.UnixConn); ok && uid == 0 && !peer.Home(u) {
 		return context.WithValue(ctx, peerKey{}, peer.Peer{Foreign: true})
 	}
-	p.names.Name(uid) // looked up in the background, where the machine asks a directory
+	p.names.Name(uid) // looked up in the background if the machine queries a directory
 	return context.WithValue(ctx, peerKey{}, peer.Peer{UID: uid})
 }
 

@@ -45,7 +45,7 @@ import (
 // Config configures a server.
 type Config struct {
 	Listen string // address of HTTP
-	// Listener is used instead of Listen, where it is given; the server closes it.
+	// Listener replaces Listen if it is set. The server closes it.
 	Listener net.Listener
 	// APISocket is the path of a Unix socket that serves the API to each local user as identified by the kernel; empty
 	// for none. If it was not requested explicitly, a failure to create it is ignored.
@@ -97,7 +97,7 @@ type Config struct {
 	Forecasts forecast.Output
 	// Waggle takes the figures of the present every minute; nil for none.
 	Waggle *waggle.Publisher
-	// Logs reports where the logs of workloads lie.
+	// Logs configures the location of the logs of workloads.
 	Logs Logs
 	// Scheduler asks the controller of a batch system; nil for none.
 	Scheduler *Scheduler
@@ -144,7 +144,7 @@ type Server struct {
 	limits          *limits.Limiter
 	senders         *senders.Registry
 	proofs          *proofs
-	graph           *knowledge // nil where none is kept
+	graph           *knowledge // nil if none is kept
 	self            self
 	inconsistent    invariant.Ledger // figures that were held back from answers
 	// limitsText is the file of limits as it was read at the start.

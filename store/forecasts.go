@@ -10,7 +10,7 @@ import (
 type Forecast struct {
 	Subject string // site, node, owner, workload or filesystem
 	Site    string
-	Owner   string // of a workload; the owner itself where that is the subject
+	Owner   string // owner of a workload; the subject itself if it is an owner
 	Name    string // node, owner or workload; node and mount point of a file system; empty for a site
 	Figure  string // cores, memory_bytes, ...
 

@@ -12,7 +12,7 @@ type Gap struct {
 	From, To time.Time
 	File     string    // the damaged file, as a path below the directory of the store
 	Why      string    // description of the damage
-	Kept     string    `json:",omitempty"` // where the damaged file is kept for inspection; empty if there is none
+	Kept     string    `json:",omitempty"` // path of the copy for inspection; empty if there is none
 	Noticed  time.Time // when it was noticed
 }
 

@@ -24,7 +24,7 @@ type Range struct{ Low, High float64 }
 type WaitQuery struct {
 	Since, Until time.Time
 	Begun        bool // only of workloads that have started
-	// Cores, MemoryBytes and GPUs, where not nil, are ranges of the requested resources.
+	// Cores, MemoryBytes and GPUs, if not nil, are ranges of the requested resources.
 	Cores, MemoryBytes, GPUs *Range
 }
 

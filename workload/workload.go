@@ -49,8 +49,8 @@ type Identity struct {
 	// Facts go to reckon_workload_info: name, account, partition and the like.
 	Facts Facts
 
-	// Place reports the part from all others whatever it is called, where its names come from elsewhere: the UID of a pod
-	// and the id of a container. Empty where the names are final.
+	// Place distinguishes the part from all others regardless of its name, if its names come from another source: the
+	// UID of a pod and the id of a container. It is empty if the names are final.
 	Place string
 	// Run distinguishes parts that have one name after each other: the UID of a pod.
 	Run string
@@ -74,7 +74,7 @@ type Facts struct {
 	Account   string // project or account it is charged to
 	Partition string // partition, queue or slice
 	Command   string // program of its first process
-	// Run names the run of the workload that the part is of, where an id has several: the UID of a Job.
+	// Run names the run of the part if an id has several: the UID of a Job.
 	Run string
 
 	RequestCores       float64
@@ -105,16 +105,16 @@ type Hint struct {
 	// Env returns a variable of the environment the process was started with. It is
 	// read on demand (it may be denied), so resolvers ask for it last.
 	Env func(key string) (string, bool)
-	// Args returns the arguments that the process was started with, the program's name first. It
-	// is read on demand and may be denied; nil where nobody can report it.
+	// Args returns the arguments that the process was started with, the program's name first. It is read on demand
+	// and may be denied. Args is nil if they are unavailable.
 	Args func() []string
 	// LoginSession returns the kernel's audit session id of the process
 	// (/proc/PID/sessionid), or false when it has none.
 	LoginSession func() (uint32, bool)
-	// InJob reports whether the process may belong to a job that nothing but its environment names, and the owner of that job, ""
-	// where nobody but root runs something in it yet. nil lets every process in.
+	// InJob reports whether the process may belong to a job that only its environment names. It also returns the
+	// owner of that job, or "" while only root has run something in it. nil lets every process in.
 	InJob func(job ID) (owner string, ok bool)
-	// Was is the workload that the process was in before, or else its parent is in; "" where that is unknown.
+	// Was is the workload that the process was in before, or else its parent is in; "" if unknown.
 	Was ID
 	// LookupUser returns the name of a uid, or the number in decimal.
 	LookupUser func(uid uint32) string
@@ -169,9 +169,8 @@ func (h *Hint) UserOf(uid uint32) string {
 type Resolver interface {
 	// Name is the word for the resolver in flags and reports.
 	Name() string
-	// Resolve reports what the process belongs to, or false when this resolver does not
-	// recognise it. It is called once for a process, from one goroutine, and must
-	// give the same answer for the same hint.
+	// Resolve identifies the workload of a process. It returns false if this resolver does not recognise it. It is
+	// called once for a process, from one goroutine, and must give the same answer for the same hint.
 	Resolve(*Hint) (Identity, bool)
 }
 

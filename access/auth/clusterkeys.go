@@ -80,7 +80,7 @@ func (k *clusterKeys) named(ctx context.Context, id string) ([]jose.JSONWebKey, 
 	err := k.refresh(ctx, true)
 	found := k.set.Key(id)
 	if len(found) == 0 && err == nil {
-		err = k.why // the key may be one of those that could not be fetched
+		err = k.why // the key may be among those that could not be fetched
 	}
 	return found, err
 }

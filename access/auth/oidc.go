@@ -38,8 +38,8 @@ type ProviderConfig struct {
 	// the user's own work, by default that name.
 	NameClaim   string `yaml:"name_claim"`
 	OwnersClaim string `yaml:"owners_claim"`
-	// GroupsClaim holds groups. Members of Admins and Supporters get that role. All others are
-	// users if they are in one of Users or Users is empty.
+	// GroupsClaim holds groups. Members of Admins and Supporters get that role. All others are users if they are in a
+	// group of Users or Users is empty.
 	GroupsClaim string   `yaml:"groups_claim"`
 	Admins      []string `yaml:"admin_groups"`
 	Supporters  []string `yaml:"support_groups"`

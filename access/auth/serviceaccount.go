@@ -22,11 +22,11 @@ import (
 // tokens (https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken).
 // Accounts are written NAMESPACE/NAME.
 type ClusterConfig struct {
-	// APIServer is the address of the API server that issues the tokens, by default that of the
-	// cluster in which the server runs.
+	// APIServer is the address of the API server that issues the tokens, by default the one of the server's own
+	// cluster.
 	APIServer string `yaml:"api_server"`
-	// CAFile holds the authorities to verify the API server with, TokenFile the token sent to it.
-	// The default of both is what every pod has.
+	// CAFile holds the authorities to verify the API server with, TokenFile the token sent to it. The defaults are
+	// the files that every pod has.
 	CAFile    string `yaml:"ca_file"`
 	TokenFile string `yaml:"token_file"`
 	// Audience is the required audience of tokens, by default reckon. Tokens for the API server are

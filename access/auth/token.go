@@ -23,7 +23,7 @@ type Kind string
 // The kinds of tokens.
 const (
 	Agent  Kind = "agent"  // sends samples of some nodes, and sees nothing
-	Person Kind = "person" // sees what a role sees: scripts, Grafana, scrapes
+	Person Kind = "person" // a program with a role: scripts, Grafana, scrapes
 )
 
 // Token is the stored record of a token, without its secret.

@@ -68,7 +68,7 @@ CREATE INDEX IF NOT EXISTS audit_owner ON audit (owner, at_ms);
 
 // Users keeps users, tokens, sessions and the audit log.
 type Users struct {
-	file   string // empty where they are in PostgreSQL
+	file   string // empty if they are in PostgreSQL
 	db     *sql.DB
 	clock  func() time.Time
 	cost   cost

@@ -48,7 +48,7 @@ type Account struct {
 	marks []int64
 	used  []joules // by slot
 	gpus  []device // by number of the device
-	place *place   // nil where it may run anywhere, and it is not folded
+	place *place   // nil if it may run anywhere, and it is not folded
 	round uint64   // of the books, in which it was last charged
 }
 

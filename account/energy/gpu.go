@@ -82,7 +82,7 @@ type Share struct {
 	// known.
 	Busy, Memory       float64
 	HasBusy, HasMemory bool
-	Method             int // of [Methods], by which Busy was found
+	Method             int // index in Methods of the source of Busy
 }
 
 // GPU records the state of the devices and their use by processes in the last tick, and returns the

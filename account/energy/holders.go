@@ -211,7 +211,7 @@ func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	case len(e.gpuUse) == 0:
 		return false, measured
 	case len(e.gpuUse) == 1 && !(d.hasUse && !d.sampled && d.useBusy <= 0 && !e.gpuLeft[0]):
-		e.share[0] = 1 // the only one gets everything, unless the kernel counted no use of it
+		e.share[0] = 1 // the only user gets everything, unless the kernel counted no use of it
 		return true, measured
 	case d.hasUse && !d.sampled:
 		e.byCounters(d, busy)

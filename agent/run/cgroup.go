@@ -65,7 +65,7 @@ func hierarchies(mounts []cgpath.Mount, paths []sensor.CgroupPath) (out []hierar
 // group is the private control group of a run: a folder below our own cgroup in each hierarchy
 // where it does not affect the work. The zero value means no group.
 type group struct {
-	v2, cpuacct, memory string // folders, empty where there is none
+	v2, cpuacct, memory string // folders, empty if there is none
 	fd                  int    // of v2
 	back                map[string]string
 	buf                 []byte

@@ -27,7 +27,7 @@ const gpuEvery = 1.0
 // gpuMeter charges the use of the machine's GPUs to the tree and to other users of them. Opening
 // GPUs takes long, so it happens while the command runs.
 type gpuMeter struct {
-	opening <-chan []sensor.Sensor // nil once they are open, or where there are none
+	opening <-chan []sensor.Sensor // nil once they are open, or if there are none
 	sensors []sensor.Sensor
 	pass    sensor.GPUPass
 	list    []attribution.Source

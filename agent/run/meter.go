@@ -75,7 +75,7 @@ type meter struct {
 type sharedMemory struct {
 	meminfo string // empty: it is not read
 	before  uint64 // at the start, or less
-	mapped  uint64 // maximum of it, and of files, that the tree mapped
+	mapped  uint64 // maximum of shared memory and files that the tree mapped
 	grew    bool   // more than the tree mapped, so that its memory is a lower bound
 }
 
@@ -285,7 +285,7 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	t := m.tree
 	if t.foreign[int32(pid)] {
 		if m.exits != nil {
-			m.exits.drain(t, at) // its record has come: it is not to be taken for one of the tree
+			m.exits.drain(t, at) // its record has arrived, and must not be attributed to the tree
 		}
 		var status unix.WaitStatus
 		_, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)

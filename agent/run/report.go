@@ -42,7 +42,7 @@ type Report struct {
 	// IOCalls counts bytes passed by read and write calls: caches, pipes and terminals too.
 	IOCalls *IO `json:"io_call_bytes,omitempty"`
 
-	// GPU is the GPU use of the tree; null where it had none open.
+	// GPU is the GPU use of the tree; null if it had none open.
 	GPU *GPU `json:"gpu,omitempty"`
 
 	Switches Switches `json:"context_switches"`
@@ -115,7 +115,7 @@ type Faults struct {
 type Command struct {
 	Name      string `json:"command"`
 	Processes uint64 `json:"processes"`
-	// CPUSeconds is all CPU time; User and System its parts where the source distinguishes them.
+	// CPUSeconds is all CPU time; User and System are its parts if the source distinguishes them.
 	CPUSeconds float64  `json:"cpu_seconds"`
 	User       *float64 `json:"cpu_user_seconds,omitempty"`
 	System     *float64 `json:"cpu_system_seconds,omitempty"`

@@ -152,7 +152,7 @@ func (r *runner) fillMemory(rep *Report) {
 		return
 	}
 	rep.MemoryPeakBytes, rep.MemoryAtMost = &peak, m.tree.bound && peak == m.sampled
-	more := m.floor // the most that an unseen process held, where ru_maxrss shows nothing
+	more := m.floor // maximum memory of an unseen process if ru_maxrss shows nothing
 	if rep.MemoryCgroupPeakBytes != nil {
 		more = min(more, *rep.MemoryCgroupPeakBytes-min(*rep.MemoryCgroupPeakBytes, peak))
 	}

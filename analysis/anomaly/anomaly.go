@@ -97,13 +97,13 @@ type window struct {
 	steps   int
 	past    []float64 // means, taken every steps/2 steps
 	recent  []peak    // of the last steps, by time
-	highest [2][]peak // of the steps before, those not exceeded by a later one, in descending order; apart where weeks were compared
+	highest [2][]peak // peaks of earlier steps that no later one exceeded, in descending order; separate for comparisons with weeks
 }
 
 type peak struct {
 	at    int
 	score float64
-	weeks int // 1 where it is the distance from the weeks before
+	weeks int // 1 if it is the distance from the weeks before
 }
 
 type detector struct {
@@ -111,7 +111,7 @@ type detector struct {
 	day     int
 	errors  [3]float64 // running means: last day, same time of days before, of weeks before
 	tried   [3]int
-	weeks   int // 1 where the last step was compared with the weeks before
+	weeks   int // 1 if the last step was compared with the weeks before
 	windows [3]window
 	usual   []float64 // values of the last days, for the minimum scale
 	scale   [3]float64

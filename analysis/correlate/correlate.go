@@ -49,12 +49,12 @@ type Pair struct {
 	Spearman  float64
 	// Low and High are the 95 % confidence interval of Pearson's coefficient.
 	Low, High float64
-	// Lag is the number of rows by which B follows A at the strongest correlation (negative: A
-	// follows B). LagPearson is the coefficient there and LagPoints its number of points.
+	// Lag is the number of rows by which B follows A at the strongest correlation; if it is negative, A follows B.
+	// LagPearson is the coefficient there and LagPoints its number of points.
 	Lag        int
 	LagPearson float64
 	LagPoints  int
-	// LagSeconds is Lag in seconds, 0 where the spacing is unknown.
+	// LagSeconds is Lag in seconds, 0 if the spacing is unknown.
 	LagSeconds float64
 }
 

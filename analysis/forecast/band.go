@@ -13,7 +13,7 @@ const coverage = 0.95
 type residuals struct {
 	e     []float64
 	at    []int
-	spans float64 // number of forecasts they come from, each of about a day, or of the horizon where the step is not a fraction of a day
+	spans float64 // number of forecasts behind the errors, each of about a day, or of the horizon if the step is not a fraction of a day
 }
 
 func (rs *residuals) note(h *history, o int, f []float64, scale float64) {

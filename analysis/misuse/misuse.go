@@ -74,8 +74,8 @@ type Workload struct {
 
 	Last    time.Time // the end, or the latest sample
 	Running bool
-	// Stuck explains why the work can never start or, for running pods, why one of their containers
-	// cannot. It is empty for all other work. Waited is the waiting time in seconds.
+	// Stuck explains why the work can never start or, for running pods, why a container cannot. It is empty for all
+	// other work. Waited is the waiting time in seconds.
 	Stuck  phrase.Text
 	Waited float64
 

@@ -33,14 +33,14 @@ type Shape struct {
 	Site, Partition                string
 	Nodes                          float64
 	Cores, Memory, GPUs, GPUMemory *float64 // of one node; memory of one GPU
-	Vendor                         string   // of its GPUs; empty where unknown
+	Vendor                         string   // of the GPUs; empty if unknown
 	MaxTime, MaxNodes              *float64 // +Inf: no limit
 	FastNetwork                    *bool
 	Who                            []string // accounts that it lets in; none: all
 	Whole                          bool     // its jobs hold whole nodes
 	Large                          bool     // its nodes have at least twice the memory of most, by core too
 	Bare                           bool     // no batch system allocates it
-	Busy                           *float64 // share of its hours in which more than half of it was used
+	Busy                           *float64 // share of hours in which more than half of the shape was used
 	FileWait                       *Wait    // by a file of shapes
 	JoulesPerCoreHour              *float64 // measured on average
 }
@@ -54,7 +54,7 @@ type Run struct {
 	Seconds           float64  // wall time, the whole run
 	Ended, Well       bool     // it ended; by itself and without a fault
 	Nodes             float64  // at once
-	Given, Cores      *float64 // cores allocated; used, sustained (p95) or, where only the sum is known, on average
+	Given, Cores      *float64 // allocated cores; sustained use (p95), or the mean if only the sum is known
 	CPUSeconds        *float64
 	Memory            *float64 // upper need on one node
 	GPUs              float64  // held
@@ -70,7 +70,7 @@ type Work struct {
 	Owner, Name, Account string
 	Runs                 []Run
 	Contended            bool // the owner has a score for more CPU than a fair share
-	// Bursts returns on how many days a GPU was busy for a while; asked only where they seem to be unused.
+	// Bursts returns the number of days on which a GPU was busy for a while. It is called only if GPUs seem unused.
 	Bursts func() (int, error)
 	Scales func([]Run) bool // whether runs of several sizes show that more cores would help
 }
@@ -113,7 +113,7 @@ const (
 // Result is the judgement of a work.
 type Result struct {
 	Rule     string // that holds; empty for none
-	From, To int    // shapes; To is -1 where it stays
+	From, To int    // shapes; To is -1 if it stays
 	Why      string // why it stays, a key of the texts
 	Need     Need
 	Share    float64 // of the core-hours for which the rule holds

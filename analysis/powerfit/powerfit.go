@@ -101,7 +101,7 @@ type Result struct {
 	Candidates []Candidate
 	Baseline   powermodel.Score
 	Score      powermodel.Score
-	// Warnings are for people: what was dropped, and reasons for doubt.
+	// Warnings describe dropped data, and reasons for doubt.
 	Warnings []string
 }
 

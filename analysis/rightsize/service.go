@@ -30,8 +30,8 @@ type ServiceConfig struct {
 	LeastShare, MostShare float64
 	// Of is the time covered by one observation of cores: seconds or minutes.
 	Of string
-	// Deviations is the number of standard deviations of the daily peaks by which memory exceeds
-	// their mean. From 3.7 on, memory is never below the highest of 14 peaks.
+	// Deviations is the number of standard deviations of the daily peaks that is added to their mean. From 3.7 on,
+	// memory is never below the highest of 14 peaks.
 	Deviations float64
 }
 

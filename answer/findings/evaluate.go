@@ -27,7 +27,7 @@ type Evaluator struct {
 	Facts  Facts
 	// Hold withholds the figures of runs that exceed their bounds; nil withholds none.
 	Hold func(ctx context.Context, rows []store.Workload)
-	// Tariff returns the price of energy, nil where there is none; may be nil.
+	// Tariff returns the price of energy, nil if there is none; may be nil.
 	Tariff func() *footprint.Rate
 
 	mu     sync.Mutex // guards the holdings over days, which are summed periodically

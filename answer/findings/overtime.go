@@ -107,7 +107,7 @@ func (e *Evaluator) spare(ctx context.Context, past Past) (map[sparedRun]bool, e
 		w := &rows[i]
 		for _, f := range about[id{w.Site, w.ID}] {
 			resource, ok := replaced[[2]string{f.Rule, f.Part}]
-			if ok && !f.Last.Before(w.Start) && !f.First.After(cmp.Or(w.End, w.Seen)) { // of this run, not of another one of the id
+			if ok && !f.Last.Before(w.Start) && !f.First.After(cmp.Or(w.End, w.Seen)) { // of this run, not of another run with the same id
 				out[sparedRun{w.Site, w.Owner, w.Name, w.Start.UnixMilli(), resource}] = true
 			}
 		}

@@ -58,10 +58,10 @@ type Keeper struct {
 	Series    storage.Queryable
 	Engine    promql.QueryEngine
 	Hour      int            // of the daily run, 0 to 23, in Location
-	Location  *time.Location // where days begin; nil is UTC
+	Location  *time.Location // time zone of the days; nil is UTC
 	Clock     func() time.Time
 
-	// Output takes the forecasts of each daily run, once or again; nil for none. Where it fails they are offered again.
+	// Output receives the forecasts of each daily run at least once; nil for none. After an error they are sent again.
 	Output Output
 
 	mu    sync.Mutex // one run at a time

@@ -21,7 +21,7 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 		w.interval(from, to)
 		w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind IN " + w.list(kinds) + ")")
 		text = beganColumns + w.sql()
-	} else { // each part by an index of starts: what ended since a time long ago is nearly all there is
+	} else { // each part by an index of starts, because nearly all workloads ended since a time long ago
 		w.and("start_ms >= " + w.param(from.UnixMilli()) + " AND start_ms < " + w.param(to.UnixMilli()))
 		text = beganColumns + w.sql() + " AND submit_ms IS NOT NULL UNION ALL " + beganColumns + w.sql() + " AND submit_ms IS NULL"
 	}

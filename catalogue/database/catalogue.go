@@ -51,11 +51,11 @@ type Catalogue struct {
 	write  sync.Mutex // one writer at a time: SQLite would make the others wait anyway
 	insert *sql.Stmt
 	find   *sql.Stmt
-	byKey  *sql.Stmt // selects by a list of keys; nil where lists is
+	byKey  *sql.Stmt // selects by a list of keys; nil if lists is
 
-	inserts *inserts // by the figures of a row; nil where parameters are not taken one by one
+	inserts *inserts // by the figures of a row; nil if parameters are not taken one by one
 
-	lists *lists // nil where the database has an index for each list
+	lists *lists // nil if the database has an index for each list
 
 	settler *settler // nil in PostgreSQL
 
@@ -137,7 +137,7 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 			db.Close()
 		}
 	}()
-	db.SetMaxOpenConns(5) // one of them is the settler's
+	db.SetMaxOpenConns(5) // one of them is reserved for the settler
 	db.SetConnMaxIdleTime(time.Minute)
 	c := &Catalogue{d: sqliteDialect(), path: path, db: db, log: log}
 	if err := c.verify(context.Background(), deep); err != nil {
@@ -188,7 +188,7 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 // damaged is the output of quick_check, as an error that counts as corruption.
 type damaged struct {
 	text  string
-	pages map[int64]bool // that are damaged; nil where that is not known
+	pages map[int64]bool // damaged pages; nil if unknown
 }
 
 func (d damaged) Error() string { return "check: " + d.text }

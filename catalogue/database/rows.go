@@ -89,7 +89,7 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 		defer u.insert.Close()
 		defer u.find.Close()
 		defer u.close()
-		for i := range rows { // before any is written: a run may have begun when another one of its id was taken to have
+		for i := range rows { // before writing any, because a run may have begun when another run of its id was assumed to
 			for _, was := range rows[i].PreviousStarts {
 				if err := u.remove(ctx, &rows[i], was); err != nil {
 					return fmt.Errorf("workload %s: %w", rows[i].ID, err)
@@ -124,7 +124,7 @@ type upsert struct {
 	changes      []columns.Change
 	args         []any
 	steps        map[int64][]store.Step // by the key of their run
-	inserts      *inserts               // nil where rows are written with all columns
+	inserts      *inserts               // nil if rows are written with all columns
 	opened       map[measured]*sql.Stmt // this transaction's
 }
 

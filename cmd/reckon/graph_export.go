@@ -109,7 +109,7 @@ func writeGraph(w io.Writer, quads []graph.Quad, format, vocabulary string) erro
 		context := own.Context()
 		if vocabulary == "glaciation" {
 			context = glaciation.New("").Context()
-			delete(context, "glc") // it is not a prefix, and what looks like one is an IRI
+			delete(context, "glc") // it is not a prefix; names that look like one are IRIs
 		}
 		return jsonld.Write(w, quads, context)
 	}

@@ -16,7 +16,7 @@ const shedEvery, trimEvery = 10 * time.Second, 6
 // millisecond in total. It returns at once.
 func Trim(ctx context.Context, spare uint64) {
 	go func() {
-		all, _ := program() // none where /proc is not there
+		all, _ := program() // none if /proc is missing
 		split(all)
 		ticker := time.NewTicker(shedEvery)
 		defer ticker.Stop()

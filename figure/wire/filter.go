@@ -79,7 +79,7 @@ func (f Filter) Query() url.Values {
 type Range struct {
 	From, To time.Time
 	Step     time.Duration
-	// By is the split of the profile: one of [Splits]; empty is the finest that is measured.
+	// By is the split of the profile, from [Splits]; empty selects the finest measured one.
 	By string
 	// Start selects one run of a reused id, by a time within it or by its start; zero is the latest.
 	Start time.Time

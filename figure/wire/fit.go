@@ -83,8 +83,8 @@ type GPUShare struct {
 	MemoryLeft *float64 `json:"memory_left_bytes"`
 	// Time left after the mean use of all; negative if there is too little; null if unknown.
 	BusyLeft *float64 `json:"busy_left_ratio"`
-	// Lower bound of the factor by which all of them slow down: the sum of the mean use and of the requested share, at
-	// least 1; null if unknown. Contention for memory and caches is not included.
+	// Lower bound of the factor by which all of them slow down: the mean use plus the requested share, at least 1;
+	// null if unknown. Contention for memory and caches is not included.
 	SlowdownAtLeast *float64 `json:"slowdown_at_least"`
 	AtPeaks         *float64 `json:"slowdown_at_peaks"` // The same for the busiest minute of each; null if unknown.
 	Profile         string   `json:"profile,omitempty"` // MIG profile or time slices to use.

@@ -49,7 +49,7 @@ type ForecastError struct {
 	Hours     int     `json:"hours"`     // Number of their hours that were measured.
 	Mean      float64 `json:"mean"`      // Mean absolute error, in the unit of the figure.
 	Coverage  float64 `json:"coverage"`  // Share of the hours that lay in the band.
-	// Mean absolute error relative to that of the same hour's value a day before; null if there is none.
+	// Mean absolute error relative to the error of the value of the same hour a day before; null if there is none.
 	OfNaive *float64 `json:"of_naive"`
 }
 
@@ -66,7 +66,7 @@ type Forecast struct {
 	Old         bool           `json:"old"`          // Whether a newer one should have been made.
 	StepSeconds float64        `json:"step_seconds"` // Length of a step, seconds.
 	Steps       []ForecastStep `json:"steps"`        // Steps that have not ended.
-	Methods     []string       `json:"methods"`      // Methods of which it is the median, the best first.
+	Methods     []string       `json:"methods"`      // Methods that the median is taken of, the best first.
 	Flags       []string       `json:"flags"`        // Limitations of the history, such as short, gaps, stale or level-shift.
 	// Mean absolute error on the last days before the forecast was made, in the unit of the figure;
 	// null without enough history.

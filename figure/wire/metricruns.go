@@ -10,7 +10,7 @@ import (
 // its namespace and outlives the MetricSet. Figures are in SI base units.
 type MetricRun struct {
 	Namespace string            `json:"namespace"`          // Namespace of the run.
-	Name      string            `json:"name"`               // Name: that of the set and part of its UID.
+	Name      string            `json:"name"`               // Name of the set, and part of its UID.
 	Site      string            `json:"site,omitempty"`     // Site that stored it.
 	Set       string            `json:"set"`                // Name of the MetricSet, which may be gone.
 	SetUID    string            `json:"set_uid,omitempty"`  // UID of the MetricSet.

@@ -41,7 +41,7 @@ type Move struct {
 	Share  *float64 `json:"share,omitempty"`   // Share of its core-hours to which the rule applies.
 	Runs   int      `json:"runs"`              // Runs in the period.
 	Hours  float64  `json:"hours"`             // Core-hours in the period, allocated or, without an allocation, used.
-	// Allocated GPU-hours where it ran most.
+	// Allocated GPU-hours on the partition where it ran most.
 	GPUHours        float64  `json:"gpu_hours,omitempty"`
 	FreedCoreHours  float64  `json:"freed_core_hours,omitempty"`           // Core-hours per month freed at its present place.
 	FreedGPUHours   float64  `json:"freed_gpu_hours,omitempty"`            // GPU-hours per month freed at its present place.
@@ -50,7 +50,7 @@ type Move struct {
 	WaitThere       *float64 `json:"wait_there_seconds"`                   // Median wait of jobs of about its size there, seconds.
 	WaitThereRuns   int      `json:"wait_there_runs"`                      // Number of these jobs in the last 30 days.
 	WaitThereSource string   `json:"wait_there_source,omitempty"`          // Source: waiting jobs, or the file of shapes.
-	JoulesHere      *float64 `json:"joules_per_core_hour_here,omitempty"`  // Joules that a core-hour took, where both were measured.
+	JoulesHere      *float64 `json:"joules_per_core_hour_here,omitempty"`  // Joules of a core-hour where both were measured.
 	JoulesThere     *float64 `json:"joules_per_core_hour_there,omitempty"` // Joules per core-hour there, if both were measured.
 	Jobs            []string `json:"jobs"`                                 // Up to five runs with most core-hours.
 	Unknown         []string `json:"unknown"`                              // Unknowns of the move.

@@ -22,7 +22,7 @@ type Proof struct {
 	Differing   int               `json:"differing"`   // Figures of an hour and a node, or of an hour and all owners, that differ.
 	Differences []ProofDifference `json:"differences"` // First differences.
 	Mended      bool              `json:"mended"`      // The hours were made again and agree since.
-	// Hours that were not compared, because samples of them were lost to damage.
+	// Hours that were not compared because samples were lost to damage.
 	LeftOut []time.Time `json:"left_out,omitempty"`
 }
 

@@ -67,7 +67,7 @@ type RankedNode struct {
 	Watts *float64 `json:"watts"`
 	// Share of the cores that stays free at the upper end of the expected load; null if unknown.
 	Headroom *float64 `json:"headroom"`
-	// Share of the data that was named which is on the node; left out where none is.
+	// Share of the named data that is on the node; left out if none is.
 	Data float64  `json:"data,omitempty"`
 	Why  []string `json:"why"` // Reasons against it, or assumptions.
 	// Source of its power: fitted to its own hours, a line from idle to now, or none.

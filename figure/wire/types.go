@@ -101,8 +101,8 @@ type WorkloadDetail struct {
 	StepSeconds float64 `json:"step_seconds"` // Length of a step of the profile, seconds.
 	// Figures over time, one entry per figure and, if distinguished, node and part.
 	Profile []Profile `json:"profile"`
-	// Seconds up to its end, or now, in which it did nothing, in whole steps of its profile; absent
-	// if it worked to its end or has no profile of all of it.
+	// Seconds before its end, or before now, without any work, in whole steps of its profile; absent if it worked to
+	// its end or has no complete profile.
 	RestSeconds *float64  `json:"rest_seconds,omitempty"`
 	Commands    []Command `json:"commands"` // Use of each program; the largest few by name, the rest as other.
 	// Disks that it waited for, most first: the part of io_wait_seconds with a known disk.
@@ -121,9 +121,9 @@ type WorkloadDetail struct {
 	Events   []Event   `json:"events,omitempty"`   // Events in order of time; at most the 200 most severe.
 	// How energy_joules was determined: measured, modelled or both; absent without energy.
 	EnergyMethod string `json:"energy_method,omitempty"`
-	// Share of the busy time of its GPUs by engine: sm is the share of multiprocessors with work,
-	// tensor, fp64, fp32 and fp16 are their pipes, dram is the share of the peak memory traffic.
-	// Absent if no GPU counts engines, or if another workload used one of them.
+	// Share of the busy time of its GPUs by engine: sm is the share of multiprocessors with work, tensor, fp64, fp32
+	// and fp16 are their pipes, dram is the share of the peak memory traffic. Absent if no GPU counts engines, or if
+	// another workload used a GPU of it.
 	GPUEngines map[string]float64 `json:"gpu_engines,omitempty"`
 	Advice     *Advice            `json:"advice,omitempty"`    // Recommended request; null if there is no basis for one.
 	NoAdvice   *Verdict           `json:"no_advice,omitempty"` // Reason for no recommended request, and the time of the first one.
@@ -163,7 +163,7 @@ type Step struct {
 	Nodes           string     `json:"nodes,omitempty"`   // Nodes in the batch system's notation.
 	Cores           *float64   `json:"cores"`             // Allocated cores.
 	CPUSeconds      *float64   `json:"cpu_seconds"`       // CPU time, seconds.
-	MemoryPeakBytes *float64   `json:"memory_peak_bytes"` // Highest resident memory, bytes; where accounted, the highest of a single task.
+	MemoryPeakBytes *float64   `json:"memory_peak_bytes"` // Highest resident memory, bytes; from accounting, the highest of a single task.
 	// Peak non-reclaimable memory, bytes; excludes page cache.
 	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
 	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"` // Busy share of GPUs, integrated over time, seconds.
@@ -195,7 +195,7 @@ type Node struct {
 	// Online processors; without an agent those that the batch system allocates.
 	Cores          *float64 `json:"cores"`
 	CoresUsed      *float64 `json:"cores_used"`                // Cores in use now.
-	MemoryBytes    *float64 `json:"memory_bytes"`              // Installed memory, bytes; without an agent that of the batch system.
+	MemoryBytes    *float64 `json:"memory_bytes"`              // Installed memory, bytes; without an agent, the batch system's value.
 	MemoryUsed     *float64 `json:"memory_used_bytes"`         // Memory that is not available to new work, bytes.
 	Load1          *float64 `json:"load1,omitempty"`           // Load average over one minute.
 	CPUPressure    *float64 `json:"cpu_pressure,omitempty"`    // Share of time in which some task waited for a processor, 0 to 1.

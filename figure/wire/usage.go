@@ -62,9 +62,9 @@ type Usage struct {
 	Command string `json:"command,omitempty"`
 	Kind    string `json:"kind,omitempty"` // Kind of workload.
 	QOS     string `json:"qos,omitempty"`  // Quality of service.
-	// Class of allocated cores: 1, 2-8, 9-32, 33-128, 129-512, more than 512; empty where none are known.
+	// Class of allocated cores: 1, 2-8, 9-32, 33-128, 129-512, more than 512; empty if none are known.
 	Size string `json:"size,omitempty"`
-	// Class of allocated GPUs: 0, 1, 2-4, more than 4; empty where nothing was allocated.
+	// Class of allocated GPUs: 0, 1, 2-4, more than 4; empty if nothing was allocated.
 	GPUs string `json:"gpus,omitempty"`
 	// Class of the run time of ended runs: < 1 min, < 1 h, < 6 h, < 1 d, < 7 d, 7 d or more; running of others.
 	Length string `json:"length,omitempty"`
@@ -72,7 +72,7 @@ type Usage struct {
 	// Capacity of the node in a row of one node, of the partition's nodes in a row of one partition
 	// if the batch system reports them, else of all nodes in that time.
 	Capacity
-	// Share of all use: its CPU time divided by that of all rows.
+	// Share of all use: its CPU time divided by the CPU time of all rows.
 	UsedShare *float64 `json:"used_share"`
 	// Share of capacity: CPU time divided by the core time of the machines while they were up, or
 	// of the partition's nodes if the batch system reports them.
@@ -83,7 +83,7 @@ type Usage struct {
 type UsageList struct {
 	Since time.Time `json:"since"` // Start, a full hour.
 	Until time.Time `json:"until"` // End, a whole hour.
-	// Up to when usage was counted, where that is before the end: some minutes ago on a busy server.
+	// Time up to which usage was counted, if that is before the end: some minutes ago on a busy server.
 	AsOf    *time.Time `json:"as_of,omitempty"`
 	Span    string     `json:"span"`              // Length of the stretches of time.
 	By      []string   `json:"by"`                // Dimensions of the rows.

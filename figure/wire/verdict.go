@@ -81,7 +81,7 @@ type ContainerAdvice struct {
 	Days        int      `json:"days"`                // Number of days that it is based on.
 	Cores       *float64 `json:"cores"`               // Cores; null if the days do not show them.
 	MemoryBytes *float64 `json:"memory_bytes"`        // Memory, bytes; null if the days do not show it.
-	// GPUs that were busy on average on the busiest day; null where none was measured.
+	// GPUs that were busy on average on the busiest day; null if none was measured.
 	GPUs *float64 `json:"gpus"`
 	// Cores that were not exceeded in 95 % of the seconds, later days counting more.
 	CoresP95   *float64 `json:"cores_p95"`

@@ -29,7 +29,7 @@ type Options struct {
 	Postgres bool
 	// Explain translates an error of the database for people; may be nil.
 	Explain func(context.Context, error) error
-	// State is a file with the newest change, by which a replaced, older database is detected; empty for none.
+	// State is a file with the newest change, so that a replaced, older database is detected; empty for none.
 	State string
 	// Logger receives faults of State; nil discards them.
 	Logger *slog.Logger

@@ -17,7 +17,7 @@ type parser struct {
 	vars     *variables
 	blanks   map[string]int
 	depth    int
-	// collecting receives the aggregates of the SELECT being parsed; nil where aggregates are not allowed.
+	// collecting receives the aggregates of the SELECT being parsed; nil if aggregates are not allowed.
 	collecting *[]*aggregate
 	isData     bool // data or a template is being parsed: no paths
 }

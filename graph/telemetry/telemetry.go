@@ -15,7 +15,7 @@ import (
 // Links are the addresses of the servers.
 type Links struct {
 	URL string // of the server with PromQL, for programs; empty if unknown
-	// Pages is the server's address for people, where that is another one: behind a proxy or an Ingress.
+	// Pages is the public address of the server if it differs, such as behind a proxy or an Ingress.
 	Pages string
 	Loki  string // of the log store; empty: there is none
 	// LogSelector is the template of LogQL for it, with {{.Namespace}} and {{.Pods}}; empty for the labels namespace and pod.

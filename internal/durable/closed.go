@@ -27,7 +27,7 @@ type closedNote struct {
 type ChangedError struct {
 	Path string
 	What string
-	// Pages has the numbers of the pages that may be other ones, as [Pages] counts them; nil where that is not known.
+	// Pages has the numbers of the pages that may have changed, as [Pages] counts them; nil if unknown.
 	Pages map[int64]bool
 }
 
@@ -52,7 +52,7 @@ func (p *Pages) Check(log *slog.Logger) error {
 		return &ChangedError{Path: p.path, What: "is missing"}
 	case err != nil:
 		return err
-	case !st.ModTime().Equal(was.Changed) && st.Size() > 0: // an empty one is nobody's change
+	case !st.ModTime().Equal(was.Changed) && st.Size() > 0: // an empty file has not been changed by a program
 		return nil
 	case st.Size() != was.Size:
 		return &ChangedError{Path: p.path, What: fmt.Sprintf("has %d bytes and had %d", st.Size(), was.Size)}

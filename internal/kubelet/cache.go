@@ -57,7 +57,7 @@ type Cache struct {
 // reason is the reason for an additional query to the kubelet.
 type reason struct {
 	answers uint64 // whole answers since it came up
-	idle    uint64 // of them since it was last brought forward
+	idle    uint64 // answers since the query was last brought forward
 }
 
 // NewCache starts to query, including the devices of pods if d is not nil. root is the node's file

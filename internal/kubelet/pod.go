@@ -66,7 +66,7 @@ type Container struct {
 	Before         *End
 	Request, Limit Resources
 	Ports          []Port
-	// Devices are those that the kubelet gave it; nil where that is not known.
+	// Devices are the devices that the kubelet assigned to it; nil if unknown.
 	Devices []Device
 }
 

@@ -37,7 +37,7 @@ func readLinks(root string) *links {
 	return out
 }
 
-// number returns the number of restarts before the container of a link: the name of its log. -1 where the link is gone.
+// number returns the number of restarts before the container of a link: the name of its log. -1 if the link is gone.
 func (l *links) number(name, id string) int {
 	log, err := os.Readlink(filepath.Join(l.folder, name+"-"+id+".log"))
 	if err != nil {

@@ -77,7 +77,7 @@ func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
 	if len(wanted) == 0 {
 		return
 	}
-	folders, _ := os.ReadDir(filepath.Join("/", u.root, podLogs)) // nothing is named where it is not there
+	folders, _ := os.ReadDir(filepath.Join("/", u.root, podLogs)) // a missing folder names no pods
 	var links *links
 	for _, f := range folders {
 		namespace, name, uid, ok := splitFolder(f.Name())

@@ -16,11 +16,11 @@ type Sentence struct {
 
 // Value is a figure or a name in a sentence. A name was chosen by people and has no number.
 type Value struct {
-	Name   string // of the placeholder; the second one of a name ends in 2
+	Name   string // name of the placeholder; a repeated name ends in 2
 	Text   string // as displayed
 	Number *float64
 	Unit   string // of the number: an SI unit, ratio, count or code
-	Run    string // the run that it is of, where that is another one than the subject of the sentence
+	Run    string // run of the value, if it differs from the subject of the sentence
 }
 
 // Text is a word made of plain text and values.

@@ -1,5 +1,5 @@
 // Package term formats figures for a terminal: units for people, aligned tables, bars and
-// charts, within the width of the screen and with colour only where it is wanted.
+// charts, within the width of the screen and with colour only if it is wanted.
 //
 // Unknown figures are printed as "-", never as 0; functions on figures take pointers for
 // that reason, and NaN counts as unknown. Bytes are in powers of 1024 with IEC names (IEC

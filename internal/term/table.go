@@ -16,11 +16,11 @@ type Column struct {
 	Right bool // align right, for numbers
 	// Shrink is the minimum width of the column on a narrow screen; 0 keeps the column whole.
 	Shrink int
-	// Wrap continues the cell in the next line where it is narrowed, so that no reason is cut.
+	// Wrap continues a narrow cell on the next line, so that reasons are not cut.
 	Wrap bool
 	// Optional columns are dropped, the highest first, if nothing else makes the table fit. 0 is never dropped.
 	Optional int
-	// Rare columns are left out where every cell is [Unknown].
+	// Rare columns are left out if every cell is [Unknown].
 	Rare bool
 	// Min is the minimum width of the column, so that a table that is redrawn does not jump.
 	Min int

@@ -111,7 +111,7 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 // same reports whether a process that was missing is the one that is present now.
 func (s *procState) same(k procKey, now *procState) bool {
 	more := now.Used[usedCPU] >= s.Used[usedCPU] || now.Used[usedCPU] < 0
-	if k.PID == 0 { // of a sum, fewer may be left, unless an ancestor reaped all of them
+	if k.PID == 0 { // a sum may have fewer processes, unless an ancestor reaped all of them
 		return more || s.Deducted == used{}
 	}
 	return more && (s.Cmd == "" || s.Cmd == now.Cmd || s.PPID == now.PPID)

@@ -284,7 +284,7 @@ func gresGPUs(list string, nodes *float64) *float64 {
 	return firstOf(&gpus)
 }
 
-// TRES sets the allocation of the job from a list such as cpu=6,mem=10000M,gres/gpu=1, and also the request where it is unknown.
+// TRES sets the allocation of the job from a list such as cpu=6,mem=10000M,gres/gpu=1, and the request if it is unknown.
 func (j *Job) TRES(list string) {
 	t := slurmtext.ReadTRES(list)
 	for _, f := range []struct {
@@ -364,7 +364,7 @@ func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	if s != "" && (s[len(s)-1] == 'c' || s[len(s)-1] == 'n') {
 		by, s = s[len(s)-1:], s[:len(s)-1]
 	}
-	if s == "" || s == "0" || strings.HasSuffix(s, "?") { // Slurm itself does not know of what
+	if s == "" || s == "0" || strings.HasSuffix(s, "?") { // the unit is unknown even to Slurm
 		return nil
 	}
 	s, perCore := unmarked(s)

@@ -20,7 +20,7 @@ type Options struct {
 	Jobs, Accounts, Nodes time.Duration // interval of each query
 	// Timeout is the time limit of a query.
 	Timeout time.Duration
-	// Overlap is the time by which queries of accounting reach back into the previous window.
+	// Overlap is the time by which a query of accounting reaches back into the previous window.
 	Overlap time.Duration
 	// First is the time that the first query of accounting reaches back.
 	First time.Duration

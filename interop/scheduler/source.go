@@ -29,5 +29,5 @@ type Source interface {
 type Access struct {
 	URL   string // of its service; empty asks by its commands
 	Token string // file of the token for the service, or empty
-	Text  bool   // read text from the commands also where they write JSON
+	Text  bool   // read text from the commands even if they write JSON
 }

@@ -64,7 +64,7 @@ func CountTasks(s string) int {
 		low, high, isRange := strings.Cut(span, "-")
 		a, err := strconv.ParseUint(low, 10, 32)
 		if err != nil {
-			continue // "..." where Slurm shortens it
+			continue // Slurm writes "..." for a shortened list
 		}
 		n := uint64(1)
 		if b, err := strconv.ParseUint(high, 10, 32); isRange && err == nil && b > a {

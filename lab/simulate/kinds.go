@@ -7,8 +7,8 @@ type kind struct {
 	home    string  // the account that runs it most
 	often   float64 // how often it is chosen
 
-	nodes    []int     // one of these is asked for
-	cores    []float64 // shares of a node, one of these
+	nodes    []int     // possible requests
+	cores    []float64 // possible shares of a node
 	gpus     []int     // likewise; nil for none
 	hours    float64   // the usual length
 	spread   float64   // of its logarithm

@@ -12,7 +12,7 @@ import (
 // outcome. It goes through the queue like any other job.
 type Planned struct {
 	User, Name, Program string
-	Nodes, Cores        int // cores on each node; 1 of both where not given
+	Nodes, Cores        int // cores on each node; the default of both is 1
 	MemoryBytes         uint64
 	GPUs                int // on each node
 	Limit               time.Duration
@@ -32,7 +32,7 @@ type Planned struct {
 // PlannedStep is one step of a planned job.
 type PlannedStep struct {
 	Name    string
-	Length  time.Duration // the rest of the job where it is 0
+	Length  time.Duration // 0 is the rest of the job
 	Outcome string        // completed if empty
 	Exit    int
 }
@@ -40,8 +40,8 @@ type PlannedStep struct {
 // Does is the behaviour of a planned job on each of its nodes while it runs.
 type Does struct {
 	Cores   float64 // in use
-	Wants   float64 // cores that its threads are ready for, where more than it gets
-	Threads int     // its cores where it is 0
+	Wants   float64 // cores that its threads are ready for, if it gets fewer
+	Threads int     // 0 is the number of its cores
 
 	Needed, Cache, Swap uint64 // bytes of memory
 
@@ -60,7 +60,7 @@ type Does struct {
 	Ends            time.Duration
 	Zombies         int
 
-	IPC        float64 // instructions in a cycle; 0 where its processors have no counters
+	IPC        float64 // instructions in a cycle; 0 if its processors have no counters
 	Traffic    float64 // bytes of memory that move in a second of CPU time
 	FP, Scalar float64 // share of instructions that are floating-point, and of these of scalars
 

@@ -47,7 +47,7 @@ type scheduler struct {
 	left  []free
 	queue map[string][]*Job // by partition
 	run   ends
-	at    int // where the last one was placed
+	at    int // index of the last placement
 }
 
 const (

@@ -19,8 +19,8 @@ type spinner struct {
 	parts  float64       // number of threads that share the target
 	cpu    int           // to be pinned to; -1 is anywhere
 
-	// others is the CPU time in nanoseconds of the rest of the process, by which this thread
-	// reduces its own. The meter writes it.
+	// others is the CPU time in nanoseconds of the rest of the process. The meter writes it, and this thread
+	// subtracts it from its own share.
 	others atomic.Int64
 	tid    atomic.Int64 // 0 until the thread has started
 	begun  atomic.Int64 // its CPU time at the start of the program

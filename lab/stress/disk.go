@@ -18,7 +18,7 @@ type DiskMode string
 
 // Modes of the disk load.
 const (
-	DiskAuto   DiskMode = "auto"   // direct where the file system can, else sync
+	DiskAuto   DiskMode = "auto"   // direct if the file system supports it, else sync
 	DiskDirect DiskMode = "direct" // O_DIRECT: past the page cache
 	DiskSync   DiskMode = "sync"   // through the page cache, fdatasync after each piece
 	DiskCached DiskMode = "cached" // into the page cache; the kernel decides when to write

@@ -64,7 +64,7 @@ func openCUDAFrom(path string, device int) (gpuDevice, error) {
 		first := strings.Fields(list)[0]
 		for name := range strings.FieldsSeq(list) {
 			if c.fn[first] == 0 {
-				c.fn[first], _ = purego.Dlsym(lib, name) // a missing function is reported where it is called
+				c.fn[first], _ = purego.Dlsym(lib, name) // a missing function is reported when it is called
 			}
 		}
 	}

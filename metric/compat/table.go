@@ -41,7 +41,7 @@ type row struct {
 type cell struct {
 	series metric.Series
 	value  float64
-	pace   *pace  // nil where no rate belongs to the series
+	pace   *pace  // nil if no rate belongs to the series
 	round  uint32 // the last one with a sample
 }
 

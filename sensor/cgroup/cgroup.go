@@ -150,7 +150,7 @@ func (r *Reader) Close() error { return nil }
 func has(paths []sensor.CgroupPath, file string) bool {
 	controller, rest, _ := strings.Cut(file, ".")
 	if strings.HasPrefix(rest, "pressure") {
-		return false // version 2 has it whoever owns the controller
+		return false // version 2 has it, whichever version owns the controller
 	}
 	for _, p := range paths {
 		for c := range strings.SplitSeq(p.Controllers, ",") {

@@ -196,7 +196,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 		if m.resting || !m.keep && !f.usage {
 			h.close(f, shared)
 		}
-		if err != 0 { // such as EOPNOTSUPP where pressure is switched off
+		if err != 0 { // such as EOPNOTSUPP if pressure is disabled
 			continue
 		}
 		f.source.parse(b, r)

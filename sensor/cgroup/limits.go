@@ -72,7 +72,7 @@ func parseLimits(b []byte, r *reading, field func(*sensor.IOLimit) *uint64) {
 	}
 }
 
-// limitOf returns the entry of a device, nil where none is wanted or there is no room.
+// limitOf returns the entry of a device, nil if none is wanted or there is no room.
 func (r *reading) limitOf(d device, wanted bool) *sensor.IOLimit {
 	if !wanted {
 		return nil

@@ -28,7 +28,7 @@ type client struct {
 	hasID        bool
 	engines      [engines]engine
 	count        int
-	memory       uint64 // of the device, bytes; main memory where the device is integrated
+	memory       uint64 // of the device, bytes; main memory if the device is integrated
 	hasMemory    bool
 }
 

@@ -52,7 +52,7 @@ type Sensor struct {
 	spare    []byte
 	share    Share
 	gates    map[string]*sensor.Register // by domain and method
-	refused  error                       // error because of which the last reading is left out
+	refused  error                       // error that caused the last reading to be left out
 	changed  time.Time
 	modelled bool
 	meters   []sensor.Meter

@@ -16,7 +16,7 @@ import (
 // lustre reads llite.*.stats: of each mount the number of operations by name, bytes, and with newer releases microseconds.
 type lustre struct {
 	dirs []string
-	next time.Time // to look again, where there was none
+	next time.Time // time of the next search, if there was none
 	buf  []byte
 	now  [figures]uint64
 	has  [figures]bool

@@ -199,7 +199,7 @@ func (n *nfs) operation(name, rest []byte) {
 	switch string(name) {
 	case "NULL":
 		return
-	case "READ", "READ_PLUS": // the latter by clients of NFS 4.2 where the server offers it (Linux 6.12)
+	case "READ", "READ_PLUS": // READ_PLUS is used by clients of NFS 4.2 if the server offers it (Linux 6.12)
 		kind = reading
 	case "WRITE", "COMMIT":
 		kind = writing

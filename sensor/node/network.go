@@ -45,7 +45,7 @@ type device struct {
 	series []*metric.Series // nil: left out
 	round  uint64
 	gates  [2]sensor.Register // of bytes received and sent
-	most   float64            // bytes a second that the link can carry, twice its speed; 0 where it states none
+	most   float64            // bytes a second that the link can carry, twice its speed; 0 if it states none
 }
 
 // NewNetwork opens /proc/net/dev.

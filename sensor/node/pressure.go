@@ -21,7 +21,7 @@ type Pressure struct {
 type pressurePart struct {
 	text          *text
 	waiting       *metric.Series // some
-	stalled       *metric.Series // full; nil where it is undefined
+	stalled       *metric.Series // full; nil if it is undefined
 	lastW, lastSt float64
 }
 

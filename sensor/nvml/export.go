@@ -221,7 +221,7 @@ func (f *field) number() (float64, bool) {
 	}
 	word := binary.NativeEndian.Uint64(f.value[:])
 	switch f.kind {
-	case 1, 4: // unsigned int, and signed long long, where negative values are blank
+	case 1, 4: // unsigned int, and signed long long, for which negative values are blank
 		if f.kind == 1 {
 			v := uint32(word)
 			return float64(v), valid32(v)

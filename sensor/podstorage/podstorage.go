@@ -54,7 +54,7 @@ type Amount struct {
 	// Plugin of a volume, such as empty-dir or csi.
 	Plugin string
 	Used   uint64
-	// Capacity is the capacity of the volume's own file system, 0 where it has none.
+	// Capacity is the capacity of the volume's own file system, 0 if it has none.
 	Capacity uint64
 }
 

@@ -107,7 +107,7 @@ func (t *tree) folders(p *Pod, own map[string]bool) (list []target) {
 	return list
 }
 
-// entries returns the names in a folder, none where it is not there.
+// entries returns the names in a folder, none if it is not there.
 func entries(dir string) (names []string) {
 	list, _ := os.ReadDir(dir) // a pod without such volumes has no such folder
 	for _, e := range list {

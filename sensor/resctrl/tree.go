@@ -34,7 +34,7 @@ type group struct {
 
 	counted  uint64 // the last total that was read, of all domains
 	known    bool   // counted is one
-	bytes    uint64 // that moved between the last two readings, where moved is true
+	bytes    uint64 // bytes that moved between the last two readings, if moved is true
 	moved    bool
 	fresh    bool
 	gap      bool

@@ -23,7 +23,7 @@ type Options struct {
 	// Foreign means that the names are another exporter's, kept so that its dashboards work. Naming
 	// conventions are not checked.
 	Foreign bool
-	// Allocs is the number of allocations allowed for one Read after warm-up; give the reason where it is set.
+	// Allocs is the number of allocations allowed for one Read after warm-up. State the reason if you set it.
 	Allocs float64
 	// Quiet allows a Read without any sample, on a machine without the hardware.
 	Quiet bool

@@ -102,7 +102,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	}
 	total, watts, ok := tegrastats.Total(st.Rails)
 	if ok && total == tegrastats.SumOfRails && st == &s.own && s.board.missing {
-		ok = false // one of the rails could not be read
+		ok = false // a rail could not be read
 	}
 	if ok && watts > 0 && watts <= sensor.MaxWatts { // a running board draws power: zero is a sleeping monitor
 		dst = append(dst, s.meter(sensor.DomainBoard, total, watts, now))

@@ -31,7 +31,7 @@ const hertz = 100
 
 // Reader reads the processors of one machine.
 type Reader struct {
-	packageOf []int // by processor, -1 where there is none
+	packageOf []int // by processor, -1 if there is none
 	packages  int
 	stat      *os.File
 	buf       []byte

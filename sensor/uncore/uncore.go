@@ -49,7 +49,7 @@ type event struct {
 type sum struct {
 	series *metric.Series
 	bytes  float64
-	err    error // one of its events ended: it would be too low
+	err    error // an event ended, so the sum would be too low
 }
 
 // New opens the counters of the machine with its file tree at root; "" or "/" is our own.

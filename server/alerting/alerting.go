@@ -63,7 +63,7 @@ type Options struct {
 
 	// External is the address under which people reach this server, for links.
 	External string
-	// Interval is the interval of rules without one of their own; 0 is 30 s.
+	// Interval is the interval of rules that set none; 0 is 30 s.
 	Interval time.Duration
 	// Resend is the interval at which a lasting alert is reported to the Alertmanager, which
 	// assumes its end after four times as long without a report; 0 means a minute.
@@ -97,7 +97,7 @@ type Service struct {
 	manager *rules.Manager
 	sinks   []sink
 	inside  *embedded
-	// contacts are nil where a file or another Alertmanager has the receivers.
+	// contacts are nil if a file or another Alertmanager has the receivers.
 	contacts *contacts
 
 	following sync.Mutex // held from the reading of findings until they are reported

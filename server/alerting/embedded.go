@@ -265,7 +265,7 @@ func (e *embedded) put(list ...*notifier.Alert) {
 	}
 }
 
-// routed names the receivers that the routes choose for an alert, and why each of them is not notified for now; empty where it is.
+// routed names the receivers that the routes choose for an alert, and why each of them is not notified for now; empty if it is.
 func (e *embedded) routed(of map[string]string) (names, held []string) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -388,7 +388,7 @@ func commit(app storage.AppenderV2) error {
 func (o *Options) verify(ctx context.Context, have map[uint64]*series, mint, maxt int64) error {
 	limit := time.Now().Add(o.Patience)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		_ = o.To.Flush(ctx) // where it cannot, it takes longer
+		_ = o.To.Flush(ctx) // an error only means that it takes longer
 		there, err := read(ctx, o.To, mint, maxt, have)
 		if err != nil {
 			return err

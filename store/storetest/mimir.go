@@ -38,7 +38,7 @@ type mimirSettings struct {
 	HTTP, GRPC, Gossip string // ports
 	Name, Join         string // of the members of a ring, separated by commas
 	Dir, Shared        string // Shared is the folder of all members
-	Ring               string // where the ring is kept
+	Ring               string // location of the ring
 	Copies             int    // replicas of each series
 }
 

@@ -95,7 +95,7 @@ func (s *Store) admit(t time.Time) error {
 	}
 	if s.opts.Reserve > 0 {
 		if free, err := freeBytes(s.opts.Dir); err == nil && free < uint64(s.opts.Reserve) {
-			if free < leastSpace { // the database ends the process where it cannot write its chunks
+			if free < leastSpace { // the database ends the process if it cannot write its chunks
 				_ = s.dropBallast() // it is tried with the next batch, too
 			}
 			return fmt.Errorf("%w: %s free on the disk of %s, %s are kept free; free space, or lower the retention",

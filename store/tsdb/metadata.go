@@ -64,7 +64,7 @@ func (t *metadataTable) load(path string, log *slog.Logger) {
 			log.Warn("descriptions of metrics are missing; they come again with the samples", "file", path)
 		}
 		t.dirty = true
-		_ = t.save() // so that there is one from now on, also where no sample has a description
+		_ = t.save() // so that there is one from now on, even if no sample has a description
 		return
 	}
 	if err != nil || t.byName == nil {

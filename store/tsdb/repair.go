@@ -257,7 +257,7 @@ func (s *Store) checkLogs(since int64) error {
 	for _, l := range found {
 		if l.bad.empty {
 			if lost[l.segment.file] {
-				continue // zeros where something was lost: its time is named
+				continue // zeros of a lost part, which is reported
 			}
 			s.log.Warn("a part of a log that held nothing was damaged; nothing is lost", "file", l.segment.file, "at", l.bad.at, "why",
 				l.bad.why)

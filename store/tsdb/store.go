@@ -44,7 +44,7 @@ type Options struct {
 	MaxBytes int64
 	// Beside returns the bytes that something else takes of MaxBytes; nil is none.
 	Beside func() int64
-	// OutOfOrder is by how much a sample may be older than the newest one of the store; 0 is 24 h, below 0 nothing.
+	// OutOfOrder is the maximum age of a sample relative to the newest one of the store; 0 is 24 h, below 0 none.
 	OutOfOrder time.Duration
 	// Ahead is the time that a sample may be ahead of the clock; 0 means 10 min, a negative value no
 	// limit. Otherwise one node with a wrong clock would make the samples of all others too old.

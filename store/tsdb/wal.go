@@ -50,7 +50,7 @@ type notedLogs struct {
 	Series    int              `json:"series,omitempty"` // see noteSize
 }
 
-// size returns the size of a file, -1 where it is not known.
+// size returns the size of a file, -1 if unknown.
 func (c *notedLogs) size(file string) int64 {
 	if c == nil {
 		return -1

@@ -120,7 +120,7 @@ func (v result) exact(mode string) bool {
 	case strings.HasSuffix(mode, "ebpf"):
 		return true
 	case v.load == "daemons", v.load == "memory":
-		return false // nobody waits for the orphans; a peak between two readings is not seen without records of the end
+		return false // the orphans are not waited for; without exit records, a peak between two readings is not seen
 	case v.load == "forks":
 		return false // of another user
 	}

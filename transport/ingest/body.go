@@ -22,7 +22,7 @@ const middleBuffer = 128 << 10
 // buffers is the memory of one request. All slices into it end with the request.
 type buffers struct {
 	body, plain []byte
-	small       []byte // plain, where it is not large
+	small       []byte // the plain data, if it is small
 	two         request2
 	received    int64 // bytes counted in Memory
 	unmap       func()

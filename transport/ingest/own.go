@@ -16,7 +16,7 @@ import (
 // Own is a sender that may only send its own figures: a local user without a token. Its data gets these labels.
 type Own struct {
 	Owner, Node, Site string
-	// Runs reports whether a workload is one of the owner's.
+	// Runs reports whether a workload belongs to the owner.
 	Runs func(ctx context.Context, workload string) (bool, error)
 
 	known map[string]bool // results of Runs in this request

@@ -31,7 +31,7 @@ const HeaderName = "Reckon-Sender"
 // ID is one running agent.
 type ID struct {
 	Agent   string // random, kept in its state
-	Machine string // empty where the machine has no id
+	Machine string // empty if the machine has no id
 	Boot    string
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 	// SyncEvery is the minimum interval between two syncs of the queue while an endpoint is
 	// unreachable; 0 syncs every batch. A power cut loses at most the samples of that interval.
 	SyncEvery time.Duration
-	// Instance distinguishes this agent from another one of its name; the zero value sends none.
+	// Instance distinguishes this agent from others with the same name; the zero value sends no id.
 	Instance instance.ID
 	// Clock corrects the times of samples by the clock of the receiver; the zero value does not.
 	Clock Clock

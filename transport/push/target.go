@@ -31,7 +31,7 @@ type target struct {
 	client *http.Client
 	queue  *queue.Queue
 
-	corrector *corrector // nil where the clock is not corrected
+	corrector *corrector // nil if the clock is not corrected
 
 	// For put, under the lock of the Pusher.
 	encoder *Encoder

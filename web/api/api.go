@@ -90,9 +90,9 @@ type Options struct {
 	// Audit is called when a viewer with access to all looks at another user's work, with the
 	// object and its owner, empty for several owners. It may be nil.
 	Audit func(r *http.Request, action, object, owner string)
-	// Viewer identifies the sender of a request. An error is returned with its status (see
-	// access.Refuse), or 401. nil is for a server that only its own machine can reach, where every
-	// sender is admin. Handlers find the viewer in the context (access.From).
+	// Viewer identifies the sender of a request. An error is returned with its status (see access.Refuse), or 401.
+	// nil is for a server that only its own machine can reach, so that every sender is admin. Handlers find the
+	// viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
 	// Origins are the origins of other sites whose pages may read workloads with a user's short-lived token.
 	Origins []string

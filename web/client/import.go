@@ -26,7 +26,7 @@ type ImportOptions struct {
 	// (sacct), by name such as Europe/Oslo.
 	Fields string
 	Zone   string
-	// Progress hears now and then what is done, for people; nil if nobody does. It may be called by several goroutines.
+	// Progress is called from time to time with a description of the progress; it may be nil. Several goroutines may call it.
 	Progress func(text string)
 }
 

@@ -153,7 +153,7 @@ func Handler() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", map[string]string{".png": "image/png", ".svg": "image/svg+xml"}[path.Ext(r.PathValue("name"))])
-		_, _ = w.Write(raw) // whoever went away needs no picture
+		_, _ = w.Write(raw) // the client may be gone
 	})
 	return mux
 }
@@ -162,5 +162,5 @@ func send(w http.ResponseWriter, status int, c content) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(status)
-	_ = page.Execute(w, c) // whoever went away reads nothing
+	_ = page.Execute(w, c) // the client may be gone
 }

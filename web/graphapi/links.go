@@ -26,7 +26,7 @@ const maxLinks = 500
 // Link is one link of an entity.
 type Link struct {
 	Relation string `json:"relation"`
-	// To is the IRI at the other end; empty where Value is a literal.
+	// To is the IRI at the other end; empty if Value is a literal.
 	To    string `json:"to,omitempty"`
 	Value string `json:"value,omitempty"`
 	// Back reverses the direction: To is the subject, and the thing the object.

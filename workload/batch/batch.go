@@ -16,7 +16,7 @@
 //
 // A control group decides before any environment, which users set as they like: once a
 // system's groups were seen on the node, its variables mean nothing outside of them, and
-// within one they give facts only where they name its job. Without groups a process joins a job of its own user, as root its
+// within one they give facts only if they name its job. Without groups a process joins a job of its own user, as root its
 // wrapper, or from within the job ([workload.Hint.Claim]). The owner is the first user
 // but root that runs something in the job, never one that a variable names. The daemons of
 // the systems are no jobs.

@@ -28,7 +28,7 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 		r.Pods.Refresh(place + " ended")
 	case c == nil && (pod.Started() || id == ""):
 		f.Type = string(kubelet.Sandbox)
-	case c == nil: // it may have its name already, as the only one of its pod
+	case c == nil: // it may already have its name, as the only container of its pod
 		r.Pods.Refresh(place)
 	}
 	return f

@@ -184,7 +184,7 @@ func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 	}
 	task := isSet(h, "SLURMD_NODENAME") || isSet(h, "SLURM_TASK_PID") || isSet(h, "SLURM_PROCID")
 	if !task && (isSet(h, "SLURM_JOB_NODELIST") || isSet(h, "SLURM_NODELIST")) {
-		return workload.Identity{}, false // the shell that salloc starts where it is typed, outside of the job
+		return workload.Identity{}, false // a shell started by salloc on the submitting node is outside of the job
 	}
 	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, display(h, id)), Facts: factsOf(h, id)}
 	if s, ok := h.Getenv("SLURM_STEP_ID"); ok && decimal(s) {

@@ -35,7 +35,7 @@ type Collector struct {
 	Log  *slog.Logger
 	// Flush is the time after which samples are kept at the latest; 10 s if 0.
 	Flush time.Duration
-	// Address is the place where the probe of a pod is; nil: its address and Port.
+	// Address returns the address of a pod's probe; nil selects the pod's own address and Port.
 	Address func(*core.Pod) string
 	// ReadLog returns the end of the log of a container; nil keeps none.
 	ReadLog func(ctx context.Context, pod types.NamespacedName, container string) (string, error)

@@ -61,9 +61,9 @@ type Reconciler struct {
 	Live   client.Reader
 	Events events.EventRecorder
 	Jobs   jobs.Config
-	// Server is true if there is a reckon server, whose agents measure pods of the way "agent".
+	// Server is true if there is a reckon server; its agents measure pods of the way "agent".
 	Server bool
-	// ServerURL is the place where people reach that server; empty leaves status.runURL out.
+	// ServerURL is the public address of that server; if it is empty, status.runURL is left out.
 	ServerURL string
 	// Ephemeral allows containers to be added to pods that run already.
 	Ephemeral bool

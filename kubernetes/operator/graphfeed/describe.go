@@ -55,7 +55,7 @@ func (t *thing) DeepCopyObject() runtime.Object { return t }
 type vocabulary struct {
 	own.Vocabulary
 	links telemetry.Links
-	site  string // of series; empty where they have none
+	site  string // of series; empty if they have none
 }
 
 // read reduces an object to the data for its subgraph. kind is in Kubernetes notation.

@@ -36,7 +36,7 @@ type Options struct {
 	CAFile    string // CA certificates of the server; empty for those of the system
 	Namespace string // look at this one only, and at no nodes; empty: all
 	Base      string // of ids, as the server has it; empty is urn:reckon:
-	Site      string // as the server calls the site of this cluster; empty where it has no sites
+	Site      string // as the server calls the site of this cluster; empty if it has no sites
 	Links     telemetry.Links
 	Log       *slog.Logger
 	// Delay is for how long changes of an object are collected before it is written; 0 is 250 ms.

@@ -37,7 +37,7 @@ const (
 type Config struct {
 	// ProbeImage is the image with reckon-agent, for sidecars and our own metrics.
 	ProbeImage string
-	// ProbePort is the place where a probe serves its samples.
+	// ProbePort is the port on which a probe serves its samples.
 	ProbePort int32
 	// TTL is the number of seconds that a finished JobSet is kept.
 	TTL int32

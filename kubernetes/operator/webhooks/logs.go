@@ -34,7 +34,7 @@ type Logs struct {
 	// Endpoint is the destination of logs unless a pod names an aggregator: Loki's OTLP address,
 	// such as http://loki:3100/otlp.
 	Endpoint string
-	// Namespace is the operator's own, where nothing is added.
+	// Namespace is the operator's own namespace, in which pods get no collector.
 	Namespace string
 }
 

@@ -42,7 +42,7 @@ type Args struct {
 	TimeoutMilliseconds int `json:"timeoutMilliseconds,omitempty"`
 	// TokenFile holds a token for the server; it is read for each request, for it may be renewed.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// Site is which of the sites that the server knows the nodes are of; empty where there is one.
+	// Site is the server's name for the site of the nodes; empty if it has a single one.
 	Site string `json:"site,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 // AccountsSpec describes how to load programs that keep accounts, mostly one per process (include/account.h). The
 // programs have a map "accounts" and an iterator "harvest" over it that writes records of one size.
 type AccountsSpec struct {
-	// Root is the place where /proc and /sys of this machine are mounted.
+	// Root is the directory with /proc and /sys of this machine.
 	Root string
 	// Types are the kernel's, nil to parse them here.
 	Types *Types
@@ -29,7 +29,7 @@ type AccountsSpec struct {
 	Attach []string
 	// Also names programs that are loaded and not attached.
 	Also []string
-	// Otherwise and Fix are the reason and the remedy where the kernel refuses for no reason that is recognised.
+	// Otherwise and Fix are the reason and the remedy for an unrecognised refusal by the kernel.
 	Otherwise, Fix string
 }
 

@@ -141,7 +141,7 @@ func trusted(major, minor int) error {
 		"use Linux 6.1 or later; without it processes are read from /proc", nil)
 }
 
-// release returns the release of the kernel, such as 6 and 1; zeros where it is not known.
+// release returns the release of the kernel, such as 6 and 1; zeros if unknown.
 func release() (major, minor int) {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

@@ -30,8 +30,8 @@ const remembered = 600
 type hierarchies struct {
 	root  string            // of the file tree
 	names map[uint32]string // controllers
-	own   map[uint32]string // where paths begin, if not at the root of the hierarchy
-	// origin is the place where our cgroup namespace begins, if the tree above it can be seen.
+	own   map[uint32]string // start of paths, if it is not the root of the hierarchy
+	// origin is the root of our cgroup namespace, if the tree above it is visible.
 	origin cgpath.Origin
 }
 
@@ -191,7 +191,7 @@ func (s *Source) tidySets(p *sensor.Pass) {
 	for n, c := range s.sets {
 		if c.pass+remembered < s.pass || len(c.paths) < c.count {
 			delete(s.sets, n)
-			_ = s.kernel.reported.Delete(n) // where it is not there, it is reported anyway
+			_ = s.kernel.reported.Delete(n) // a missing entry is reported anyway
 		}
 	}
 }

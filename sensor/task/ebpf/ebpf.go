@@ -25,7 +25,7 @@
 //   - A process that has not run since the last pass (by the iterator: a process with a single thread)
 //     is reported unchanged. Changes by others to its memory (reclaim, swap) are seen when it is read
 //     again, after at most 32 passes.
-//   - Resident memory is exact also where each processor keeps a part of the count (since
+//   - Resident memory is exact even if each processor keeps a part of the count (since
 //     Linux 6.2). Of processes that share an address space (Space), as between vfork(2) and exec(2), the one
 //     that began first has all of it, and the others none. Where the first thread has ended, another one reports it.
 //     Huge is what explicit huge pages take (hugetlbfs), which the kernel does not count as resident.
@@ -56,7 +56,7 @@ import (
 
 // Options configures the reading.
 type Options struct {
-	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the directory with /proc and /sys of this machine, "" for "/".
 	Root string
 	// Types are the kernel's types, shared with other loaders; nil parses them here.
 	Types *bpf.Types
@@ -70,7 +70,7 @@ type Options struct {
 type Source struct {
 	kernel  *kernelSide
 	ring    *ring
-	opens   *ring // nil where opens of GPUs are not traced
+	opens   *ring // nil if opens of GPUs are not traced
 	onEvent func([]byte)
 	opened  []sensor.Open
 	onOpen  func([]byte)

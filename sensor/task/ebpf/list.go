@@ -77,7 +77,7 @@ const idDigit = 11
 func sortByID(list, spare []listed) (sorted, unused []listed) {
 	spare = slices.Grow(spare[:0], len(list))[:len(list)]
 	for shift := 0; shift < 2*idDigit; shift += idDigit {
-		var at [1 << idDigit]uint32 // where the next record of a digit goes
+		var at [1 << idDigit]uint32 // place of the next record with a digit
 		for _, r := range list {
 			at[r.pid>>shift&(1<<idDigit-1)]++
 		}

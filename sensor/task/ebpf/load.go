@@ -27,7 +27,7 @@ type kernelSide struct {
 	claim    *link.Iter // nil before Linux 5.9
 	traces   []link.Link
 	bss      *ebpf.Map // variables that the programs share
-	opens    *ebpf.Map // nil where opens of GPUs are not traced
+	opens    *ebpf.Map // nil if opens of GPUs are not traced
 	exits    error     // why the ends of processes are not traced; nil if they are
 }
 

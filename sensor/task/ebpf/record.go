@@ -53,7 +53,7 @@ type usage struct {
 // total is the additional record kept of a process.
 type total struct {
 	use       usage
-	wait      uint64 // of this pass: of live threads alone where those that ended are not harvested
+	wait      uint64 // of this pass; only of live threads if ended ones are not harvested
 	flags     uint32
 	seq       uint32
 	harvested uint32

@@ -15,7 +15,7 @@ type entry struct {
 	since uint16 // readings since status was read
 
 	clock  uint64 // CPU clock at the last reading
-	finger uint64 // hash of stat, where there is no clock
+	finger uint64 // hash of stat, if there is no clock
 	rss    uint64 // pages, and
 	faults uint64 // page faults when status was read
 	due    uint64 // when all is read again, nanoseconds since boot

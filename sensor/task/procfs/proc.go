@@ -22,7 +22,7 @@ import (
 // Proc reads single processes to identify them. It is safe for concurrent use. Errors match
 // fs.ErrNotExist if the process is gone and fs.ErrPermission if it may not be read.
 type Proc struct {
-	// Root is the place where the machine's file tree is mounted, "" for "/".
+	// Root is the directory with the machine's file tree, "" for "/".
 	Root string
 
 	origin cgpath.Origin

@@ -26,7 +26,7 @@
 //     split is known to 10 ms (stat). Without the clock both come from stat.
 //   - WaitNanos is the sum over threads of run_delay (schedstat). What a thread waited
 //     after it was last read and before it ended is lost: Partial reports it of a process some of
-//     whose threads have ended, also where none of them was seen (the process used more than its threads).
+//     whose threads have ended, even if none of them was seen (the process used more than its threads).
 //   - Voluntary, Involuntary and Turns are known for processes of one thread only.
 //   - ReadBytes and WriteBytes are the process's own: the kernel adds to /proc/PID/io what
 //     waited-for children did, which would count it twice, so for a process that
@@ -53,7 +53,7 @@ import (
 
 // Options controls the place to read from.
 type Options struct {
-	// Root is the place where the machine's file tree is mounted, "" for "/".
+	// Root is the directory with the machine's file tree, "" for "/".
 	Root string
 	// Descriptors is the number of files kept open between passes for active processes; each also
 	// holds a page of kernel memory. 0 means a quarter of the soft limit (RLIMIT_NOFILE), at most

@@ -36,7 +36,7 @@ var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: 
 
 // Options configures the measurement.
 type Options struct {
-	// Root is the place where /proc and /sys of this machine are mounted, "" for "/".
+	// Root is the directory with /proc and /sys of this machine, "" for "/".
 	Root string
 	// Types are the kernel's types, shared with other loaders; nil parses them here.
 	Types *bpf.Types

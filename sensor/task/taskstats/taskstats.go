@@ -42,7 +42,7 @@ import (
 
 // Options configures the listener.
 type Options struct {
-	// Root is the place where the file tree of the machine is mounted, "" for "/".
+	// Root is the directory with the machine's file tree, "" for "/".
 	Root string
 	// Buffer is the number of bytes of records that the kernel keeps between two calls of Drain; 0
 	// means 16 MiB. A record takes about 2.5 KiB.

@@ -60,7 +60,7 @@ func Churn(ctx context.Context, e *measure.Env, args []string) error {
 		for _, p := range list {
 			before := p.used
 			p.used = p.CPU()
-			kept, _ := measure.BytesOf(p.data) // what is removed meanwhile counts nothing
+			kept, _ := measure.BytesOf(p.data) // files that are removed meanwhile count nothing
 			mb := func(file, name string, unit float64) float64 { return measure.Status(p.PID(), file, name) * unit / 1e6 }
 			row("%s | %s | %.2f %% | %.1f MB | %.1f MB | %.1f MB | %.1f MB | %.1f MB | %s", what, p.Name,
 				100*(p.used-before).Seconds()/passed.Seconds(),

@@ -96,7 +96,7 @@ func nodePrograms(e *measure.Env, o nodeOptions) (out []*measure.Process, err er
 		}
 		one := &measure.Process{Name: p.name, Path: p.path, Ready: "/metrics", Is: func(page []byte) bool { return countSeries(page) > 10 },
 			Args: func(addr string) []string {
-				_ = os.RemoveAll(data) // what the last run kept
+				_ = os.RemoveAll(data) // data of the last run
 				return strings.Split(strings.ReplaceAll(strings.Join(p.args, "\x00"), "ADDR", addr), "\x00")
 			}}
 		if err := one.Here(); err != nil {

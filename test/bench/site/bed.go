@@ -30,7 +30,7 @@ type peer struct {
 	samples        float64
 	used           time.Duration
 	memory         float64
-	queries, pages []time.Duration // what people and dashboards ask; what the pages of reckon ask
+	queries, pages []time.Duration // queries of people and dashboards, and requests of reckon's pages
 	failed         int
 }
 

@@ -184,7 +184,7 @@ func (o fleetOptions) disk(ctx context.Context, e *measure.Env) error {
 		return err
 	}
 	defer b.stop()
-	b.out.Strict = true // what comes hours late is another matter
+	b.out.Strict = true // samples that come hours late are not measured here
 	p, err := b.measure(ctx, o.span, 0)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (o fleetOptions) disk(ctx context.Context, e *measure.Env) error {
 		float64(p.Samples)/1e6),
 		"server", "CPU per million samples", "resident", "everything on disk", "bytes a sample, in blocks")
 	for _, s := range b.all {
-		s.Stop() // what is in memory goes to the log, and nothing is half written
+		s.Stop() // write the memory to the log, so that nothing is half written
 		size, err := measure.BytesOf(s.data)
 		if err != nil {
 			return err

@@ -109,7 +109,7 @@ func (l *listed) simulate(ctx context.Context) error {
 // memory measures the memory of a starting server until it can answer lists.
 func (l *listed) memory(ctx context.Context) error {
 	var before, after runtime.MemStats
-	for range 3 { // what was closed before, and was pooled, goes
+	for range 3 { // collect closed stores and pooled memory
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)

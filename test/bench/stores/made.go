@@ -126,7 +126,7 @@ func (l *listed) fill(ctx context.Context, path string, m *made) error {
 		return err
 	}
 	if have >= m.n {
-		for i := range m.n { // so that time is where it was
+		for i := range m.n { // advance the time as if the rows were written
 			m.job(i)
 		}
 		return nil

@@ -23,7 +23,7 @@ import (
 type load struct {
 	name string
 	args []string
-	// group is a control group for it, and workload what the agent has to call that.
+	// group is a control group for it, and workload its name in the agent.
 	group, workload string
 	// of is the thing to look at.
 	of subject
@@ -87,8 +87,8 @@ type truth struct {
 	group  time.Duration // counted by its control group, if it has one
 	memory uint64        // the highest resident size of a process; of shared memory the proportional size of all, bytes
 	leader int           // its first process, which leads a session
-	before samples       // what the agent had charged before it began
-	own    time.Duration // what the driver had used by then
+	before samples       // charges of the agent before the beginning
+	own    time.Duration // use of the driver until then
 }
 
 // run runs a load to its end, including its orphans. The driver that waits for it is neither process 1, whose child
@@ -117,7 +117,7 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	if err != nil {
 		return err
 	}
-	reapEnded(agent, 0) // what test programs and earlier loads left is not of this load
+	reapEnded(agent, 0) // remains of test programs and earlier loads do not belong to this load
 	before, counted := children(), usage(dirs)
 	if err := c.Start(); err != nil {
 		return err
@@ -305,7 +305,7 @@ func reapEnded(agent, driver int) {
 	for {
 		var about unix.Siginfo
 		err := unix.Waitid(unix.P_ALL, 0, &about, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&about), 16))) // si_pid of sigaction(2), where words have 64 bits
+		pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&about), 16))) // si_pid of sigaction(2) on 64-bit systems
 		if err != nil || pid == 0 || pid == driver || pid == agent {
 			return
 		}
@@ -392,7 +392,7 @@ func work(what string, args []string) {
 		for range number(args[0]) {
 			start("daemon", args[1]).wait()
 		}
-	case "daemon": // the first fork ends at once; nobody but the first process waits for the second
+	case "daemon": // the first fork ends at once; only the first process waits for the second
 		_, _ = unix.Setsid()
 		start("busy", args[0])
 	default:

@@ -117,7 +117,7 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 		if dirs, err = makeGroup(layout, l.group); err != nil {
 			return err
 		}
-		defer removeGroup(dirs) // the next mode begins with one of its own, as every container does
+		defer removeGroup(dirs) // the next mode starts with its own group, as every container does
 		if limited, err := limitMemory(dirs, l.limit); err != nil || !limited {
 			say("note no control group limits memory here, load %s is left out: %v", l.name, err)
 			return err
@@ -198,7 +198,7 @@ func processors() (busy, tasks, all float64) {
 // comparison holds the kernel's figure of a load, and the agent's.
 type comparison struct {
 	subject   string
-	figure    string // key of what is marked, empty for what never is
+	figure    string // key of the marked figure; empty for one that is never marked
 	want, got float64
 }
 
@@ -331,7 +331,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 		}
 	}
 	go func() {
-		for range lines { // what it logs later
+		for range lines { // its later log
 		}
 	}()
 	if reading == "" {
