@@ -320,7 +320,7 @@ func (s *Server) notUpToDate() error {
 	if s.remade {
 		return remaking{}
 	}
-	return errors.New("the server was started a moment ago and reads what was stored since")
+	return errors.New("the server has just started; the last minutes appear soon")
 }
 
 // remaking is the reason why answers are incomplete while a lost catalogue is rebuilt.
