@@ -331,7 +331,9 @@ func (p *page) profiles(d client.WorkloadDetail) {
 		if d.End != nil && d.End.Before(to) {
 			to = d.End.Local()
 		}
-		title += ", means of " + term.Seconds(&d.StepSeconds)
+		if width >= 60 { // a narrow screen has no room for it
+			title += ", means of " + term.Seconds(&d.StepSeconds)
+		}
 		p.chart(term.Chart{Title: title, From: from, To: to, Points: points, Format: unitFormat(m.Unit),
 			Limit: limit, Of: of, Width: min(width, 100),
 			Height: height}, d, drawn)
