@@ -7,7 +7,7 @@ func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
 	if initial {
 		p.total.add(d)
 		if past := d.counters(); past != (usage{}) {
-			p.apart().before.add(past)
+			p.separate().before.add(past)
 		}
 		p.tasks += d.user + d.system
 	} else {
@@ -58,6 +58,6 @@ func (p *Part) highWater(e *process, proc *sensor.Process) {
 		p.memory.peak = max(p.memory.peak, proc.PeakBytes)
 	}
 	if e.sized || p.cg.Have&sensor.CgroupMemory == 0 {
-		p.memory.neededPeak = max(p.memory.neededPeak, grown(e.file, proc.PeakBytes))
+		p.memory.neededPeak = max(p.memory.neededPeak, increase(e.file, proc.PeakBytes))
 	}
 }

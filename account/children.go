@@ -79,10 +79,12 @@ const owedFor = 3
 
 // lately is the number of ticks for which the ledger remembers that a parent had children in a
 // control group, or children that no reading saw.
-const lately = 60
+const rememberTicks = 60
 
 // cloistered reports whether a child was recently seen in a control group. Its parent's child times are then not used.
-func (o *offspring) cloistered(tick uint64) bool { return o.counted != 0 && tick <= o.counted+lately }
+func (o *offspring) cloistered(tick uint64) bool {
+	return o.counted != 0 && tick <= o.counted+rememberTicks
+}
 
 // clockTick is the resolution of start and child times in procfs, ns: USER_HZ is 100 on every architecture that Go runs on.
 const clockTick = uint64(10 * time.Millisecond)
@@ -119,20 +121,20 @@ type lineage struct {
 	rest   uint64 // charged to other in the last tick, nanoseconds
 
 	live   []sensor.Process
-	tails  []tail  // of one call
-	claims []claim // of one payer
+	tails  []lastMoments // of one call
+	claims []claim       // of one payer
 }
 
 // countForks notes whether processes or threads began that no reading saw, since the last reading of the machine.
 func (tab *table) countForks(m *sensor.Machine) {
 	t := &tab.line
-	unseen := m != nil && tab.machine.Forks != 0 && grown(tab.machine.Forks, m.Forks) > t.newThreads
+	unseen := m != nil && tab.machine.Forks != 0 && increase(tab.machine.Forks, m.Forks) > t.newThreads
 	t.unseenForks = [2]bool{unseen, t.unseenForks[0]}
 }
 
-// follow records the parent of a living process and the CPU time of its reaped children. first is
+// recordParent records the parent of a living process and the CPU time of its reaped children. first is
 // true in the first tick of the ledger.
-func (tab *table) follow(e *process, p *sensor.Process, isNew, first bool) {
+func (tab *table) recordParent(e *process, p *sensor.Process, isNew, first bool) {
 	if p.Have&sensor.FieldParent != 0 {
 		if !tab.line.settled {
 			tab.placeChild(e, p.PPID)
@@ -142,7 +144,7 @@ func (tab *table) follow(e *process, p *sensor.Process, isNew, first bool) {
 			e.above = tab.highest(e)
 		}
 		if e.above > e.pid && !tab.line.settled {
-			tab.cross(e)
+			tab.markAncestors(e)
 		}
 	}
 	if isNew {
@@ -156,9 +158,9 @@ func (tab *table) follow(e *process, p *sensor.Process, isNew, first bool) {
 		if !e.based {
 			o.known = now // from before the ledger, or of a process that could not be read
 		}
-		o.open, o.fresh = grown(o.known, now), grown(o.user+o.system, now)
+		o.open, o.fresh = increase(o.known, now), increase(o.user+o.system, now)
 		if o.fresh > 0 {
-			o.inUser, o.inSystem = grown(o.user, p.ChildUserNanos), grown(o.system, p.ChildSystemNanos)
+			o.inUser, o.inSystem = increase(o.user, p.ChildUserNanos), increase(o.system, p.ChildSystemNanos)
 		}
 		o.user, o.system = p.ChildUserNanos, p.ChildSystemNanos
 	}
@@ -175,7 +177,7 @@ func (tab *table) follow(e *process, p *sensor.Process, isNew, first bool) {
 
 // placeChild records for a parent where its child is charged, and whether it adopted the child.
 func (tab *table) placeChild(e *process, parent int32) {
-	counted := e.part.counted()
+	counted := e.part.hasCgroupCPU()
 	if e.ppid == parent && !counted {
 		return
 	}
@@ -215,8 +217,8 @@ func (tab *table) doubtMerged(q *process, part *Part) {
 func (tab *table) doubtOwn(part, other *Part, nanos uint64) {
 	if nanos > 0 {
 		short := tab.parts.shortWork(other.owner)
-		tab.doubts.note(part, short, uncertain{over: nanos})
-		tab.doubts.note(short, part, uncertain{lack: nanos})
+		tab.doubts.addDoubt(part, short, uncertain{over: nanos})
+		tab.doubts.addDoubt(short, part, uncertain{lack: nanos})
 	}
 }
 
@@ -229,9 +231,9 @@ func (tab *table) highest(e *process) int32 {
 	return max(q.pid, q.above)
 }
 
-// cross marks those ancestors of a process that the pass reads after the process, because a pass
+// markAncestors marks those ancestors of a process that the pass reads after the process, because a pass
 // goes by process id. The process was still alive when they were read.
-func (tab *table) cross(e *process) {
+func (tab *table) markAncestors(e *process) {
 	at := e
 	for range maxLineage {
 		q := tab.byID[at.ppid]
@@ -247,8 +249,8 @@ func (tab *table) cross(e *process) {
 	}
 }
 
-// counted reports whether a control group charges the CPU time of the part.
-func (p *Part) counted() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
+// hasCgroupCPU reports whether a control group charges the CPU time of the part.
+func (p *Part) hasCgroupCPU() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
 
 // depart notes that a process is gone.
 func (tab *table) depart(e *process) {
@@ -262,9 +264,9 @@ func (tab *table) depart(e *process) {
 	}
 }
 
-// owe records that the CPU time charged to an exited process, including its children's, will appear
+// recordOwed records that the CPU time charged to an exited process, including its children's, will appear
 // later in the child times of its parent, or of the nearest living ancestor.
-func (tab *table) owe(e *process, nanos uint64) {
+func (tab *table) recordOwed(e *process, nanos uint64) {
 	if q := tab.heir(e); q != nil {
 		o := q.kin()
 		o.owed += nanos
@@ -300,8 +302,8 @@ func (tab *table) heir(e *process) *process {
 // maxLineage bounds a walk through ancestors.
 const maxLineage = 64
 
-// settle closes the tick for parents and children. reading is the time that the pass took, in nanoseconds; m may be nil.
-func (tab *table) settle(elapsed, reading uint64, m *sensor.Machine) {
+// closeTick closes the tick for parents and children. reading is the time that the pass took, in nanoseconds; m may be nil.
+func (tab *table) closeTick(elapsed, reading uint64, m *sensor.Machine) {
 	tab.countForks(m)
 	tab.reconcile(elapsed, reading, capacity(elapsed+tab.line.elapsed, tab.now, m)) // part of it was held in the previous tick
 	tab.line.elapsed = elapsed
@@ -317,12 +319,12 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 		return cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(b.pid, a.pid))
 	})
 	for _, e := range t.leaving {
-		tab.owe(e, e.legacy())
+		tab.recordOwed(e, e.legacy())
 		e.passed = true
 	}
 	for _, e := range t.parents {
 		o := e.children
-		o.cover(t.settled, o.crossed == tab.tick && !t.settled && !t.gap, tab.tick)
+		o.settleOwed(t.settled, o.crossed == tab.tick && !t.settled && !t.gap, tab.tick)
 		t.held += o.held
 	}
 	if !t.settled {
@@ -339,7 +341,7 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	if t.gap {
 		t.missed.at = tab.tick
 		for _, e := range t.leaving {
-			if !e.gone && !e.part.counted() {
+			if !e.gone && !e.part.hasCgroupCPU() {
 				t.missed.parts = append(t.missed.parts, e.part)
 			}
 		}
@@ -356,14 +358,14 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	t.parents, t.gap = t.parents[:0], false
 }
 
-// cover subtracts owed time from open time and leaves the chargeable rest in open. It leaves
+// settleOwed subtracts owed time from open time and leaves the chargeable rest in open. It leaves
 // nothing if exit records are complete (settled), and only older time if hold is set.
-func (o *offspring) cover(settled, hold bool, tick uint64) {
+func (o *offspring) settleOwed(settled, hold bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
 	o.open -= covered
 	o.known += covered
-	ripe := min(grown(covered, o.held), o.open) // children that are gone used the older time first
+	ripe := min(increase(covered, o.held), o.open) // children that are gone used the older time first
 	o.ripe = ripe > 0
 	if o.held = 0; hold {
 		o.held = o.open - ripe
@@ -394,7 +396,7 @@ func (tab *table) payer(e *process) (q *process, usual float64) {
 			if o.reaper {
 				break
 			}
-			if o.unseenAt != 0 && tab.tick <= o.unseenAt+lately {
+			if o.unseenAt != 0 && tab.tick <= o.unseenAt+rememberTicks {
 				usual += o.usual
 			}
 		}
@@ -419,10 +421,10 @@ func (tab *table) noteUnpaid() {
 		q, _ := tab.payer(e)
 		late := i >= len(t.leaving)
 		switch {
-		case e.gone || e.dead != 0 || e.part.counted():
+		case e.gone || e.dead != 0 || e.part.hasCgroupCPU():
 		case q != nil && (q.children == nil || q.children.fresh > 0 || e.legacy() <= clockStep || slices.Contains(t.behind[1], e)):
 		case late && rest > clockStep/2:
-			tab.doubts.note(e.part, tab.parts.other, uncertain{lack: rest})
+			tab.doubts.addDoubt(e.part, tab.parts.other, uncertain{lack: rest})
 		case !late && !slices.Contains(t.unpaid[0], e.part):
 			t.unpaid[0] = append(t.unpaid[0], e.part)
 		}
@@ -447,7 +449,7 @@ func (tab *table) doubtMissed(nanos uint64) {
 		}
 	}
 	for _, p := range m.parts {
-		tab.doubts.note(p, tab.parts.other, uncertain{lack: m.nanos})
+		tab.doubts.addDoubt(p, tab.parts.other, uncertain{lack: m.nanos})
 	}
 	m.parts = nil
 }
@@ -462,22 +464,22 @@ func (tab *table) doubtUnpaid(nanos uint64) {
 	for i, parts := range tab.line.unpaid {
 		for _, p := range parts {
 			if i == 0 || !slices.Contains(tab.line.unpaid[0], p) {
-				tab.doubts.note(p, tab.parts.other, uncertain{lack: nanos + clockStep/2})
+				tab.doubts.addDoubt(p, tab.parts.other, uncertain{lack: nanos + clockStep/2})
 			}
 		}
 	}
 }
 
-// take charges nanos of the open time to the part. It charges nothing if the part's control group
+// chargeOpen charges nanos of the open time to the part. It charges nothing if the part's control group
 // already counts that time; a control group that was removed before it could be read does not.
-func (tab *table) take(o *offspring, nanos uint64, part *Part) {
+func (tab *table) chargeOpen(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
-	if part.counted() && part.cgroup != nil {
+	if part.hasCgroupCPU() && part.cgroup != nil {
 		return
 	}
 	if tab.line.gap {
 		tab.line.missed.nanos += nanos
-		tab.doubts.note(part, tab.parts.other, uncertain{over: nanos})
+		tab.doubts.addDoubt(part, tab.parts.other, uncertain{over: nanos})
 	}
 	var u usage
 	u.user = split(nanos, o.inUser, o.inSystem)

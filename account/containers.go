@@ -13,30 +13,30 @@ import (
 // is only as complete as the kubelet's view.
 var (
 	containerInfo = metric.NewDesc("reckon_container_info", metric.Gauge, metric.None,
-		with("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
+		chargedLabels("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
 		"Names of a container of a pod, as the kubelet reports them; the value is always 1. The type is main, init, sidecar, ephemeral "+
 			"or sandbox.")
-	containerRestarts = metric.NewDesc("reckon_container_restarts_total", metric.Counter, metric.None, with(),
+	containerRestarts = metric.NewDesc("reckon_container_restarts_total", metric.Counter, metric.None, chargedLabels(),
 		"How often the kubelet has restarted the container.")
-	containerWaiting = metric.NewDesc("reckon_container_waiting", metric.Gauge, metric.None, with("reason"),
+	containerWaiting = metric.NewDesc("reckon_container_waiting", metric.Gauge, metric.None, chargedLabels("reason"),
 		"1 while the container waits to be started, with the kubelet's reason, such as CrashLoopBackOff.")
-	containerExit = metric.NewDesc("reckon_container_exit_code", metric.Gauge, metric.None, with("reason"),
+	containerExit = metric.NewDesc("reckon_container_exit_code", metric.Gauge, metric.None, chargedLabels("reason"),
 		"Exit code of the latest end of the container, with the kubelet's reason, such as OOMKilled.")
-	containerExitBefore = metric.NewDesc("reckon_container_previous_exit_code", metric.Gauge, metric.None, with("reason"),
+	containerExitBefore = metric.NewDesc("reckon_container_previous_exit_code", metric.Gauge, metric.None, chargedLabels("reason"),
 		"Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again "+
 			"nor waits.")
-	containerRequestCores = metric.NewDesc("reckon_container_request_cores", metric.Gauge, metric.Cores, with(),
+	containerRequestCores = metric.NewDesc("reckon_container_request_cores", metric.Gauge, metric.Cores, chargedLabels(),
 		"Cores that the container requests; its workload's are in reckon_workload_request_cores.")
-	containerRequestMemory = metric.NewDesc("reckon_container_request_memory_bytes", metric.Gauge, metric.Bytes, with(),
+	containerRequestMemory = metric.NewDesc("reckon_container_request_memory_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 		"Memory that the container requests; its workload's is in reckon_workload_request_memory_bytes.")
-	containerLimitCores = metric.NewDesc("reckon_container_limit_cores", metric.Gauge, metric.Cores, with(),
+	containerLimitCores = metric.NewDesc("reckon_container_limit_cores", metric.Gauge, metric.Cores, chargedLabels(),
 		"Cores that the container is limited to; absent where there is no limit.")
-	containerLimitMemory = metric.NewDesc("reckon_container_limit_memory_bytes", metric.Gauge, metric.Bytes, with(),
+	containerLimitMemory = metric.NewDesc("reckon_container_limit_memory_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 		"Memory that the container is limited to; absent where there is no limit.")
 )
 
 // containerDevice describes allocated devices; their use is in the series of GPUs, under the same device name.
-var containerDevice = metric.NewDesc("reckon_container_device_info", metric.Gauge, metric.None, with("resource", "device"),
+var containerDevice = metric.NewDesc("reckon_container_device_info", metric.Gauge, metric.None, chargedLabels("resource", "device"),
 	"A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is "+
 		"always 1.")
 
@@ -223,8 +223,8 @@ func (r *registry) boundPods() {
 		if !x.asked || g.sum.export != r.exports {
 			continue
 		}
-		if x.limit = most(x.limit, g.sum.limit); g.sum.completes || g.sum.request == (workload.Amounts{}) {
-			g.sum.request = most(x.request, g.sum.request)
+		if x.limit = maxAmounts(x.limit, g.sum.limit); g.sum.completes || g.sum.request == (workload.Amounts{}) {
+			g.sum.request = maxAmounts(x.request, g.sum.request)
 		}
 		x.request = g.sum.request
 	}
@@ -254,7 +254,7 @@ func plus(a, b workload.Amounts) workload.Amounts {
 	return workload.Amounts{Cores: a.Cores + b.Cores, MemoryBytes: a.MemoryBytes + b.MemoryBytes, GPUs: a.GPUs + b.GPUs}
 }
 
-func most(a, b workload.Amounts) workload.Amounts {
+func maxAmounts(a, b workload.Amounts) workload.Amounts {
 	return workload.Amounts{Cores: max(a.Cores, b.Cores), MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), GPUs: max(a.GPUs, b.GPUs)}
 }
 

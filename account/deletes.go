@@ -9,7 +9,7 @@ import (
 // Data that is written and soon deleted or truncated never reaches storage. The kernel charges that to the deleting process, which may
 // differ from the writer, so it is a separate counter that does not reduce bytes written. Few processes have it.
 
-var cancelledBytes = metric.NewDesc("reckon_workload_io_cancelled_bytes_total", metric.Counter, metric.Bytes, with(),
+var cancelledBytes = metric.NewDesc("reckon_workload_io_cancelled_bytes_total", metric.Counter, metric.Bytes, chargedLabels(),
 	"Bytes that the workload deleted or cut off before they reached storage: written by itself, mostly, or by others. They are in "+
 		"reckon_workload_io_bytes_total of who wrote them.")
 
@@ -33,13 +33,13 @@ type deleter struct {
 	start uint64
 }
 
-// take charges the bytes that a process deleted. known means that an unknown part of them was charged before.
-func (d *deletes) take(e *process, p *sensor.Process, known bool) {
+// charge charges the bytes that a process deleted. known means that an unknown part of them was charged before.
+func (d *deletes) charge(e *process, p *sensor.Process, known bool) {
 	if p.CancelledBytes == 0 || p.Have&sensor.FieldIO == 0 {
 		return
 	}
 	who := deleter{e.pid, e.start}
-	if grew := grown(d.last[who], p.CancelledBytes); grew > 0 {
+	if grew := increase(d.last[who], p.CancelledBytes); grew > 0 {
 		if d.last[who] = p.CancelledBytes; !known {
 			d.of[e.part] += grew
 		}
@@ -62,9 +62,9 @@ func (d *deletes) export(p *Part, b *metric.Batch) {
 	}
 }
 
-// settle closes an export interval. If parts deleted more bytes than they recently wrote, others
+// closeInterval closes an export interval. If parts deleted more bytes than they recently wrote, others
 // wrote the rest: parts of the same owner, or of any owner if root deleted them.
-func (d *deletes) settle(parts []*Part) {
+func (d *deletes) closeInterval(parts []*Part) {
 	strange := map[string]uint64{}
 	for _, p := range parts {
 		w := d.recent[p]
@@ -75,8 +75,8 @@ func (d *deletes) settle(parts []*Part) {
 			w = new(writes)
 			d.recent[p] = w
 		}
-		w.recent = w.recent/2 + grown(w.written, p.total.write)
-		if beyond := grown(w.recent, grown(w.deleted, d.of[p])); beyond > 0 {
+		w.recent = w.recent/2 + increase(w.written, p.total.write)
+		if beyond := increase(w.recent, increase(w.deleted, d.of[p])); beyond > 0 {
 			strange[p.owner] += beyond
 		}
 		w.written, w.deleted = p.total.write, d.of[p]

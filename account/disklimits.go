@@ -6,11 +6,12 @@ import (
 )
 
 var (
-	diskLimitBytes = metric.NewDesc("reckon_workload_disk_limit_bytes_per_second", metric.Gauge, metric.None, with("device", "direction"),
+	diskLimitBytes = metric.NewDesc("reckon_workload_disk_limit_bytes_per_second", metric.Gauge, metric.None, chargedLabels("device",
+		"direction"),
 		"Limit of the control group of the workload (io.max, blkio.throttle) on what it reads from and writes to a disk, by disk and "+
 			"direction; absent where it has none.")
 	diskLimitOperations = metric.NewDesc("reckon_workload_disk_limit_operations_per_second", metric.Gauge, metric.None,
-		with("device", "direction"),
+		chargedLabels("device", "direction"),
 		"Limit of the control group of the workload (io.max, blkio.throttle) on operations of a disk, by disk and direction; absent "+
 			"where it has none.")
 )

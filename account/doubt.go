@@ -26,8 +26,8 @@ type doubts struct {
 // doubt is the uncertain amount of one part: permanent, and at the last export including amounts that may be resolved later.
 type doubt struct{ known, open uncertain }
 
-// note records that rest may have used time charged to part, or part time charged to rest.
-func (d *doubts) note(part, rest *Part, u uncertain) {
+// addDoubt records that rest may have used time charged to part, or part time charged to rest.
+func (d *doubts) addDoubt(part, rest *Part, u uncertain) {
 	if part == rest || u == (uncertain{}) {
 		return
 	}
@@ -36,8 +36,8 @@ func (d *doubts) note(part, rest *Part, u uncertain) {
 	d.noted[pair{part, rest}] = sum
 }
 
-// of returns the uncertainty of a part.
-func (d *doubts) of(p *Part) uncertain {
+// doubtOf returns the uncertainty of a part.
+func (d *doubts) doubtOf(p *Part) uncertain {
 	u := d.about[p]
 	u.known.add(u.open)
 	return u.known
@@ -45,7 +45,7 @@ func (d *doubts) of(p *Part) uncertain {
 
 // state returns the serialized uncertainty of a part. Amounts that might have been resolved later become permanent by a restart.
 func (d *doubts) state(p *Part) [2]uint64 {
-	u := d.of(p)
+	u := d.doubtOf(p)
 	return [2]uint64{u.over, u.lack}
 }
 
@@ -125,7 +125,7 @@ func (p *Part) decided() bool { return p.phase >= exported }
 // judge returns the certainty of the CPU time of a part. It is worse than c if more than 1 % of
 // that time plus half a clock step may belong to another part, or may be missing.
 func (d *doubts) judge(p *Part, c certainty) certainty {
-	u, bearable := d.of(p), p.CPU()/bearableUse+clockStep/2
+	u, bearable := d.doubtOf(p), p.CPU()/bearableUse+clockStep/2
 	switch {
 	case u.over > bearable:
 		return c.worse(lacking(sensor.LackWhose, fromSeen))

@@ -18,11 +18,11 @@ var figureExactness = metric.NewDesc("reckon_figure_exactness", metric.Gauge, me
 		"most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series "+
 		"names it and its owner. A run takes the worst of its time.")
 
-// judged is a figure with a degree of exactness.
-type judged uint8
+// judgedFigure is a figure with a degree of exactness.
+type judgedFigure uint8
 
 const (
-	figCPU judged = iota
+	figCPU judgedFigure = iota
 	figCores
 	figMean
 	figWait
@@ -60,7 +60,7 @@ type judge struct {
 }
 
 // name returns the name of a figure in the API.
-func (j *judge) name(f judged) string {
+func (j *judge) name(f judgedFigure) string {
 	if f < figures {
 		return figureNames[f]
 	}
@@ -70,13 +70,13 @@ func (j *judge) name(f judged) string {
 // degrees is the exactness of all figures, three bits each.
 type degrees [maxFigures / 20]uint64
 
-func (d *degrees) of(f judged) figure.Exactness {
+func (d *degrees) exactness(f judgedFigure) figure.Exactness {
 	return figure.Exactness(d[f/20] >> (3 * (f % 20)) & 7)
 }
 
 // raise makes a figure no more exact than e.
-func (d *degrees) raise(f judged, e figure.Exactness) {
-	d[f/20] ^= uint64(d.of(f)^d.of(f).Worse(e)) << (3 * (f % 20))
+func (d *degrees) raise(f judgedFigure, e figure.Exactness) {
+	d[f/20] ^= uint64(d.exactness(f)^d.exactness(f).Worse(e)) << (3 * (f % 20))
 }
 
 // evidence holds the counts that determine the exactness of the node's figures since the last
@@ -200,7 +200,7 @@ func (p *Part) exactness() *exactness {
 	return g.exact
 }
 
-func (j *judge) of(kind workload.Kind) *exactness {
+func (j *judge) kindExactness(kind workload.Kind) *exactness {
 	for _, x := range j.kinds {
 		if x.kind == kind {
 			return x
@@ -211,8 +211,8 @@ func (j *judge) of(kind workload.Kind) *exactness {
 	return x
 }
 
-// note records the exactness of a figure. name is its name in the API.
-func (x *exactness) note(f judged, name string, c certainty) {
+// record records the exactness of a figure. name is its name in the API.
+func (x *exactness) record(f judgedFigure, name string, c certainty) {
 	for len(x.rows) <= int(f) {
 		x.rows = append(x.rows, nil)
 	}
@@ -250,12 +250,12 @@ func (x *exactness) export(b *metric.Batch) {
 
 // export appends the exactness of the exported figures. modelled reports that energy comes from a model.
 func (j *judge) export(modelled bool, b *metric.Batch) {
-	j.parts.deletes.settle(j.parts.order)
+	j.parts.deletes.closeInterval(j.parts.order)
 	for _, p := range j.parts.order {
 		if p.kind.System() || p.phase == absorbed || p.phase == heldBack && p.place != "" {
 			continue
 		}
-		j.part(p, j.of(p.kind), modelled)
+		j.part(p, j.kindExactness(p.kind), modelled)
 		p.sure = memoryCertainty{}
 	}
 	for _, p := range j.parts.order {
@@ -274,7 +274,7 @@ func (j *judge) export(modelled bool, b *metric.Batch) {
 }
 
 // judgeCores records the reasons why the cores in use are less exact than the CPU time.
-func (p *Part) judgeCores(note func(judged, certainty)) {
+func (p *Part) judgeCores(note func(judgedFigure, certainty)) {
 	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
 		note(figCores, lacking(sensor.LackLate, fromSeen))
 	}
@@ -291,21 +291,21 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 		cpu = lacking(sensor.LackHistory, fromStart)
 		ends = cpu
 	}
-	if p.counted() {
+	if p.hasCgroupCPU() {
 		cpu = certainty{figure.Exact, fromCgroup}
 	} else {
 		cpu = j.doubts.judge(p, cpu)
 	}
 	p.degrees = degrees{}
 	lost := p.lost | p.now.lacks
-	note := func(f judged, c certainty) {
+	note := func(f judgedFigure, c certainty) {
 		p.degrees.raise(f, c.degree)
 		own := c.source == fromThreads || c.source == fromDeletes || c.source == fromReduced
 		if c.peculiar() && (own || f != figRead && f != figWrite) {
-			p.exactness().note(f, j.name(f), c)
+			p.exactness().record(f, j.name(f), c)
 			return
 		}
-		x.note(f, j.name(f), c)
+		x.record(f, j.name(f), c)
 	}
 	note(figCPU, cpu)
 	p.judgeCores(note)
@@ -332,12 +332,12 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	}
 	p.judgeHanded(j.parts.tallies, note)
 	j.parts.tallies.Judge(&p.tally, p.start, func(f int, degree figure.Exactness, source string) {
-		note(figures+judged(f), certainty{degree, origin(source)})
+		note(figures+judgedFigure(f), certainty{degree, origin(source)})
 	})
 }
 
 // judgeHanded records the figures that lack amounts handed over before the part got all series.
-func (p *Part) judgeHanded(books *tally.Books, note func(judged, certainty)) {
+func (p *Part) judgeHanded(books *tally.Books, note func(judgedFigure, certainty)) {
 	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handed()
 	if p.set != nil && lacksHanded(p.set.heldCPU, p.CPU()+p.set.heldCPU) {
 		note(figCPU, lack)
@@ -354,7 +354,7 @@ func (p *Part) judgeHanded(books *tally.Books, note func(judged, certainty)) {
 	if lacksHanded(handed.write, p.total.write) {
 		note(figWrite, lack)
 	}
-	books.Handed(&p.tally, func(f int) { note(figures+judged(f), lack) })
+	books.Handed(&p.tally, func(f int) { note(figures+judgedFigure(f), lack) })
 }
 
 // ioCertainty returns the exactness of reads and writes: ends, unless a control group counts them.
@@ -369,7 +369,7 @@ func (p *Part) ioCertainty(ends certainty) certainty {
 }
 
 // judgeMemory records the exactness of memory and its peaks.
-func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
+func (p *Part) judgeMemory(ends certainty, note func(judgedFigure, certainty)) {
 	if p.have&sensor.FieldMemory == 0 {
 		return
 	}
@@ -389,7 +389,7 @@ func (p *Part) judgeMemory(ends certainty, note func(judged, certainty)) {
 }
 
 // judgeDevices records the exactness of energy, which is the CPU time's at best, and of GPU time.
-func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judged, certainty)) {
+func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judgedFigure, certainty)) {
 	if p.energy.Metered() {
 		switch {
 		case modelled:
@@ -425,8 +425,8 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 // inexact returns the exactness of the part's figures by their API names. Figures that were exact
 // in the last export are omitted; the result is nil if all were.
 func (j *judge) inexact(p *Part) (d figure.Degrees) {
-	for f := range figures + judged(j.parts.tallies.Figures()) {
-		d.Add(j.name(f), p.degrees.of(f))
+	for f := range figures + judgedFigure(j.parts.tallies.Figures()) {
+		d.Add(j.name(f), p.degrees.exactness(f))
 	}
 	return d
 }

@@ -23,15 +23,15 @@ const (
 
 // excess holds the groups without an account.
 type excess struct {
-	live   map[string]int            // bounded parts by login, at the last count, and those since
-	at     map[string]uint64         // tick of that count
-	groups map[workload.ID]*held     // without an account
-	of     map[*process]*held        // their processes
-	rows   map[string]*metric.Series // by owner, for shortLive
+	live   map[string]int             // bounded parts by login, at the last count, and those since
+	at     map[string]uint64          // tick of that count
+	groups map[workload.ID]*heldGroup // without an account
+	of     map[*process]*heldGroup    // their processes
+	rows   map[string]*metric.Series  // by owner, for shortLive
 }
 
-// held is the use of a workload without an account.
-type held struct {
+// heldGroup is the use of a workload without an account.
+type heldGroup struct {
 	owner, login string
 	used         usage
 	tally        tally.Account // handed over to the short work of the owner at each export
@@ -41,7 +41,7 @@ type held struct {
 }
 
 func newExcess() excess {
-	return excess{live: map[string]int{}, at: map[string]uint64{}, groups: map[workload.ID]*held{}, of: map[*process]*held{},
+	return excess{live: map[string]int{}, at: map[string]uint64{}, groups: map[workload.ID]*heldGroup{}, of: map[*process]*heldGroup{},
 		rows: map[string]*metric.Series{}}
 }
 
@@ -70,9 +70,9 @@ func (x *excess) count(login string, tick uint64, parts []*Part) {
 	}
 }
 
-// bound charges a process to the short work of its owner if its workload is over the limit. was holds the earlier use
+// limitGroups charges a process to the short work of its owner if its workload is over the limit. was holds the earlier use
 // of a workload that gets an account only now. late reports that the account is charged from now on.
-func (tab *table) bound(e *process, found *Identified) (was *held, login string, late bool) {
+func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, login string, late bool) {
 	x := &tab.excess
 	delete(x.of, e)
 	if !numbered(found.Workload, found.Cgroup != "", found.Owner) {
@@ -97,7 +97,7 @@ func (tab *table) bound(e *process, found *Identified) (was *held, login string,
 		x.live[login]++
 		delete(x.groups, found.Workload)
 		if h != nil {
-			maps.DeleteFunc(x.of, func(q *process, of *held) bool {
+			maps.DeleteFunc(x.of, func(q *process, of *heldGroup) bool {
 				q.retry = q.retry || of == h // its other processes follow
 				return of == h
 			})
@@ -105,7 +105,7 @@ func (tab *table) bound(e *process, found *Identified) (was *held, login string,
 		return h, login, h != nil
 	}
 	if h == nil {
-		h = &held{owner: found.Owner, login: login}
+		h = &heldGroup{owner: found.Owner, login: login}
 		x.groups[found.Workload] = h
 	}
 	x.of[e], h.tick = h, tab.tick
@@ -117,8 +117,8 @@ func (tab *table) bound(e *process, found *Identified) (was *held, login string,
 	return nil, "", true
 }
 
-// take adds the use of a process in a held group. A busy group is identified again in the next tick.
-func (x *excess) take(e *process, p *sensor.Process, d usage, tick uint64) {
+// add adds the use of a process in a held group. A busy group is identified again in the next tick.
+func (x *excess) add(e *process, p *sensor.Process, d usage, tick uint64) {
 	h := x.of[e]
 	if h == nil {
 		return
@@ -134,9 +134,9 @@ func (x *excess) take(e *process, p *sensor.Process, d usage, tick uint64) {
 }
 
 // begin begins the account of a held workload. As with reduced parts, its counters lack the amounts in short work.
-func (p *Part) begin(h *held) {
+func (p *Part) begin(h *heldGroup) {
 	p.total.add(h.used.counters())
-	p.apart().handed.add(h.used.counters())
+	p.separate().handed.add(h.used.counters())
 	p.set.heldCPU = h.used.user + h.used.system
 	p.tally = h.tally
 	p.cgBase += int64(p.cg.UsageNanos)

@@ -53,7 +53,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.at.exports++
 	l.parts.sweep()
 	l.Name() // the last tick may have seen the part run the program that identifies it
-	l.parts.fold()
+	l.parts.mergeShort()
 	l.parts.report()
 	l.parts.boundPods()
 	grace := l.parts.nameGrace()
@@ -75,7 +75,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		l.exportPart(p, b)
 		p.rows.shown = l.at.millis()
 		p.phase = max(p.phase, exported)
-		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) && !l.power.Awaits(&p.energy) {
+		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.isEndReported(boot) && !l.power.Awaits(&p.energy) {
 			p.phase = flushed
 			if l.parts.reportsOn(p) {
 				p.phase = reported
@@ -108,7 +108,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
-	return !p.superseded && grown(p.end, boot) < uint64(max(linger, 0))
+	return !p.superseded && increase(p.end, boot) < uint64(max(linger, 0))
 }
 
 // Close closes the control groups of the ledger, which must not be used afterwards.
@@ -158,15 +158,15 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	}
 	p.exportMemoryPressure(b)
 	if p.have&sensor.FieldWait != 0 {
-		b.Add(p.late(&r.wait, waitSeconds), seconds(p.own().wait))
+		b.Add(p.addSeries(&r.wait, waitSeconds), seconds(p.ownUsage().wait))
 	}
-	if p.have&sensor.FieldSwap != 0 && !p.over() {
+	if p.have&sensor.FieldSwap != 0 && !p.isClosed() {
 		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
 	}
 	p.exportCounts(b)
 	l.parts.deletes.export(p, b)
 	p.exportControlGroup(b)
-	if !p.over() {
+	if !p.isClosed() {
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	}
 	l.power.ExportGPUs(&p.energy, p, p.end != 0, b)
@@ -260,17 +260,17 @@ func (p *Part) newRows() *rows {
 
 // exportCounts appends the counters of reads, writes, faults and switches of a part.
 func (p *Part) exportCounts(b *metric.Batch) {
-	r, own := p.rows, p.own()
+	r, own := p.rows, p.ownUsage()
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
-		b.Add(p.late(&r.read, ioBytes, "read"), float64(own.read))
-		b.Add(p.late(&r.write, ioBytes, "write"), float64(own.write))
+		b.Add(p.addSeries(&r.read, ioBytes, "read"), float64(own.read))
+		b.Add(p.addSeries(&r.write, ioBytes, "write"), float64(own.write))
 	}
 	if p.have&sensor.FieldFaults != 0 {
-		b.Add(p.late(&r.faults, majorFaults), float64(own.majorFaults))
+		b.Add(p.addSeries(&r.faults, majorFaults), float64(own.majorFaults))
 	}
 	if p.have&sensor.FieldSwitches != 0 {
-		b.Add(p.late(&r.vol, contextSwitches, "voluntary"), float64(own.voluntary))
-		b.Add(p.late(&r.invol, contextSwitches, "involuntary"), float64(own.involun))
+		b.Add(p.addSeries(&r.vol, contextSwitches, "voluntary"), float64(own.voluntary))
+		b.Add(p.addSeries(&r.invol, contextSwitches, "involuntary"), float64(own.involun))
 	}
 }
 
@@ -282,8 +282,8 @@ func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric
 	return *s
 }
 
-// late creates a series that the reduced set leaves out: it is zero at the last export if that had the reduced set.
-func (p *Part) late(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+// addSeries creates a series that the reduced set leaves out: it is zero at the last export if that had the reduced set.
+func (p *Part) addSeries(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *s == nil {
 		if *s = p.series(d, values...); p.rows.reduced {
 			(*s).Created = p.rows.shown

@@ -23,7 +23,7 @@ func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts)
 			}
 		}
 		if p.have&sensor.FieldWait != 0 {
-			b.Add(p.late(&r.wait, waitSeconds), seconds(p.total.wait))
+			b.Add(p.addSeries(&r.wait, waitSeconds), seconds(p.total.wait))
 		}
 		p.exportCounts(b)
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))

@@ -29,10 +29,10 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	return Pending
 }
 
-// Keep reserves series for a part that might otherwise become short work. It calls may if the part is not
+// ReserveSeries reserves series for a part that might otherwise become short work. It calls may if the part is not
 // exported yet. known is false if no reading has seen the part. own is false if the part is short work, or
 // beyond the limit of its owner.
-func (l *Ledger) Keep(id workload.ID, part, owner string, may func() bool) (known, own bool) {
+func (l *Ledger) ReserveSeries(id workload.ID, part, owner string, may func() bool) (known, own bool) {
 	p := l.parts.byKey[key{id, part, owner}]
 	switch {
 	case p == nil || p.closed():

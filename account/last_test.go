@@ -116,7 +116,7 @@ func TestLastSamplesOfAReportedContainer(t *testing.T) {
 func TestGraces(t *testing.T) {
 	p := &Part{names: names{place: "a/c"}, container: &container{facts: new(workload.ContainerFacts)}, end: 100 * second}
 	for at, want := range map[uint64]bool{p.end + nameGrace - 1: false, p.end + nameGrace: true} {
-		if p.settled(at) != want {
+		if p.isEndReported(at) != want {
 			t.Errorf("%d ns after its end a container without a report of that is settled: %v", at-p.end, !want)
 		}
 	}

@@ -125,7 +125,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	}
 	l.at.tick++
 	l.at.now = pass.Boot
-	elapsed := grown(l.at.lastAt, pass.Boot)
+	elapsed := increase(l.at.lastAt, pass.Boot)
 	l.node.lost += pass.Lost
 	l.power.Opens = append(l.power.Opens[:0], pass.Opens...)
 
@@ -138,22 +138,22 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.readCgroups(pass)
 	reading := uint64(0)
 	if m != nil {
-		reading = grown(pass.Boot, m.Boot)
+		reading = increase(pass.Boot, m.Boot)
 	}
-	l.table.settle(elapsed, reading, m)
-	l.settle(pass.Boot, elapsed, m, first)
+	l.table.closeTick(elapsed, reading, m)
+	l.closeTick(pass.Boot, elapsed, m, first)
 	l.table.line.beforeLast, l.at.before, l.at.lastAt = l.at.before, l.at.lastAt, pass.Boot
 }
 
-// PutOff notes that the per-process counters of kernel programs were not read in the last tick.
+// SkipCounts notes that the per-process counters of kernel programs were not read in the last tick.
 // They may be skipped for up to three ticks, so ended processes are remembered for longer.
-func (l *Ledger) PutOff() { l.table.putOff = l.at.tick }
+func (l *Ledger) SkipCounts() { l.table.putOff = l.at.tick }
 
 // Crowded appends the processes with shared memory that should be measured; see [Sharer]. Call it after [Ledger.Tick].
 func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) }
 
 // Wanted reports whether a process should still be measured after earlier ones of the list were.
-func (l *Ledger) Wanted(of Sharer) bool { return l.table.wanted(of) }
+func (l *Ledger) Wanted(of Sharer) bool { return l.table.needsSample(of) }
 
 // Share records the measured sharing of a process; ok is false if it may not be measured.
 func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) { l.table.shared(of, m, ok) }

@@ -43,7 +43,7 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 	now := make(map[string]linkUse, len(pass.Links))
 	for i := range pass.Links {
 		d := &pass.Links[i]
-		use := linkUse{d.Octets, l.table.sole(d)}
+		use := linkUse{d.Octets, l.table.onlyUser(d)}
 		was, ok := l.links[d.Device]
 		alone := ok && use.sole != nil && was.sole != nil && was.sole.id == use.sole.id
 		if alone && d.Octets[0] >= was.octets[0] && d.Octets[1] >= was.octets[1] {
@@ -57,8 +57,8 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 	l.links = now
 }
 
-// sole returns the part of the first user of an adapter if all users belong to its workload, else nil.
-func (tab *table) sole(d *sensor.Link) (p *Part) {
+// onlyUser returns the part of the first user of an adapter if all users belong to its workload, else nil.
+func (tab *table) onlyUser(d *sensor.Link) (p *Part) {
 	if d.Others {
 		return nil
 	}

@@ -5,23 +5,23 @@ import (
 	"reckon/workload"
 )
 
-// listed appends samples of containers and pods that the supervisor lists and that have no account.
-type listed struct {
+// listedSamples appends samples of containers and pods that the supervisor lists and that have no account.
+type listedSamples struct {
 	id     *workload.Identity
 	series *metric.Cache
 	b      *metric.Batch
 }
 
-func (l *listed) add(d *metric.Desc, v float64, values ...string) {
+func (l *listedSamples) add(d *metric.Desc, v float64, values ...string) {
 	labels := append(make([]string, 0, 16), string(l.id.Workload), string(l.id.Workload.Kind()), l.id.Part, l.id.Owner)
 	l.b.Add(l.series.Get(d, append(labels, values...)...), v)
 }
 
-func (l *listed) names(f *workload.ContainerFacts) {
+func (l *listedSamples) names(f *workload.ContainerFacts) {
 	l.add(containerInfo, 1, f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS)
 }
 
-func (l *listed) ends(f *workload.ContainerFacts) {
+func (l *listedSamples) ends(f *workload.ContainerFacts) {
 	l.add(containerRestarts, float64(f.Restarts))
 	if f.Ended {
 		l.add(containerExit, float64(f.ExitCode), f.Reason)
@@ -34,7 +34,7 @@ func (l *listed) ends(f *workload.ContainerFacts) {
 // ExportWaiting appends the report of a container that waits to be started, either in back-off
 // after a crash or for its image. It has no process and thus no account.
 func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
-	l := &listed{id, series, b}
+	l := &listedSamples{id, series, b}
 	l.names(f)
 	l.add(containerWaiting, 1, f.Waiting)
 	l.ends(f)
@@ -44,12 +44,12 @@ func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *me
 // sandbox), that has no account and no report in the ledger. It serves consumers that want
 // everything that the supervisor lists.
 func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
-	l := &listed{id, series, b}
+	l := &listedSamples{id, series, b}
 	if f.Type == sandbox {
 		l.names(f)
 		labels := podLabels(f)
 		l.add(podInfo, 1, labels[:]...)
-		if known(f.PodReady) {
+		if isKnownStatus(f.PodReady) {
 			l.add(podReady, number(f.PodReady == "True"))
 		}
 		if f.Phase != "" {
@@ -71,7 +71,7 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 
 // ExportAmounts appends the requests and limits of a container without an account.
 func ExportAmounts(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
-	l := &listed{id, series, b}
+	l := &listedSamples{id, series, b}
 	for _, x := range [...]struct {
 		desc *metric.Desc
 		v    float64

@@ -30,8 +30,8 @@ func (m *memory) resident() uint64 { return m.types[0] + m.types[1] + m.types[2]
 
 func (m *memory) needed() uint64 { return m.types[0] + m.types[2] + m.kernel }
 
-// take records the readings of the control group.
-func (m *memory) take(c *sensor.Cgroup) {
+// readCgroup records the readings of the control group.
+func (m *memory) readCgroup(c *sensor.Cgroup) {
 	if c.Have&sensor.CgroupMemory != 0 {
 		m.types = [3]uint64{c.Anon, c.File, c.Shmem}
 		m.kernel = c.Kernel
@@ -137,12 +137,12 @@ func (r *registry) unclaimedShared(held uint64) uint64 {
 	for _, p := range r.order {
 		if w := p.group.whole; w != nil && p.group.lead == p {
 			if w.handle != nil {
-				claimed += grown(w.parts, w.memory.types[2])
+				claimed += increase(w.parts, w.memory.types[2])
 			}
 			w.parts = 0
 		}
 	}
-	return grown(claimed, held)
+	return increase(claimed, held)
 }
 
 // private returns a lower bound of the private memory of a part, in bytes: anonymous memory of its processes that no other part shares.
@@ -182,7 +182,7 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 			p.sure.add(c, c)
 		}
 	}
-	m.take(&p.cg)
+	m.readCgroup(&p.cg)
 	if p.cg.Have&sensor.CgroupSwap != 0 {
 		p.have |= sensor.FieldSwap
 	}
@@ -202,8 +202,8 @@ func (p *Part) settleMemory(t *closing, good bool) {
 		m.neededPeak = max(m.neededPeak, m.needed())
 	}
 	p.crowd.remember(m, good)
-	lived := float64(grown(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
-	if p.start == t.boot {                         // with processes that were another user's
+	lived := float64(increase(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
+	if p.start == t.boot {                            // with processes that were another user's
 		lived = t.seconds
 	}
 	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
@@ -218,8 +218,8 @@ func (c *crowd) remember(m *memory, good bool) {
 	case c.since != 0 && !c.guessed: // held as it was before
 		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackTogether.Exactness(), true})
 	case c.since == 0 && !c.pending: // by now it is better known
-		c.most.settle(c.rss)
-		if c.bound.settle(c.rss); !good {
+		c.most.clear(c.rss)
+		if c.bound.clear(c.rss); !good {
 			c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness(), false})
 		}
 	default: // an estimate from before it grew is no measure
@@ -263,7 +263,7 @@ func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 func (p *Part) exportMemory(b *metric.Batch) {
 	r, m := p.rows, &p.memory
 	if p.have&sensor.FieldMemory != 0 {
-		if !p.over() {
+		if !p.isClosed() {
 			for i, t := range [...]string{"anon", "file", "shmem"} {
 				b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(m.types[i]))
 			}
@@ -289,7 +289,7 @@ func (p *Part) exportMemory(b *metric.Batch) {
 // exportMemoryPressure appends needed memory and the signs of memory shortage.
 func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	r, c := p.rows, &p.cg
-	if p.have&sensor.FieldMemory != 0 && !p.over() {
+	if p.have&sensor.FieldMemory != 0 && !p.isClosed() {
 		b.Add(p.lazy(&r.needed, memoryNeeded), float64(p.memory.needed()))
 	}
 	if c.Have&sensor.CgroupRefaults != 0 {
@@ -298,7 +298,7 @@ func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	}
 	if c.Have&sensor.CgroupFaults != 0 {
 		all, major := p.counter(cgFaults), p.counter(cgMajorFaults)
-		b.Add(p.lazy(&r.pageFaults[0], pageFaults, "minor"), float64(grown(major, all)))
+		b.Add(p.lazy(&r.pageFaults[0], pageFaults, "minor"), float64(increase(major, all)))
 		b.Add(p.lazy(&r.pageFaults[1], pageFaults, "major"), float64(major))
 	}
 	if c.Have&sensor.CgroupHuge != 0 && c.Have&sensor.CgroupMemory != 0 {
@@ -346,7 +346,7 @@ func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 		limit = min(limit, c.MemoryMax)
 	}
 	switch {
-	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && grown(known, c.Current) > limit/20:
+	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && increase(known, c.Current) > limit/20:
 		return lacking(sensor.LackShmem, fromCgroup)
 	case c.Have&sensor.CgroupKernelBound != 0 && c.Kernel > limit/20:
 		return lacking(sensor.LackReclaimable, fromCgroup)

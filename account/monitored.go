@@ -8,7 +8,7 @@ import (
 	"reckon/sensor"
 )
 
-var cacheBytes = metric.NewDesc("reckon_workload_cache_bytes", metric.Gauge, metric.Bytes, with(),
+var cacheBytes = metric.NewDesc("reckon_workload_cache_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 	"Bytes of the last-level caches that the workload occupies, where a monitoring group of the kernel (resctrl) holds it.")
 
 // monitored is the count of the kernel's monitoring groups (resctrl) for a part.
@@ -34,11 +34,11 @@ type monitoring struct {
 // Monitored records a reading of monitoring groups. A group is charged to a workload only if all of
 // its threads belong to that workload and no other group holds threads of it.
 func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
-	l.monitors.take(pass, l.table, l.parts.tallies.Counts(sensor.RateMemory))
+	l.monitors.record(pass, l.table, l.parts.tallies.Counts(sensor.RateMemory))
 }
 
-// take records a reading. estimated means that cache misses are charged as memory traffic because no group counts it.
-func (m *monitoring) take(pass *sensor.MonitorPass, tab *table, estimated bool) {
+// record records a reading. estimated means that cache misses are charged as memory traffic because no group counts it.
+func (m *monitoring) record(pass *sensor.MonitorPass, tab *table, estimated bool) {
 	if m.held == nil {
 		m.held = map[*Part]bool{}
 	}
@@ -53,7 +53,7 @@ func (m *monitoring) take(pass *sensor.MonitorPass, tab *table, estimated bool) 
 			m.held[p] = true
 			of := p.heldBy(g, m.last, threads)
 			if k == 0 {
-				of.count(g, grown(m.last, tab.lastAt), m.last > 0, estimated)
+				of.count(g, increase(m.last, tab.lastAt), m.last > 0, estimated)
 			}
 		}
 	}

@@ -46,8 +46,8 @@ func (s *span) count(proc *sensor.Process) {
 	s.killed = s.killed || proc.OOMKilled
 }
 
-// beside adds the reports of other processes for the same time; later adds reports for a later time.
-func (s *span) beside(o span) {
+// merge adds the reports of other processes for the same time; later adds reports for a later time.
+func (s *span) merge(o span) {
 	high := s.high + o.high
 	s.later(o)
 	s.high = high
@@ -60,14 +60,14 @@ func (s *span) later(o span) {
 	}
 }
 
-// bound records a reading of the control group and the reports of its processes for the last
+// boundNeeded records a reading of the control group and the reports of its processes for the last
 // tick. The memory needed since the previous reading is at most the amount needed then plus the
 // pages filled since, and at most the sum of its processes. gone reports that the group was
 // removed, so only the processes are left. caused reports that processes were killed because of the
 // group's own limit, so the group needed all of that limit. This requires that the group reached
 // its limit and that its processes can have filled it. In version 2 the kernel does not count such
 // failures if the machine or a parent group lacked memory.
-func (m *memory) bound(c *sensor.Cgroup, gone bool) (caused bool) {
+func (m *memory) boundNeeded(c *sensor.Cgroup, gone bool) (caused bool) {
 	b := m.bounded()
 	b.since.later(b.now)
 	b.now = span{}
@@ -82,8 +82,8 @@ func (m *memory) bound(c *sensor.Cgroup, gone bool) (caused bool) {
 	}
 	most := uint64(math.MaxUint64)
 	if !gone && c.Have&(sensor.CgroupFilled|sensor.CgroupMemory) == sensor.CgroupFilled|sensor.CgroupMemory {
-		filled := grown(last.Filled, now.Filled)
-		most = last.Needed + filled + filled/tablesOf + grown(last.Shmem, now.Shmem) + grown(last.Kernel, now.Kernel)
+		filled := increase(last.Filled, now.Filled)
+		most = last.Needed + filled + filled/tablesOf + increase(last.Shmem, now.Shmem) + increase(last.Kernel, now.Kernel)
 		if most < filled {
 			most = math.MaxUint64
 		}
@@ -125,13 +125,13 @@ func (m *memory) bounded() *needBounds {
 	return m.bounds
 }
 
-// bound records this tick's reading of the part's control group. gone reports that the group was
+// boundMemory records this tick's reading of the part's control group. gone reports that the group was
 // removed. settled reports that no process can have been missed.
-func (p *Part) bound(gone, settled bool) {
+func (p *Part) boundMemory(gone, settled bool) {
 	b := p.memory.bounded()
 	b.now.vague = b.now.vague || !settled || b.most == 0 && p.created == 0
 	now := b.now
-	if p.memory.bound(&p.cg, gone) {
+	if p.memory.boundNeeded(&p.cg, gone) {
 		now.below = b.limit
 	}
 	if gone {
@@ -140,8 +140,8 @@ func (p *Part) bound(gone, settled bool) {
 	b.now = now // for the whole
 }
 
-// needs records the report of a part of the whole for this tick and its minimum need. The whole may be nil.
-func (w *whole) needs(p *Part) {
+// addPart records the report of a part of the whole for this tick and its minimum need. The whole may be nil.
+func (w *jobGroup) addPart(p *Part) {
 	b := p.memory.bounds
 	if w != nil {
 		w.memory.neededPeak = max(w.memory.neededPeak, p.memory.neededPeak)
@@ -150,7 +150,7 @@ func (w *whole) needs(p *Part) {
 		return
 	}
 	if w != nil {
-		w.memory.bounded().now.beside(b.now)
+		w.memory.bounded().now.merge(b.now)
 	}
 	b.now = span{}
 }

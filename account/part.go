@@ -42,12 +42,12 @@ type Part struct {
 	lost lacks
 	have sensor.Fields
 
-	total    usage  // since the start
-	set      *apart // part of total that series may lack; nil if they lack nothing
-	tasks    uint64 // CPU nanoseconds observed per process
-	unseen   uint64 // part of children that no reading or record showed
-	cgBase   int64  // CPU nanoseconds of the control group that do not belong to this account
-	past     past
+	total    usage             // since the start
+	set      *separateCounters // part of total that series may lack; nil if they lack nothing
+	tasks    uint64            // CPU nanoseconds observed per process
+	unseen   uint64            // part of children that no reading or record showed
+	cgBase   int64             // CPU nanoseconds of the control group that do not belong to this account
+	past     counterOffsets
 	commands commands
 	byTask   *tasks // nil if the batch system distinguishes none
 	started  uint64
@@ -97,9 +97,9 @@ type group struct {
 	seen   uint64 // tick number of cpu
 	lead   *Part  // exports the distribution and the figures of the whole control group
 	series *metric.Series
-	whole  *whole     // nil while there is no such control group
-	exact  *exactness // nil while all is as exact as of the kind
-	wanted *wanted    // nil while its threads have not waited
+	whole  *jobGroup    // nil while there is no such control group
+	exact  *exactness   // nil while all is as exact as of the kind
+	wanted *wantedCores // nil while its threads have not waited
 	bounds
 	sum podSum
 }
@@ -175,8 +175,8 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 		}
 		after += unseen
 		if unseen > 0 && p.cg.Have&sensor.CgroupCPUSplit != 0 {
-			used.user = max(used.user, grown(p.total.user, p.counter(cgUser)))
-			used.system = max(used.system, grown(p.total.system, p.counter(cgSystem)))
+			used.user = max(used.user, increase(p.total.user, p.counter(cgUser)))
+			used.system = max(used.system, increase(p.total.system, p.counter(cgSystem)))
 		}
 	}
 	added := after - before
@@ -193,7 +193,7 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 // settleIO uses the control group's counters if processes could not be read, and returns their excess over the processes.
 func (p *Part) settleIO() (more usage) {
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
-		more.read, more.write = grown(p.total.read, p.counter(cgRead)), grown(p.total.write, p.counter(cgWrite))
+		more.read, more.write = increase(p.total.read, p.counter(cgRead)), increase(p.total.write, p.counter(cgWrite))
 		p.total.add(more)
 	}
 	return more
@@ -203,7 +203,7 @@ func (p *Part) settleIO() (more usage) {
 func (r *registry) absorb(p, o *Part) {
 	p.total.add(o.total)
 	if o.set != nil {
-		p.apart().before.add(o.set.before)
+		p.separate().before.add(o.set.before)
 	}
 	p.have |= o.have
 	p.tasks += o.total.user + o.total.system
@@ -242,8 +242,8 @@ func (r *registry) absorb(p, o *Part) {
 	}
 }
 
-// adopt sets the handle of the part's control group.
-func (p *Part) adopt(h sensor.CgroupHandle) {
+// setCgroup sets the handle of the part's control group.
+func (p *Part) setCgroup(h sensor.CgroupHandle) {
 	switch {
 	case h == nil || h == p.cgroup:
 	case p.cgroup != nil:
@@ -283,9 +283,9 @@ func (l *Ledger) readCgroups(pass *sensor.Pass) {
 		if p.cgroup != nil && !(idle && rests(p.cgroup)) {
 			p.readCgroup()
 			p.now.fresh = p.cgroup != nil
-			p.bound(!p.now.fresh, l.table.line.settled)
+			p.boundMemory(!p.now.fresh, l.table.line.settled)
 		}
-		p.group.whole.needs(p)
+		p.group.whole.addPart(p)
 	}
 	l.parts.readWholes(l.table.line.settled)
 }
@@ -309,19 +309,19 @@ type facts struct {
 // merge fills in the fields that were empty before.
 func (f *facts) merge(o workload.Facts) {
 	was := f.Facts
-	fill(&f.Name, o.Name)
-	fill(&f.Account, o.Account)
-	fill(&f.Partition, o.Partition)
-	fill(&f.Command, o.Command)
-	fill(&f.Run, o.Run)
-	fill(&f.RequestCores, o.RequestCores)
-	fill(&f.RequestMemoryBytes, o.RequestMemoryBytes)
-	fill(&f.RequestGPUs, o.RequestGPUs)
-	fill(&f.RequestSeconds, o.RequestSeconds)
+	setIfZero(&f.Name, o.Name)
+	setIfZero(&f.Account, o.Account)
+	setIfZero(&f.Partition, o.Partition)
+	setIfZero(&f.Command, o.Command)
+	setIfZero(&f.Run, o.Run)
+	setIfZero(&f.RequestCores, o.RequestCores)
+	setIfZero(&f.RequestMemoryBytes, o.RequestMemoryBytes)
+	setIfZero(&f.RequestGPUs, o.RequestGPUs)
+	setIfZero(&f.RequestSeconds, o.RequestSeconds)
 	f.changed = f.changed || f.Facts != was
 }
 
-func fill[T comparable](dst *T, v T) {
+func setIfZero[T comparable](dst *T, v T) {
 	var zero T
 	if *dst == zero {
 		*dst = v

@@ -2,10 +2,10 @@ package account
 
 import "reckon/sensor"
 
-// past holds the offsets to add to the counters of a part's current control group. A part may have
+// counterOffsets holds the offsets to add to the counters of a part's current control group. A part may have
 // several groups in sequence: the counters start at zero when a container restarts, and continue
 // from another part when a group changes its name.
-type past [cgCounters]int64
+type counterOffsets [cgCounters]int64
 
 // Counters of a control group that are exported unchanged.
 const (

@@ -12,30 +12,31 @@ import (
 // terms, are kept with each container.
 var (
 	podInfo = metric.NewDesc("reckon_pod_info", metric.Gauge, metric.None,
-		with("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "host_ip", "priority_class", "host_network", "qos"),
+		chargedLabels("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "host_ip", "priority_class", "host_network", "qos"),
 		"What the kubelet reports of a pod, at its sandbox: the owner that controls it, its address and its node's, and class of "+
 			"priority; the value is always 1.")
-	podPhase = metric.NewDesc("reckon_pod_phase", metric.Gauge, metric.None, with("phase"),
+	podPhase = metric.NewDesc("reckon_pod_phase", metric.Gauge, metric.None, chargedLabels("phase"),
 		"1 for the phase that the pod is in, as the kubelet reports it: Pending, Running, Succeeded, Failed or Unknown.")
-	podReady = metric.NewDesc("reckon_pod_ready", metric.Gauge, metric.None, with(),
+	podReady = metric.NewDesc("reckon_pod_ready", metric.Gauge, metric.None, chargedLabels(),
 		"1 while the pod takes requests (its condition Ready), else 0; absent where the kubelet does not know.")
-	podCreated = metric.NewDesc("reckon_pod_created_time_seconds", metric.Gauge, metric.Seconds, with(),
+	podCreated = metric.NewDesc("reckon_pod_created_time_seconds", metric.Gauge, metric.Seconds, chargedLabels(),
 		"When the pod was created, by the clock of the API server, since the Unix epoch.")
-	podUnscheduled = metric.NewDesc("reckon_pod_unscheduled_since_seconds", metric.Gauge, metric.Seconds, with("run", "reason", "message"),
+	podUnscheduled = metric.NewDesc("reckon_pod_unscheduled_since_seconds", metric.Gauge, metric.Seconds, chargedLabels("run", "reason",
+		"message"),
 		"When a pod without a node was created, seconds since the Unix epoch, with the scheduler's reason and message. The operator "+
 			"reports it, without a node, until the pod has one; part is the pod, and run as in the start time.")
-	containerRunning = metric.NewDesc("reckon_container_running", metric.Gauge, metric.None, with(),
+	containerRunning = metric.NewDesc("reckon_container_running", metric.Gauge, metric.None, chargedLabels(),
 		"1 while the kubelet reports that the container runs, else 0.")
-	containerReady = metric.NewDesc("reckon_container_ready", metric.Gauge, metric.None, with(),
+	containerReady = metric.NewDesc("reckon_container_ready", metric.Gauge, metric.None, chargedLabels(),
 		"1 while the container takes requests by its readiness probe, else 0; 1 for an init container that ended well.")
-	containerUsage = metric.NewDesc("reckon_container_memory_usage_bytes", metric.Gauge, metric.Bytes, with(),
+	containerUsage = metric.NewDesc("reckon_container_memory_usage_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 		"All memory that is charged to the container's control group: page cache and memory of the kernel are in it.")
-	containerWorking = metric.NewDesc("reckon_container_memory_working_set_bytes", metric.Gauge, metric.Bytes, with(),
+	containerWorking = metric.NewDesc("reckon_container_memory_working_set_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 		"Memory that is charged to the container less the page cache that was not used lately: what kubectl top shows and the kubelet "+
 			"evicts by.")
-	containerPeriods = metric.NewDesc("reckon_container_cpu_periods_total", metric.Counter, metric.None, with(),
+	containerPeriods = metric.NewDesc("reckon_container_cpu_periods_total", metric.Counter, metric.None, chargedLabels(),
 		"Periods of the CPU limit in which the container ran, since it started.")
-	containerThrottled = metric.NewDesc("reckon_container_cpu_throttled_periods_total", metric.Counter, metric.None, with(),
+	containerThrottled = metric.NewDesc("reckon_container_cpu_throttled_periods_total", metric.Counter, metric.None, chargedLabels(),
 		"Periods of the CPU limit in which the container was held back, since it started.")
 )
 
@@ -58,8 +59,8 @@ func podLabels(f *workload.ContainerFacts) [10]string {
 		f.QoS}
 }
 
-// known reports whether a condition of a pod is.
-func known(status string) bool { return status == "True" || status == "False" }
+// isKnownStatus reports whether a condition of a pod is.
+func isKnownStatus(status string) bool { return status == "True" || status == "False" }
 
 // exportPod appends the reported facts of a whole pod; was is the state at the last export.
 func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
@@ -71,7 +72,7 @@ func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 		replaceSeries(&x.phase, f.Phase == was.Phase, b, func() *metric.Series { return p.series(podPhase, f.Phase) })
 		b.Add(x.phase, 1)
 	}
-	if known(f.PodReady) {
+	if isKnownStatus(f.PodReady) {
 		b.Add(p.lazy(&x.ready, podReady), number(f.PodReady == "True"))
 	}
 	if f.Created != 0 {

@@ -84,7 +84,7 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	tab.line.settled, tab.line.live = pass.Complete() && pass.Lost == 0 && !tab.line.gap, pass.Live
 	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
 	tab.exact = pass.Joined
-	tab.sight(pass)
+	tab.countLivingChildren(pass)
 	// Parents end after their children, so the last records come first. A child that no reading saw
 	// then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
@@ -108,7 +108,7 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	}
 	isNew := e == nil
 	if isNew {
-		e = tab.meet(p, false)
+		e = tab.addProcess(p, false)
 	}
 	tab.seen.now = append(tab.seen.now, e)
 	e.pass = uint32(tab.tick)
@@ -123,7 +123,7 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 		tab.stillOwed(e)
 		return
 	}
-	if e.retry || e.moved(p, true) {
+	if e.retry || e.changedIdentity(p, true) {
 		was := e.part
 		tab.identify(e, p, false)
 		tab.strayedChild(e, was)
@@ -133,18 +133,18 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 		e.kin().threaded = true
 	}
 	e.lacks = lacksOf(p.Partial)
-	d := e.last.advance(usageOf(p), p.Have, p.Partial)
+	d := e.last.increase(usageOf(p), p.Have, p.Partial)
 	if tab.have |= p.Have; !first {
 		tab.counted.add(d)
 	}
 	e.part.charge(d, p, e.task, first)
 	if e.part.kind.Folded() {
-		tab.excess.take(e, p, d, tab.tick)
+		tab.excess.add(e, p, d, tab.tick)
 	}
-	tab.parts.deletes.take(e, p, tab.line.gap && !isNew)
+	tab.parts.deletes.charge(e, p, tab.line.gap && !isNew)
 	e.part.now.lacks |= e.lacks
 	e.part.highWater(e, p)
-	tab.follow(e, p, isNew, first)
+	tab.recordParent(e, p, isNew, first)
 	watched := float64(max(tab.watched(e), uint64(time.Millisecond)))
 	e.rate = float64(d.user+d.system) / watched
 	if o := e.children; o != nil {
@@ -185,20 +185,20 @@ func (s *sequence) end() (missing []*process) {
 	return missing
 }
 
-// moved reports whether a process changed its process group, session or user since it was
+// changedIdentity reports whether a process changed its process group, session or user since it was
 // identified. Control groups are compared only if both ids come from the same source.
-func (e *process) moved(p *sensor.Process, joined bool) bool {
+func (e *process) changedIdentity(p *sensor.Process, joined bool) bool {
 	return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup ||
 		p.Have&sensor.FieldGroup != 0 && (p.PGID != e.pgid || p.SID != e.sid || p.UID != e.uid)
 }
 
-// strayed reports whether an ended process belongs to another part than its last reading shows. That happens if its
+// endedElsewhere reports whether an ended process belongs to another part than its last reading shows. That happens if its
 // only reading fell between fork and setsid(2), setpgid(2), setuid(2) or the move to its control group. Workloads
 // recognised by environment are kept, because the environment can no longer be read.
-func (e *process) strayed(p *sensor.Process, joined bool) bool {
+func (e *process) endedElsewhere(p *sensor.Process, joined bool) bool {
 	switch kind := e.part.kind; {
 	case kind.ByGroup():
-		return e.moved(p, joined)
+		return e.changedIdentity(p, joined)
 	case kind.Session():
 		return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup
 	}
@@ -217,12 +217,12 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 	e := tab.find(p)
 	switch {
 	case e == nil:
-		e = tab.meet(p, true)
+		e = tab.addProcess(p, true)
 		tab.count(e)
 		tab.merge(e, p, p.UserNanos+p.SystemNanos)
 	case e.gone:
 		return
-	case e.strayed(p, joined):
+	case e.endedElsewhere(p, joined):
 		tab.identify(e, p, true)
 	case p.UID != e.uid && p.Have&sensor.FieldGroup != 0:
 		tab.reown(e, p)
@@ -231,11 +231,11 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 		e.part.lost |= lackIO // its use since its last reading
 	}
 	e.part.lost |= lacksOf(p.Partial)
-	d := e.last.advance(usageOf(p), p.Have, p.Partial)
+	d := e.last.increase(usageOf(p), p.Have, p.Partial)
 	tab.have |= p.Have
 	tab.counted.add(d)
 	e.part.charge(d, p, e.task, false)
-	tab.parts.deletes.take(e, p, false)
+	tab.parts.deletes.charge(e, p, false)
 	e.part.highWater(e, p)
 	if p.Life > 0 {
 		e.part.left = max(e.part.left, (e.start+p.Life)|1)
@@ -251,13 +251,13 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 		e.ppid = p.PPID
 	}
 	if e.left {
-		tab.owe(e, d.user+d.system)
+		tab.recordOwed(e, d.user+d.system)
 	}
 	tab.depart(e)
 }
 
 // watched returns the time covered by the last reading of a process: since the previous tick, or since its start.
-func (tab *table) watched(e *process) uint64 { return grown(max(tab.lastAt, e.start), tab.now) }
+func (tab *table) watched(e *process) uint64 { return increase(max(tab.lastAt, e.start), tab.now) }
 
 // find returns the entry of p. It drops an entry with the same id but another start, because the id was reused.
 func (tab *table) find(p *sensor.Process) *process {
@@ -272,14 +272,14 @@ func (tab *table) find(p *sensor.Process) *process {
 		return nil // a late record of the earlier process; meet keeps the newer one
 	}
 	if !e.left {
-		tab.owe(e, e.legacy())
+		tab.recordOwed(e, e.legacy())
 	}
 	delete(tab.byID, p.PID) // and is not reused: it may have left in this very tick
 	return nil
 }
 
-// meet creates the entry of a new process.
-func (tab *table) meet(p *sensor.Process, ended bool) *process {
+// addProcess creates the entry of a new process.
+func (tab *table) addProcess(p *sensor.Process, ended bool) *process {
 	var e *process
 	if n := len(tab.free); n > 0 {
 		e, tab.free = tab.free[n-1], tab.free[:n-1]
@@ -302,7 +302,7 @@ func (tab *table) meetParent(p *sensor.Process, live []sensor.Process) {
 		return
 	}
 	if q := livingOf(live, p.PPID); q != nil && q.Start <= p.Start+uint64(time.Second) {
-		tab.meet(q, false).fresh = true
+		tab.addProcess(q, false).fresh = true
 	}
 }
 
@@ -318,14 +318,14 @@ func livingOf(live []sensor.Process, pid int32) *sensor.Process {
 // identify finds the part that a process belongs to.
 func (tab *table) identify(e *process, p *sensor.Process, ended bool) {
 	parent, inherited := tab.inherited(p)
-	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && tab.leaves(p.PPID, p.UserNanos+p.SystemNanos) {
+	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && tab.isOwnGroup(p.PPID, p.UserNanos+p.SystemNanos) {
 		parent, inherited = nil, 0
 	}
 	was := parent
 	if e.part != nil {
 		was = e.part
 	}
-	tab.place(e, p, tab.config.Identify(p, was, ended), parent, inherited)
+	tab.assign(e, p, tab.config.Identify(p, was, ended), parent, inherited)
 }
 
 // reown finds the part of an ended process that changed its user since its last reading. It accepts
@@ -333,7 +333,7 @@ func (tab *table) identify(e *process, p *sensor.Process, ended bool) {
 func (tab *table) reown(e *process, p *sensor.Process) {
 	parent, inherited := tab.inherited(p)
 	if found := tab.config.Identify(p, parent, true); found.Workload == e.part.id && found.Part == e.part.part && found.Place == "" {
-		tab.place(e, p, found, parent, inherited)
+		tab.assign(e, p, found, parent, inherited)
 	}
 }
 
@@ -345,11 +345,11 @@ func (tab *table) inherited(p *sensor.Process) (*Part, int16) {
 	return nil, 0
 }
 
-// place charges a process to the part that was found from now on.
-func (tab *table) place(e *process, p *sensor.Process, found Identified, parent *Part, inherited int16) {
+// assign charges a process to the part that was found from now on.
+func (tab *table) assign(e *process, p *sensor.Process, found Identified, parent *Part, inherited int16) {
 	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
 	part, start := parent, p.Start
-	held, login, late := tab.bound(e, &found)
+	held, login, late := tab.limitGroups(e, &found)
 	if late {
 		start = max(start, tab.now)
 	}
@@ -359,7 +359,7 @@ func (tab *table) place(e *process, p *sensor.Process, found Identified, parent 
 	if !found.isOf(parent) {
 		part = tab.parts.part(found, start)
 		if login != "" && login != part.owner {
-			part.apart().login = login
+			part.separate().login = login
 		}
 		if held != nil {
 			part.begin(held)

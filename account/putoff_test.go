@@ -32,7 +32,7 @@ func TestPutOff(t *testing.T) {
 			r.tick(0, []sensor.Process{other}, p)
 			for range c.after {
 				if c.putOff {
-					r.l.PutOff()
+					r.l.SkipCounts()
 				}
 				r.tick(0, []sensor.Process{other})
 			}

@@ -35,8 +35,8 @@ func (u usage) counters() usage {
 	return u
 }
 
-// apart is the part of the counters that is missing from its series or from the node's.
-type apart struct {
+// separateCounters is the part of the counters that is missing from its series or from the node's.
+type separateCounters struct {
 	before usage // counted before the ledger began
 	handed usage // handed over to the short work of the owner, with before
 	// heldCPU is CPU time from before the part was busy, which counts as short work. login is the
@@ -45,9 +45,9 @@ type apart struct {
 	login   string
 }
 
-func (p *Part) apart() *apart {
+func (p *Part) separate() *separateCounters {
 	if p.set == nil {
-		p.set = new(apart)
+		p.set = new(separateCounters)
 	}
 	return p.set
 }
@@ -60,8 +60,8 @@ func (p *Part) handed() usage {
 	return p.set.handed
 }
 
-// own returns the counters of the part minus the amounts that were handed over.
-func (p *Part) own() usage {
+// ownUsage returns the counters of the part minus the amounts that were handed over.
+func (p *Part) ownUsage() usage {
 	own := p.total
 	own.subtract(p.handed())
 	return own
@@ -77,7 +77,7 @@ func (r *registry) handOver() {
 		if p.set != nil && p.set.handed == (usage{}) {
 			p.set.handed = p.set.before
 		}
-		more := p.own().counters()
+		more := p.ownUsage().counters()
 		if more == (usage{}) && p.tally.Empty() {
 			continue
 		}
@@ -88,7 +88,7 @@ func (r *registry) handOver() {
 		into.lost |= p.lost | p.now.lacks
 		r.deletes.absorb(into, p)
 		if more != (usage{}) {
-			p.apart().handed = p.total.counters()
+			p.separate().handed = p.total.counters()
 		}
 		r.tallies.HandOver(&p.tally, &into.tally)
 	}

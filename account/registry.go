@@ -44,11 +44,11 @@ func newRegistry(c *Config, at *times) *registry {
 // part returns the account of an identity, created if need be.
 func (r *registry) part(found Identified, start uint64) *Part {
 	if p := r.placed(found.Place); p != nil {
-		if p.phase < exported && p.better(&found) {
+		if p.phase < exported && p.isBetterName(&found) {
 			return r.rename(p, found)
 		}
-		p.adopt(found.Handle)
-		p.group.adopt(found.Whole)
+		p.setCgroup(found.Handle)
+		p.group.setCgroup(found.Whole)
 		p.facts.merge(found.Facts)
 		p.revive()
 		return p
@@ -64,7 +64,7 @@ func (r *registry) part(found Identified, start uint64) *Part {
 		if found.Place != p.place { // a restarted container
 			p.succeed(found.Handle, nil)
 		}
-		r.learn(p, found)
+		r.addDetails(p, found)
 		p.revive()
 		return p
 	}
@@ -73,8 +73,8 @@ func (r *registry) part(found Identified, start uint64) *Part {
 	if !r.first && start >= r.began {
 		p.created = (r.epoch + int64(start)) / 1e6
 	}
-	r.enter(p)
-	r.learn(p, found)
+	r.register(p)
+	r.addDetails(p, found)
 	r.order = append(r.order, p)
 	return p
 }

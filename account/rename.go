@@ -62,14 +62,14 @@ func (p *Part) awaits(boot, grace uint64) bool {
 	if p.behind != nil && p.behind.phase < flushed {
 		return true
 	}
-	since := grown(p.met, boot)
+	since := increase(p.met, boot)
 	return p.naming != workload.Named && (since < grace || since < startGrace && p.starting())
 }
 
-// settled reports whether the supervisor of an ended part has reported its end, or will not report it.
-func (p *Part) settled(boot uint64) bool {
+// isEndReported reports whether the supervisor of an ended part has reported its end, or will not report it.
+func (p *Part) isEndReported(boot uint64) bool {
 	return p.place == "" || p.container == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
-		grown(p.end, boot) >= nameGrace
+		increase(p.end, boot) >= nameGrace
 }
 
 // placed returns the open part of a place, nil for none.
@@ -83,8 +83,8 @@ func (r *registry) placed(place string) *Part {
 	return nil
 }
 
-// better reports whether the new names should replace those of the part.
-func (p *Part) better(found *Identified) bool {
+// isBetterName reports whether the new names should replace those of the part.
+func (p *Part) isBetterName(found *Identified) bool {
 	k := key{found.Workload, found.Part, found.Owner}
 	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (p.phase < exported || found.Naming == workload.Named)
 }
@@ -100,7 +100,7 @@ func (l *Ledger) Name() {
 			continue
 		}
 		program, _ := p.commands.top()
-		if found := (Identified{Identity: l.config.Rename(p.place, program.String())}); p.better(&found) {
+		if found := (Identified{Identity: l.config.Rename(p.place, program.String())}); p.isBetterName(&found) {
 			l.parts.rename(p, found)
 		}
 	}
@@ -139,13 +139,13 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 	into := r.byKey[k]
 	switch {
 	case k == p.key:
-		r.learn(p, found)
+		r.addDetails(p, found)
 		return p
 	case p.phase >= exported:
-		return r.goOn(p, found)
+		return r.continueAs(p, found)
 	case into != nil && !into.closed() && into.run == p.run:
 		r.join(into, p)
-		r.learn(into, found)
+		r.addDetails(into, found)
 		return into
 	}
 	if r.byKey[p.key] == p {
@@ -158,16 +158,16 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 	}
 	r.leaveGroup(p)
 	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
-	r.enter(p)
+	r.register(p)
 	if g := p.group; g.cores.Count == 0 {
 		g.cores, g.wanted = from.cores, from.wanted
 	}
-	r.learn(p, found)
+	r.addDetails(p, found)
 	return p
 }
 
-// enter registers a part under its name. An earlier run of that name is exported to its end first.
-func (r *registry) enter(p *Part) {
+// register registers a part under its name. An earlier run of that name is exported to its end first.
+func (r *registry) register(p *Part) {
 	if before := r.byKey[p.key]; before != nil {
 		if before.closed() {
 			p.bornAfter(before)
@@ -192,21 +192,21 @@ func (p *Part) bornAfter(before *Part) {
 	}
 }
 
-// learn adds other new details of a part.
-func (r *registry) learn(p *Part, found Identified) {
+// addDetails adds other new details of a part.
+func (r *registry) addDetails(p *Part, found Identified) {
 	if found.Place != "" {
 		p.place, p.run, p.naming = found.Place, found.Run, found.Naming
 		r.places[found.Place] = p
 	}
 	p.naming = min(p.naming, found.Naming)
-	p.adopt(found.Handle)
-	p.group.adopt(found.Whole)
+	p.setCgroup(found.Handle)
+	p.group.setCgroup(found.Whole)
 	p.facts.merge(found.Facts)
 }
 
-// goOn ends an exported part and moves its processes and control group to a part with the new name.
+// continueAs ends an exported part and moves its processes and control group to a part with the new name.
 // It must run before anything is charged in the tick.
-func (r *registry) goOn(p *Part, found Identified) *Part {
+func (r *registry) continueAs(p *Part, found Identified) *Part {
 	h, since := p.cgroup, p.cg
 	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // the remainder belongs to the other
 	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // so that r.part does not find it by its place
@@ -262,7 +262,7 @@ func (tab *table) repoint(from, to *Part) {
 // Runs calls f for each exported run that has a report, such as a pod. It passes the workload, the
 // part that represents the run, the report, and the lowest process id.
 func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
-	l.table.each(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
+	l.table.eachPod(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
 		f(p.id, workload.PartOfPod(p.id, p.part), p.owner, p.container.facts, pid)
 	})
 }
@@ -270,16 +270,16 @@ func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload
 // Containers calls f for each exported container that has a report. It passes the run, the
 // workload, part and owner, the report, and the lowest process id.
 func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
-	l.table.each(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
+	l.table.eachPod(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
 		if p.container.facts.Name != "" {
 			f(p.run, p.id, p.part, p.owner, p.container.facts, pid)
 		}
 	})
 }
 
-// each calls f once for each distinct name among the parts of pods, in order. It passes a part of
+// eachPod calls f once for each distinct name among the parts of pods, in order. It passes a part of
 // that name and the lowest id of its processes.
-func (tab *table) each(name func(*Part) string, f func(p *Part, pid int32)) {
+func (tab *table) eachPod(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
 	for _, e := range tab.byID {
 		p := e.part

@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-var processesLeft = metric.NewDesc("reckon_workload_processes_left", metric.Gauge, metric.None, with(),
+var processesLeft = metric.NewDesc("reckon_workload_processes_left", metric.Gauge, metric.None, chargedLabels(),
 	"Processes of a batch script that were still running when the script ended; absent while it runs, and where there were none.")
 
 // script is the process of the batch script of a job on the node: the first of its step.

@@ -15,8 +15,8 @@ const endGrace = uint64(10 * time.Second)
 // rootOwner owns unowned work, and may delete all users' files.
 const rootOwner = "root"
 
-// settle closes the tick for every part and compares their sum with the machine.
-func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
+// closeTick closes the tick for every part and compares their sum with the machine.
+func (l *Ledger) closeTick(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	if l.parts.other == nil {
 		l.parts.other = l.parts.part(Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Other, l.config.Node), Owner: rootOwner,
@@ -26,7 +26,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	l.at.span = span
 	t := closing{seconds: span, capacity: capacity(elapsed, boot, m), tick: l.at.tick, boot: boot, initial: first}
 	if m != nil {
-		t.used, t.mapped, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
+		t.used, t.mapped, t.total = increase(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
 		t.held, t.anon = m.MemoryShared, m.MemoryAnon
 	}
 	l.node.haveBusy = false
@@ -40,7 +40,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 		if more := p.settleIO(); more != (usage{}) {
 			l.table.have |= sensor.FieldIO
 			if t.initial {
-				p.apart().before.add(more)
+				p.separate().before.add(more)
 			} else {
 				l.table.counted.add(more)
 			}
@@ -69,19 +69,19 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	var busy int64
 	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.node.machine.Idle+l.node.machine.IOWait+l.node.machine.Steal)
-	if span := grown(l.node.machine.Boot, m.Boot); m.Cores == l.node.machine.Cores && span > 0 {
+	if span := increase(l.node.machine.Boot, m.Boot); m.Cores == l.node.machine.Cores && span > 0 {
 		busy = int64(span)*int64(m.Cores) - unused
 		l.node.busy, l.node.haveBusy = float64(busy)/float64(span), true
 	} else { // processors came or went
-		busy = int64(grown(busyTicks(&l.node.machine), busyTicks(m)))
+		busy = int64(increase(busyTicks(&l.node.machine), busyTicks(m)))
 	}
 	l.node.balance += max(busy, 0) - int64(charged)
-	irq := grown(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ)
-	late := l.table.line.held + grown(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
-	l.judge.evidence.count(max(busy, 0), int64(charged), irq, late, grown(l.node.machine.Boot, m.Boot), m.Cores)
+	irq := increase(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ)
+	late := l.table.line.held + increase(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
+	l.judge.evidence.count(max(busy, 0), int64(charged), irq, late, increase(l.node.machine.Boot, m.Boot), m.Cores)
 	unread := l.unread(busy, m)
 	rest := l.node.balance - int64(l.table.line.held) - unread // which is charged in the next tick
-	unpaid, slow := max(rest, 0), grown(l.at.now, m.Boot) > grown(l.node.machine.Boot, m.Boot)/slowReading
+	unpaid, slow := max(rest, 0), increase(l.at.now, m.Boot) > increase(l.node.machine.Boot, m.Boot)/slowReading
 	if slow || l.node.slow {
 		// What was read late and charged to the ticks before hides in the balance what nobody was charged with in this one.
 		unpaid = max(unpaid, busy-int64(charged)-int64(l.table.line.held))
@@ -106,11 +106,11 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 // later reading of the machine. Charging that time to other would count it twice, and again each
 // time that a pass takes longer than any before.
 func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
-	span := grown(l.node.machine.Boot, m.Boot)
+	span := increase(l.node.machine.Boot, m.Boot)
 	if busy <= 0 || span == 0 {
 		return 0
 	}
-	return int64(float64(busy) * min(1, float64(grown(l.at.now, m.Boot))/float64(span)))
+	return int64(float64(busy) * min(1, float64(increase(l.at.now, m.Boot))/float64(span)))
 }
 
 // slowReading is the part of a tick from which on a reading of the processes is slow.
@@ -177,7 +177,7 @@ func (p *Part) ended(empty uint64) uint64 {
 // vague reports whether the run time of a part may be too long by more than a hundredth. Without an
 // exit record for its last process, the part ends when it is first found empty.
 func (p *Part) vague() bool {
-	return p.end != 0 && p.left&1 == 0 && grown(max(p.left, p.start), p.end) > grown(p.start, p.end)/bearableUse
+	return p.end != 0 && p.left&1 == 0 && increase(max(p.left, p.start), p.end) > increase(p.start, p.end)/bearableUse
 }
 
 // finish ends a part and sets its memory gauges to zero.

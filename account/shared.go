@@ -50,7 +50,7 @@ func proportionOf(m *sensor.SharedMemory) proportion {
 		all := quotient(m.Proportional, m.Resident)
 		return proportion{all, all, all}
 	}
-	rest := quotient(grown(m.AnonProportional, m.Proportional), grown(m.Anon, m.Resident))
+	rest := quotient(increase(m.AnonProportional, m.Proportional), increase(m.Anon, m.Resident))
 	return proportion{quotient(m.AnonProportional, m.Anon), rest, rest}
 }
 
@@ -71,7 +71,7 @@ func (p *proportion) alike(o *proportion) bool {
 	return true
 }
 
-func (p *proportion) of(proc *sensor.Process) (out [3]uint64) {
+func (p *proportion) split(proc *sensor.Process) (out [3]uint64) {
 	for i, v := range [...]uint64{proc.Anon, proc.File, proc.Shmem} {
 		out[i] = uint64(float64(v) * float64(p[i]) / entire)
 	}
@@ -153,8 +153,8 @@ type unmeasured struct {
 	Open             bool // it may have been more in some ticks
 }
 
-// settle drops it now that processes of that size are measured.
-func (m *unmeasured) settle(rss uint64) {
+// clear drops it now that processes of that size are measured.
+func (m *unmeasured) clear(rss uint64) {
 	if rss >= m.RSS-m.RSS/16 {
 		*m = unmeasured{}
 	}
@@ -172,8 +172,8 @@ type sample struct {
 	part    proportion
 }
 
-// fits reports whether the sample may apply to another process of the program, which must have about the same size.
-func (s *sample) fits(of *sharing) bool {
+// isSimilar reports whether the sample may apply to another process of the program, which must have about the same size.
+func (s *sample) isSimilar(of *sharing) bool {
 	return s.rss != 0 && s.program == of.program && of.rss <= s.rss+s.rss/8 && s.rss <= of.rss+of.rss/8
 }
 
@@ -189,7 +189,7 @@ func (c *crowd) sample(of *sharing) *proportion {
 		return nil
 	}
 	for i := range c.samples {
-		if c.samples[i].fits(of) {
+		if c.samples[i].isSimilar(of) {
 			return &c.samples[i].part
 		}
 	}
@@ -244,11 +244,11 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 			c.denied += rss
 		}
 	}
-	for i, v := range p.of(proc) {
+	for i, v := range p.split(proc) {
 		c.shared[i] += v
 	}
 	if c.era != nil {
-		for i, v := range own.of(proc) {
+		for i, v := range own.split(proc) {
 			c.upper[i] += v
 		}
 	}
@@ -300,7 +300,7 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 	}
 	c.pending = c.denied < c.unknown
 	if c.pending && !c.blind && tick < c.since+hold {
-		return c.hold(raw), lacking(sensor.LackScaled, fromPSS), false
+		return c.keepMemory(raw), lacking(sensor.LackScaled, fromPSS), false
 	}
 	c.bounded, c.blind = true, true
 	return types, lacking(sensor.LackSharedPages, fromRSSSum), false
@@ -322,8 +322,8 @@ func (c *crowd) limit(t *closing, private uint64, within func(set uint64) (neede
 	return bounded(c.upper, c.largest, private, most, t)
 }
 
-// hold returns the previous memory of the part, and not less than its largest process's.
-func (c *crowd) hold(raw [3]uint64) [3]uint64 {
+// keepMemory returns the previous memory of the part, and not less than its largest process's.
+func (c *crowd) keepMemory(raw [3]uint64) [3]uint64 {
 	last := c.last[0] + c.last[1] + c.last[2]
 	if last >= c.largest {
 		return c.last
@@ -337,14 +337,14 @@ func (c *crowd) hold(raw [3]uint64) [3]uint64 {
 func bounded(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
 	file := types[1]
 	if t.anon != 0 {
-		types[0] = min(types[0], max(grown(private, t.anon), largest))
+		types[0] = min(types[0], max(increase(private, t.anon), largest))
 	}
 	if t.held != 0 {
 		types[2] = min(types[2], max(t.held, largest))
 	}
 	own := types[0] + types[2]
 	if t.used != 0 {
-		most = min(most, grown(private, t.used))
+		most = min(most, increase(private, t.used))
 	}
 	if limit := max(most, largest); own > limit {
 		types = scaled(types, float64(limit)/float64(own))
@@ -354,7 +354,7 @@ func bounded(types [3]uint64, largest, private, most uint64, t *closing) [3]uint
 		file = min(file, max(t.mapped, largest))
 	}
 	if t.total != 0 {
-		file = min(file, grown(own, t.total))
+		file = min(file, increase(own, t.total))
 	}
 	types[1] = file
 	return types
@@ -419,9 +419,9 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 	return list
 }
 
-// wanted reports whether a process should still be measured after earlier ones, because one process per program and
+// needsSample reports whether a process should still be measured after earlier ones, because one process per program and
 // size is enough at first.
-func (tab *table) wanted(of Sharer) bool {
+func (tab *table) needsSample(of Sharer) bool {
 	e := tab.byID[of.PID]
 	return of.class != 0 || e == nil || e.part.crowd.sample(&e.share) == nil
 }
@@ -447,7 +447,7 @@ func (tab *table) shared(of Sharer, m sensor.SharedMemory, ok bool) {
 	s.part, s.of, s.era, s.at, s.denied, s.begins = now, s.rss, c.number, uint32(tab.tick), 0, true
 	at := 0
 	for i := range c.samples {
-		if c.samples[i].rss == 0 || c.samples[i].fits(s) {
+		if c.samples[i].rss == 0 || c.samples[i].isSimilar(s) {
 			at = i
 			break
 		}

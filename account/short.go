@@ -28,8 +28,8 @@ func (c *Config) quietUntil() time.Duration {
 	return max(c.Export, min(quietExports*c.Export, quietLife))
 }
 
-// quiet reports whether the part did next to nothing in the life that it had so far, nanoseconds.
-func (p *Part) quiet(life uint64) bool {
+// isNearlyIdle reports whether the part did next to nothing in the life that it had so far, nanoseconds.
+func (p *Part) isNearlyIdle(life uint64) bool {
 	cpu := quietCPU
 	if life > uint64(quietLife/2) {
 		cpu /= 2
@@ -40,26 +40,26 @@ func (p *Part) quiet(life uint64) bool {
 
 // pending reports whether a process group is left to the next export, because it may turn out to be short work.
 func (r *registry) pending(p *Part, boot uint64) bool {
-	life := grown(p.start, boot)
+	life := increase(p.start, boot)
 	return p.kind.Group() && !p.pushed && p.phase < exported && p.created != 0 && p.end == 0 && life < uint64(r.config.quietUntil()) &&
-		p.quiet(life)
+		p.isNearlyIdle(life)
 }
 
 // short reports whether an ended part is short work.
 func (r *registry) short(p *Part) bool {
-	life := grown(p.start, p.end)
+	life := increase(p.start, p.end)
 	if life <= uint64(r.config.Export) && p.CPU() < shortCPU {
 		return !p.kind.Group() || !p.active(sensor.WeightAlways)
 	}
-	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.quiet(life)
+	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.isNearlyIdle(life)
 }
 
-// over reports whether the part only accounts for ended work. It then has no current memory, and
+// isClosed reports whether the part only accounts for ended work. It then has no current memory, and
 // its peak is that of the largest process group.
-func (p *Part) over() bool { return p.kind.Folded() && p.live == 0 }
+func (p *Part) isClosed() bool { return p.kind.Folded() && p.live == 0 }
 
-// fold moves short work into one account per owner, and the short parts of a running workload into one part.
-func (r *registry) fold() {
+// mergeShort moves short work into one account per owner, and the short parts of a running workload into one part.
+func (r *registry) mergeShort() {
 	for i := 0; i < len(r.order); i++ { // part appends to order
 		p := r.order[i]
 		if p.end == 0 || p.place != "" || p.pushed || p.phase >= exported || !r.short(p) {

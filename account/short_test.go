@@ -145,15 +145,15 @@ func TestKeptGroups(t *testing.T) {
 	r := newRig(t, Config{Export: 10 * time.Second})
 	r.tick(0, nil)
 	yes, no := func() bool { return true }, func() bool { return false }
-	if known, _ := r.l.Keep("group/n1/50", "", "alice", yes); known {
+	if known, _ := r.l.ReserveSeries("group/n1/50", "", "alice", yes); known {
 		t.Error("a group that no reading has seen is known")
 	}
 	kept, short := proc(50, 50, r.boot, 2e6), proc(60, 60, r.boot, 2e6)
 	r.tick(0, []sensor.Process{kept, short})
-	if known, own := r.l.Keep("group/n1/50", "", "alice", yes); !known || !own {
+	if known, own := r.l.ReserveSeries("group/n1/50", "", "alice", yes); !known || !own {
 		t.Errorf("known %v, own %v", known, own)
 	}
-	if known, own := r.l.Keep("group/n1/60", "", "alice", no); !known || own {
+	if known, own := r.l.ReserveSeries("group/n1/60", "", "alice", no); !known || own {
 		t.Errorf("known %v, own %v", known, own)
 	}
 	r.tick(0, nil, kept, short)

@@ -87,7 +87,7 @@ type partState struct {
 	Place  string          `json:"place,omitempty"`
 	Run    string          `json:"run,omitempty"`
 	Naming workload.Naming `json:"naming,omitempty"`
-	Past   past            `json:"past,omitzero"`
+	Past   counterOffsets  `json:"past,omitzero"`
 
 	ByteSecs float64           `json:"byte_seconds"`
 	Commands map[string]uint64 `json:"commands"`
@@ -265,13 +265,13 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	}
 	for id, h := range s.Wanted {
 		if g := l.parts.groups[workload.ID(id)]; g != nil {
-			g.wanted = &wanted{cores: h}
+			g.wanted = &wantedCores{cores: h}
 		}
 	}
 	for id, v := range s.Wholes {
 		if g := l.parts.groups[workload.ID(id)]; g != nil {
 			if g.whole == nil {
-				g.whole = new(whole)
+				g.whole = new(jobGroup)
 			}
 			m := &g.whole.memory
 			m.peak, m.neededPeak = v[0], v[1]
@@ -312,7 +312,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 		p.rows.reduced, p.rows.shown = true, (l.at.epoch+int64(l.at.exported))/1e6
 	}
 	if s.Apart != nil {
-		p.set = &apart{before: usageFrom(s.Apart[0]), handed: usageFrom(s.Apart[1])}
+		p.set = &separateCounters{before: usageFrom(s.Apart[0]), handed: usageFrom(s.Apart[1])}
 	}
 	if s.Doubts != [2]uint64{} {
 		l.table.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}

@@ -12,9 +12,9 @@ type spans struct {
 	capacity uint64 // of all processors
 }
 
-// tail is the CPU time that an exited process used after its last reading. The child times of its
+// lastMoments is the CPU time that an exited process used after its last reading. The child times of its
 // payer include it, along with the time of other exited processes and unseen children.
-type tail struct {
+type lastMoments struct {
 	of      *process
 	payer   *process
 	usual   float64 // cores that unseen children of the payer, and of ancestors before it, used of late
@@ -40,11 +40,11 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 	for _, e := range gone {
 		q, usual := tab.payer(e)
 		late := slices.Contains(t.behind[0], e)
-		if !held && !late && q.behind(e) {
+		if !held && !late && q.mayLag(e) {
 			t.behind[1] = append(t.behind[1], e)
 		}
 		if q.shows(e, held) && (e.part != q.part || !q.children.cloistered(tab.tick)) {
-			one := tail{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 ||
+			one := lastMoments{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 ||
 				!tab.unseenSince(held || late), parent: e.children != nil && tab.unseenSince(held || late)}
 			if !held && tab.slept(q, e, s) {
 				one.usual, one.loner, one.sole = 0, true, true
@@ -52,24 +52,24 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 			t.tails = append(t.tails, one)
 		}
 	}
-	slices.SortStableFunc(t.tails, func(a, b tail) int { return cmp.Compare(a.payer.pid, b.payer.pid) })
+	slices.SortStableFunc(t.tails, func(a, b lastMoments) int { return cmp.Compare(a.payer.pid, b.payer.pid) })
 	for rest := t.tails; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].payer == rest[0].payer {
 			n++
 		}
-		tab.share(rest[:n], s)
+		tab.divideTails(rest[:n], s)
 		rest = rest[n:]
 	}
 }
 
-// share divides the open child times of a payer over its exited children: first by their rates, then up to a fixed
+// divideTails divides the open child times of a payer over its exited children: first by their rates, then up to a fixed
 // slack, and finally completely if no other children are likely. The rest stays open.
-func (tab *table) share(tails []tail, s spans) {
+func (tab *table) divideTails(tails []lastMoments, s spans) {
 	o := tails[0].payer.children
 	all := o.open
-	alone := !slices.ContainsFunc(tails, func(t tail) bool { return t.usual > 0 || !t.loner })
-	divide(tails, all, func(t *tail) uint64 {
+	alone := !slices.ContainsFunc(tails, func(t lastMoments) bool { return t.usual > 0 || !t.loner })
+	divide(tails, all, func(t *lastMoments) uint64 {
 		most := uint64(float64(s.tick) * t.of.rate * 1.25)
 		if !t.loner {
 			most = min(most, t.of.legacy()) // seen in the middle of its life, on average
@@ -77,9 +77,9 @@ func (tab *table) share(tails []tail, s spans) {
 		return most
 	})
 	left := all - charged(tails)
-	divide(tails, left, func(*tail) uint64 { return tailSlack })
+	divide(tails, left, func(*lastMoments) uint64 { return tailSlack })
 	if left = all - charged(tails); alone && left > 0 {
-		divide(tails, min(left, s.capacity), func(t *tail) uint64 { return max(t.charged, 1) << 20 })
+		divide(tails, min(left, s.capacity), func(t *lastMoments) uint64 { return max(t.charged, 1) << 20 })
 	}
 	tab.doubtTails(tails, all, s)
 	for i := range tails {
@@ -88,7 +88,7 @@ func (tab *table) share(tails []tail, s spans) {
 }
 
 // divide charges each tail with the amount that it wants, or with its share of nanos if that is less.
-func divide(tails []tail, nanos uint64, want func(*tail) uint64) {
+func divide(tails []lastMoments, nanos uint64, want func(*lastMoments) uint64) {
 	sum := 0.0
 	for i := range tails {
 		sum += float64(want(&tails[i]))
@@ -110,7 +110,7 @@ func divide(tails []tail, nanos uint64, want func(*tail) uint64) {
 }
 
 // charged returns the sum charged to tails.
-func charged(tails []tail) (sum uint64) {
+func charged(tails []lastMoments) (sum uint64) {
 	for i := range tails {
 		sum += tails[i].charged
 	}
@@ -119,7 +119,7 @@ func charged(tails []tail) (sum uint64) {
 
 // takeTail charges the last CPU time of an exited child to its part. If the child's own children
 // are process groups of their own, their share by the last readings goes to their part.
-func (tab *table) takeTail(o *offspring, t *tail) {
+func (tab *table) takeTail(o *offspring, t *lastMoments) {
 	e, own, theirs := t.of, t.charged, uint64(0)
 	if k := e.children; k != nil && k.away > 0 && k.awayPart.foldable() && (k.leads() || e.rate == 0) {
 		other := tab.parts.shortWork(k.awayPart.owner)
@@ -127,15 +127,15 @@ func (tab *table) takeTail(o *offspring, t *tail) {
 			theirs = min(own, uint64(float64(own)*k.rate/e.rate))
 		}
 		own -= theirs
-		tab.take(o, theirs, other)
+		tab.chargeOpen(o, theirs, other)
 		unclear := uncertain{over: own, lack: theirs}
 		if least := min(own, theirs); e.rate > 0 && t.loner && t.sole {
 			unclear = uncertain{least, least}
 		}
-		tab.doubts.note(e.part, other, unclear)
-		tab.doubts.note(other, e.part, uncertain{over: unclear.lack, lack: unclear.over})
+		tab.doubts.addDoubt(e.part, other, unclear)
+		tab.doubts.addDoubt(other, e.part, uncertain{over: unclear.lack, lack: unclear.over})
 	}
-	tab.take(o, own, e.part)
+	tab.chargeOpen(o, own, e.part)
 }
 
 // doubtTails records the uncertainty of charged tails. all is the open child time of their payer.
@@ -145,7 +145,7 @@ func (tab *table) takeTail(o *offspring, t *tail) {
 //   - With several tails, time may be charged to the wrong one. Their rates limit the error if they
 //     explain all of it. Otherwise some exceeded their rates after waiting for a processor.
 //   - If unseen siblings are not known to use the rest, the rest may belong to a tail.
-func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
+func (tab *table) doubtTails(tails []lastMoments, all uint64, s spans) {
 	q, o := tails[0].payer, tails[0].payer.children
 	left := all - charged(tails)
 	siblings, usual := false, 0.0
@@ -170,26 +170,26 @@ func (tab *table) doubtTails(tails []tail, all uint64, s spans) {
 		if siblings || likely+clockStep < all { // they may have slept until their last reading
 			up, sum = c.most, most
 		}
-		u := uncertain{over: grown(grown(sum-up, all), c.charged), lack: grown(c.charged, min(up, all))}
+		u := uncertain{over: increase(increase(sum-up, all), c.charged), lack: increase(c.charged, min(up, all))}
 		if rest := rival(claims, i); rest != nil {
-			tab.doubts.note(c.part, rest, u)
+			tab.doubts.addDoubt(c.part, rest, u)
 		}
 	}
 	if usual == 0 {
 		return
 	}
-	if extra := grown(uint64(float64(s.tick)*usual*1.25)+tailSlack, left); extra > clockStep {
+	if extra := increase(uint64(float64(s.tick)*usual*1.25)+tailSlack, left); extra > clockStep {
 		rest := tab.unseenPart(q)
 		for i := range claims {
-			tab.doubts.note(claims[i].part, rest, uncertain{lack: extra})
+			tab.doubts.addDoubt(claims[i].part, rest, uncertain{lack: extra})
 		}
-		tab.doubts.note(rest, claims[0].part, uncertain{over: extra})
+		tab.doubts.addDoubt(rest, claims[0].part, uncertain{over: extra})
 		o.doubtedAt = tab.tick
 	}
 }
 
 // claims returns the share that each part claims.
-func (tab *table) claims(tails []tail, all uint64, s spans) []claim {
+func (tab *table) claims(tails []lastMoments, all uint64, s spans) []claim {
 	claims := tab.line.claims[:0]
 	for i := range tails {
 		t := &tails[i]
@@ -241,9 +241,9 @@ func (tab *table) unseenSince(held bool) bool {
 	return tab.line.unseenForks[0] || held && tab.line.unseenForks[1]
 }
 
-// behind reports whether the last CPU time of an exited process may appear in the child times of
+// mayLag reports whether the last CPU time of an exited process may appear in the child times of
 // q only in the next tick, because q was read before that exit.
-func (q *process) behind(e *process) bool {
+func (q *process) mayLag(e *process) bool {
 	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)
 }
 

@@ -6,9 +6,9 @@ import "reckon/metric"
 // and the CPU time of the busiest task show how balanced the step is. That takes two series per step for any
 // number of tasks.
 var (
-	taskCount = metric.NewDesc("reckon_workload_tasks", metric.Gauge, metric.None, with(),
+	taskCount = metric.NewDesc("reckon_workload_tasks", metric.Gauge, metric.None, chargedLabels(),
 		"Tasks that the batch system started in the part on the node; absent where it has fewer than two, or they cannot be distinguished.")
-	busiestTask = metric.NewDesc("reckon_workload_busiest_task_cpu_seconds_total", metric.Counter, metric.Seconds, with(),
+	busiestTask = metric.NewDesc("reckon_workload_busiest_task_cpu_seconds_total", metric.Counter, metric.Seconds, chargedLabels(),
 		"CPU time of the task of the part that has used most on the node, at least; tasks that work evenly have used "+
 			"reckon_workload_cpu_seconds_total / reckon_workload_tasks each.")
 )

@@ -21,9 +21,9 @@ type sighting struct {
 	same, away uint32
 }
 
-// sight counts the living children of parents that have an exit record without a process group but no child seen so
+// countLivingChildren counts the living children of parents that have an exit record without a process group but no child seen so
 // far. It must run before live processes are recorded, and scans the pass at most once.
-func (tab *table) sight(pass *sensor.Pass) {
+func (tab *table) countLivingChildren(pass *sensor.Pass) {
 	t := &tab.line
 	clear(t.sights)
 	for i := range pass.Exited {
@@ -103,8 +103,8 @@ func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 		if e.part != q.part {
 			other = q.part
 		}
-		tab.doubts.note(e.part, other, uncertain{over: nanos})
-		tab.doubts.note(other, e.part, uncertain{lack: nanos})
+		tab.doubts.addDoubt(e.part, other, uncertain{over: nanos})
+		tab.doubts.addDoubt(other, e.part, uncertain{lack: nanos})
 	}
 }
 
@@ -120,8 +120,8 @@ func (tab *table) doubtOrphans() {
 	for _, o := range t.orphans {
 		for _, e := range t.leaving {
 			if e.part.kind.Group() && e.part.owner == o.part.owner {
-				tab.doubts.note(e.part, o.part, uncertain{lack: o.nanos})
-				tab.doubts.note(o.part, e.part, uncertain{over: o.nanos})
+				tab.doubts.addDoubt(e.part, o.part, uncertain{lack: o.nanos})
+				tab.doubts.addDoubt(o.part, e.part, uncertain{over: o.nanos})
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func (tab *table) doubtOrphans() {
 func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	o := e.children
 	if o.open > clockStep {
-		if tab.tick > o.unseenAt+lately {
+		if tab.tick > o.unseenAt+rememberTicks {
 			o.usual = 0
 		}
 		// Not zero, which stands for no unseen children, even if a seen child may have used everything.
@@ -165,11 +165,11 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 func (tab *table) takeUnseen(e *process, nanos uint64) {
 	o := e.children
 	if p := tab.unseenPart(e); !o.mixed() {
-		tab.take(o, nanos, p)
+		tab.chargeOpen(o, nanos, p)
 		if other := o.otherPart; p != e.part && other != nil && other.foldable() { // as of a daemon that serves several users
 			other = tab.parts.shortWork(other.owner)
-			tab.doubts.note(p, other, uncertain{over: nanos})
-			tab.doubts.note(other, p, uncertain{lack: nanos})
+			tab.doubts.addDoubt(p, other, uncertain{over: nanos})
+			tab.doubts.addDoubt(other, p, uncertain{lack: nanos})
 		}
 		return
 	}
@@ -180,10 +180,10 @@ func (tab *table) takeUnseen(e *process, nanos uint64) {
 	} else {
 		away = 0
 	}
-	tab.take(o, nanos-away, e.part)
-	tab.take(o, away, other)
-	tab.doubts.note(e.part, other, uncertain{over: nanos - away, lack: away})
-	tab.doubts.note(other, e.part, uncertain{over: away, lack: nanos - away})
+	tab.chargeOpen(o, nanos-away, e.part)
+	tab.chargeOpen(o, away, other)
+	tab.doubts.addDoubt(e.part, other, uncertain{over: nanos - away, lack: away})
+	tab.doubts.addDoubt(other, e.part, uncertain{over: away, lack: nanos - away})
 }
 
 // guessed reports whether time was charged for children that were never seen.
@@ -216,7 +216,7 @@ const manySeen = 1000
 // strayedChild corrects the recorded place of a child whose first reading fell between its fork and its setsid(2).
 func (tab *table) strayedChild(e *process, was *Part) {
 	q := tab.byID[e.ppid]
-	if q == nil || q.children == nil || was != q.part || e.part == was || e.part.counted() {
+	if q == nil || q.children == nil || was != q.part || e.part == was || e.part.hasCgroupCPU() {
 		return
 	}
 	if o := q.children; o.same > 0 {
@@ -243,10 +243,10 @@ func (o *offspring) leads() bool {
 	return o != nil && o.away > o.same && o.awayPart.foldable()
 }
 
-// leaves reports whether an exit record without a process group is charged as a process group of
+// isOwnGroup reports whether an exit record without a process group is charged as a process group of
 // its own. It follows the majority of the children seen, or of the new children in this pass. With
 // a mixture, records are distributed in the same proportion.
-func (tab *table) leaves(pid int32, nanos uint64) bool {
+func (tab *table) isOwnGroup(pid int32, nanos uint64) bool {
 	o, s := tab.byID[pid].children, tab.line.sights[pid]
 	if !o.mixed() || !o.awayPart.foldable() {
 		return o.leads() || s.away > s.same

@@ -20,11 +20,11 @@ func usageOf(p *sensor.Process) usage {
 	}
 }
 
-// advance sets last to now for the figures in now and returns the increase. A counter that fell,
+// increase sets last to now for the figures in now and returns the increase. A counter that fell,
 // through rounding or a hostile reading, adds nothing until it exceeds its previous maximum. A
 // partial reading lacks ended threads and continues from its new value, because the source started
 // anew.
-func (last *usage) advance(now usage, have, partial sensor.Fields) (d usage) {
+func (last *usage) increase(now usage, have, partial sensor.Fields) (d usage) {
 	if partial&sensor.FieldWait != 0 {
 		last.wait = min(last.wait, now.wait)
 	}
@@ -37,7 +37,7 @@ func (last *usage) advance(now usage, have, partial sensor.Fields) (d usage) {
 	if is > was {
 		total := is - was
 		if have&sensor.FieldCPUSplit != 0 {
-			du, ds := grown(last.user, now.user), grown(last.system, now.system)
+			du, ds := increase(last.user, now.user), increase(last.system, now.system)
 			d.user = split(total, du, ds)
 		} else {
 			d.user = total
@@ -102,7 +102,7 @@ func step(last *uint64, now uint64, d *uint64, known sensor.Fields) {
 	}
 }
 
-func grown(a, b uint64) uint64 {
+func increase(a, b uint64) uint64 {
 	if b > a {
 		return b - a
 	}
@@ -124,7 +124,7 @@ func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
 	if m == nil {
 		return 1 << 62
 	}
-	return (elapsed+grown(boot, m.Boot))*uint64(max(m.Cores, 1))*5/4 + 1e8
+	return (elapsed+increase(boot, m.Boot))*uint64(max(m.Cores, 1))*5/4 + 1e8
 }
 
 // isZombie reports whether the process has no thread left.

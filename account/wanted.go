@@ -6,8 +6,8 @@ import (
 	"reckon/metric"
 )
 
-// wanted is the distribution of the cores that a workload used or that its threads waited for.
-type wanted struct {
+// wantedCores is the distribution of the cores that a workload used or that its threads waited for.
+type wantedCores struct {
 	cores  metric.Histogram
 	waited uint64 // nanoseconds outside observations, because a wait is known only when it ends and may belong partly to earlier ticks
 	alive  uint32 // threads in this tick
@@ -21,7 +21,7 @@ func (g *group) wait(p *Part, elapsed uint64) {
 		if p.now.used.wait < elapsed/100 || p.kind.Folded() || p.kind.System() {
 			return
 		}
-		g.wanted = &wanted{cores: g.cores}
+		g.wanted = &wantedCores{cores: g.cores}
 		g.wanted.cores.Buckets = slices.Clone(g.cores.Buckets)
 	}
 	g.wanted.waited += p.now.used.wait
@@ -30,7 +30,7 @@ func (g *group) wait(p *Part, elapsed uint64) {
 
 // observe adds an observation of now nanoseconds of CPU time in a tick of elapsed nanoseconds. A
 // thread cannot want more than one core, so the excess is moved to the next ticks. w may be nil.
-func (w *wanted) observe(now, elapsed uint64) {
+func (w *wantedCores) observe(now, elapsed uint64) {
 	if w == nil {
 		return
 	}

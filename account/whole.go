@@ -5,10 +5,10 @@ import (
 	"reckon/sensor"
 )
 
-// whole is the control group above all parts of a workload on this node, such as a job's group
+// jobGroup is the control group above all parts of a workload on this node, such as a job's group
 // above its steps. It provides the combined peak of the parts, which no sum can. Its figures are
 // exported with an empty part.
-type whole struct {
+type jobGroup struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone
 	cg     sensor.Cgroup
 	memory memory
@@ -18,13 +18,13 @@ type whole struct {
 	peak, neededPeak, neededMost *metric.Series
 }
 
-// adopt sets the handle of the control group; nil means none.
-func (g *group) adopt(h sensor.CgroupHandle) {
+// setCgroup sets the handle of the control group; nil means none.
+func (g *group) setCgroup(h sensor.CgroupHandle) {
 	if h == nil {
 		return
 	}
 	if g.whole == nil {
-		g.whole = new(whole)
+		g.whole = new(jobGroup)
 	}
 	switch w := g.whole; {
 	case h == w.handle:
@@ -32,35 +32,35 @@ func (g *group) adopt(h sensor.CgroupHandle) {
 		_ = h.Close()
 	default:
 		if w.handle = h; h.Read(&w.cg) == nil {
-			w.taken()
+			w.recordMemory()
 		}
 	}
 }
 
 // read reads the control group, and keeps the highest values once the group is removed. settled
 // reports that no process was missed since the previous reading.
-func (w *whole) read(settled bool) {
+func (w *jobGroup) read(settled bool) {
 	gone := w.handle.Read(&w.cg) != nil
 	b := w.memory.bounded()
 	b.now.vague = b.now.vague || !settled
-	w.memory.bound(&w.cg, gone)
+	w.memory.boundNeeded(&w.cg, gone)
 	if gone {
 		w.memory.peak = max(w.memory.peak, w.memory.neededPeak)
 		w.close()
 		return
 	}
-	w.taken()
+	w.recordMemory()
 }
 
-// taken records the present memory of the reading.
-func (w *whole) taken() {
-	w.memory.take(&w.cg)
+// recordMemory records the present memory of the reading.
+func (w *jobGroup) recordMemory() {
+	w.memory.readCgroup(&w.cg)
 	if w.cg.Have&sensor.CgroupMemory != 0 {
 		w.memory.neededPeak = max(w.memory.neededPeak, w.memory.needed())
 	}
 }
 
-func (w *whole) close() {
+func (w *jobGroup) close() {
 	if w.handle != nil {
 		_ = w.handle.Close()
 		w.handle = nil

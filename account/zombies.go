@@ -30,7 +30,7 @@ func (tab *table) bury(e *process, p *sensor.Process) {
 	case e.dead == 0:
 		e.dead = max(tab.lastAt, 1)
 	}
-	if grown(e.dead, tab.lastAt) < zombieAfter {
+	if increase(e.dead, tab.lastAt) < zombieAfter {
 		return
 	}
 	d := tab.dead[e.part.owner]

@@ -173,7 +173,7 @@ type Agent struct {
 	kernel   counting
 	monitors sensor.MonitorPass
 	sharing  sharing
-	own      owning
+	own      externalFigures
 	views    []compat.View
 	rates    podRates
 	stored   storedViews

@@ -278,7 +278,7 @@ func TestRefusedReadings(t *testing.T) {
 	for i := range 5 {
 		s.fail = nil
 		if i != 1 {
-			s.fail = sensor.Within("power", "the board", 4294967295, 0, 600)
+			s.fail = sensor.CheckRange("power", "the board", 4294967295, 0, 600)
 		}
 		if err := a.tick(); err != nil {
 			t.Fatal(err)

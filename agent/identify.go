@@ -38,7 +38,7 @@ type leader struct {
 func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) account.Identified {
 	h, gone := a.hint(p, ended)
 	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
-		return a.orphan(h, was)
+		return a.identifyUnseen(h, was)
 	}
 	if was != nil {
 		h.Was = was.Workload()
@@ -139,10 +139,10 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	}
 }
 
-// orphan identifies a process that no reading saw and that has a record without process group
+// identifyUnseen identifies a process that no reading saw and that has a record without process group
 // and control groups (taskstats). It belongs to the part of its parent. If that is unknown or
 // another user's process group, it belongs to the short work of its user.
-func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
+func (a *Agent) identifyUnseen(h *workload.Hint, parent *account.Part) account.Identified {
 	if parent != nil && !isForeign(parent, h.User) {
 		return account.Identified{Identity: workload.Identity{
 			Workload: parent.Workload(), Part: parent.Name(), Owner: parent.Owner(),
@@ -181,7 +181,7 @@ func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone
 		return ended
 	}
 	if ended && n != 0 {
-		a.introduce()
+		a.resolveNewSets()
 	}
 	if n != 0 {
 		if paths, ok := a.tasks.CgroupPaths(n); ok {
@@ -210,10 +210,10 @@ func pathsOf(paths []sensor.CgroupPath) []workload.Path {
 	return out
 }
 
-// introduce shows the resolvers one living process of each new set of groups, once per pass, before
+// resolveNewSets shows the resolvers one living process of each new set of groups, once per pass, before
 // ended processes. Some names, such as an array task's, are only in the environment, which cannot
 // be read after the end.
-func (a *Agent) introduce() {
+func (a *Agent) resolveNewSets() {
 	if a.introduced == a.pass.Boot {
 		return
 	}
@@ -337,8 +337,8 @@ func (a *Agent) open(h *workload.Hint, path string, controllers ...string) senso
 	return s
 }
 
-// within returns the needed memory in bytes of the control group of a set of processes. It is called rarely, and keeps no file open.
-func (a *Agent) within(set uint64) (needed uint64, ok bool) {
+// neededOf returns the needed memory in bytes of the control group of a set of processes. It is called rarely, and keeps no file open.
+func (a *Agent) neededOf(set uint64) (needed uint64, ok bool) {
 	m := a.known[set]
 	if m == nil || a.cgroups == nil {
 		return 0, false

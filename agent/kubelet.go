@@ -68,7 +68,7 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	_, _, _ = a.pods.Next(ctx, 0)
 	a.kubernetes = kubernetes.New(kubernetes.Options{Pods: a.pods, Account: k.Account})
 	a.podNet.reader = netns.New(a.config.Root)
-	a.chain = all.With(all.Options{Kubernetes: a.kubernetes, Root: a.config.Root})
+	a.chain = all.Resolvers(all.Options{Kubernetes: a.kubernetes, Root: a.config.Root})
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 // takeUpReports passes reports of containers and pods that ended before the agent started to the
 // ledger, which exports them until the pod is deleted.
 func (a *Agent) takeUpReports() {
-	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
+	a.eachListed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		if f.Ended && f.ID != "" || f.Phase == "Succeeded" || f.Phase == "Failed" {
 			a.ledger.Report(id, f.UID+"/"+f.ID, f)
 		}
@@ -130,7 +130,7 @@ func (a *Agent) takeUpReports() {
 
 // exportWaiting appends the reports of waiting containers without a part that the ledger exports or reports on.
 func (a *Agent) exportWaiting(b *metric.Batch) {
-	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
+	a.eachListed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		if f.Waiting != "" && !a.ledger.Reports(id) {
 			account.ExportWaiting(id, f, &a.waiting, b)
 		}
@@ -141,7 +141,7 @@ func (a *Agent) exportWaiting(b *metric.Batch) {
 // exportEnded appends the reports of listed containers and pods without a part. These have not
 // started yet, or have ended but still exist in the API server.
 func (a *Agent) exportEnded(b *metric.Batch) {
-	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
+	a.eachListed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		switch {
 		case !a.ledger.Reports(id):
 			account.ExportListed(id, f, &a.notRunning, b)
@@ -152,8 +152,8 @@ func (a *Agent) exportEnded(b *metric.Batch) {
 	a.notRunning.Sweep()
 }
 
-// listed calls f for the kubelet's pods and containers without an account in the ledger.
-func (a *Agent) listed(f func(*workload.Identity, *workload.ContainerFacts)) {
+// eachListed calls f for the kubelet's pods and containers without an account in the ledger.
+func (a *Agent) eachListed(f func(*workload.Identity, *workload.ContainerFacts)) {
 	if a.pods == nil {
 		return
 	}

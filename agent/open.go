@@ -95,7 +95,7 @@ func (a *Agent) newLedger() *account.Ledger {
 	return account.New(account.Config{
 		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify, Idle: a.config.Idle,
 		Rename: a.rename, NameGrace: a.nameGrace, Container: a.container, Tallies: task.TallySpecs(), Login: a.login,
-		Within: a.within,
+		Within: a.neededOf,
 	})
 }
 
@@ -142,7 +142,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	a.closers = append(a.closers, names)
 	a.btime = bootTime(c.Root)
 	if c.Steady {
-		a.now = a.steady
+		a.now = a.steadyTime
 	}
 	a.bootID = bootID(c.Root)
 
@@ -168,7 +168,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 			_ = a.Close() // the mistake is to be mended first
 			return nil, fmt.Errorf("own metrics, %s: %w", e.Name, err)
 		}
-		if late(e, err) {
+		if mayAppear(e, err) {
 			a.missing = append(a.missing, e)
 		}
 		note(e.Name, s, err)

@@ -32,8 +32,8 @@ const (
 	ownPatience    = time.Second
 )
 
-// owning is the state of the figures that come from other programs.
-type owning struct {
+// externalFigures is the state of the figures that come from other programs.
+type externalFigures struct {
 	readers []*ownReader
 	names   map[string]bool // of metrics that sensors of ours give
 	limit   int             // series of one workload
@@ -102,7 +102,7 @@ type OwnInput struct {
 // openOwn finds the sensors that read figures of other programs.
 func (a *Agent) openOwn(limit int) {
 	o := &a.own
-	*o = owning{
+	*o = externalFigures{
 		names: map[string]bool{}, limit: limit, rows: map[*metric.Series]*ownRow{}, descs: map[string]*metric.Desc{},
 		seen: map[*metric.Series]struct{}{}, counts: map[subject]int{}, origins: map[*sensor.Origin]resolution{},
 		reasons: map[string]string{}, pushed: map[pushKey]*pushed{}, kept: map[string]*rate{},
@@ -207,7 +207,7 @@ func (r *ownReader) read() bool {
 
 // reading reports whether a sensor is still reading external figures after the wait ended. It must
 // not be used then.
-func (o *owning) reading(u *unit) bool {
+func (o *externalFigures) reading(u *unit) bool {
 	for _, r := range o.readers {
 		if r.unit == u {
 			return r.busy
@@ -270,7 +270,7 @@ func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
 }
 
 // add appends a figure once, within the bounds.
-func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value float64) error {
+func (o *externalFigures) add(b *metric.Batch, row *ownRow, raw *metric.Series, value float64) error {
 	if n := o.counts[row.subject.total()]; row.subject != (subject{}) && n >= o.limit {
 		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload",
 			row.subject.name(), n)
@@ -301,7 +301,7 @@ func (w subject) name() string {
 }
 
 // series returns raw with the labels of its workload.
-func (o *owning) series(raw *metric.Series, w subject) *metric.Series {
+func (o *externalFigures) series(raw *metric.Series, w subject) *metric.Series {
 	labels, values := make([]string, 0, 12), make([]string, 0, 12)
 	add := func(name, value string) {
 		if value != "" {
@@ -326,7 +326,7 @@ func (o *owning) series(raw *metric.Series, w subject) *metric.Series {
 }
 
 // mayName explains why a metric may not be called so.
-func (o *owning) mayName(name string, trusted bool) error {
+func (o *externalFigures) mayName(name string, trusted bool) error {
 	if o.names[name] && !strings.HasPrefix(name, "reckon_") {
 		return fmt.Errorf("%s: the agent measures that itself; choose another name, or drop it", name)
 	}

@@ -16,7 +16,7 @@ import (
 	"reckon/agent/external/textfile"
 )
 
-// ownConfig is the configuration file for external figures:
+// externalConfig is the configuration file for external figures:
 //
 //	textfile:
 //	  - dir: /var/lib/reckon/textfile
@@ -29,7 +29,7 @@ import (
 //
 // The fields are those of textfile.Folder, scrape.Target and custom.Reading. Unknown fields are
 // errors.
-type ownConfig struct {
+type externalConfig struct {
 	// MaxSeries limits the series added to one workload, 200 by default.
 	MaxSeries int               `yaml:"max_series_per_workload"`
 	Textfile  []textfile.Folder `yaml:"textfile"`
@@ -39,7 +39,7 @@ type ownConfig struct {
 }
 
 // names reports whether the configuration has something to report about a sensor.
-func (c *ownConfig) names(sensor string) bool {
+func (c *externalConfig) names(sensor string) bool {
 	switch sensor {
 	case "textfile", "scrape", "custom":
 		return true
@@ -48,8 +48,8 @@ func (c *ownConfig) names(sensor string) bool {
 }
 
 // readOwn reads the configuration.
-func readOwn(c *Config) (*ownConfig, error) {
-	own := &ownConfig{}
+func readOwn(c *Config) (*externalConfig, error) {
+	own := &externalConfig{}
 	if c.OwnMetrics != "" {
 		raw, err := os.ReadFile(c.OwnMetrics)
 		if err != nil {

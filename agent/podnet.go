@@ -56,20 +56,20 @@ func (a *Agent) exportPodNetwork(b *metric.Batch) {
 		}
 		n.pods = append(n.pods, podDevices{id, part, owner, slices.Clone(list)})
 	})
-	n.each(&n.bytes, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) { add(podNetwork, c.Bytes) })
+	n.eachCounter(&n.bytes, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) { add(podNetwork, c.Bytes) })
 }
 
 // exportPodPackets appends the other counters of these devices for the view that shows them.
 func (a *Agent) exportPodPackets(b *metric.Batch) {
-	a.podNet.each(&a.podNet.more, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) {
+	a.podNet.eachCounter(&a.podNet.more, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) {
 		add(podPackets, c.Packets)
 		add(podErrors, c.Errors)
 		add(podDropped, c.Dropped)
 	})
 }
 
-// each calls f with the counters of each device and direction, and appends the samples that f adds.
-func (n *podNet) each(series *metric.Cache, b *metric.Batch, f func(*netns.Counters, func(*metric.Desc, uint64))) {
+// eachCounter calls f with the counters of each device and direction, and appends the samples that f adds.
+func (n *podNet) eachCounter(series *metric.Cache, b *metric.Batch, f func(*netns.Counters, func(*metric.Desc, uint64))) {
 	for _, p := range n.pods {
 		for i := range p.list {
 			d := &p.list[i]

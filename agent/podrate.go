@@ -86,8 +86,8 @@ func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Ti
 	}
 }
 
-// due returns the pods that are due. The next time of each stays on its grid.
-func (r *podRates) due(now time.Time) map[string]bool {
+// duePods returns the pods that are due. The next time of each stays on its grid.
+func (r *podRates) duePods(now time.Time) map[string]bool {
 	var out map[string]bool
 	for uid, x := range r.pods {
 		if now.Before(x.next) {
@@ -112,7 +112,7 @@ func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
 	r, now := &a.rates, a.now()
 	r.update(a.pods.List(), a.config.Export, now)
 	a.noteRates()
-	due := r.due(now)
+	due := r.duePods(now)
 	if len(due) == 0 {
 		return
 	}

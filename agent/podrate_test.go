@@ -31,7 +31,7 @@ func TestPodRates(t *testing.T) {
 	for sec := range 13 {
 		now := start.Add(time.Duration(sec)*time.Second + 7*time.Millisecond)
 		r.update(pods, 15*time.Second, now)
-		for uid := range r.due(now) {
+		for uid := range r.duePods(now) {
 			times[uid]++
 		}
 	}
@@ -40,7 +40,7 @@ func TestPodRates(t *testing.T) {
 	}
 	// After a pause nothing is made up for.
 	later := start.Add(time.Minute)
-	if n := len(r.due(later)) + len(r.due(later)); n != 2 {
+	if n := len(r.duePods(later)) + len(r.duePods(later)); n != 2 {
 		t.Errorf("%d after a pause", n)
 	}
 	for i := range 19 {

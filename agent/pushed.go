@@ -86,8 +86,8 @@ func (a *Agent) filed(w subject, tried int) (subject, error) {
 	if !w.id.Kind().Group() {
 		return w, nil
 	}
-	switch known, own := a.ledger.Keep(w.id, w.part, w.owner, func() bool {
-		return take(a.own.kept, w.owner, a.now(), pushRows, pushRows/3600)
+	switch known, own := a.ledger.ReserveSeries(w.id, w.part, w.owner, func() bool {
+		return takeToken(a.own.kept, w.owner, a.now(), pushRows, pushRows/3600)
 	}); {
 	case !known && tried < 2:
 		return w, errUnseen
@@ -138,12 +138,12 @@ func (a *Agent) takePush(r *pushRequest) (subject, error) {
 			p = &pushed{series: r.figures[i].Series}
 			o.pushed[k] = p
 		}
-		p.put(r.figures[i].Value, r.add, until)
+		p.set(r.figures[i].Value, r.add, until)
 	}
 	return w, nil
 }
 
-func (p *pushed) put(v float64, add bool, until time.Time) {
+func (p *pushed) set(v float64, add bool, until time.Time) {
 	if add && p.add {
 		v += p.value
 	}
@@ -171,7 +171,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	}
 	from, now := len(b.Samples), a.now()
 	for k, p := range o.pushed {
-		switch a.stands(k.subject) {
+		switch a.standing(k.subject) {
 		case account.Pending:
 			continue // it may turn out to be short work
 		case account.Unknown:
@@ -196,9 +196,9 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	b.Add(o.status.Get(ownPushes, "refused"), float64(o.pushes[1]))
 }
 
-// stands returns how the workload of external figures is accounted. Unseen parts of running
+// standing returns how the workload of external figures is accounted. Unseen parts of running
 // workloads and unseen short work count as shown.
-func (a *Agent) stands(w subject) account.Standing {
+func (a *Agent) standing(w subject) account.Standing {
 	if w.id.Kind().Folded() {
 		return account.Shown
 	}

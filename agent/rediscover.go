@@ -66,5 +66,7 @@ func (a *Agent) install(name string, s sensor.Sensor) {
 	}
 }
 
-// late reports whether a sensor may still appear while the agent runs. Broken and misconfigured sensors do not.
-func late(e all.Entry, err error) bool { return errors.Is(err, sensor.ErrUnavailable) && e.Hotplug }
+// mayAppear reports whether a sensor may still appear while the agent runs. Broken and misconfigured sensors do not.
+func mayAppear(e all.Entry, err error) bool {
+	return errors.Is(err, sensor.ErrUnavailable) && e.Hotplug
+}

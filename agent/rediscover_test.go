@@ -26,7 +26,7 @@ func TestRediscover(t *testing.T) {
 			continue
 		}
 		_, err := e.Open()
-		if !late(e, err) {
+		if !mayAppear(e, err) {
 			t.Fatalf("%s on an empty machine: %v", e.Name, err)
 		}
 		missing = append(missing, e)
@@ -83,7 +83,7 @@ func TestLate(t *testing.T) {
 		{all.Entry{Hotplug: true}, nil, false},
 		{all.Entry{}, sensor.Unavailable("nothing configured", "", nil), false},
 	} {
-		if got := late(c.entry, c.err); got != c.want {
+		if got := mayAppear(c.entry, c.err); got != c.want {
 			t.Errorf("%+v, %v: %v", c.entry, c.err, got)
 		}
 	}

@@ -43,7 +43,7 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 	if k, ok := m.(podLister); ok {
 		if pods := k.Pods(); pods != nil {
 			a.kubernetes = kubernetes.New(kubernetes.Options{Pods: pods, Account: c.Kubelet.Account})
-			a.chain = all.With(all.Options{Kubernetes: a.kubernetes})
+			a.chain = all.Resolvers(all.Options{Kubernetes: a.kubernetes})
 		}
 	}
 	a.add(m.Name(), nil, nil)

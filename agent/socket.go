@@ -140,14 +140,14 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		cred := credentials(c)
-		if l.take(cred.Uid) {
-			return &peer{Conn: c, cred: cred, free: sync.OnceFunc(func() { l.give(cred.Uid) })}, nil
+		if l.acquire(cred.Uid) {
+			return &peer{Conn: c, cred: cred, free: sync.OnceFunc(func() { l.release(cred.Uid) })}, nil
 		}
 		_ = c.Close()
 	}
 }
 
-func (l *limited) take(uid uint32) bool {
+func (l *limited) acquire(uid uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all >= pushConns || l.users[uid] >= pushConnsUser {
@@ -158,7 +158,7 @@ func (l *limited) take(uid uint32) bool {
 	return true
 }
 
-func (l *limited) give(uid uint32) {
+func (l *limited) release(uid uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all--
@@ -211,20 +211,20 @@ func (s *Socket) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, pushHelp)
 		return
 	}
-	code, err := s.take(w, r)
+	code, err := s.receive(w, r)
 	if err != nil {
 		http.Error(w, err.Error(), code)
 	}
 }
 
-func (s *Socket) take(w http.ResponseWriter, r *http.Request) (code int, err error) {
+func (s *Socket) receive(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	cred, ok := r.Context().Value(peerKey{}).(sender)
 	if !ok || cred.Pid <= 0 {
 		return http.StatusForbidden, errors.New(
 			"the agent does not see the process that sends: it is in another process namespace; mount the socket into the container " +
 				"only where the agent runs with the host's processes")
 	}
-	if !s.may(cred.Uid) {
+	if !s.countRequest(cred.Uid) {
 		w.Header().Set("Retry-After", "1")
 		return http.StatusTooManyRequests, fmt.Errorf("more than %g requests a second; send several lines at a time", pushRate)
 	}
@@ -272,18 +272,18 @@ func (s *Socket) take(w http.ResponseWriter, r *http.Request) (code int, err err
 	return http.StatusInternalServerError, err
 }
 
-// may counts a request of a user.
-func (s *Socket) may(uid uint32) bool {
+// countRequest counts a request of a user.
+func (s *Socket) countRequest(uid uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.rates) > 1000 {
 		clear(s.rates)
 	}
-	return take(s.rates, uid, time.Now(), pushBurst, pushRate)
+	return takeToken(s.rates, uid, time.Now(), pushBurst, pushRate)
 }
 
-// take takes a token from a bucket of at most most tokens that is refilled at a rate per second.
-func take[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond float64) bool {
+// takeToken takes a token from a bucket of at most most tokens that is refilled at a rate per second.
+func takeToken[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond float64) bool {
 	b := rates[of]
 	if b == nil {
 		b = &rate{left: most, at: now}

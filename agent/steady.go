@@ -19,10 +19,10 @@ func SinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// steady returns the time by the clock as it was when this boot was first seen. If the clock is set
+// steadyTime returns the time by the clock as it was when this boot was first seen. If the clock is set
 // later, times continue unchanged, so that a single offset can correct a whole boot and intervals
 // stay positive. Steps below ten seconds are followed.
-func (a *Agent) steady() time.Time {
+func (a *Agent) steadyTime() time.Time {
 	now, since := time.Now(), SinceBoot()
 	booted := time.Unix(a.btime, 0)
 	if d := now.Round(0).Sub(booted) - since; d.Abs() < stepped {

@@ -15,7 +15,7 @@ func TestSteady(t *testing.T) {
 		follows bool
 	}{{"as it was", 0, true}, {"9 s", 9 * time.Second, true}, {"-9 s", -9 * time.Second, true}, {"11 s", 11 * time.Second, false}, {"a year", 365 * 24 * time.Hour, false}, {"back", -time.Hour, false}} {
 		a := &Agent{btime: booted.Add(-c.ahead).Unix()}
-		d := time.Since(a.steady())
+		d := time.Since(a.steadyTime())
 		switch {
 		case c.follows && d.Abs() > time.Second:
 			t.Errorf("%s: %s from the clock", c.name, d)

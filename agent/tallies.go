@@ -100,7 +100,7 @@ func (a *Agent) tickCounts() {
 	n.ended += len(a.pass.Exited)
 	many := n.always || n.ended >= countEnded || a.tasks.Exits() == "" // or it is not known
 	if !many && !n.again && n.skipped < countEvery {
-		a.ledger.PutOff()
+		a.ledger.SkipCounts()
 		return
 	}
 	a.readCounts()

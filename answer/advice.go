@@ -55,7 +55,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 		}
 		runs = append(runs, run)
 	}
-	a := rightsize.For(runs, !kind.Scheduled() && d.RequestCores != nil)
+	a := rightsize.Recommend(runs, !kind.Scheduled() && d.RequestCores != nil)
 	if a == nil {
 		return nil, nil
 	}
@@ -63,13 +63,13 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	out := &wire.Advice{Runs: a.Runs, Cores: a.Cores, MemoryBytes: a.Memory, Seconds: a.Seconds, GPUs: a.GPUs, Nodes: nodes,
 		Why: []string{}, Sentences: []wire.Sentence{}}
 	for _, why := range a.Why {
-		tell(out, why, d)
+		addSentence(out, why, d)
 	}
 	if nodes > 1 && a.Memory != nil {
 		each, uneven := perNode(d, *a.Memory)
 		out.MemoryBytes = &each
 		if uneven.Key != "" {
-			tell(out, uneven, d)
+			addSentence(out, uneven, d)
 		}
 	}
 	switch {
@@ -125,7 +125,7 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 		Service:     workload.Kind(w.Kind).Service() || workload.Kind(w.Kind).Group(), // a shell lasts as long as its user
 	}
 	r.Idle = efficiency.Idle(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Cores: r.Cores, GPUs: r.GPUs})
-	whole, err := whole(ctx, b.Views, w)
+	whole, err := wholeRun(ctx, b.Views, w)
 	if err != nil {
 		return r, err
 	}

@@ -46,14 +46,14 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 			if f.Container != "" {
 				why = sentences.Sentence("advice.container", phrase.Words{"container": f.Container, "why": why})
 			}
-			tell(out, why, d)
+			addSentence(out, why, d)
 		}
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
 	if !d.Running {
-		tell(out, sentences.Sentence("advice.unseen", phrase.Words{"at": d.Seen.UTC().Format("2006-01-02 15:04")}), d)
+		addSentence(out, sentences.Sentence("advice.unseen", phrase.Words{"at": d.Seen.UTC().Format("2006-01-02 15:04")}), d)
 	}
 	if len(list) == 1 {
 		out.Cores, out.MemoryBytes = list[0].Cores, list[0].Memory

@@ -116,7 +116,7 @@ func (b *Bounds) workloads(ctx context.Context, list []wire.Workload) {
 		w := &list[i]
 		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: max(w.WallSeconds, w.Seen.Sub(w.Start).Seconds()),
 			scheduled: w.State != "" || w.Submit != nil, row: &w.Row}
-		b.hold(sizes, &r)
+		b.checkRun(sizes, &r)
 	}
 }
 
@@ -135,7 +135,7 @@ func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 		}
 		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: until.Sub(w.Start).Seconds(),
 			scheduled: w.State != "" || !w.Submit.IsZero(), row: &w.Row}
-		b.hold(sizes, &r)
+		b.checkRun(sizes, &r)
 	}
 }
 
@@ -149,7 +149,7 @@ type runFigures struct {
 	row       *figure.Row
 }
 
-func (b *Bounds) hold(sizes map[nodeName]machineSize, r *runFigures) {
+func (b *Bounds) checkRun(sizes map[nodeName]machineSize, r *runFigures) {
 	cores, memory := ofNodes(sizes, r.site, r.nodes)
 	b.Ledger.Hold(subjectOf(r.id, r.start), b.Clock(), r.checks(cores, memory)...)
 }
@@ -182,8 +182,8 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 		return *r.row.At(figure.Index(figure.Runs, key))
 	}
 	var out []invariant.Check
-	for i := range figure.Of(figure.Runs) {
-		f := &figure.Of(figure.Runs)[i]
+	for i := range figure.InScope(figure.Runs) {
+		f := &figure.InScope(figure.Runs)[i]
 		for _, bound := range f.AtMost {
 			if e := r.row.Exactness[f.Key]; bound.Rule == figure.PeakWithinLimit && (e == figure.AtMost || e == figure.Estimated) {
 				continue // a sum of the parts' peaks may exceed the peak of their sum

@@ -45,8 +45,8 @@ const (
 	daySteps     = dayHours * stepsPerHour
 )
 
-// fill adds the history to nodes.
-func (p *NodeHistory) fill(ctx context.Context, nodes []wire.Node) error {
+// addTo adds the history to nodes.
+func (p *NodeHistory) addTo(ctx context.Context, nodes []wire.Node) error {
 	if p == nil {
 		return nil
 	}
@@ -276,8 +276,8 @@ func (p *NodeHistory) pendingDemands(ctx context.Context, day, now time.Time) ([
 	return out, err
 }
 
-// fits reports whether the free capacity would have been enough for one node of such a job.
-func (d *pendingDemand) fits(r *capacity) bool {
+// couldRunOn reports whether the free capacity would have been enough for one node of such a job.
+func (d *pendingDemand) couldRunOn(r *capacity) bool {
 	return r.ok && r.cores >= d.cores-1e-9 && r.memory >= d.memory && (d.gpus == 0 || (r.gpus != nil && *r.gpus >= d.gpus))
 }
 
@@ -302,14 +302,14 @@ func waitingFor(n *wire.Node, free []capacity, shapes []*pendingDemand) *wire.No
 		var before [daySteps + 1]int // number of earlier steps with enough capacity
 		for i := range free {
 			before[i+1] = before[i]
-			if d.fits(&free[i]) {
+			if d.couldRunOn(&free[i]) {
 				before[i+1]++
 				if d.steps[i] > 0 {
 					used[i] = min(free[i].cores, used[i]+d.cores*float64(d.steps[i]))
 				}
 			}
 		}
-		now := n.Up && last >= 0 && d.fits(&free[last])
+		now := n.Up && last >= 0 && d.couldRunOn(&free[last])
 		for _, w := range d.jobs {
 			had := w.from < w.to && before[w.to] > before[w.from]
 			if had {

@@ -102,7 +102,7 @@ func TestNodePast(t *testing.T) {
 	if err != nil || len(nodes) != 4 {
 		t.Fatalf("%+v, %v", nodes, err)
 	}
-	if err := p.fill(t.Context(), nodes); err != nil {
+	if err := p.addTo(t.Context(), nodes); err != nil {
 		t.Fatal(err)
 	}
 	by := map[string]*wire.Node{}
@@ -137,7 +137,7 @@ func TestNodePast(t *testing.T) {
 	}
 	// The history is cached for a while.
 	p.Rollups = nil
-	if err := p.fill(context.Background(), nodes); err != nil {
+	if err := p.addTo(context.Background(), nodes); err != nil {
 		t.Error(err)
 	}
 

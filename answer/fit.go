@@ -88,7 +88,7 @@ func classify(nodes []wire.Node, q wire.FitQuery) classes {
 	out := classes{map[string]*class{}, map[nodeName]*class{}}
 	for i := range nodes {
 		n := &nodes[i]
-		c := out.of(n, apart[nodeName{n.Site, n.Node}])
+		c := out.class(n, apart[nodeName{n.Site, n.Node}])
 		if n.Batch != nil {
 			c.addPartitions(n.Batch.Partitions...)
 		}
@@ -104,9 +104,9 @@ func classify(nodes []wire.Node, q wire.FitQuery) classes {
 	return out
 }
 
-// of returns the class of a node and creates it if needed. The capacity configured in a batch
+// class returns the class of a node and creates it if needed. The capacity configured in a batch
 // system takes precedence over the kernel's.
-func (cs *classes) of(n *wire.Node, unscheduled bool) *class {
+func (cs *classes) class(n *wire.Node, unscheduled bool) *class {
 	cores, memory := n.Cores, n.MemoryBytes
 	if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
 		cores, memory = n.Batch.Cores, n.Batch.MemoryBytes
@@ -217,7 +217,7 @@ func hasFree(n *wire.Node, q wire.FitQuery) bool {
 	default: // free GPUs are unknown, so a request for them is not met
 		r.cores, r.memory = *n.Cores-*n.CoresUsed, *n.MemoryBytes-*n.MemoryUsed
 	}
-	return (&pendingDemand{cores: q.Cores, memory: q.MemoryBytes, gpus: q.GPUs}).fits(&r)
+	return (&pendingDemand{cores: q.Cores, memory: q.MemoryBytes, gpus: q.GPUs}).couldRunOn(&r)
 }
 
 // addWait adds the wait of a comparable job to the class of its nodes. length is the run time in

@@ -21,7 +21,7 @@ func (r *Rates) workload(w *wire.Workload) {
 	if w.End != nil {
 		until = *w.End
 	}
-	r.fill(w, func(r *footprint.Rate) (float64, bool) { return r.Of(*w.EnergyJoules, w.Start, until) })
+	r.addCost(w, func(r *footprint.Rate) (float64, bool) { return r.Of(*w.EnergyJoules, w.Start, until) })
 }
 
 // detail is like workload, but uses the power in each step of the profile.
@@ -29,7 +29,7 @@ func (r *Rates) detail(d *wire.WorkloadDetail) {
 	if r == nil || d.EnergyJoules == nil || d.StepSeconds <= 0 {
 		return
 	}
-	r.fill(&d.Workload, func(r *footprint.Rate) (sum float64, ok bool) {
+	r.addCost(&d.Workload, func(r *footprint.Rate) (sum float64, ok bool) {
 		var known, amount float64
 		step := time.Duration(d.StepSeconds * float64(time.Second))
 		for _, l := range d.Profile {
@@ -60,7 +60,7 @@ func (r *Rates) detail(d *wire.WorkloadDetail) {
 	})
 }
 
-func (r *Rates) fill(w *wire.Workload, of func(*footprint.Rate) (float64, bool)) {
+func (r *Rates) addCost(w *wire.Workload, of func(*footprint.Rate) (float64, bool)) {
 	if rate := r.Carbon(); rate != nil {
 		if v, ok := of(rate); ok {
 			w.CO2Grams = &v

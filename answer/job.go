@@ -72,8 +72,8 @@ type Selector interface {
 	Select(ctx context.Context, site, id string, from, to time.Time) (query.Selection, error)
 }
 
-// whole selects the whole run.
-func whole(ctx context.Context, v Selector, w *wire.Workload) (query.Selection, error) {
+// wholeRun selects the whole run.
+func wholeRun(ctx context.Context, v Selector, w *wire.Workload) (query.Selection, error) {
 	s, err := v.Select(ctx, w.Site, w.ID, w.Start, wholeUntil(w))
 	if w.Partial {
 		s.Owners = w.Users
@@ -108,7 +108,7 @@ func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList,
 // Workload returns the details of one run from Workloads, with its profile.
 func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wire.WorkloadDetail, error) {
 	d := wire.WorkloadDetail{Workload: w}
-	whole, err := whole(ctx, b.Views, &w)
+	whole, err := wholeRun(ctx, b.Views, &w)
 	waits := !w.Running && !w.Lost && w.End == nil // activity of its processes belongs to the previous run
 	if waits {
 		d.StepSeconds = r.Step.Seconds()
@@ -179,7 +179,7 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 	}
 	if r.From.IsZero() && r.To.IsZero() {
 		if r.Step <= 0 { // its activity does not depend on the request
-			d.RestSeconds = rest(lines, len(d.Nodes), d.StepSeconds)
+			d.RestSeconds = idleTail(lines, len(d.Nodes), d.StepSeconds)
 		}
 		b.Rates.detail(d)
 		if nodes > 1 {
@@ -200,9 +200,9 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 var resting = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per_second": 1e3, "io_write_bytes_per_second": 1e3,
 	"network_bytes_per_second": 1e3}
 
-// rest returns the length in seconds of the unused time at the end of a profile. It is nil if there
+// idleTail returns the length in seconds of the unused time at the end of a profile. It is nil if there
 // is none, or if CPU time was not measured in the last two steps on every node.
-func rest(lines []wire.Profile, nodes int, step float64) *float64 {
+func idleTail(lines []wire.Profile, nodes int, step float64) *float64 {
 	after := math.MaxInt // steps behind the last one that was measured
 	for _, p := range query.Combine(lines, "node") {
 		if p.Metric != "cores" {

@@ -74,10 +74,10 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u wire.Me
 		}
 		doc.describe(&p)
 		if p.UID == u.Pod {
-			if samples, err = doc.take(u.Samples); err != nil {
+			if samples, err = doc.add(u.Samples); err != nil {
 				return kept, err
 			}
-			kept = doc.kept()
+			kept = doc.progress()
 		}
 		text, err := json.Marshal(doc)
 		if err != nil {
@@ -199,8 +199,8 @@ func (d *podDocument) describe(p *wire.MetricRunPod) {
 	}
 }
 
-// take adds the samples that are not stored yet.
-func (d *podDocument) take(samples []wire.ProbeSample) (out []store.MetricRunSample, err error) {
+// add adds the samples that are not stored yet.
+func (d *podDocument) add(samples []wire.ProbeSample) (out []store.MetricRunSample, err error) {
 	for _, s := range samples {
 		if s.Seq <= d.Samples {
 			continue
@@ -242,7 +242,7 @@ func (d *podDocument) addCommands(rows []wire.ProbeRow) {
 	}
 }
 
-func (d *podDocument) kept() wire.MetricRunKept {
+func (d *podDocument) progress() wire.MetricRunKept {
 	k := wire.MetricRunKept{Samples: d.Samples, Offset: d.Offset}
 	if d.Probe != nil {
 		k.Start = *d.Probe

@@ -44,7 +44,7 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *wire.MetricRun, p *podDoc
 	if n := completions(r, p.Job); n > 0 && len(samples) > n {
 		samples = samples[:n] // unlike a probe, the agent does not stop after them
 	}
-	if _, err := p.take(samples); err != nil {
+	if _, err := p.add(samples); err != nil {
 		return err
 	}
 	if len(samples) > 0 {
@@ -77,7 +77,7 @@ func (m *MetricRuns) Settle(ctx context.Context, since time.Time) (int, error) {
 			continue
 		}
 		n++
-		if err := m.settle(ctx, r); err != nil {
+		if err := m.reconcile(ctx, r); err != nil {
 			return n, err
 		}
 	}
@@ -93,7 +93,7 @@ func attachesAgent(r *wire.MetricRun) bool {
 	return false
 }
 
-func (m *MetricRuns) settle(ctx context.Context, header wire.MetricRun) error {
+func (m *MetricRuns) reconcile(ctx context.Context, header wire.MetricRun) error {
 	pods, err := m.Store.MetricRunPods(ctx, header.Namespace, header.Name)
 	if err != nil {
 		return err

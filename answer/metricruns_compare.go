@@ -16,8 +16,8 @@ import (
 // alpha is 1 minus the confidence level of a whole comparison.
 const alpha = 0.05
 
-// measured is a run with its samples.
-type measured struct {
+// measuredRun is a run with its samples.
+type measuredRun struct {
 	run     wire.MetricRun
 	samples wire.MetricRunSamples
 }
@@ -26,14 +26,14 @@ type measured struct {
 func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.MetricRunComparison, err error) {
 	out = wire.MetricRunComparison{A: a, B: b, Level: 1 - alpha, Figures: []wire.MetricRunDifference{},
 		Differs: []wire.MetricRunCondition{}}
-	var sides [2][]measured
+	var sides [2][]measuredRun
 	for i, names := range [][]string{a, b} {
 		for _, name := range names {
 			namespace, short, ok := strings.Cut(name, "/")
 			if !ok {
 				return out, Invalid("write NAMESPACE/NAME", fmt.Errorf("%q is no run", name))
 			}
-			one := measured{}
+			one := measuredRun{}
 			if one.run, one.samples, err = m.read(ctx, namespace, short); err != nil {
 				return out, err
 			}
@@ -73,10 +73,10 @@ type comparable struct {
 
 // figuresOf returns the figures present in all runs, in order of appearance. It drops a figure
 // missing from one run, because that is indistinguishable from zero use.
-func figuresOf(runs []measured) (out []*comparable) {
+func figuresOf(runs []measuredRun) (out []*comparable) {
 	for i := range runs {
 		for _, f := range figuresOfRun(&runs[i]) {
-			if was := f.among(out); was != nil {
+			if was := f.matchIn(out); was != nil {
 				was.runs = append(was.runs, f.runs...)
 			} else {
 				out = append(out, f)
@@ -86,8 +86,8 @@ func figuresOf(runs []measured) (out []*comparable) {
 	return slices.DeleteFunc(out, func(f *comparable) bool { return len(f.runs) != len(runs) })
 }
 
-// among returns the figure with the same job and name from a list, or nil.
-func (f *comparable) among(list []*comparable) *comparable {
+// matchIn returns the figure with the same job and name from a list, or nil.
+func (f *comparable) matchIn(list []*comparable) *comparable {
 	i := slices.IndexFunc(list, func(o *comparable) bool { return o.job == f.job && o.figure == f.figure })
 	if i < 0 {
 		return nil
@@ -114,7 +114,7 @@ var sampled = []struct {
 	{"threads", "", false, func(u *wire.ProbeUse) *float64 { return u.Threads }},
 }
 
-func figuresOfRun(r *measured) (out []*comparable) {
+func figuresOfRun(r *measuredRun) (out []*comparable) {
 	jobs := map[string][]int{}
 	for i, p := range r.run.Pods {
 		jobs[p.Job] = append(jobs[p.Job], i)
@@ -126,7 +126,7 @@ func figuresOfRun(r *measured) (out []*comparable) {
 }
 
 // ofJob returns the figures of the pods of one job.
-func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
+func (r *measuredRun) ofJob(job string, pods []int) (out []*comparable) {
 	for _, s := range sampled {
 		c := &comparable{job: job, figure: s.name, unit: s.unit}
 		for _, i := range pods {
@@ -246,7 +246,7 @@ type pairOfSides struct{ a, b *comparable }
 // pairUp returns the figures present on both sides, in order, except those that are zero on both.
 func pairUp(a, b []*comparable) (out []pairOfSides) {
 	for _, f := range a {
-		if g := f.among(b); g != nil && !(allZero(f.runs) && allZero(g.runs)) {
+		if g := f.matchIn(b); g != nil && !(allZero(f.runs) && allZero(g.runs)) {
 			out = append(out, pairOfSides{f, g})
 		}
 	}
@@ -298,7 +298,7 @@ func lengths(x [][]float64) (n int) {
 }
 
 // conditions returns the conditions that differ between the sides.
-func conditions(a, b []measured) []wire.MetricRunCondition {
+func conditions(a, b []measuredRun) []wire.MetricRunCondition {
 	out := []wire.MetricRunCondition{}
 	x, y := conditionsOf(a), conditionsOf(b)
 	keys := slices.SortedFunc(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
@@ -308,17 +308,17 @@ func conditions(a, b []measured) []wire.MetricRunCondition {
 		}
 	}
 	for _, key := range keys {
-		if p, q := words(x[key]), words(y[key]); p != q {
+		if p, q := joinNames(x[key]), joinNames(y[key]); p != q {
 			out = append(out, wire.MetricRunCondition{Job: key[0], What: key[1], A: p, B: q})
 		}
 	}
 	return out
 }
 
-func words(set map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }
+func joinNames(set map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }
 
 // conditionsOf returns the values of each job and condition.
-func conditionsOf(runs []measured) map[[2]string]map[string]bool {
+func conditionsOf(runs []measuredRun) map[[2]string]map[string]bool {
 	out := map[[2]string]map[string]bool{}
 	put := func(job, what, value string) {
 		if value == "" {

@@ -90,7 +90,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 	}
 	g.finish()
 	list.Places = len(g.shapes)
-	agreed, contended, err := g.found(ctx)
+	agreed, contended, err := g.readFindings(ctx)
 	if err != nil {
 		return list, err
 	}
@@ -133,7 +133,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 
 // readRuns reads the runs of the period day by day, so that a year does not lie in memory as rows.
 func (g *moving) readRuns(ctx context.Context) error {
-	batch := workload.Words(workload.Of(workload.Kind.Batch))
+	batch := workload.KindNames(workload.KindsWith(workload.Kind.Batch))
 	for at := g.from; at.Before(g.until); at = at.AddDate(0, 0, 1) {
 		to := store.Earlier(at.AddDate(0, 0, 1), g.until)
 		for _, f := range []store.Filter{{Kinds: batch, Since: at, Until: to},
@@ -161,7 +161,7 @@ func (g *moving) add(r *store.Workload) {
 		return
 	}
 	if run.Shape >= 0 {
-		g.take(r, &run)
+		g.countRun(r, &run)
 	}
 	k := workKey{r.Owner, cmp.Or(r.Name, r.Command)}
 	if !batch {
@@ -187,7 +187,7 @@ func (g *moving) add(r *store.Workload) {
 func (g *moving) run(r *store.Workload) move.Run {
 	wall := cmp.Or(r.End, r.Seen).Sub(r.Start).Seconds()
 	ran := max(wall-orZero(r.SuspendedSeconds), 0)
-	inside := g.inside(r).Seconds() * ran / max(wall, 1)
+	inside := g.durationInPeriod(r).Seconds() * ran / max(wall, 1)
 	given, _ := r.GivenCores()
 	gpus, _ := r.GivenGPUs()
 	batch := workload.Kind(r.Kind).Batch()
@@ -221,8 +221,8 @@ func (g *moving) run(r *store.Workload) move.Run {
 	return run
 }
 
-// inside returns the time that a run was within the period.
-func (g *moving) inside(r *store.Workload) time.Duration {
+// durationInPeriod returns the time that a run was within the period.
+func (g *moving) durationInPeriod(r *store.Workload) time.Duration {
 	return store.Earlier(cmp.Or(r.End, r.Seen), g.until).Sub(store.Later(r.Start, g.from))
 }
 
@@ -274,7 +274,7 @@ func (g *moving) bursts(ctx context.Context, k workKey) (n int, err error) {
 	const busy, least = 0.5, 20 * 60
 	days := map[string]float64{}
 	for i := range g.gpuRuns[k] {
-		s, err := whole(ctx, g.Views, &g.gpuRuns[k][i])
+		s, err := wholeRun(ctx, g.Views, &g.gpuRuns[k][i])
 		if err == nil {
 			err = g.Views.GPUBursts(ctx, s, busy, func(at time.Time, seconds float64) { days[at.Format(time.DateOnly)] += seconds })
 		}
@@ -290,8 +290,8 @@ func (g *moving) bursts(ctx context.Context, k workKey) (n int, err error) {
 	return n, nil
 }
 
-// found reads findings: agreed (muted) ones, and owners with a score for more than a fair share of CPU.
-func (g *moving) found(ctx context.Context) (agreed func(string, *move.Work) bool, contended map[string]bool, err error) {
+// readFindings reads findings: agreed (muted) ones, and owners with a score for more than a fair share of CPU.
+func (g *moving) readFindings(ctx context.Context) (agreed func(string, *move.Work) bool, contended map[string]bool, err error) {
 	muted, contended := map[workKey]bool{}, map[string]bool{} // of an owner, and a run or all
 	if g.Findings != nil {
 		list, _, err := g.Findings.Findings(ctx, store.FindingFilter{Since: g.from})

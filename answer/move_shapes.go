@@ -220,9 +220,9 @@ func (g *moving) shapeOf(r *store.Workload) int {
 	return i
 }
 
-// take counts the hourly use, the wait and the power of a run for its shape.
-func (g *moving) take(r *store.Workload, run *move.Run) {
-	p, inside, hours := &g.places[run.Shape], g.inside(r), int(g.until.Sub(g.from)/time.Hour)+1
+// countRun counts the hourly use, the wait and the power of a run for its shape.
+func (g *moving) countRun(r *store.Workload, run *move.Run) {
+	p, inside, hours := &g.places[run.Shape], g.durationInPeriod(r), int(g.until.Sub(g.from)/time.Hour)+1
 	if p.taken == nil {
 		p.taken = make([][2]float64, hours)
 	}

@@ -44,7 +44,7 @@ func (n *Nodes) Nodes(ctx context.Context) (wire.NodeList, error) {
 	if nodes == nil {
 		nodes = []wire.Node{}
 	}
-	if err := n.Outage.degrade(&missing, "history of the nodes", n.Past.fill(ctx, nodes)); err != nil {
+	if err := n.Outage.degrade(&missing, "history of the nodes", n.Past.addTo(ctx, nodes)); err != nil {
 		return wire.NodeList{}, err
 	}
 	if len(missing) == 0 {

@@ -25,8 +25,8 @@ type Outage struct {
 	Gaps func(from, to time.Time) []store.Gap
 }
 
-// down returns why current events do not get into answers.
-func (o *Outage) down() error {
+// reason returns why current events do not get into answers.
+func (o *Outage) reason() error {
 	if o.Store != nil {
 		if err := o.Store.Down(); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 			missing = append(missing, g.String())
 		}
 	}
-	err := o.down()
+	err := o.reason()
 	if err == nil {
 		return missing
 	}

@@ -165,8 +165,8 @@ func (p *Power) metered(ctx context.Context, q wire.PowerFitQuery) (string, erro
 	return nodes[0], nil
 }
 
-// one evaluates an expression that yields one series, by time in milliseconds.
-func (p *Power) one(ctx context.Context, expr string, q wire.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
+// querySingle evaluates an expression that yields one series, by time in milliseconds.
+func (p *Power) querySingle(ctx context.Context, expr string, q wire.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
 	query, err := p.Engine.NewRangeQuery(ctx, p.Series, nil, expr, q.From.Truncate(step).Add(step), q.To, step)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, ste
 	var watts map[int64]float64
 	for _, way := range dataset.PowerMeters("") {
 		var err error
-		if watts, err = p.one(ctx, dataset.OnNode(way, node, window), q, step); err != nil {
+		if watts, err = p.querySingle(ctx, dataset.OnNode(way, node, window), q, step); err != nil {
 			return d, fmt.Errorf("power of %s: %w", node, err)
 		}
 		if len(watts) > 0 {
@@ -217,7 +217,7 @@ func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, ste
 		d.Time, d.Watts = append(d.Time, float64(t)/1000), append(d.Watts, watts[t])
 	}
 	for _, f := range dataset.PowerFeatures() {
-		values, err := p.one(ctx, dataset.OnNode(f.Expr, node, window), q, step)
+		values, err := p.querySingle(ctx, dataset.OnNode(f.Expr, node, window), q, step)
 		if err != nil {
 			return d, fmt.Errorf("feature %s: %w", f.Name, err)
 		}

@@ -107,7 +107,7 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 	now := r.Clock()
 	switch age := now.Sub(r.read); {
 	case age > rankOld:
-		found, err := r.look(ctx, now)
+		found, err := r.readState(ctx, now)
 		if err := r.Outage.degrade(&out.Missing, "all nodes", err); err != nil {
 			return out, err
 		}
@@ -116,7 +116,7 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 		}
 	case age > rankFresh:
 		select {
-		case r.again() <- struct{}{}:
+		case r.refreshRequests() <- struct{}{}:
 		default: // already requested
 		}
 	}
@@ -191,8 +191,8 @@ func (r *Ranks) forget() {
 	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return r.listed.Sub(p.at) > max(r.Gone/2, time.Minute) })
 }
 
-// again returns the channel of refreshes requested from Run; the lock must be held.
-func (r *Ranks) again() chan struct{} {
+// refreshRequests returns the channel of refreshes requested from Run; the lock must be held.
+func (r *Ranks) refreshRequests() chan struct{} {
 	if r.wanted == nil {
 		r.wanted = make(chan struct{}, 1)
 	}
@@ -203,7 +203,7 @@ func (r *Ranks) again() chan struct{} {
 func (r *Ranks) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rankRefresh)
 	defer cancel()
-	found, err := r.look(ctx, r.Clock())
+	found, err := r.readState(ctx, r.Clock())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && found.read.After(r.read) {
@@ -211,7 +211,7 @@ func (r *Ranks) refresh(ctx context.Context) {
 	}
 }
 
-func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
+func (r *Ranks) readState(ctx context.Context, now time.Time) (rankedLook, error) {
 	out := rankedLook{read: now, upper: map[nodeFigure][]store.Forecast{}, odd: map[nodeName]float64{}}
 	var err error
 	if out.nodes, out.listed, err = r.Views.NodesAsOf(ctx, now); err != nil {
@@ -345,7 +345,7 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 			Name: n.Node, Cores: orNaN(n.Cores), Memory: orNaN(n.MemoryBytes), GPUs: orNaN(n.GPUs), UsedCores: orNaN(n.CoresUsed),
 			UsedMemory: orNaN(n.MemoryUsed),
 			HeldCores:  math.NaN(), HeldMemory: math.NaN(), HeldGPUs: math.NaN(), Age: now.Sub(n.Seen).Seconds(), Closed: !n.Up,
-			Pressure: math.NaN(), Data: r.share(q.Data, n), UpperCores: math.NaN(), UpperMemory: math.NaN(),
+			Pressure: math.NaN(), Data: r.dataShare(q.Data, n), UpperCores: math.NaN(), UpperMemory: math.NaN(),
 		}
 		if !n.Agent {
 			one.Age = math.NaN()
@@ -388,7 +388,7 @@ func (r *Ranks) readData(ctx context.Context, now time.Time) {
 	list, err := r.Data.Places(ctx)
 	if err != nil {
 		select {
-		case r.again() <- struct{}{}:
+		case r.refreshRequests() <- struct{}{}:
 		default:
 		}
 		return
@@ -396,8 +396,8 @@ func (r *Ranks) readData(ctx context.Context, now time.Time) {
 	r.data, r.dataRead = list, now
 }
 
-// share returns the share of the named data that is on a node, or NaN if none is named or its location is unknown.
-func (r *Ranks) share(names []string, n *wire.Node) float64 {
+// dataShare returns the share of the named data that is on a node, or NaN if none is named or its location is unknown.
+func (r *Ranks) dataShare(names []string, n *wire.Node) float64 {
 	if len(names) == 0 || r.dataRead.IsZero() {
 		return math.NaN()
 	}
@@ -503,7 +503,7 @@ func (r *Ranks) Run(ctx context.Context, every time.Duration, failed func(error)
 	timer := time.NewTimer(min(every, time.Minute))
 	defer timer.Stop()
 	r.mu.Lock()
-	wanted := r.again()
+	wanted := r.refreshRequests()
 	r.mu.Unlock()
 	for {
 		select {

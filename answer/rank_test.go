@@ -231,7 +231,7 @@ func TestExpectedLoad(t *testing.T) {
 	if err := r.Forecasts.PutForecasts(t.Context(), list); err != nil {
 		t.Fatal(err)
 	}
-	found, err := r.look(t.Context(), *now)
+	found, err := r.readState(t.Context(), *now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestLookAgain(t *testing.T) {
 		t.Errorf("the question waited for a look: %s", got)
 	}
 	select {
-	case <-r.again():
+	case <-r.refreshRequests():
 	default:
 		t.Fatal("no look was asked for")
 	}

@@ -43,7 +43,7 @@ const (
 // Scale returns a workload's use of its allocation and the scaling of its runs.
 func (s *Scale) Scale(ctx context.Context, w wire.Workload) (wire.Scale, error) {
 	out := wire.Scale{Workload: w}
-	whole, err := whole(ctx, s.Views, &w)
+	whole, err := wholeRun(ctx, s.Views, &w)
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
@@ -152,7 +152,7 @@ func (s *Scale) resources(ctx context.Context, out *wire.Scale, whole query.Sele
 		{"disk", "bytes_per_second", nil, nil, []string{"io_read_bytes_per_second", "io_write_bytes_per_second"}},
 		{"network", "bytes_per_second", nil, nil, []string{"network_bytes_per_second"}},
 	} {
-		one := spread(by, r.metrics)
+		one := distribution(by, r.metrics)
 		one.Resource, one.Unit, one.Held = r.name, r.unit, r.held
 		if r.max != nil {
 			one.Max = r.max
@@ -162,8 +162,8 @@ func (s *Scale) resources(ctx context.Context, out *wire.Scale, whole query.Sele
 	return nil
 }
 
-// spread returns the mean, quantiles and maximum of a sum of lines over their steps.
-func spread(by map[string][]wire.Point, metrics []string) wire.ScaleResource {
+// distribution returns the mean, quantiles and maximum of a sum of lines over their steps.
+func distribution(by map[string][]wire.Point, metrics []string) wire.ScaleResource {
 	sums := map[int64]float64{}
 	for _, m := range metrics {
 		for _, p := range by[m] {

@@ -94,7 +94,7 @@ func markUsage(r *wire.Usage, hour bool) {
 	if orZero(r.CPUInterpolatedSeconds) <= most*orZero(r.CPUSeconds) {
 		return
 	}
-	for i, f := range figure.Of(figure.Hours) {
+	for i, f := range figure.InScope(figure.Hours) {
 		if *r.UsageFigures.At(i) != nil && len(f.From) > 0 {
 			r.Exactness.Add(f.Key, figure.Estimated)
 		}
@@ -116,8 +116,8 @@ type capacities struct {
 	partitions map[capacityKey]*store.NodeUse
 }
 
-// of returns the capacity for the share of a row; nil when unknown.
-func (c *capacities) of(r *wire.Usage) *store.NodeUse {
+// capacity returns the capacity for the share of a row; nil when unknown.
+func (c *capacities) capacity(r *wire.Usage) *store.NodeUse {
 	from := time.Time{}.UnixMilli() // of all the time
 	if r.From != nil {
 		from = r.From.UnixMilli()
@@ -221,8 +221,8 @@ type usageKey struct {
 	from int64              // Unix milliseconds, 0 for all the time
 }
 
-// only returns the key with the given dimensions and the time.
-func (k *usageKey) only(by []int) usageKey {
+// project returns the key with the given dimensions and the time.
+func (k *usageKey) project(by []int) usageKey {
 	out := usageKey{from: k.from}
 	for _, n := range by {
 		out.of[n] = k.of[n]
@@ -230,8 +230,8 @@ func (k *usageKey) only(by []int) usageKey {
 	return out
 }
 
-// without returns the key without the given dimensions.
-func (k usageKey) without(dims []int) usageKey {
+// drop returns the key without the given dimensions.
+func (k usageKey) drop(dims []int) usageKey {
 	for _, n := range dims {
 		k.of[n] = 0
 	}
@@ -349,7 +349,7 @@ func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, li
 		r := &rows[i]
 		row := wire.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
-		if n := c.of(&row); n != nil {
+		if n := c.capacity(&row); n != nil {
 			row.Capacity, row.CapacityShare = n.Capacity, figure.Ratio(r.CPUSeconds, n.CoreSeconds)
 		}
 		list.Rows = append(list.Rows, row)

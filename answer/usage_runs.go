@@ -69,7 +69,7 @@ var (
 
 	// spreading lists the figures common to hours and runs, by both numbers, and runKeys the figures read from runs.
 	spreading, runKeys = func() (numbers [][2]int, keys []string) {
-		for i, f := range figure.Of(figure.Hours) {
+		for i, f := range figure.InScope(figure.Hours) {
 			if at := figure.Index(figure.Runs, f.Key); at >= 0 {
 				numbers, keys = append(numbers, [2]int{i, at}), append(keys, f.Key)
 			}
@@ -316,7 +316,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		var own store.Used
 		some := false
 		if runs.nodes {
-			imported = d.hours[s.only(of)] == nil // the node was not measured
+			imported = d.hours[s.project(of)] == nil // the node was not measured
 		}
 		for i := range s.v {
 			if s.has>>i&1 != 0 && (imported || ofStarts(i)) {
@@ -327,7 +327,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 			s.spread = 0
 		}
 		if some {
-			d.give(s.usageKey, s, own, s.spread)
+			d.addShare(s.usageKey, s, own, s.spread)
 		}
 	}
 	d.boundOwners()
@@ -340,7 +340,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 			if m := d.machines[d.machine(&keys[i])]; m != nil {
 				row.Capacity = *m
 			}
-		} else if n := c.of(row); n != nil {
+		} else if n := c.capacity(row); n != nil {
 			row.Capacity = n.Capacity
 		}
 		row.CapacityShare = figure.Ratio(row.CPUSeconds, row.CoreSeconds)
@@ -384,16 +384,16 @@ type divided struct {
 	rows     map[usageKey]*wire.Usage
 }
 
-// at returns the runs of a group of hours, at a level of coarser.
-func (d *divided) at(level int, k usageKey) []*runSum {
+// runsOf returns the runs of a group of hours, at a level of coarser.
+func (d *divided) runsOf(level int, k usageKey) []*runSum {
 	if d.index[level] == nil {
 		d.index[level] = map[usageKey][]*runSum{}
 		for _, s := range d.sums {
-			x := s.only(d.of).without(coarser[level])
+			x := s.project(d.of).drop(coarser[level])
 			d.index[level][x] = append(d.index[level][x], s)
 		}
 	}
-	return d.index[level][k.without(coarser[level])]
+	return d.index[level][k.drop(coarser[level])]
 }
 
 func (d *divided) stamp(at time.Time) int64 {
@@ -405,7 +405,7 @@ func (d *divided) stamp(at time.Time) int64 {
 
 // machine returns the key with the node and, if sites are distinguished, the site.
 func (d *divided) machine(k *usageKey) usageKey {
-	out := k.only([]int{dimNode})
+	out := k.project([]int{dimNode})
 	if slices.Contains(d.by, dimSite) {
 		out.of[dimSite] = k.of[dimSite]
 	}
@@ -454,8 +454,8 @@ func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
 	return err
 }
 
-// give adds to the row of a group if the query selects it. Hours of a node include everything on it.
-func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
+// addShare adds to the row of a group if the query selects it. Hours of a node include everything on it.
+func (d *divided) addShare(k usageKey, s *runSum, part store.Used, spread float64) {
 	if d.q.Command != "" {
 		if ok, err := path.Match(d.q.Command, d.texts.text[k.of[dimCommand]]); err != nil || !ok {
 			return
@@ -473,7 +473,7 @@ func (d *divided) give(k usageKey, s *runSum, part store.Used, spread float64) {
 	if s != nil && s.parts && part.HeldCoreSeconds != nil {
 		part.Exactness.Add("held_core_seconds", figure.Estimated)
 	}
-	k = k.only(d.by)
+	k = k.project(d.by)
 	r := d.rows[k]
 	if r == nil {
 		r = &wire.Usage{UsageFigures: part}
@@ -495,16 +495,16 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	var runs []*runSum
 	level := 0
 	for ; level < len(coarser) && len(runs) == 0; level++ {
-		runs = d.at(level, k)
+		runs = d.runsOf(level, k)
 	}
 	if len(runs) == 0 { // the class of the run is unknown
-		d.give(k, nil, *used, 0)
+		d.addShare(k, nil, *used, 0)
 		return
 	}
 	all := runSum{}
 	one := true // all goes to one row
 	for _, s := range runs {
-		one = one && s.only(d.by) == runs[0].only(d.by)
+		one = one && s.project(d.by) == runs[0].project(d.by)
 		for i, v := range s.v {
 			all.v[i] += v
 		}
@@ -527,7 +527,7 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 		if !one && all.v[usedCPU] > 0 {
 			spread = orZero(used.CPUSeconds) * s.spread / all.v[usedCPU]
 		}
-		d.give(to, s, part, spread)
+		d.addShare(to, s, part, spread)
 	}
 }
 
@@ -556,7 +556,7 @@ func (d *divided) boundOwners() {
 	}
 	on, compare := map[usageKey][]usageKey{}, d.compare()
 	for k := range d.rows {
-		at := k.without([]int{dimOwner})
+		at := k.drop([]int{dimOwner})
 		on[at] = append(on[at], k)
 	}
 	other := d.texts.number("other")

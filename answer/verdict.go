@@ -27,7 +27,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		if d.State == "" {
 			key = "last-seen"
 		}
-		s := sentences.Sentence(key, phrase.Words{"state": d.State, "at": until(&d.Workload).UTC().Format(time.RFC3339)})
+		s := sentences.Sentence(key, phrase.Words{"state": d.State, "at": endOf(&d.Workload).UTC().Format(time.RFC3339)})
 		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}}, nil
 	}
 	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),
@@ -40,10 +40,10 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	u.MemorySampled = sampledPeak(&d.Workload)
 	u.MemoryOfTask = u.MemorySampled && len(d.Nodes) > 1
 	if d.Submit != nil {
-		u.Waited = max(until(&d.Workload).Sub(*d.Submit).Seconds(), 0)
+		u.Waited = max(endOf(&d.Workload).Sub(*d.Submit).Seconds(), 0)
 	}
 	var err error
-	if u.Before, err = b.before(ctx, d); err != nil {
+	if u.Before, err = b.earlierRun(ctx, d); err != nil {
 		return nil, err
 	}
 	if u.Cores == nil {
@@ -66,8 +66,8 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	return append(renamed, out...), err
 }
 
-// before returns the previous run of a requeued batch job; nil if this is the first one.
-func (b *Jobs) before(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.Earlier, error) {
+// earlierRun returns the previous run of a requeued batch job; nil if this is the first one.
+func (b *Jobs) earlierRun(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.Earlier, error) {
 	if !workload.Kind(d.Kind).Scheduled() || d.Submit == nil {
 		return nil, nil
 	}
@@ -126,7 +126,7 @@ const fillsLinks = 1e5
 // strained adds the resource shortages of a workload and the exactness of its figures. If the
 // workload waited for cores, it also adds the other users of its nodes.
 func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficiency.Usage) error {
-	whole, err := whole(ctx, b.Views, &d.Workload)
+	whole, err := wholeRun(ctx, b.Views, &d.Workload)
 	if err != nil {
 		return err
 	}
@@ -230,8 +230,8 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 	return out
 }
 
-// until returns when a workload ended, or was last reported.
-func until(w *wire.Workload) time.Time {
+// endOf returns when a workload ended, or was last reported.
+func endOf(w *wire.Workload) time.Time {
 	if w.End != nil {
 		return *w.End
 	}
@@ -284,13 +284,13 @@ func byNode(parts []wire.Part) []efficiency.Node {
 			continue
 		}
 		n := &out[i]
-		n.CPUSeconds = both(n.CPUSeconds, p.CPUSeconds, func(a, b float64) float64 { return a + b })
+		n.CPUSeconds = combine(n.CPUSeconds, p.CPUSeconds, func(a, b float64) float64 { return a + b })
 		if p.GPUSeconds != nil && n.GPUSeconds != nil {
-			n.GPUSeconds = both(n.GPUSeconds, p.GPUSeconds, func(a, b float64) float64 { return a + b })
+			n.GPUSeconds = combine(n.GPUSeconds, p.GPUSeconds, func(a, b float64) float64 { return a + b })
 		} else if n.GPUSeconds == nil {
 			n.GPUSeconds = p.GPUSeconds // a part without a GPU has no such figure
 		}
-		n.Memory = both(n.Memory, needed(&p), func(a, b float64) float64 { return max(a, b) })
+		n.Memory = combine(n.Memory, needed(&p), func(a, b float64) float64 { return max(a, b) })
 	}
 	return out
 }
@@ -303,8 +303,8 @@ func needed(p *wire.Part) *float64 {
 	return p.MemoryPeakBytes
 }
 
-// both combines two figures; nil when either is unknown.
-func both(a, b *float64, f func(a, b float64) float64) *float64 {
+// combine combines two figures; nil when either is unknown.
+func combine(a, b *float64, f func(a, b float64) float64) *float64 {
 	if a == nil || b == nil {
 		return nil
 	}

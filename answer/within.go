@@ -26,7 +26,7 @@ func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, 
 		g.Until, to, ends = time.UnixMilli(1<<53), b.Clock(), ends[:1]
 	}
 	key, down := strings.CutPrefix(f.Sort, "-")
-	n := slices.IndexFunc(spreading, func(n [2]int) bool { return figure.Of(figure.Hours)[n[0]].Key == key })
+	n := slices.IndexFunc(spreading, func(n [2]int) bool { return figure.InScope(figure.Hours)[n[0]].Key == key })
 	g.Within = f.Within && n >= 0 // otherwise the order has nothing to do with the time
 	for i, at := range ends {
 		if x := g; g.Within && err == nil { // those that were there at an end of the time
@@ -88,7 +88,7 @@ func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to t
 		if len(ids) == 0 {
 			break
 		}
-		f := figure.Of(figure.Runs)[n[1]]
+		f := figure.InScope(figure.Runs)[n[1]]
 		grown := b.increases(ctx, f.From[0], ids, from, to)
 		for _, i := range across {
 			w, whole := &rows[i], *rows[i].Row.At(n[1])

@@ -31,7 +31,7 @@ type account struct {
 
 	Name, Account, Partition, Command string
 	FactsAt                           int64
-	Programs                          map[place]program // of its parts
+	Programs                          map[partPlace]program // of its parts
 	State, Reason                     string
 	StateAt                           int64
 
@@ -43,23 +43,23 @@ type account struct {
 	Steps    map[string]*jobStep
 	Pods     map[string]*containerState // of the containers of pods, by part
 	Tracks   map[uint64]*track
-	Ends     map[place]ending
+	Ends     map[partPlace]ending
 	Inexact  figure.Degrees // of figures by key, the worst so far
 
 	touched  bool
 	replaces bool  // nothing of the row that is there stays
 	Ended    bool  // in the last row that was written
 	Over     int64 // the end in that row
-	Wrote    wrote
+	Wrote    writtenState
 	ended    int64 // time of the last sample when that was written; 0 when it was in another run of the program
 }
 
-// place identifies a part of a workload by node, part and owner. The owner is included because processes of a script
+// partPlace identifies a part of a workload by node, part and owner. The owner is included because processes of a script
 // under another user form a separate part. A place is empty for series of a batch system.
-type place struct{ Node, Part, Owner string }
+type partPlace struct{ Node, Part, Owner string }
 
-// wrote is the part of the last row that decides about all hours of the run.
-type wrote struct {
+// writtenState is the part of the last row that decides about all hours of the run.
+type writtenState struct {
 	Owner    string
 	Reported bool // by the batch system
 }
@@ -74,9 +74,9 @@ const (
 	batchOwner                         // the name that the batch system has
 )
 
-// own records an owner name from the batch system or a node. The source of the highest rank wins, because a node
+// setOwner records an owner name from the batch system or a node. The source of the highest rank wins, because a node
 // without the user database has only numbers. Within a rank the first name is kept, or the last if instead is set.
-func (a *account) own(owner string, byBatch, instead bool) {
+func (a *account) setOwner(owner string, byBatch, instead bool) {
 	rank := nodeOwner
 	if owner == "" || owner == a.Owner && (!byBatch || a.OwnerRank == batchOwner) { // as nearly every sample has it
 		return
@@ -94,11 +94,11 @@ func (a *account) own(owner string, byBatch, instead bool) {
 }
 
 // placeOf returns the place of a series.
-func placeOf(n *series.Labels) place {
+func placeOf(n *series.Labels) partPlace {
 	if n.Node == "" && n.Part == "" {
-		return place{}
+		return partPlace{}
 	}
-	return place{n.Node, n.Part, n.Owner}
+	return partPlace{n.Node, n.Part, n.Owner}
 }
 
 // program is the last program of a part, by its info series.
@@ -111,11 +111,11 @@ type program struct {
 // previous last sample, which is later than T if the clock was set back. The exported fields are for gob.
 type ending struct{ End, T, Until int64 }
 
-// covers reports whether a sample of the part is not from after the end was reported.
-func (e ending) covers(t int64) bool { return t <= max(e.T, e.Until) }
+// precedes reports whether a sample of the part is not from after the end was reported.
+func (e ending) precedes(t int64) bool { return t <= max(e.T, e.Until) }
 
-// seen returns the time of the last sample.
-func (a *account) seen() int64 {
+// lastSample returns the time of the last sample.
+func (a *account) lastSample() int64 {
 	var t int64
 	for _, k := range a.Tracks {
 		t = max(t, k.T)
@@ -129,17 +129,17 @@ func (a *account) seen() int64 {
 // last returns the time of the last sample without scanning the series of ended workloads.
 func (a *account) last() int64 {
 	if !a.Ended || a.touched {
-		return a.seen()
+		return a.lastSample()
 	}
 	if a.ended == 0 {
-		a.ended = a.seen()
+		a.ended = a.lastSample()
 	}
 	return a.ended
 }
 
 // span is the time range in which a part had samples.
 type span struct {
-	place
+	partPlace
 	first, last int64
 	stale       bool // all its series were marked as ended
 	own         bool // it used CPU time of its own: it is not only the place of series of the whole workload
@@ -148,19 +148,19 @@ type span struct {
 // spans returns the time of each part. Series of the whole workload continue for a while after its
 // last part ended. They do not count as a part, unless the node has no other series.
 func (a *account) spans() []span {
-	by := map[place]*span{}
+	by := map[partPlace]*span{}
 	var s *span // of the track before, which is mostly of the same place
 	group := workload.Kind(a.Kind).Group()
 	for _, k := range a.Tracks {
 		if k.T == 0 {
 			continue
 		}
-		if group && k.Hist != nil && a.Ends[k.place()].End != 0 {
+		if group && k.Hist != nil && a.Ends[k.location()].End != 0 {
 			continue // of all users of the group, under the name of the first
 		}
-		if p := k.place(); s == nil || s.place != p {
+		if p := k.location(); s == nil || s.partPlace != p {
 			if s = by[p]; s == nil {
-				s = &span{place: p, first: k.First, last: k.T, stale: true}
+				s = &span{partPlace: p, first: k.First, last: k.T, stale: true}
 				by[p] = s
 			}
 		}
@@ -170,7 +170,7 @@ func (a *account) spans() []span {
 	}
 	for p, e := range a.Ends {
 		if by[p] == nil {
-			by[p] = &span{place: p, first: e.T, last: e.T, stale: true}
+			by[p] = &span{partPlace: p, first: e.T, last: e.T, stale: true}
 		}
 		by[p].own = true
 	}
@@ -208,7 +208,7 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	pods := a.sandboxes(spans)
 	var end, around, lastReport int64
 	for _, s := range spans {
-		if a.reported() && s.place == (place{}) {
+		if a.reported() && s.partPlace == (partPlace{}) {
 			lastReport = s.last
 			if a.Next != 0 { // it is over, only its end was not reported yet
 				lastReport = min(lastReport, a.Next)
@@ -218,13 +218,13 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 			continue
 		}
 		at, over := s.last, false
-		if e, ok := a.Ends[s.place]; ok && e.covers(s.last) {
+		if e, ok := a.Ends[s.partPlace]; ok && e.precedes(s.last) {
 			at, over = e.End, true
 		}
 		switch {
 		case !over && !s.stale && s.last > now-gone:
 			return 0
-		case over && pods[place{Node: s.Node, Part: s.Part}]:
+		case over && pods[partPlace{Node: s.Node, Part: s.Part}]:
 			around = max(around, at)
 		default:
 			end = max(end, at)
@@ -244,35 +244,35 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 
 // sandboxes returns the places, without owners, of pod sandboxes with containers beside them. A pod
 // ends with its containers, because the kubelet may remove the sandbox much later.
-func (a *account) sandboxes(spans []span) map[place]bool {
+func (a *account) sandboxes(spans []span) map[partPlace]bool {
 	if !workload.ID(a.ID).Kind().Pod() {
 		return nil
 	}
-	out := map[place]bool{}
+	out := map[partPlace]bool{}
 	for _, s := range spans {
 		if s.Part != "" {
-			out[place{Node: s.Node, Part: s.Part[:max(strings.LastIndexByte(s.Part, '/'), 0)]}] = true
+			out[partPlace{Node: s.Node, Part: s.Part[:max(strings.LastIndexByte(s.Part, '/'), 0)]}] = true
 		}
 	}
 	return out
 }
 
-// lost reports whether a reported run, or a service, that counts as ended only fell silent.
-func (a *account) lost(spans []span) bool {
+// wentSilent reports whether a reported run, or a service, that counts as ended only fell silent.
+func (a *account) wentSilent(spans []span) bool {
 	if !a.reported() && len(spans) > 0 && workload.ID(a.ID).Kind().Service() {
 		last := slices.MaxFunc(spans, func(s, t span) int { return cmp.Compare(s.last, t.last) })
-		e, ok := a.Ends[last.place]
-		return !last.stale && !(ok && e.covers(last.last))
+		e, ok := a.Ends[last.partPlace]
+		return !last.stale && !(ok && e.precedes(last.last))
 	}
 	if !a.reported() || a.Scheduler.End != 0 || a.Next != 0 {
 		return false
 	}
 	observed := false
 	for _, s := range spans {
-		if s.place == (place{}) {
+		if s.partPlace == (partPlace{}) {
 			continue
 		}
-		if e, ok := a.Ends[s.place]; !ok || !e.covers(s.last) {
+		if e, ok := a.Ends[s.partPlace]; !ok || !e.precedes(s.last) {
 			return true
 		}
 		observed = true
@@ -283,7 +283,7 @@ func (a *account) lost(spans []span) bool {
 // row makes the catalogue's row as of the time now.
 func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	spans := a.spans()
-	seen, end := a.seen(), a.end(spans, now.UnixMilli(), gone.Milliseconds())
+	seen, end := a.lastSample(), a.end(spans, now.UnixMilli(), gone.Milliseconds())
 	created := a.waitedSince()
 	if created != 0 && a.unborn() { // it begins when it is over, at no time
 		a.Start = cmp.Or(end, created)
@@ -306,7 +306,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	until := seen
 	if end != 0 {
 		w.End, until = time.UnixMilli(end).UTC(), end
-		w.Lost = a.lost(spans)
+		w.Lost = a.wentSilent(spans)
 	}
 	for _, s := range spans {
 		if s.Node != "" && !slices.Contains(w.Nodes, s.Node) {
@@ -344,7 +344,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 		a.waited(&w, created)
 	}
 	a.meanMemory(&w.Row, until)
-	w.Shares = a.shares(spans)
+	w.Shares = a.shareByUser(spans)
 	a.exactness(&w.Row)
 	a.needsItsLimit(&w)
 	if accounted := stepsCPU(w.Steps); w.CPUSeconds != nil && accounted > 1+1.05**w.CPUSeconds {
@@ -398,7 +398,7 @@ func (a *account) meanMemory(row *figure.Row, until int64) {
 }
 
 // lastEnd returns the latest end of a part as observed by its node, or 0.
-func lastEnd(ends map[place]ending) (last int64) {
+func lastEnd(ends map[partPlace]ending) (last int64) {
 	for _, e := range ends {
 		last = max(last, e.End)
 	}
@@ -441,7 +441,7 @@ func (a *account) program() string {
 		if !k.Slot.feeds(cpuFigure) {
 			continue
 		}
-		if name := a.Programs[k.place()].Name; name != "" {
+		if name := a.Programs[k.location()].Name; name != "" {
 			used[name] += k.total()
 		}
 	}
@@ -497,8 +497,8 @@ func (a *account) ordered() []*track {
 // lanes assigns parts to lanes: parts of a node that ran in sequence share a lane, simultaneous
 // parts do not. The lanes of all nodes can thus be summed. Spans are sorted by node and start. If
 // the end of a part is known, it is used instead of its last export.
-func lanes(spans []span, ends map[place]ending) map[place]int {
-	out := make(map[place]int, len(spans))
+func lanes(spans []span, ends map[partPlace]ending) map[partPlace]int {
+	out := make(map[partPlace]int, len(spans))
 	type lane struct {
 		node string
 		last int64
@@ -511,16 +511,16 @@ func lanes(spans []span, ends map[place]ending) map[place]int {
 			open = append(open, lane{node: s.Node})
 		}
 		open[at].last = s.last
-		if e, ok := ends[s.place]; ok && e.covers(s.last) {
+		if e, ok := ends[s.partPlace]; ok && e.precedes(s.last) {
 			open[at].last = min(s.last, e.End)
 		}
-		out[s.place] = at
+		out[s.partPlace] = at
 	}
 	return out
 }
 
 // laneOf returns the lane of a part. Data without a span, such as the distribution over all parts of a node, gets its own.
-func laneOf(lane map[place]int, p place) int {
+func laneOf(lane map[partPlace]int, p partPlace) int {
 	at, ok := lane[p]
 	if !ok && lane != nil {
 		at = -1 - len(lane)

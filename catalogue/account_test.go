@@ -14,22 +14,22 @@ import (
 // time and other nodes do not.
 func TestLanes(t *testing.T) {
 	got := lanes([]span{
-		{place: place{Node: "n1", Part: "0"}, first: 0, last: 10}, {place: place{Node: "n1", Part: "1"}, first: 10, last: 20},
-		{place: place{Node: "n1", Part: "2"}, first: 15, last: 30}, {place: place{Node: "n2", Part: "0"}, first: 0, last: 10},
+		{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 10}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 10, last: 20},
+		{partPlace: partPlace{Node: "n1", Part: "2"}, first: 15, last: 30}, {partPlace: partPlace{Node: "n2", Part: "0"}, first: 0, last: 10},
 	}, nil)
-	if got[place{Node: "n1", Part: "0"}] != got[place{Node: "n1", Part: "1"}] || got[place{Node: "n1", Part: "1"}] == got[place{Node: "n1", Part: "2"}] || got[place{Node: "n1", Part: "0"}] == got[place{Node: "n2", Part: "0"}] {
+	if got[partPlace{Node: "n1", Part: "0"}] != got[partPlace{Node: "n1", Part: "1"}] || got[partPlace{Node: "n1", Part: "1"}] == got[partPlace{Node: "n1", Part: "2"}] || got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n2", Part: "0"}] {
 		t.Errorf("lanes: %v", got)
 	}
 	// The last sample of a step may come when the next one has begun.
-	late := []span{{place: place{Node: "n1", Part: "0"}, first: 0, last: 22}, {place: place{Node: "n1", Part: "1"}, first: 15, last: 40}}
+	late := []span{{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 22}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 15, last: 40}}
 	for end, together := range map[int64]bool{14: true, 15: true, 16: false} {
-		got := lanes(late, map[place]ending{{Node: "n1", Part: "0"}: {End: end, T: 22}})
-		if same := got[place{Node: "n1", Part: "0"}] == got[place{Node: "n1", Part: "1"}]; same != together {
+		got := lanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: end, T: 22}})
+		if same := got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n1", Part: "1"}]; same != together {
 			t.Errorf("a step that ended at %d: one lane %v, want %v", end, same, together)
 		}
 	}
-	got = lanes(late, map[place]ending{{Node: "n1", Part: "0"}: {End: 14, T: 21}})
-	if got[place{Node: "n1", Part: "0"}] == got[place{Node: "n1", Part: "1"}] {
+	got = lanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: 14, T: 21}})
+	if got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n1", Part: "1"}] {
 		t.Error("an end that is older than the last sample counts")
 	}
 }
@@ -39,7 +39,7 @@ func TestEnergyAddsUp(t *testing.T) {
 	a := &account{Tracks: map[uint64]*track{}}
 	for i, domain := range []string{"package", "gpu", "rest", "board"} {
 		n := &series.Labels{Metric: figure.Energy, Rest: map[string]string{"domain": domain, "share": "active"}}
-		s, ok := runSlots.of(n)
+		s, ok := runSlots.slot(n)
 		if !ok {
 			t.Fatalf("no slot for %+v", n)
 		}
@@ -65,7 +65,7 @@ func FuzzDecodeState(f *testing.F) {
 // TestMeans: means are over the time in which the figure was counted.
 func TestMeans(t *testing.T) {
 	slotOf := func(metric string, labels map[string]string) slot {
-		s, ok := runSlots.of(&series.Labels{Metric: metric, Rest: labels})
+		s, ok := runSlots.slot(&series.Labels{Metric: metric, Rest: labels})
 		if !ok {
 			t.Fatalf("no slot for %s", metric)
 		}
@@ -76,7 +76,7 @@ func TestMeans(t *testing.T) {
 	for name, c := range map[string]struct {
 		scheduler     SchedulerTimes
 		tracks        []track
-		ends          map[place]ending
+		ends          map[partPlace]ending
 		cores, memory float64
 	}{
 		"from its start": {tracks: []track{{Slot: cpu, Node: "n", First: 15_000, FirstV: 10, T: 100_000, V: 90}}, cores: 0.9},
@@ -84,8 +84,8 @@ func TestMeans(t *testing.T) {
 		"from its first reading":   {tracks: []track{{Slot: cpu, Node: "n", First: 0, FirstV: 80, T: 100_000, V: 90}}, cores: 0.1},
 		"of accounting":            {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}}, cores: 0.5},
 		"suspended for a half":     {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}, {Slot: suspended, First: 0, T: 100_000, V: 50}}, cores: 1},
-		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 100},
-		"as it ended":              {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[place]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 90},
+		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 100},
+		"as it ended":              {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 90},
 	} {
 		a := &account{Tracks: map[uint64]*track{}, Ends: c.ends, Scheduler: c.scheduler, Start: c.scheduler.Start}
 		for i := range c.tracks {

@@ -9,9 +9,9 @@ import (
 // requeue or by another job. In whatever order the nodes of the second run report, it is a run of its own. Where it runs on
 // other nodes only, nothing but its name of the run distinguishes it from a later step of the first one.
 func TestNumberUsedAgain(t *testing.T) {
-	n1, n2, n3, n4 := place{Node: "n1"}, place{Node: "n2"}, place{Node: "n3", Part: "0"}, place{Node: "n4", Part: "0"}
+	n1, n2, n3, n4 := partPlace{Node: "n1"}, partPlace{Node: "n2"}, partPlace{Node: "n3", Part: "0"}, partPlace{Node: "n4", Part: "0"}
 	for what, tt := range map[string]struct {
-		first, second []place
+		first, second []partPlace
 		silent        string // the node of the second run that the others do not wait for
 		round         bool   // the catalogue is brought up to date without it
 		lost          bool   // the node of the first run without network never comes back
@@ -19,12 +19,12 @@ func TestNumberUsedAgain(t *testing.T) {
 		want          int
 	}{
 		// Found by TestTotalsEqualTheTruth with -rapid.seed=18011922788417294491.
-		"a new node falls silent":     {[]place{n1, n2}, []place{n1, n2, n3}, "n3", false, false, false, 2},
-		"a new node reports first":    {[]place{n1, n2}, []place{n1, n3}, "n1", true, false, false, 2},
-		"an old node reports first":   {[]place{n1, n2}, []place{n1, n3}, "n3", true, false, false, 2},
-		"other nodes, named":          {[]place{n1, n2}, []place{n3, n4}, "n4", true, true, true, 2},
-		"other nodes, nothing to see": {[]place{n1, n2}, []place{n3, n4}, "n4", true, true, false, 1},
-		"other nodes, n2 back":        {[]place{n1, n2}, []place{n3, n4}, "n4", true, false, false, 2},
+		"a new node falls silent":     {[]partPlace{n1, n2}, []partPlace{n1, n2, n3}, "n3", false, false, false, 2},
+		"a new node reports first":    {[]partPlace{n1, n2}, []partPlace{n1, n3}, "n1", true, false, false, 2},
+		"an old node reports first":   {[]partPlace{n1, n2}, []partPlace{n1, n3}, "n3", true, false, false, 2},
+		"other nodes, named":          {[]partPlace{n1, n2}, []partPlace{n3, n4}, "n4", true, true, true, 2},
+		"other nodes, nothing to see": {[]partPlace{n1, n2}, []partPlace{n3, n4}, "n4", true, true, false, 1},
+		"other nodes, n2 back":        {[]partPlace{n1, n2}, []partPlace{n3, n4}, "n4", true, false, false, 2},
 	} {
 		t.Run(what, func(t *testing.T) {
 			x := newSite(t, t.TempDir(), simBegin)

@@ -18,7 +18,7 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 	since = store.Later(since, b.oldest(b.at))
 	seen := newFold(b.q)
 	for at := since; at.Before(b.at); at = at.Add(b.o.Slice) {
-		if err := seen.take(ctx, at.Add(-time.Minute), store.Earlier(at.Add(b.o.Slice), b.at)); err != nil {
+		if err := seen.foldSamples(ctx, at.Add(-time.Minute), store.Earlier(at.Add(b.o.Slice), b.at)); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -35,7 +35,7 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 			delete(seen.accounts, k)
 		}
 	}
-	n, err := b.again(ctx, missed)
+	n, err := b.rereadWhole(ctx, missed)
 	return n, seen, err
 }
 
@@ -53,22 +53,22 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 			if b.fold.lacks(k, a) {
 				list = append(list, a)
 				for _, o := range b.fold.accounts[k] { // its containing run may have begun before the range read
-					if o.reported() && o.from(true) <= a.seen() {
+					if o.reported() && o.samplesFrom(true) <= a.lastSample() {
 						list = append(list, o)
 					}
 				}
 			}
 		}
 	}
-	return b.again(ctx, list)
+	return b.rereadWhole(ctx, list)
 }
 
-// again reads complete workloads and writes their rows.
-func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
+// rereadWhole reads complete workloads and writes their rows.
+func (b *Builder) rereadWhole(ctx context.Context, list []*account) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
 	}
-	if err := b.reread(ctx, wants(list), b.oldest(b.at), b.at); err != nil {
+	if err := b.reread(ctx, wantedIDs(list), b.oldest(b.at), b.at); err != nil {
 		return 0, err
 	}
 	return b.write(ctx, b.at)
@@ -90,7 +90,7 @@ func (f *fold) lacks(k key, a *account) bool {
 		}
 	}
 	for p, e := range a.Ends {
-		own := f.holding(k, e.T, p == place{})
+		own := f.holding(k, e.T, p == partPlace{})
 		if own == nil || own.Ends[p].T < e.T {
 			return true
 		}
@@ -100,7 +100,7 @@ func (f *fold) lacks(k key, a *account) bool {
 
 // holding returns the run of the fold that a sample of time t belongs to, or nil.
 func (f *fold) holding(k key, t int64, byBatch bool) *account {
-	if i := lasting(f.accounts[k], t, byBatch); i >= 0 {
+	if i := runIndexAt(f.accounts[k], t, byBatch); i >= 0 {
 		return f.accounts[k][i]
 	}
 	return nil

@@ -13,7 +13,7 @@ func TestLateEnd(t *testing.T) {
 			x := newSite(t, t.TempDir(), simBegin)
 			defer x.close()
 			b := x.builder()
-			tr := x.begin("slurm/1", place{Node: "n1"}, place{Node: "n2"})
+			tr := x.begin("slurm/1", partPlace{Node: "n1"}, partPlace{Node: "n2"})
 			x.work(steady)
 			x.exportAll()
 			advance(t, b)
@@ -23,7 +23,7 @@ func TestLateEnd(t *testing.T) {
 			x.end(tr)
 			advance(t, b)
 			x.now = x.now.Add(3 * time.Second)
-			x.begin("slurm/1", place{Node: "n1"})
+			x.begin("slurm/1", partPlace{Node: "n1"})
 			for until := x.now.Add(wait); x.now.Before(until); {
 				x.work(steady)
 				x.exportAll()

@@ -13,7 +13,7 @@ func BenchmarkAdvance(b *testing.B) {
 	x := newSite(b, b.TempDir(), time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 	defer x.close()
 	for i := range 200 {
-		x.begin(fmt.Sprintf("group/n1/%d-7", i), place{Node: "n1"})
+		x.begin(fmt.Sprintf("group/n1/%d-7", i), partPlace{Node: "n1"})
 	}
 	step := func() {
 		x.work(func(*piece) (float64, float64, float64) { return 1, 1, 1 })
@@ -46,7 +46,7 @@ func BenchmarkAdvanceEnded(b *testing.B) {
 			defer x.close()
 			bl := x.builder()
 			for i := range 100 {
-				x.begin(fmt.Sprintf("group/n1/%d-7", i), place{Node: "n1"})
+				x.begin(fmt.Sprintf("group/n1/%d-7", i), partPlace{Node: "n1"})
 			}
 			round := func() {
 				x.work(steady)
@@ -60,7 +60,7 @@ func BenchmarkAdvanceEnded(b *testing.B) {
 			x.step = 15 * time.Minute / time.Duration(n/together)
 			for i := range n / together {
 				for k := range together {
-					x.begin(fmt.Sprintf("group/n1/%d-8", i*together+k), place{Node: "n1"})
+					x.begin(fmt.Sprintf("group/n1/%d-8", i*together+k), partPlace{Node: "n1"})
 				}
 				ends := x.truth[len(x.truth)-together:]
 				round()
@@ -110,7 +110,7 @@ func BenchmarkRebuild(b *testing.B) {
 	defer x.close()
 	x.step = time.Minute
 	for i := range 200 {
-		x.begin(fmt.Sprintf("group/n1/%d-7", i), place{Node: "n1"})
+		x.begin(fmt.Sprintf("group/n1/%d-7", i), partPlace{Node: "n1"})
 	}
 	for range 24 * 60 {
 		x.work(func(*piece) (float64, float64, float64) { return 1, 1, 1 })

@@ -265,7 +265,7 @@ type newerReader interface {
 func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	s, ok := b.q.(appendReporter)
 	if !ok {
-		return b.through(ctx, time.Time{}, to)
+		return b.foldRange(ctx, time.Time{}, to)
 	}
 	since, counts, mark, known := s.Appended(b.read)
 	if n, ok := b.q.(newerReader); ok && known {
@@ -277,16 +277,16 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 		since, counts = time.Time{}, time.Time{}
 	}
 	b.roll.appended(counts)
-	n, err := b.through(ctx, store.Earlier(since, b.at), to) // a sample may have come before its time
+	n, err := b.foldRange(ctx, store.Earlier(since, b.at), to) // a sample may have come before its time
 	if err == nil {
 		b.read, b.readTo = mark, b.at
 	}
 	return n, err
 }
 
-// through folds the samples from since to to that were appended since the last round. It works in
+// foldRange folds the samples from since to to that were appended since the last round. It works in
 // slices if the range is long.
-func (b *Builder) through(ctx context.Context, since, to time.Time) (int, error) {
+func (b *Builder) foldRange(ctx context.Context, since, to time.Time) (int, error) {
 	total := 0
 	for {
 		n, err := b.slice(ctx, since, store.Earlier(b.at.Add(b.o.Slice), to))
@@ -302,30 +302,30 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	since = store.Earlier(store.Later(from, since), to)
 	b.fold.added = nil
 	clear(b.fold.moved)
-	if err := b.fold.take(ctx, since, to); err != nil {
+	if err := b.fold.foldSamples(ctx, since, to); err != nil {
 		return 0, err
 	}
 	var met []*account // in the middle of their run
 	oldest := b.oldest(to)
 	for _, a := range sorted(b.fold.added) {
-		if !slices.Contains(b.fold.accounts[key{a.Site, a.ID}], a) || a.seen() == 0 || !oldest.Before(from) {
+		if !slices.Contains(b.fold.accounts[key{a.Site, a.ID}], a) || a.lastSample() == 0 || !oldest.Before(from) {
 			continue
 		}
 		// Samples of one that follows another of its id may have been taken for that one's.
-		follows := a.from(true) < since.UnixMilli() && len(b.fold.accounts[key{a.Site, a.ID}]) > 1
-		if a.from(true) < from.UnixMilli() || follows {
+		follows := a.samplesFrom(true) < since.UnixMilli() && len(b.fold.accounts[key{a.Site, a.ID}]) > 1
+		if a.samplesFrom(true) < from.UnixMilli() || follows {
 			met = append(met, a)
 		}
 	}
-	list := wants(met)
+	list := wantedIDs(met)
 	for k, early := range b.fold.moved {
 		if since, some := b.fold.misplaced(k, early); some {
-			i := slices.IndexFunc(list, func(w *wanted) bool { return w.key == k })
+			i := slices.IndexFunc(list, func(w *wantedID) bool { return w.key == k })
 			if i < 0 {
-				i, list = len(list), append(list, wants(b.fold.accounts[k])...)
+				i, list = len(list), append(list, wantedIDs(b.fold.accounts[k])...)
 				list[i].since, list[i].begin = since, since
 			}
-			list[i].from(since, true)
+			list[i].addStart(since, true)
 		}
 	}
 	if err := b.reread(ctx, list, oldest, to); err != nil {
@@ -374,11 +374,11 @@ func (b *Builder) forget(now time.Time) {
 
 // reread reads workloads from their start and keeps the identity that they have in the catalogue.
 // Another node may have begun earlier.
-func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
+func (b *Builder) reread(ctx context.Context, list []*wantedID, oldest, to time.Time) error {
 	rows := make([][]store.Workload, len(list))
 	for i, w := range list {
 		for _, a := range b.fold.accounts[w.key] {
-			w.after(a.Scheduler, a.Born)
+			w.addPrevious(a.Scheduler, a.Born)
 		}
 		var err error
 		if rows[i], _, err = b.cat.Workloads(ctx, store.Filter{IDs: []string{w.ID}}); err != nil {
@@ -397,13 +397,13 @@ func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Ti
 			return err
 		}
 		// A run before those that were read may hold samples of one that became known by that.
-		list = slices.DeleteFunc(slices.Clone(list), func(w *wanted) bool {
+		list = slices.DeleteFunc(slices.Clone(list), func(w *wantedID) bool {
 			since, some := b.fold.misplaced(w.key, 0)
 			if !some || since >= w.since {
 				return true
 			}
-			w.from(since, true)
-			w.before = slices.DeleteFunc(w.before, func(a *account) bool { return a.from(true) >= since })
+			w.addStart(since, true)
+			w.before = slices.DeleteFunc(w.before, func(a *account) bool { return a.samplesFrom(true) >= since })
 			return false
 		})
 	}
@@ -416,12 +416,12 @@ func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Ti
 			for i := range rows {
 				r := &rows[i]
 				if r.Site == k.Site && own.reported() {
-					if own.wrote(r) {
+					if own.ownsRow(r) {
 						own.Rows = append(own.Rows, r.Start.UnixMilli())
 					}
 					continue
 				}
-				if r.Site == k.Site && !own.Fixed && !b.fold.has(k, r) && r.Start.UnixMilli() <= own.seen() &&
+				if r.Site == k.Site && !own.Fixed && !b.fold.hasReported(k, r) && r.Start.UnixMilli() <= own.lastSample() &&
 					r.Seen.UnixMilli() >= own.Start {
 					own.Start, own.Fixed = r.Start.UnixMilli(), true
 				}
@@ -431,19 +431,20 @@ func (b *Builder) reread(ctx context.Context, list []*wanted, oldest, to time.Ti
 	return nil
 }
 
-// has reports whether a row belongs to a reported run of the fold.
-func (f *fold) has(k key, r *store.Workload) bool {
+// hasReported reports whether a row belongs to a reported run of the fold.
+func (f *fold) hasReported(k key, r *store.Workload) bool {
 	return !r.Submit.IsZero() && slices.ContainsFunc(f.accounts[k],
 		func(a *account) bool { return sameSubmit(a.Scheduler.Submit, r.Submit.UnixMilli()) })
 }
 
-// wrote reports whether a row of the catalogue is the account's, under whatever start.
-func (a *account) wrote(r *store.Workload) bool {
+// ownsRow reports whether a row of the catalogue is the account's, under whatever start.
+func (a *account) ownsRow(r *store.Workload) bool {
 	if !r.Submit.IsZero() {
 		return sameSubmit(r.Submit.UnixMilli(), a.Scheduler.Submit)
 	}
 	// Known only to nodes.
-	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.Scheduler.covers(r.Start.UnixMilli(), maxClockSkew)
+	return r.Start.UnixMilli() <= a.lastSample() && r.Seen.UnixMilli() >= a.Start && a.Scheduler.includesStart(r.Start.UnixMilli(),
+		maxClockSkew)
 }
 
 // oldest returns the time before which there is nothing to read.

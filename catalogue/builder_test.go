@@ -31,7 +31,7 @@ func TestSilentWorkloadEnds(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	b := x.builder()
-	tr := x.begin("unit/a", place{Node: "n1"})
+	tr := x.begin("unit/a", partPlace{Node: "n1"})
 	for range 8 {
 		x.work(steady)
 		x.exportAll()
@@ -63,11 +63,11 @@ func TestWorkloadsOfAnOutage(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"})
+	x.begin("unit/a", partPlace{Node: "n1"})
 	x.cut["n2"] = true
 	x.work(steady)
 	x.exportAll()
-	gone := x.begin("slurm/7", place{Node: "n2"})
+	gone := x.begin("slurm/7", partPlace{Node: "n2"})
 	for range 4 {
 		x.work(steady)
 		x.exportAll()
@@ -93,7 +93,7 @@ func TestAdvanceReadsOnlyWhatIsNew(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"})
+	x.begin("unit/a", partPlace{Node: "n1"})
 	for range 4 * 60 * 3 {
 		x.work(steady)
 		x.exportAll()
@@ -140,7 +140,7 @@ func TestFailedRoundIsRepeated(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"})
+	x.begin("unit/a", partPlace{Node: "n1"})
 	x.work(steady)
 	x.exportAll()
 	b.cat = failing{x.c}

@@ -27,7 +27,7 @@ func BenchmarkAdvanceChurn(b *testing.B) {
 		was := x.now
 		for i := range 300 {
 			x.now = was.Add(time.Duration(i) * x.step / 300)
-			x.begin(fmt.Sprintf("group/n1/%d-%d", n, x.now.UnixMilli()), place{Node: "n1"})
+			x.begin(fmt.Sprintf("group/n1/%d-%d", n, x.now.UnixMilli()), partPlace{Node: "n1"})
 			n++
 		}
 		x.now = was

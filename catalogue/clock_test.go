@@ -33,12 +33,12 @@ func TestEndWhileTheClockIsBehind(t *testing.T) {
 					advance(t, b)
 				}
 			}
-			first := x.begin("unit/a", place{Node: "n1"})
+			first := x.begin("unit/a", partPlace{Node: "n1"})
 			turn(2)
 			x.end(first) // an earlier run
 			x.now = x.now.Add(time.Minute)
-			tr := x.begin("unit/a", place{Node: "n1"})
-			stays := x.begin("unit/stays", place{Node: "n1"})
+			tr := x.begin("unit/a", partPlace{Node: "n1"})
+			stays := x.begin("unit/stays", partPlace{Node: "n1"})
 			turn(8)
 			x.set(c.ahead)
 			turn(4)
@@ -51,7 +51,7 @@ func TestEndWhileTheClockIsBehind(t *testing.T) {
 				b = x.builder()
 			}
 			x.end(tr)
-			later := x.begin("unit/later", place{Node: "n1"})
+			later := x.begin("unit/later", partPlace{Node: "n1"})
 			turn(4)
 			check := func(when string) {
 				t.Helper()
@@ -86,7 +86,7 @@ func TestEndWhileTheClockIsBehind(t *testing.T) {
 			if got, want := len(x.rows()), 4; got != want {
 				t.Errorf("%d rows, want %d: %v", got, want, starts(x.rows()))
 			}
-			next := x.begin("unit/a", place{Node: "n1"})
+			next := x.begin("unit/a", partPlace{Node: "n1"})
 			turn(2)
 			for _, r := range x.rows() {
 				if r.ID == "unit/a" && r.Start.Equal(next.start) {

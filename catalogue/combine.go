@@ -12,27 +12,27 @@ import (
 
 // amount is the value of a figure from one series, part or node.
 type amount struct {
-	place
+	partPlace
 	v float64
 	t int64 // of the sample
 }
 
 // figures sets the figures of a row from its tracks, as defined by the table of figures. Gauges of
 // the present count only while their series are fresh.
-func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
+func (a *account) figures(row *figure.Row, fresh int64, lane map[partPlace]int) {
 	var apart [figure.RowLen][]amount
 	tracks := a.ordered()
-	var peaks map[place]bool // that have the highest GPU memory
+	var peaks map[partPlace]bool // that have the highest GPU memory
 	for _, k := range tracks {
 		if k.Slot == gpuPeakSlot {
 			if peaks == nil {
-				peaks = map[place]bool{}
+				peaks = map[partPlace]bool{}
 			}
-			peaks[k.place()] = true
+			peaks[k.location()] = true
 		}
 	}
 	for _, k := range tracks {
-		if k.Slot == gpuMemorySlot && peaks[k.place()] {
+		if k.Slot == gpuMemorySlot && peaks[k.location()] {
 			continue // it is in the peak
 		}
 		for _, i := range runSlots.list[k.Slot].figures {
@@ -43,7 +43,7 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 			case f.Sums():
 				figure.Plus(row.At(i), &v)
 			default:
-				apart[i] = append(apart[i], amount{k.place(), v, k.T})
+				apart[i] = append(apart[i], amount{k.location(), v, k.T})
 			}
 		}
 	}
@@ -59,8 +59,8 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 	a.quantiles(row, tracks, lane)
 }
 
-// shares divides the totals of a process group among its users; nil for one user, and for other kinds.
-func (a *account) shares(spans []span) map[string]figure.Share {
+// shareByUser divides the totals of a process group among its users; nil for one user, and for other kinds.
+func (a *account) shareByUser(spans []span) map[string]figure.Share {
 	if !workload.Kind(a.Kind).Group() || !slices.ContainsFunc(spans, func(s span) bool { return s.Owner != spans[0].Owner }) {
 		return nil
 	}
@@ -111,28 +111,28 @@ func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
 
 // combine combines the series of each part, the parts of each node, and the nodes. bound reports
 // that the result is an upper bound because it sums peaks of simultaneous parts.
-func (a *account) combine(how *figure.How, list []amount, lane map[place]int) (v float64, bound bool) {
-	parts := grouped(list, func(n amount) place { return n.place }, how.Series)
+func (a *account) combine(how *figure.Aggregation, list []amount, lane map[partPlace]int) (v float64, bound bool) {
+	parts := grouped(list, func(n amount) partPlace { return n.partPlace }, how.Series)
 	op := how.Parts
 	if op == figure.Sequential {
 		parts, op = a.lanesOf(parts, lane), figure.Sum
 	}
-	nodes := grouped(parts, func(n amount) place { return place{Node: n.Node} }, op)
+	nodes := grouped(parts, func(n amount) partPlace { return partPlace{Node: n.Node} }, op)
 	if how.Whole {
 		if i := slices.IndexFunc(nodes, func(n amount) bool { return n.Node == "" }); i >= 0 {
 			return nodes[i].v, false
 		}
 	}
 	bound = how.Parts == figure.Sequential && len(parts) > len(nodes)
-	return grouped(nodes, func(amount) place { return place{} }, how.Nodes)[0].v, bound
+	return grouped(nodes, func(amount) partPlace { return partPlace{} }, how.Nodes)[0].v, bound
 }
 
 // grouped joins numbers with the same key, in the order of the first of each key.
-func grouped(list []amount, key func(amount) place, op figure.Combine) []amount {
+func grouped(list []amount, key func(amount) partPlace, op figure.Combine) []amount {
 	var out []amount
 	for _, n := range list {
-		n.place = key(n)
-		at := slices.IndexFunc(out, func(o amount) bool { return o.place == n.place })
+		n.partPlace = key(n)
+		at := slices.IndexFunc(out, func(o amount) bool { return o.partPlace == n.partPlace })
 		if at < 0 {
 			out = append(out, n)
 			continue
@@ -154,14 +154,14 @@ func grouped(list []amount, key func(amount) place, op figure.Combine) []amount 
 
 // lanesOf returns the largest of the parts in each lane, because they follow each other. If a node
 // has an amount for all its parts, as from their control group, that amount replaces its parts.
-func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
+func (a *account) lanesOf(parts []amount, lane map[partPlace]int) []amount {
 	whole := a.wholeNodes(parts)
 	most := map[int]amount{}
 	for _, n := range parts {
 		if whole[n.Node] && n.Part != "" {
 			continue
 		}
-		at := laneOf(lane, n.place)
+		at := laneOf(lane, n.partPlace)
 		if have, ok := most[at]; !ok || n.v > have.v {
 			most[at] = n
 		}
@@ -189,17 +189,17 @@ func (a *account) wholeNodes(parts []amount) map[string]bool {
 		}
 	}
 	for _, n := range parts {
-		if n.Part == "" && !(n.v < largest[n.Node] && a.uses(n.place)) {
+		if n.Part == "" && !(n.v < largest[n.Node] && a.hasCPU(n.partPlace)) {
 			whole[n.Node] = true
 		}
 	}
 	return whole
 }
 
-// uses reports whether a part has its own CPU time.
-func (a *account) uses(p place) bool {
+// hasCPU reports whether a part has its own CPU time.
+func (a *account) hasCPU(p partPlace) bool {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.place() == p && k.Slot.feeds(cpuFigure) {
+		if k.T != 0 && k.location() == p && k.Slot.feeds(cpuFigure) {
 			return true
 		}
 	}
@@ -209,7 +209,7 @@ func (a *account) uses(p place) bool {
 // quantiles sets the figures taken from distributions. Within a lane distributions are merged. The
 // lanes run at the same time with unknown correlation, so the sum over lanes is an estimate or an
 // upper bound.
-func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int) {
+func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[partPlace]int) {
 	for i := range runFigures {
 		f := &runFigures[i]
 		if f.How.Value != figure.Quantile {
@@ -233,13 +233,13 @@ func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int
 }
 
 // distributions returns the distributions of a figure in the order of lanes.
-func (a *account) distributions(tracks []*track, lane map[place]int, i int) (out []*metric.Histogram) {
+func (a *account) distributions(tracks []*track, lane map[partPlace]int, i int) (out []*metric.Histogram) {
 	by := map[int]*metric.Histogram{}
 	for _, k := range tracks {
 		if !k.Slot.feeds(i) {
 			continue
 		}
-		at := laneOf(lane, k.place())
+		at := laneOf(lane, k.location())
 		if by[at] == nil {
 			by[at] = &metric.Histogram{}
 		}

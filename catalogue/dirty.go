@@ -43,7 +43,7 @@ func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHo
 	if b.wanted.Swap(false) && b.roll != nil {
 		b.roll.next = store.Earlier(b.roll.next, b.roll.soon)
 	}
-	made, err := b.roll.advance(ctx, b.oldest(now), b.o.Clock, since)
+	made, err := b.roll.rollUp(ctx, b.oldest(now), b.o.Clock, since)
 	if err != nil || !made {
 		return err
 	}
@@ -127,8 +127,8 @@ func (r *roller) load(ctx context.Context, oldest time.Time) error {
 	return nil
 }
 
-// keep saves the position before the data that depends on it is written.
-func (r *roller) keep(ctx context.Context) error {
+// saveProgress saves the position before the data that depends on it is written.
+func (r *roller) saveProgress(ctx context.Context) error {
 	if r == nil || r.kept == [2]time.Time{r.done, r.late} {
 		return nil
 	}
@@ -148,9 +148,9 @@ func (r *roller) keep(ctx context.Context) error {
 	return nil
 }
 
-// advance computes the unsettled hours up to the current one, and the hours from late on if late
+// rollUp computes the unsettled hours up to the current one, and the hours from late on if late
 // samples arrived. It reports whether it ran; it does nothing if the next round is not due.
-func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() time.Time, late time.Time) (made bool, err error) {
+func (r *roller) rollUp(ctx context.Context, oldest time.Time, clock func() time.Time, late time.Time) (made bool, err error) {
 	if r == nil {
 		return true, nil
 	}
@@ -179,13 +179,13 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	}
 	for done := now.Add(-settled).Truncate(time.Hour); from.Before(done); {
 		to := store.Earlier(from.Add(rollSlice), done)
-		if _, err := r.make(ctx, from, to, oldest, lookAround); err != nil {
+		if _, err := r.computeHours(ctx, from, to, oldest, lookAround); err != nil {
 			return false, err
 		}
 		from = to
 	}
 	if from.Before(now) {
-		if err := r.goOn(ctx, from, now, oldest); err != nil {
+		if err := r.advanceHours(ctx, from, now, oldest); err != nil {
 			return false, err
 		}
 	}
@@ -193,7 +193,7 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) || r.done.After(now) {
 		r.done = done
 	}
-	if err := r.keep(ctx); err != nil {
+	if err := r.saveProgress(ctx); err != nil {
 		return false, err
 	}
 	if err := r.countedTo(ctx, now); err != nil {
@@ -207,8 +207,8 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	return true, nil
 }
 
-// within selects the hours of imported history in stretches of time.
-func within(ranges [][2]time.Time) func(store.DirtyHour) bool {
+// inRanges selects the hours of imported history in stretches of time.
+func inRanges(ranges [][2]time.Time) func(store.DirtyHour) bool {
 	return func(h store.DirtyHour) bool {
 		for _, r := range ranges {
 			if h.Imported && !h.At.Before(r[0].Truncate(time.Hour)) && h.At.Before(r[1]) {

@@ -53,8 +53,8 @@ func TestKillAfterLateSamples(t *testing.T) {
 	defer x.close()
 	x.step = time.Minute
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"})
-	x.begin("unit/b", place{Node: "n2"})
+	x.begin("unit/a", partPlace{Node: "n1"})
+	x.begin("unit/b", partPlace{Node: "n2"})
 	advance(t, b)
 	x.cut["n2"] = true
 	for range 100 { // less than what the database compacts, for files that change while they are copied are no kill
@@ -89,7 +89,7 @@ func TestNoCommitWithoutJournal(t *testing.T) {
 	dir := t.TempDir()
 	x := newSite(t, dir, simBegin)
 	defer x.close()
-	x.begin("unit/a", place{Node: "n1"})
+	x.begin("unit/a", partPlace{Node: "n1"})
 	x.work(steady)
 	x.exportAll()
 	if err := os.Mkdir(filepath.Join(dir, "series", "dirty.json.tmp"), 0o750); err != nil {
@@ -118,7 +118,7 @@ func TestKillAfterImport(t *testing.T) {
 	dir := t.TempDir()
 	x := newSite(t, dir, simBegin)
 	defer x.close()
-	x.begin("unit/a", place{Node: "n1"})
+	x.begin("unit/a", partPlace{Node: "n1"})
 	for range 4 {
 		x.work(steady)
 		x.exportAll()

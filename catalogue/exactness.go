@@ -61,7 +61,7 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 		ms = append(ms, series.OneOf("node", names))
 	}
 	found := map[nodeKey][]inexact{}
-	err := series.Each(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "figure")
 		n := &f.names
 		of := inexact{kind: n.Kind, workload: n.Workload, figure: n.Rest["figure"]}
@@ -116,7 +116,7 @@ func (p *pass) degree(f *figure.Figure, hour int64) (worst figure.Exactness) {
 	}
 	for _, of := range [...]string{"", n.Workload} {
 		for _, x := range p.doubts[kindFigure{nodeKey{n.Site, n.Node}, n.Kind, of, f.ExactnessKey()}] {
-			if x.from < p.edges[p.at(hour)+1] && x.to >= hour {
+			if x.from < p.edges[p.stretchIndex(hour)+1] && x.to >= hour {
 				worst = worst.Worse(x.degree)
 			}
 		}
@@ -129,7 +129,7 @@ func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 	if len(found) == 0 {
 		return
 	}
-	from, to = max(from, a.Start), min(to, a.seen())
+	from, to = max(from, a.Start), min(to, a.lastSample())
 	looked, last := map[string]bool{}, ""
 	for _, k := range a.Tracks {
 		if k.Node == last || k.Node == "" || looked[k.Node] {

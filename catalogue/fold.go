@@ -30,7 +30,7 @@ type fold struct {
 	accounts map[key][]*account // the runs of each, by start
 	names    series.Labels
 	// placed are the runs of parts if the start of a part names its run, because runs of one id may then overlap.
-	placed map[key]map[place]*account
+	placed map[key]map[partPlace]*account
 	// numbers are the jobs that have another number, by the id that nodes make of the number; see numbers.go.
 	numbers map[key]key
 	gone    []store.Run // rows that turned out to belong to another job
@@ -43,7 +43,7 @@ type fold struct {
 }
 
 func newFold(q storage.Queryable) *fold {
-	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}, numbers: map[key]key{},
+	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[partPlace]*account{}, numbers: map[key]key{},
 		moved: map[key]int64{}}
 }
 
@@ -56,20 +56,20 @@ const nextPart = 5 * 60 * 1000
 
 // startSpan is one value of a series of times, such as a start, with the times of its first and last sample.
 type startSpan struct {
-	place
+	partPlace
 	start, first, last int64
 	run                string // source's name of the run
 }
 
-// take folds all samples of the interval. Intervals of later calls may overlap; no sample counts twice.
-func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
+// foldSamples folds all samples of the interval. Intervals of later calls may overlap; no sample counts twice.
+func (f *fold) foldSamples(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
 	f.to = to.UnixMilli()
 	if err := f.findRuns(ctx, from, to, ms); err != nil {
 		return err
 	}
 	// Of facts at the same time the last one counts, so that they are read in order.
 	facts, figures := runSlots.split(firstFigure)
-	if err := series.Each(ctx, f.unread(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", facts))...); err != nil {
+	if err := series.ForEach(ctx, f.unread(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", facts))...); err != nil {
 		return err
 	}
 	if err := series.EachUnordered(ctx, f.unread(), from, to, f.series,
@@ -93,7 +93,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
 	numbers := map[key]string{}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime, numberInfo}))
-	err := series.Each(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "run", "number")
 		into := found
 		if f.names.Metric == figure.EndTime {
@@ -105,7 +105,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 			return nil
 		}
 		p := placeOf(&f.names)
-		if p == (place{}) {
+		if p == (partPlace{}) {
 			if reported[k] == nil {
 				reported[k] = &schedulerSeries{}
 			}
@@ -148,7 +148,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 }
 
 // valueSpans splits a series of times (seconds) into runs of one value.
-func valueSpans(p place, it chunkenc.Iterator) []startSpan {
+func valueSpans(p partPlace, it chunkenc.Iterator) []startSpan {
 	var out []startSpan
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
@@ -160,7 +160,7 @@ func valueSpans(p place, it chunkenc.Iterator) []startSpan {
 		}
 		at := int64(math.Floor(v * 1000))
 		if n := len(out); n == 0 || out[n-1].start != at {
-			out = append(out, startSpan{place: p, start: at, first: t})
+			out = append(out, startSpan{partPlace: p, start: at, first: t})
 		}
 		out[len(out)-1].last = t
 	}
@@ -169,13 +169,13 @@ func valueSpans(p place, it chunkenc.Iterator) []startSpan {
 
 // going is the time when the places of a run had samples, so far as is known.
 type going struct {
-	places map[place]seenSpan
+	places map[partPlace]seenSpan
 }
 
 // seenSpan is the time when a place began, or had its first sample, and the time of its last sample.
 type seenSpan struct{ since, until int64 }
 
-func (g *going) at(p place, since, until int64) {
+func (g *going) addPlace(p partPlace, since, until int64) {
 	s, ok := g.places[p]
 	if !ok || since < s.since {
 		s.since = since
@@ -184,10 +184,10 @@ func (g *going) at(p place, since, until int64) {
 	g.places[p] = s
 }
 
-// before returns the places that began before start. Places that began at the same time or later do
+// placesBefore returns the places that began before start. Places that began at the same time or later do
 // not show that the run continues, because nodes of one new run report in any order.
-func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
-	return func(yield func(place, seenSpan) bool) {
+func (g *going) placesBefore(start int64) iter.Seq2[partPlace, seenSpan] {
+	return func(yield func(partPlace, seenSpan) bool) {
 		for p, s := range g.places {
 			if s.since < start-sameStart && !yield(p, s) {
 				return
@@ -209,7 +209,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 				f.sort(k)
 				f.move(k, 0)
 			}
-			if mine.holds(l.start) && !mine.holds(mine.Born) { // which may be of a life before, then
+			if mine.includesStart(l.start) && !mine.includesStart(mine.Born) { // which may be of a life before, then
 				f.move(k, 0)
 			}
 			continue
@@ -243,7 +243,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 		}
 		if mine.Eldest == 0 || l.start <= mine.Eldest {
 			mine.Eldest = l.start
-			mine.own(l.Owner, false, true)
+			mine.setOwner(l.Owner, false, true)
 		}
 		if !mine.Fixed || !mine.Known && mine.waitedSince() != 0 {
 			if !mine.Known || l.start < mine.Start {
@@ -254,11 +254,11 @@ func (f *fold) join(k key, list, ends []startSpan) {
 		if l.run != "" {
 			mine.Run = l.run
 			if f.placed[k] == nil {
-				f.placed[k] = map[place]*account{}
+				f.placed[k] = map[partPlace]*account{}
 			}
-			f.placed[k][l.place] = mine
+			f.placed[k][l.partPlace] = mine
 		}
-		known[mine].at(l.place, l.start, l.last)
+		known[mine].addPlace(l.partPlace, l.start, l.last)
 	}
 }
 
@@ -266,18 +266,18 @@ func (f *fold) join(k key, list, ends []startSpan) {
 // report an end late. Runs that a batch system reported are read again instead; see misplaced.
 func (f *fold) split(k key, mine *account) {
 	for _, a := range f.accounts[k] {
-		if a == mine || a.reported() || a.from(true) > mine.from(true) {
+		if a == mine || a.reported() || a.samplesFrom(true) > mine.samplesFrom(true) {
 			continue
 		}
 		for id, t := range a.Tracks {
-			if t.First >= mine.from(t.byBatch())-1 {
+			if t.First >= mine.samplesFrom(t.byBatch())-1 {
 				mine.Tracks[id] = t
 				delete(a.Tracks, id)
 				a.touched, mine.touched = true, true
 			}
 		}
 		for p, e := range a.Ends {
-			if since := mine.from(p == place{}); e.T >= since && e.End >= since {
+			if since := mine.samplesFrom(p == partPlace{}); e.T >= since && e.End >= since {
 				mine.Ends[p] = e
 				delete(a.Ends, p)
 			}
@@ -288,8 +288,8 @@ func (f *fold) split(k key, mine *account) {
 }
 
 func (a *account) going() *going {
-	g := &going{places: map[place]seenSpan{}}
-	var at place // tracks of one place mostly follow each other: they are joined before they are looked up
+	g := &going{places: map[partPlace]seenSpan{}}
+	var at partPlace // tracks of one place mostly follow each other: they are joined before they are looked up
 	var of seenSpan
 	for _, t := range a.Tracks {
 		if t.Slot == unscheduledSlot {
@@ -299,9 +299,9 @@ func (a *account) going() *going {
 		if t.Slot == startSlot {
 			since = min(since, int64(t.FirstV*1000))
 		}
-		if p := t.place(); of == (seenSpan{}) || p != at {
+		if p := t.location(); of == (seenSpan{}) || p != at {
 			if of != (seenSpan{}) {
-				g.at(at, of.since, of.until)
+				g.addPlace(at, of.since, of.until)
 			}
 			at, of = p, seenSpan{since, t.T}
 			continue
@@ -309,10 +309,10 @@ func (a *account) going() *going {
 		of.since, of.until = min(of.since, since), max(of.until, t.T)
 	}
 	if of != (seenSpan{}) {
-		g.at(at, of.since, of.until)
+		g.addPlace(at, of.since, of.until)
 	}
 	for p, e := range a.Ends {
-		g.at(p, e.End, e.T)
+		g.addPlace(p, e.End, e.T)
 	}
 	return g
 }
@@ -321,7 +321,7 @@ func (a *account) going() *going {
 func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	switch {
 	case a.unborn():
-		return l.start <= a.seen()+nextPart
+		return l.start <= a.lastSample()+nextPart
 	case abs(l.start-a.Start) <= sameStart:
 		return true
 	case l.last < a.Start:
@@ -329,16 +329,16 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	}
 	var until int64
 	onNode, again, became := false, false, false
-	for p, s := range g.before(l.start) {
+	for p, s := range g.placesBefore(l.start) {
 		until = max(until, s.until)
 		onNode = onNode || p.Node == l.Node
-		again = again || p == l.place
+		again = again || p == l.partPlace
 		became = became || p.Node == l.Node && p.Owner != l.Owner
 	}
 	if became && workload.ID(a.ID).Kind().Group() { // its id holds its start: some of its processes changed their user
 		return true
 	}
-	over := a.over(g, l.start, ends)
+	over := a.isOver(g, l.start, ends)
 	if l.start <= until || until == 0 {
 		return !over
 	}
@@ -347,15 +347,15 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	return !again && l.start <= until+nextPart && (onNode || !over)
 }
 
-// over reports whether every part of a run had ended when another began. A part with samples from after an end did not.
-func (a *account) over(g *going, start int64, ends []startSpan) bool {
+// isOver reports whether every part of a run had ended when another began. A part with samples from after an end did not.
+func (a *account) isOver(g *going, start int64, ends []startSpan) bool {
 	some := false
-	for p, s := range g.before(start) {
+	for p, s := range g.placesBefore(start) {
 		some = true
 		e, ok := a.Ends[p]
-		ended := ok && e.End <= start && e.covers(s.until)
+		ended := ok && e.End <= start && e.precedes(s.until)
 		for _, x := range ends {
-			ended = ended || (x.place == p && x.start <= start && s.until <= x.last)
+			ended = ended || (x.partPlace == p && x.start <= start && s.until <= x.last)
 		}
 		if !ended {
 			return false
@@ -367,7 +367,7 @@ func (a *account) over(g *going, start int64, ends []startSpan) bool {
 func abs(v int64) int64 { return max(v, -v) }
 
 func (f *fold) add(k key, start int64) *account {
-	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
+	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[partPlace]ending{}}
 	f.accounts[k], f.added = append(f.accounts[k], a), append(f.added, a)
 	f.sort(k)
 	return a
@@ -377,16 +377,16 @@ func (f *fold) add(k key, start int64) *account {
 func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	n := &f.names
 	n.Read(l, runLabels...)
-	s, ok := runSlots.of(n)
+	s, ok := runSlots.slot(n)
 	if n.Workload == "" || !ok {
 		return nil
 	}
 	mine := key{n.Site, n.Workload}
 	id := labels.StableHash(l)
 	at := placeOf(n)
-	byBatch := at == place{} || s.ofStep()
+	byBatch := at == partPlace{} || s.ofStep()
 	var now *account
-	alone := f.alone(mine, byBatch)
+	alone := f.onlyAccount(mine, byBatch)
 	pick := func(t int64) *account {
 		if alone != nil {
 			now = alone
@@ -399,7 +399,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		if now.Kind == "" {
 			now.Kind = n.Kind
 		}
-		now.own(n.Owner, byBatch, false)
+		now.setOwner(n.Owner, byBatch, false)
 		return now
 	}
 	switch {
@@ -422,7 +422,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			end := int64(v * 1000)
 			a := pick(max(t, end)) // a clock that was set back dates the report before the end
 			if e, ok := a.Ends[at]; !ok || t > e.T {
-				a.Ends[at], a.touched = ending{End: end, T: t, Until: a.ahead(at, f.to)}, true
+				a.Ends[at], a.touched = ending{End: end, T: t, Until: a.aheadSample(at, f.to)}, true
 			}
 		}
 	default:
@@ -439,12 +439,12 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			if t > tr.T {
 				a.touched = true
 			} else if t < tr.First && a.reported() {
-				f.move(key{a.Site, a.ID}, min(a.from(true), t))
+				f.move(key{a.Site, a.ID}, min(a.samplesFrom(true), t))
 			}
 			return tr
 		}, func(t int64, _ float64) {
 			// Only values are facts: of a series that was marked as ended they were read before.
-			now.note(s, t, n)
+			now.addFact(s, t, n)
 		})
 	}
 	return nil
@@ -455,19 +455,19 @@ func (f *fold) move(k key, since int64) {
 	f.moved[k] = min(cmp.Or(f.moved[k], since), cmp.Or(since, f.moved[k]))
 }
 
-// ahead returns the time of the last sample of a part after the interval being folded, or 0. Such
+// aheadSample returns the time of the last sample of a part after the interval being folded, or 0. Such
 // samples were folded earlier, while the clock was ahead.
-func (a *account) ahead(p place, to int64) (last int64) {
+func (a *account) aheadSample(p partPlace, to int64) (last int64) {
 	for _, k := range a.Tracks {
-		if k.T > to && k.place() == p {
+		if k.T > to && k.location() == p {
 			last = max(last, k.T)
 		}
 	}
 	return last
 }
 
-// note records the facts that a series has as labels.
-func (a *account) note(s slot, t int64, n *series.Labels) {
+// addFact records the facts that a series has as labels.
+func (a *account) addFact(s slot, t int64, n *series.Labels) {
 	if s == infoSlot {
 		a.noteProgram(t, n)
 	}
@@ -493,7 +493,7 @@ func (a *account) facts(t int64, n *series.Labels) {
 			*field = v
 		}
 	}
-	a.own(n.Owner, n.Node == "" && n.Part == "", a.Eldest == 0)
+	a.setOwner(n.Owner, n.Node == "" && n.Part == "", a.Eldest == 0)
 }
 
 // noteProgram notes which program a part runs, by its info series.
@@ -503,7 +503,7 @@ func (a *account) noteProgram(t int64, n *series.Labels) {
 		return
 	}
 	if a.Programs == nil {
-		a.Programs = map[place]program{}
+		a.Programs = map[partPlace]program{}
 	}
 	a.Programs[at] = program{v, t}
 }

@@ -61,11 +61,11 @@ func TestRoundReadsWhatIsNew(t *testing.T) {
 		advance(t, b)
 		return counted.series
 	}
-	x.begin("slurm/1", place{Node: "n1"})
+	x.begin("slurm/1", partPlace{Node: "n1"})
 	turn()
 	few := turn()
 	for i := range 100 {
-		tr := x.begin(fmt.Sprintf("group/n1/%d-1", i), place{Node: "n1"})
+		tr := x.begin(fmt.Sprintf("group/n1/%d-1", i), partPlace{Node: "n1"})
 		x.work(steady)
 		x.exportAll()
 		x.end(tr)
@@ -76,7 +76,7 @@ func TestRoundReadsWhatIsNew(t *testing.T) {
 		t.Errorf("%d series were read a round after 100 groups ended, %d before them", got, few)
 	}
 	x.cut["n2"] = true
-	late := x.begin("group/n2/7-7", place{Node: "n2"})
+	late := x.begin("group/n2/7-7", partPlace{Node: "n2"})
 	turn()
 	x.end(late)
 	x.step = 15 * time.Second

@@ -54,8 +54,8 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 		known, nobody := true, 0.0
 		for _, n := range w.Nodes {
 			watch := nodes[[2]string{w.Site, n}]
-			known = known && watch.covers(from, to, gap.Milliseconds())
-			nobody += watch.nobody(from, to)
+			known = known && watch.coversSpan(from, to, gap.Milliseconds())
+			nobody += watch.unattributed(from, to)
 		}
 		if known && nobody <= unattributed*heldGPUs(w)*float64(to-from)/1000 {
 			w.GPUSeconds = new(float64)
@@ -75,7 +75,7 @@ func heldGPUs(w *store.Workload) float64 {
 }
 
 // gpuTime is the statement of the table about GPU time: when its absence is a known zero.
-var gpuTime = figure.Of(figure.Runs)[figure.Index(figure.Runs, "gpu_seconds")]
+var gpuTime = figure.InScope(figure.Runs)[figure.Index(figure.Runs, "gpu_seconds")]
 
 // gpuWatch is the time when a node measured its GPUs, and their unattributed time.
 type gpuWatch struct {
@@ -103,7 +103,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 	}
 	var n series.Labels
 	read := func(take func(*gpuWatch, chunkenc.Iterator), ms ...*labels.Matcher) error {
-		return series.Each(ctx, q, from.Add(-gap), to, func(l labels.Labels, it chunkenc.Iterator) error {
+		return series.ForEach(ctx, q, from.Add(-gap), to, func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l)
 			if g := nodes[[2]string{n.Site, n.Node}]; g != nil {
 				take(g, it)
@@ -111,7 +111,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 			return nil
 		}, append(ms, series.OneOf("node", names))...)
 	}
-	err := read((*gpuWatch).measured, series.Equal("__name__", gpuTime.Zero.NodeSeries), series.Equal("state", "idle"))
+	err := read((*gpuWatch).addTimes, series.Equal("__name__", gpuTime.Zero.NodeSeries), series.Equal("state", "idle"))
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 	return read((*gpuWatch).charged, series.Equal("__name__", figure.GPU), series.Equal("kind", string(workload.Other)))
 }
 
-func (g *gpuWatch) measured(it chunkenc.Iterator) {
+func (g *gpuWatch) addTimes(it chunkenc.Iterator) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if t, v := it.At(); vt == chunkenc.ValFloat && !math.IsNaN(v) {
 			g.at = append(g.at, t)
@@ -148,8 +148,8 @@ func (g *gpuWatch) charged(it chunkenc.Iterator) {
 	}
 }
 
-// covers reports whether the node measured from one time to another, except for gaps.
-func (g *gpuWatch) covers(from, to, gap int64) bool {
+// coversSpan reports whether the node measured from one time to another, except for gaps.
+func (g *gpuWatch) coversSpan(from, to, gap int64) bool {
 	last := from
 	for _, t := range g.at {
 		if t < from-gap || t > to {
@@ -163,8 +163,8 @@ func (g *gpuWatch) covers(from, to, gap int64) bool {
 	return len(g.at) > 0 && to-last <= gap && slices.ContainsFunc(g.at, func(t int64) bool { return t >= from-gap && t <= to })
 }
 
-// nobody returns the unattributed GPU seconds between two times.
-func (g *gpuWatch) nobody(from, to int64) (sum float64) {
+// unattributed returns the unattributed GPU seconds between two times.
+func (g *gpuWatch) unattributed(from, to int64) (sum float64) {
 	for _, s := range g.other {
 		if s.t > from && s.t <= to {
 			sum += s.v

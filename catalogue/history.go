@@ -51,7 +51,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	}
 	o := b.o
 	o.Gone, o.Overlap = max(o.Gone, historyGone), max(o.Overlap, historyOverlap)
-	known := &unmarked{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*wider{}}
+	known := &importCatalogue{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*runExtent{}}
 	for _, g := range gone {
 		delete(b.fold.accounts, key{g.Site, g.ID})
 		if err := known.recall(ctx, g); err != nil {
@@ -97,7 +97,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 		alive = append(alive, b.fold.accounts[k]...)
 	}
 	if len(alive) > 0 {
-		if err := b.reread(ctx, wants(alive), b.oldest(b.at), b.at); err != nil {
+		if err := b.reread(ctx, wantedIDs(alive), b.oldest(b.at), b.at); err != nil {
 			return total, err
 		}
 		n, err := b.write(ctx, b.at)
@@ -109,7 +109,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 		return total, err
 	}
 	// Data before this point is rolled up here: the next start must not repeat it.
-	if err := b.roll.keep(ctx); err != nil {
+	if err := b.roll.saveProgress(ctx); err != nil {
 		return total, err
 	}
 	if err := b.cat.SetWatermark(ctx, b.at); err != nil {
@@ -118,7 +118,7 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	if err := b.save(ctx, now); err != nil {
 		return total, err
 	}
-	return total, b.clean(ctx, now, dirty, within(ranges))
+	return total, b.clean(ctx, now, dirty, inRanges(ranges))
 }
 
 // historyHours computes the hours of some ranges and of the time back before each.
@@ -148,7 +148,7 @@ func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldes
 }
 
 // widen rereads runs that extend beyond the imported ranges.
-func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
+func (b *Builder) widen(ctx context.Context, known *importCatalogue) (int, error) {
 	if len(known.wider) == 0 {
 		return 0, nil
 	}
@@ -167,26 +167,26 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 		}
 	}
 	to = to.Add(time.Second)
-	if err := b.reread(ctx, wants(list), b.oldest(to), to); err != nil {
+	if err := b.reread(ctx, wantedIDs(list), b.oldest(to), to); err != nil {
 		return 0, err
 	}
 	return b.write(ctx, to.Add(2*b.o.Gone))
 }
 
-// wider is the known lifetime of a workload.
-type wider struct{ from, to time.Time }
+// runExtent is the known lifetime of a workload.
+type runExtent struct{ from, to time.Time }
 
-// unmarked is a catalogue with a fixed watermark. It rejects rows of workloads for which it has
+// importCatalogue is a catalogue with a fixed watermark. It rejects rows of workloads for which it has
 // more data than the imported range, and records those in wider.
-type unmarked struct {
+type importCatalogue struct {
 	store.Catalogue
 	oldest time.Time // of the series
-	wider  map[key]*wider
+	wider  map[key]*runExtent
 	old    []store.Run // rows that are recreated
 }
 
 // recall has all runs of an id read again when some are gone.
-func (u *unmarked) recall(ctx context.Context, g store.Run) error {
+func (u *importCatalogue) recall(ctx context.Context, g store.Run) error {
 	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{IDs: []string{g.ID}})
 	for i := range rows {
 		if o := &rows[i]; o.Site == g.Site {
@@ -197,10 +197,10 @@ func (u *unmarked) recall(ctx context.Context, g store.Run) error {
 }
 
 // widen requests that a workload is read again over at least a time range, and wherever o was.
-func (u *unmarked) widen(o *store.Workload, from, to time.Time) {
+func (u *importCatalogue) widen(o *store.Workload, from, to time.Time) {
 	k := key{o.Site, o.ID}
 	if u.wider[k] == nil {
-		u.wider[k] = &wider{from, to}
+		u.wider[k] = &runExtent{from, to}
 	}
 	w := u.wider[k]
 	w.from, w.to = store.Earlier(w.from, store.Earlier(from, o.Start)), store.Later(store.Later(w.to, to), store.Later(o.Seen, o.End))
@@ -222,11 +222,11 @@ func forget(ctx context.Context, c store.Catalogue, runs []store.Run) error {
 	return f.Forget(ctx, runs)
 }
 
-func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
+func (*importCatalogue) SetWatermark(context.Context, time.Time) error { return nil }
 
 // Workloads implements store.Catalogue. It hides a workload looked up by id if the series hold its
 // start, because that start may have moved back.
-func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
+func (u *importCatalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, f)
 	if len(f.IDs) > 0 {
 		rows = slices.DeleteFunc(rows, func(w store.Workload) bool { return w.Submit.IsZero() && !w.Start.Before(u.oldest) })
@@ -236,7 +236,7 @@ func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workl
 }
 
 // Upsert implements store.Catalogue.
-func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
+func (u *importCatalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	if len(rows) == 0 {
 		return nil
 	}

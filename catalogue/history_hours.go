@@ -65,11 +65,11 @@ func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) err
 		}
 		at = end
 		h.progress(HoursSummed, at)
-		if err := h.settle(ctx, at.Add(-historyBack), historyRows); err != nil {
+		if err := h.closeHours(ctx, at.Add(-historyBack), historyRows); err != nil {
 			return err
 		}
 	}
-	if err := h.settle(ctx, to, 1); err != nil {
+	if err := h.closeHours(ctx, to, 1); err != nil {
 		return err
 	}
 	if len(h.late.use)+len(h.late.nodes) == 0 {
@@ -99,35 +99,35 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 	use, nodes := p.rows()
 	h.r.rolled = h.r.rolled || len(use) > 0
 	made := hourRows{use, nodes}
-	h.late.take(&made, func(t time.Time) bool { return t.Before(h.written) })
-	h.open.take(&made, func(time.Time) bool { return true })
-	h.late, h.open = h.late.joined(), h.open.joined()
+	h.late.moveFrom(&made, func(t time.Time) bool { return t.Before(h.written) })
+	h.open.moveFrom(&made, func(time.Time) bool { return true })
+	h.late, h.open = h.late.mergeRows(), h.open.mergeRows()
 	return nil
 }
 
-// settle closes the hours before a time, and writes the closed hours if they have at least the given number of rows.
-func (h *historyPass) settle(ctx context.Context, to time.Time, rows int) error {
+// closeHours closes the hours before a time, and writes the closed hours if they have at least the given number of rows.
+func (h *historyPass) closeHours(ctx context.Context, to time.Time, rows int) error {
 	to = to.Truncate(time.Hour)
 	if !to.After(h.written) {
 		return nil
 	}
 	h.written = to
-	h.ready.take(&h.open, func(t time.Time) bool { return t.Before(to) })
+	h.ready.moveFrom(&h.open, func(t time.Time) bool { return t.Before(to) })
 	if len(h.ready.use)+len(h.ready.nodes) < rows && rows > 1 {
 		return nil
 	}
-	h.ready.take(&h.late, func(t time.Time) bool { return !t.Before(h.from) })
+	h.ready.moveFrom(&h.late, func(t time.Time) bool { return !t.Before(h.from) })
 	h.r.changedSince(h.from)
-	made := h.ready.joined()
+	made := h.ready.mergeRows()
 	err := h.r.out.ReplaceHours(ctx, h.from, to, made.use, made.nodes)
 	h.from, h.ready = to, hourRows{}
 	return err
 }
 
-func (r hourRows) joined() hourRows { return hourRows{joined(r.use), joinedNodes(r.nodes)} }
+func (r hourRows) mergeRows() hourRows { return hourRows{mergeUse(r.use), joinedNodes(r.nodes)} }
 
-// take moves the rows of some times from others.
-func (r *hourRows) take(from *hourRows, of func(time.Time) bool) {
+// moveFrom moves the rows of some times from others.
+func (r *hourRows) moveFrom(from *hourRows, of func(time.Time) bool) {
 	from.use = slices.DeleteFunc(from.use, func(u store.Use) bool {
 		if of(u.At) {
 			r.use = append(r.use, u)
@@ -156,11 +156,11 @@ func (h *historyPass) carried(l labels.Labels, t int64) *point {
 	return nil
 }
 
-// carries reports whether it holds the runs of batch systems that go on at a time.
-func (h *historyPass) carries(at int64) bool { return h != nil && h.runsTo >= at }
+// hasRuns reports whether it holds the runs of batch systems that go on at a time.
+func (h *historyPass) hasRuns(at int64) bool { return h != nil && h.runsTo >= at }
 
-// carry adds series that began in the part of the time that was just read, up to a time.
-func (h *historyPass) carry(runs []*store.Workload, to int64) {
+// addRuns adds series that began in the part of the time that was just read, up to a time.
+func (h *historyPass) addRuns(runs []*store.Workload, to int64) {
 	if h == nil {
 		return
 	}

@@ -44,8 +44,8 @@ func jointCores(ctx context.Context, q storage.Queryable, rows []store.Workload)
 	return nil
 }
 
-// together is the use of a run in each step of its time.
-type together struct {
+// runProfile is the use of a run in each step of its time.
+type runProfile struct {
 	*store.Workload
 	step  int64 // milliseconds
 	cores []float64
@@ -53,20 +53,20 @@ type together struct {
 }
 
 func joint(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
-	byID := map[key][]*together{}
+	byID := map[key][]*runProfile{}
 	var ids []string
 	from, to := runs[0].Start, runs[0].End
 	for _, w := range runs {
 		wall := w.End.Sub(w.Start)
 		step := max(jointStep, (wall+jointSteps-1)/jointSteps).Milliseconds()
 		n := (wall.Milliseconds() + step - 1) / step
-		byID[key{w.Site, w.ID}] = append(byID[key{w.Site, w.ID}], &together{w, step, make([]float64, n), make([]bool, n)})
+		byID[key{w.Site, w.ID}] = append(byID[key{w.Site, w.ID}], &runProfile{w, step, make([]float64, n), make([]bool, n)})
 		ids = append(ids, w.ID)
 		from, to = store.Earlier(from, w.Start), store.Later(to, w.End)
 	}
 	slices.Sort(ids)
 	var n series.Labels
-	err := series.Each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		list := byID[key{n.Site, n.Workload}]
 		var t0 int64
@@ -77,7 +77,7 @@ func joint(ctx context.Context, q storage.Queryable, runs []*store.Workload) err
 				continue
 			}
 			for _, r := range list {
-				r.take(t0, v0, t, v)
+				r.spreadIncrease(t0, v0, t, v)
 			}
 			t0, v0 = t, v
 		}
@@ -88,14 +88,14 @@ func joint(ctx context.Context, q storage.Queryable, runs []*store.Workload) err
 	}
 	for _, list := range byID {
 		for _, r := range list {
-			r.fill()
+			r.setQuantiles()
 		}
 	}
 	return nil
 }
 
-// take spreads the increase of a counter between two samples evenly over the time between them.
-func (r *together) take(t0 int64, v0 float64, t int64, v float64) {
+// spreadIncrease spreads the increase of a counter between two samples evenly over the time between them.
+func (r *runProfile) spreadIncrease(t0 int64, v0 float64, t int64, v float64) {
 	begin := r.Start.UnixMilli()
 	if t <= begin || t > begin+int64(len(r.cores))*r.step {
 		return
@@ -119,9 +119,9 @@ func (r *together) take(t0 int64, v0 float64, t int64, v float64) {
 	}
 }
 
-// fill sets the quantiles of the steps. It keeps the previous values if the counters cover less
+// setQuantiles sets the quantiles of the steps. It keeps the previous values if the counters cover less
 // than nine tenths of the run.
-func (r *together) fill() {
+func (r *runProfile) setQuantiles() {
 	var cores []float64
 	for i, ok := range r.known {
 		if ok {

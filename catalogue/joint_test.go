@@ -17,9 +17,9 @@ func TestCoresOfNodesThatAlternate(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	b := x.builder()
-	job := x.begin("slurm/1", place{Node: "n1"}, place{Node: "n2"})
-	alone := x.begin("slurm/2", place{Node: "n1"})
-	steps := x.begin("slurm/3", place{Node: "n1", Part: "0"}, place{Node: "n2", Part: "0"})
+	job := x.begin("slurm/1", partPlace{Node: "n1"}, partPlace{Node: "n2"})
+	alone := x.begin("slurm/2", partPlace{Node: "n1"})
+	steps := x.begin("slurm/3", partPlace{Node: "n1", Part: "0"}, partPlace{Node: "n2", Part: "0"})
 	for _, p := range x.live {
 		p.whole = p.truth == steps
 	}
@@ -99,14 +99,14 @@ func TestExactnessOfRuns(t *testing.T) {
 		}
 		x.exportAll()
 	}
-	x.begin("slurm/0", place{Node: "n1"}) // alive before and after
+	x.begin("slurm/0", partPlace{Node: "n1"}) // alive before and after
 	for range 4 {
 		step(func() { says("n1", "cpu_seconds", "slurm", "", 2) })
 	}
 	x.now = x.now.Add(time.Second)
-	x.begin("slurm/1", place{Node: "n1"})
-	x.begin("slurm/2", place{Node: "n2"})
-	x.begin("groups/3", place{Node: "n1"})
+	x.begin("slurm/1", partPlace{Node: "n1"})
+	x.begin("slurm/2", partPlace{Node: "n2"})
+	x.begin("groups/3", partPlace{Node: "n1"})
 	for range 3 {
 		step(func() {
 			says("n1", "cpu_seconds", "slurm", "", 0)

@@ -46,8 +46,8 @@ func (f *fold) forgetNumbers() {
 	}
 }
 
-// named returns the job that a node means by an id at a time.
-func (f *fold) named(k key, t int64) key {
+// jobOf returns the job that a node means by an id at a time.
+func (f *fold) jobOf(k key, t int64) key {
 	of, ok := f.numbers[k]
 	if ok && slices.ContainsFunc(f.accounts[of],
 		func(a *account) bool { return a.Scheduler.Start != 0 && t >= a.Scheduler.Start-maxClockSkew }) {
@@ -67,7 +67,7 @@ func (f *fold) adoptNumbered() {
 			}
 			var moved []*account
 			f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {
-				if a.reported() || !a.Known || !mine.Scheduler.covers(a.Start, maxClockSkew) {
+				if a.reported() || !a.Known || !mine.Scheduler.includesStart(a.Start, maxClockSkew) {
 					return false
 				}
 				moved = append(moved, a)
@@ -84,7 +84,7 @@ func (f *fold) adoptNumbered() {
 		}
 		if came { // to the run that covered their start, or to another one that is nearer
 			for _, mine := range runs {
-				f.adopt(k, mine)
+				f.mergeObserved(k, mine)
 			}
 			f.sort(k)
 			f.move(k, 0) // they may be of a run without a reported start
@@ -99,7 +99,7 @@ func (f *fold) adoptNumbered() {
 func (f *fold) renumber(known *fold) {
 	for alias := range known.numbers {
 		f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {
-			k := known.named(alias, a.Start)
+			k := known.jobOf(alias, a.Start)
 			if k == alias {
 				return false
 			}
@@ -118,7 +118,7 @@ func (f *fold) rename(found map[key][]startSpan) {
 	for alias := range f.numbers {
 		list := found[alias]
 		found[alias] = slices.DeleteFunc(list, func(l startSpan) bool {
-			k := f.named(alias, l.start)
+			k := f.jobOf(alias, l.start)
 			if k != alias {
 				found[k] = append(found[k], l)
 			}
@@ -141,7 +141,7 @@ func (b *Builder) dropNumbered(ctx context.Context, a *account) error {
 		return err
 	}
 	for i := range rows {
-		if r := &rows[i]; r.Site == a.Site && r.Submit.IsZero() && a.Scheduler.covers(r.Start.UnixMilli(), maxClockSkew) {
+		if r := &rows[i]; r.Site == a.Site && r.Submit.IsZero() && a.Scheduler.includesStart(r.Start.UnixMilli(), maxClockSkew) {
 			b.fold.gone = append(b.fold.gone, store.Run{Site: r.Site, ID: id, Start: r.Start})
 		}
 	}

@@ -11,9 +11,9 @@ import (
 // The run that a sample belongs to depends on its time and on the times of all runs of the id. The
 // catalogue thus follows from the content of the series, not from the order in which they arrived.
 
-// alone returns the account that all samples of a workload's series belong to, or nil if that
+// onlyAccount returns the account that all samples of a workload's series belong to, or nil if that
 // depends on their times.
-func (f *fold) alone(k key, byBatch bool) *account {
+func (f *fold) onlyAccount(k key, byBatch bool) *account {
 	list := f.accounts[k]
 	if len(list) != 1 || list[0].Run != "" {
 		return nil
@@ -27,19 +27,19 @@ func (f *fold) alone(k key, byBatch bool) *account {
 // runAt returns the run that a sample of a series at time t belongs to.
 func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels) *account {
 	if !byBatch {
-		k = f.named(k, t)
+		k = f.jobOf(k, t)
 	}
-	a := f.at(k, t, byBatch)
+	a := f.accountAt(k, t, byBatch)
 	if a.Run != "" {
-		if of := f.placed[k][placeOf(n)]; of != nil && t >= of.from(byBatch)-1 {
+		if of := f.placed[k][placeOf(n)]; of != nil && t >= of.samplesFrom(byBatch)-1 {
 			return of
 		}
 	}
 	return a
 }
 
-// at returns the run of a sample at time t.
-func (f *fold) at(k key, t int64, byBatch bool) *account {
+// accountAt returns the run of a sample at time t.
+func (f *fold) accountAt(k key, t int64, byBatch bool) *account {
 	list := f.accounts[k]
 	switch len(list) {
 	case 0:
@@ -47,19 +47,19 @@ func (f *fold) at(k key, t int64, byBatch bool) *account {
 	case 1:
 		return list[0]
 	}
-	return list[max(lasting(list, t, byBatch), 0)]
+	return list[max(runIndexAt(list, t, byBatch), 0)]
 }
 
-// lasting returns the index of the run that began last before a time, or -1. A run includes the millisecond
+// runIndexAt returns the index of the run that began last before a time, or -1. A run includes the millisecond
 // before its start, because the zero of its counters is rounded differently. Series of a batch system belong to
 // runs that it reported.
-func lasting(list []*account, t int64, byBatch bool) int {
+func runIndexAt(list []*account, t int64, byBatch bool) int {
 	best, reported := -1, byBatch && slices.ContainsFunc(list, (*account).reported)
 	for i, a := range list {
 		if reported && !a.reported() {
 			continue
 		}
-		if from := a.from(byBatch); t >= from-1 && (best < 0 || from >= list[best].from(byBatch)) {
+		if from := a.samplesFrom(byBatch); t >= from-1 && (best < 0 || from >= list[best].samplesFrom(byBatch)) {
 			best = i
 		}
 	}
@@ -77,12 +77,12 @@ func (f *fold) misplaced(k key, early int64) (since int64, some bool) {
 	}
 	of := func(a, owner *account) {
 		if owner != nil && owner != a {
-			since, some = min(since, a.from(true), owner.from(true)), true
+			since, some = min(since, a.samplesFrom(true), owner.samplesFrom(true)), true
 		}
 	}
 	at := func(a *account, t int64, byBatch bool) {
 		if t != 0 {
-			of(a, f.at(k, t, byBatch))
+			of(a, f.accountAt(k, t, byBatch))
 		}
 	}
 	for _, a := range list {
@@ -95,14 +95,14 @@ func (f *fold) misplaced(k key, early int64) (since int64, some bool) {
 			if t.starts() {
 				for _, v := range [...]float64{t.FirstV, t.V} {
 					if owner := f.reportedAt(k, int64(v*1000), t.Node, nil); owner != a && (owner != nil || a.reported()) {
-						since, some = min(since, a.from(true), int64(v*1000)), true
+						since, some = min(since, a.samplesFrom(true), int64(v*1000)), true
 						of(a, owner)
 					}
 				}
 			}
 		}
 		for p, e := range a.Ends {
-			at(a, max(e.T, e.End), p == place{})
+			at(a, max(e.T, e.End), p == partPlace{})
 		}
 		for _, x := range a.Steps {
 			for _, t := range []int64{x.T, x.Start.T, x.End.T, x.Exit.T, x.CPU.T, x.Memory.T, x.NCores.T} {

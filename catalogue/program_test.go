@@ -14,7 +14,7 @@ import (
 func TestProgramOfSteps(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
-	x.begin("unit/clock", place{Node: "n1"}) // so that the node reports
+	x.begin("unit/clock", partPlace{Node: "n1"}) // so that the node reports
 	add := func(part, name string, kind metric.Kind, v float64, labels, values []string) {
 		b := &metric.Batch{Time: x.now}
 		d := &metric.Desc{Name: name, Help: "Simulated.", Kind: kind, Labels: append([]string{"workload", "kind", "part", "owner"}, labels...)}

@@ -104,12 +104,12 @@ func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
 			}
 		}
 	}
-	if err := v.again(ctx); err != nil {
+	if err := v.recheck(ctx); err != nil {
 		return v.Proof, err
 	}
 	v.sum()
 	if o.Mend && v.Differing > 0 {
-		if err := v.mend(ctx); err != nil {
+		if err := v.repair(ctx); err != nil {
 			return v.Proof, err
 		}
 	}
@@ -134,7 +134,7 @@ func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
 	defer b.mu.Unlock()
 	v.raw, v.counts = map[time.Time]float64{}, map[time.Time]int{}
 	now := b.o.Clock()
-	if err := b.settle(ctx, now); err != nil {
+	if err := b.rollUpDirty(ctx, now); err != nil {
 		return err
 	}
 	from, to, err := b.provable(ctx)
@@ -154,8 +154,8 @@ func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
 	return nil
 }
 
-// settle recomputes the dirty hours now.
-func (b *Builder) settle(ctx context.Context, now time.Time) error {
+// rollUpDirty recomputes the dirty hours now.
+func (b *Builder) rollUpDirty(ctx context.Context, now time.Time) error {
 	if b.fold == nil || b.roll == nil {
 		return nil
 	}
@@ -221,11 +221,11 @@ func (v *verifier) compare(ctx context.Context, from, to time.Time, use []store.
 		if p := want.At(cpu); k.node != "" && *p != nil {
 			v.raw[at] += **p
 		}
-		v.hold(k, want, rolled[k])
+		v.compareUse(k, want, rolled[k])
 		delete(rolled, k)
 	}
 	for k, kept := range rolled {
-		v.hold(k, &store.Used{}, kept)
+		v.compareUse(k, &store.Used{}, kept)
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func provenFigures() map[int]string {
 	return out
 }
 
-func (v *verifier) hold(k proven, raw, rolled *store.Used) {
+func (v *verifier) compareUse(k proven, raw, rolled *store.Used) {
 	if rolled == nil {
 		rolled = &store.Used{}
 	}
@@ -284,13 +284,13 @@ func value0(v *float64) float64 {
 // covered reports whether an hour is part of the proof.
 func (v *verifier) covered(at time.Time) bool { return !at.Before(v.From) && at.Before(v.To) }
 
-// again compares differing hours once more, because they may have been recomputed meanwhile.
-func (v *verifier) again(ctx context.Context) error {
+// recheck compares differing hours once more, because they may have been recomputed meanwhile.
+func (v *verifier) recheck(ctx context.Context) error {
 	if !v.differs() {
 		return nil
 	}
 	v.b.mu.Lock()
-	err := v.b.settle(ctx, v.b.o.Clock())
+	err := v.b.rollUpDirty(ctx, v.b.o.Clock())
 	v.b.mu.Unlock()
 	if err != nil {
 		return err
@@ -372,16 +372,16 @@ func (b *Builder) lostHours(from, to time.Time) map[time.Time]bool {
 	return out
 }
 
-// mend recomputes hours that differ and checks them against the series again. The proof still
+// repair recomputes hours that differ and checks them against the series again. The proof still
 // reports the differences.
-func (v *verifier) mend(ctx context.Context) error {
+func (v *verifier) repair(ctx context.Context) error {
 	found := v.Proof
 	v.b.mu.Lock()
 	v.b.roll.noteLate(v.Differences[0].Hour)
 	v.b.roll.next = time.Time{}
 	dirty, err := v.b.dirty()
 	if err == nil {
-		if err = v.b.roll.keep(ctx); err == nil {
+		if err = v.b.roll.saveProgress(ctx); err == nil {
 			err = v.b.rollUp(ctx, v.b.o.Clock(), dirty)
 		}
 	}

@@ -14,8 +14,8 @@ func provenSite(t *testing.T) (*site, *Builder) {
 	t.Cleanup(x.close)
 	x.step = time.Minute
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"})
-	x.begin("unit/b", place{Node: "n2"})
+	x.begin("unit/a", partPlace{Node: "n1"})
+	x.begin("unit/b", partPlace{Node: "n2"})
 	for i := range 330 {
 		x.work(steady)
 		x.exportAll()
@@ -48,7 +48,7 @@ func TestProof(t *testing.T) {
 	b.roll.next = x.now.Add(time.Hour)
 	x.cut["n1"] = true
 	late := len(x.truth)
-	x.begin("unit/c", place{Node: "n1"})
+	x.begin("unit/c", partPlace{Node: "n1"})
 	for range 90 {
 		x.work(steady)
 		x.exportAll()

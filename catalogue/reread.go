@@ -18,8 +18,8 @@ import (
 // rereadTogether is the number of workloads per query.
 const rereadTogether = 200
 
-// wanted is an id and the earliest start of its runs to be read.
-type wanted struct {
+// wantedID is an id and the earliest start of its runs to be read.
+type wantedID struct {
 	key
 	since  int64
 	begin  int64 // earliest possible time of their samples
@@ -27,28 +27,28 @@ type wanted struct {
 	before []*account // the reported runs before
 }
 
-// wants returns the ids of accounts in order of time.
-func wants(list []*account) []*wanted {
-	at := map[key]*wanted{}
-	var out []*wanted
+// wantedIDs returns the ids of accounts in order of time.
+func wantedIDs(list []*account) []*wantedID {
+	at := map[key]*wantedID{}
+	var out []*wantedID
 	for _, a := range list {
 		k := key{a.Site, a.ID}
 		w := at[k]
 		if w == nil {
-			w = &wanted{key: k, since: math.MaxInt64, begin: math.MaxInt64}
+			w = &wantedID{key: k, since: math.MaxInt64, begin: math.MaxInt64}
 			at[k], out = w, append(out, w)
 		}
-		w.from(a.from(true), a.reported())
+		w.addStart(a.samplesFrom(true), a.reported())
 		w.number = cmp.Or(w.number, a.Number)
 	}
-	slices.SortFunc(out, func(a, b *wanted) int {
+	slices.SortFunc(out, func(a, b *wantedID) int {
 		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Site, b.Site))
 	})
 	return out
 }
 
-// from has runs read that began at a time. The clock of a node may be behind a scheduler's.
-func (w *wanted) from(t int64, reported bool) {
+// addStart has runs read that began at a time. The clock of a node may be behind a scheduler's.
+func (w *wantedID) addStart(t int64, reported bool) {
 	w.since = min(w.since, t)
 	if reported {
 		t -= maxClockSkew
@@ -56,18 +56,18 @@ func (w *wanted) from(t int64, reported bool) {
 	w.begin = min(w.begin, t-1)
 }
 
-// begins reports whether a run does not precede the wanted ones.
-func (w *wanted) begins(a *account) bool {
+// isFirst reports whether a run does not precede the wanted ones.
+func (w *wantedID) isFirst(a *account) bool {
 	if a.reported() {
-		return a.from(true) >= w.since
+		return a.samplesFrom(true) >= w.since
 	}
-	return a.from(true) >= w.since-sameStart
+	return a.samplesFrom(true) >= w.since-sameStart
 }
 
-// after records a reported run that precedes the wanted ones. Its measurements may arrive after the
+// addPrevious records a reported run that precedes the wanted ones. Its measurements may arrive after the
 // first wanted run was submitted, and its own samples may not be read.
-func (w *wanted) after(t SchedulerTimes, born int64) {
-	if t.Submit == 0 || t.from() >= w.since ||
+func (w *wantedID) addPrevious(t SchedulerTimes, born int64) {
+	if t.Submit == 0 || t.reportedFrom() >= w.since ||
 		slices.ContainsFunc(w.before, func(a *account) bool { return sameSubmit(a.Scheduler.Submit, t.Submit) }) {
 		return
 	}
@@ -76,14 +76,14 @@ func (w *wanted) after(t SchedulerTimes, born int64) {
 
 // bare returns a reported run without samples.
 func bare(k key, t SchedulerTimes, born int64) *account {
-	a := &account{Site: k.Site, ID: k.ID, Known: true, Scheduler: t, Born: born, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
+	a := &account{Site: k.Site, ID: k.ID, Known: true, Scheduler: t, Born: born, Tracks: map[uint64]*track{}, Ends: map[partPlace]ending{}}
 	a.Start = a.begin()
 	return a
 }
 
 // afterRow is like after for a row of the catalogue. If the row extends to the start of the wanted
 // runs, it may be the first of them, seen only by nodes so far; it is then wanted as well.
-func (w *wanted) afterRow(r *store.Workload) {
+func (w *wantedID) afterRow(r *store.Workload) {
 	if r.Site != w.Site || r.Submit.IsZero() {
 		return
 	}
@@ -94,24 +94,24 @@ func (w *wanted) afterRow(r *store.Workload) {
 	if !r.End.IsZero() {
 		t.End = r.End.UnixMilli()
 	}
-	if last := cmp.Or(t.End, r.Seen.UnixMilli()); t.from() < w.since && last+sameStart >= w.since {
-		w.from(t.from(), true)
-		w.before = slices.DeleteFunc(w.before, func(a *account) bool { return a.from(true) >= w.since })
+	if last := cmp.Or(t.End, r.Seen.UnixMilli()); t.reportedFrom() < w.since && last+sameStart >= w.since {
+		w.addStart(t.reportedFrom(), true)
+		w.before = slices.DeleteFunc(w.before, func(a *account) bool { return a.samplesFrom(true) >= w.since })
 		return
 	}
-	w.after(t, 0)
+	w.addPrevious(t, 0)
 }
 
 // reread replaces the runs of workloads by those in their whole history, from the first wanted run
 // or from oldest if that is later. All runs are needed to assign samples to runs.
-func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time) error {
+func (f *fold) reread(ctx context.Context, list []*wantedID, oldest, to time.Time) error {
 	for group := range slices.Chunk(list, rereadTogether) {
 		for _, w := range group {
 			for i, a := range w.before {
 				w.before[i] = bare(w.key, a.Scheduler, a.Born)
 			}
 			for _, a := range f.accounts[w.key] {
-				w.after(a.Scheduler, a.Born)
+				w.addPrevious(a.Scheduler, a.Born)
 				w.number = cmp.Or(w.number, a.Number) // a life that only its node saw under the number has none
 			}
 		}
@@ -121,7 +121,7 @@ func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time)
 		}
 		for _, w := range group {
 			// An earlier run of the id may be cut off by the start of the range.
-			runs := slices.DeleteFunc(whole.accounts[w.key], func(a *account) bool { return slices.Contains(w.before, a) || !w.begins(a) })
+			runs := slices.DeleteFunc(whole.accounts[w.key], func(a *account) bool { return slices.Contains(w.before, a) || !w.isFirst(a) })
 			if len(runs) > 0 {
 				f.accounts[w.key] = w.merge(f.accounts[w.key], runs, oldest.UnixMilli(), to.UnixMilli())
 				f.sort(w.key)
@@ -132,7 +132,7 @@ func (f *fold) reread(ctx context.Context, list []*wanted, oldest, to time.Time)
 }
 
 // merge replaces the runs of a workload by newly read ones, and drops runs that hold samples of those.
-func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
+func (w *wantedID) merge(old, read []*account, oldest, to int64) []*account {
 	reported := slices.ContainsFunc(read, (*account).reported)
 	out := slices.Clone(read)
 	for _, a := range old {
@@ -143,8 +143,8 @@ func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 					(abs(a.Start-b.Start) <= sameStart || b.reported() && abs(a.Start-b.Born) <= sameStart)
 			})
 		}
-		if same < 0 && reported && w.begins(a) && a.from(true) >= oldest && a.seen() <= to {
-			same = max(lasting(read, a.Start, false), 0) // a run that turned out to be none
+		if same < 0 && reported && w.isFirst(a) && a.samplesFrom(true) >= oldest && a.lastSample() <= to {
+			same = max(runIndexAt(read, a.Start, false), 0) // a run that turned out to be none
 		}
 		if same < 0 {
 			out = append(out, a)
@@ -152,14 +152,14 @@ func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 		}
 		b := read[same]
 		b.touched, b.Rows = true, append(b.Rows, a.Rows...)
-		b.replaces = b.replaces || len(a.Steps) > len(b.Steps) && a.from(true) >= oldest
+		b.replaces = b.replaces || len(a.Steps) > len(b.Steps) && a.samplesFrom(true) >= oldest
 		b.Wrote = a.Wrote
 		b.Fixed, b.Ended, b.Over = b.Fixed || a.Fixed, b.Ended || a.Ended, max(b.Over, a.Over)
 		if a.Fixed && !b.reported() {
 			b.Start = a.Start
 		}
 	}
-	slices.SortStableFunc(out, func(x, y *account) int { return cmp.Compare(x.from(true), y.from(true)) })
+	slices.SortStableFunc(out, func(x, y *account) int { return cmp.Compare(x.samplesFrom(true), y.samplesFrom(true)) })
 	return out
 }
 
@@ -167,7 +167,7 @@ func (w *wanted) merge(old, read []*account, oldest, to int64) []*account {
 const rereadSlice = 24 * time.Hour
 
 // history folds all given workloads from their first wanted run on.
-func history(ctx context.Context, q storage.Queryable, list []*wanted, oldest, to time.Time) (*fold, error) {
+func history(ctx context.Context, q storage.Queryable, list []*wantedID, oldest, to time.Time) (*fold, error) {
 	f := newFold(q)
 	from := to.UnixMilli()
 	ids := make([]string, 0, len(list))
@@ -184,7 +184,7 @@ func history(ctx context.Context, q storage.Queryable, list []*wanted, oldest, t
 	begin := store.Later(time.UnixMilli(from), oldest)
 	m := []*labels.Matcher{series.OneOf("workload", ids)}
 	for at := begin; !at.After(to); at = at.Add(rereadSlice) {
-		if err := f.take(ctx, at, store.Earlier(at.Add(rereadSlice), to), m...); err != nil {
+		if err := f.foldSamples(ctx, at, store.Earlier(at.Add(rereadSlice), to), m...); err != nil {
 			return nil, err
 		}
 	}

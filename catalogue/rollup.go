@@ -88,7 +88,8 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 	at := w.End
 	switch {
-	case a.Wrote != (wrote{}) && a.Wrote != wrote{w.Owner, a.reported()}: // its hours have another name, or lack its allocation
+	// its hours have another name, or lack its allocation
+	case a.Wrote != (writtenState{}) && a.Wrote != writtenState{w.Owner, a.reported()}:
 		at = w.Start
 	case !a.Fixed || len(w.PreviousStarts) > 0 && (at.IsZero() || w.Start.Before(at)):
 		at = w.Start
@@ -106,10 +107,10 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 }
 
-// make computes the hours from from to to, and earlier ones that a gap reaches back into. It reads samples
+// computeHours computes the hours from from to to, and earlier ones that a gap reaches back into. It reads samples
 // ahead, up to the next one that counts the use of these hours. It returns the time of the newest sample in
 // milliseconds.
-func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
+func (r *roller) computeHours(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
 	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
 	if err != nil {
 		return 0, err
@@ -142,7 +143,7 @@ func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead
 // inParts reads the time of a pass in parts of step milliseconds. Time with batch runs is read in
 // one part, because allocations are not additive over parts.
 func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.Time, ahead time.Duration) (*pass, error) {
-	from, to, before, known := p.from, p.to, p.at(p.from), p.known
+	from, to, before, known := p.from, p.to, p.stretchIndex(p.from), p.known
 	for at := from; at < to; at += step {
 		end := min(at+step, to)
 		if p.ahead = 0; end == to {
@@ -195,7 +196,7 @@ const (
 
 // rollSlot returns the slot of a counter that hours need.
 func rollSlot(n *series.Labels) (slot, bool) {
-	s, ok := hourSlots.of(n)
+	s, ok := hourSlots.slot(n)
 	return s, ok && (s < firstHourFigure || n.Workload != "")
 }
 
@@ -215,7 +216,7 @@ type gap struct {
 func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
 	ms := series.OneOf("__name__", hourSlots.metrics())
 	var gaps []*gap
-	reach := p.begins()
+	reach := p.readStart()
 	err := series.EachUnordered(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
 		p.names.Read(l, hourLabels...)
 		slot, ok := rollSlot(&p.names)
@@ -234,14 +235,14 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			if value.IsStaleNaN(v) || v != v {
 				continue
 			}
-			begin, watched := origin.begin(t), origin.since(t)
+			begin, watched := origin.begin(t), origin.watchedSince(t)
 			p.live = watched != 0
 			switch {
 			case t0 == 0 && t > p.from:
 				// Its earlier count, if it began with its workload within reach.
 				if !origin.ofNode && begin >= p.from-p.reach && begin >= watched {
-					p.spread(begin, t, v)
-					p.counted(begin, t, v)
+					p.spreadIncrease(begin, t, v)
+					p.recordSpan(begin, t, v)
 				} else if len(gaps) >= fewGaps && p.startsLate(t, begin) {
 					p.short = true
 				} else {
@@ -252,19 +253,19 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			case t0 < watched && t >= watched:
 				gaps = append(gaps, &gap{l.Copy(), t, v, &point{t0, v0}})
 			case begin > t0:
-				p.spread(begin, t, v) // another run, or booted: until then it counted nothing
+				p.spreadIncrease(begin, t, v) // another run, or booted: until then it counted nothing
 			case v >= v0:
-				p.spread(t0, t, v-v0)
-				p.counted(t0, t, v-v0)
+				p.spreadIncrease(t0, t, v-v0)
+				p.recordSpan(t0, t, v-v0)
 			default:
-				p.spread(t0, t, v)
+				p.spreadIncrease(t0, t, v)
 			}
 			t0, v0 = t, v
 		}
 		if p.history != nil && t0 != 0 {
 			p.history.last[labels.StableHash(l)] = point{t0, v0}
 		}
-		p.keep(&p.names, slot)
+		p.addSpread(&p.names, slot)
 		return nil
 	}, ms)
 	if err != nil || p.short {
@@ -273,8 +274,8 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 	return p.close(ctx, q, gaps, reach, oldest)
 }
 
-// counted records the period that a sample counts, if a round can look back that far.
-func (p *pass) counted(t0, t int64, amount float64) {
+// recordSpan records the period that a sample counts, if a round can look back that far.
+func (p *pass) recordSpan(t0, t int64, amount float64) {
 	if amount > 0 && t >= p.from && t-t0 <= lookAround.Milliseconds() {
 		p.apart = max(p.apart, t-t0)
 	}
@@ -315,23 +316,23 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reac
 		slot, _ := rollSlot(&p.names)
 		p.clear()
 		origin := p.origin(&p.names, slot)
-		from, amount := g.since(&origin, slot)
-		watched := origin.since(g.t)
+		from, amount := g.countStart(&origin, slot)
+		watched := origin.watchedSince(g.t)
 		p.live = watched != 0
 		if from == 0 || from < watched && g.t >= watched {
 			from, amount = g.t-1, 0 // known from here on, and nothing before
 		}
 		if g.before != nil && g.before.v != 0 { // no zero with which the series began
-			p.counted(from, g.t, amount)
+			p.recordSpan(from, g.t, amount)
 		}
-		p.spread(from, g.t, amount)
-		p.keep(&p.names, slot)
+		p.spreadIncrease(from, g.t, amount)
+		p.addSpread(&p.names, slot)
 	}
 	return nil
 }
 
-// since returns the start and the amount counted by the sample of a gap, or 0 if unknown.
-func (g *gap) since(o *origin, s slot) (from int64, amount float64) {
+// countStart returns the start and the amount counted by the sample of a gap, or 0 if unknown.
+func (g *gap) countStart(o *origin, s slot) (from int64, amount float64) {
 	begin := o.begin(g.t)
 	switch last := g.before; {
 	case last != nil && begin > last.t:
@@ -354,7 +355,7 @@ func (g *gap) since(o *origin, s slot) (from int64, amount float64) {
 func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to time.Time, nodes []string) error {
 	var n series.Labels
 	for group := range slices.Chunk(nodes, rereadTogether) {
-		err := series.Each(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
+		err := series.ForEach(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l)
 			p.watch(nodeKey{n.Site, n.Node}, l, it)
 			return nil

@@ -19,8 +19,8 @@ import (
 	"reckon/workload"
 )
 
-// hold records the request of a workload on a node.
-func (p *pass) hold(k key, node string, cores float64) {
+// keepRequest records the request of a workload on a node.
+func (p *pass) keepRequest(k key, node string, cores float64) {
 	if p.held[k] == nil {
 		p.held[k] = map[string]*holding{}
 	}
@@ -94,7 +94,7 @@ func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Work
 		from, to = store.Earlier(from, runBegin(w)), store.Later(to, store.Later(w.Seen, w.End))
 	}
 	var n series.Labels
-	err := series.Each(ctx, q, from.Add(-time.Second), to.Add(time.Second), func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, q, from.Add(-time.Second), to.Add(time.Second), func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		if n.Node != "" || n.Part != "" {
 			return nil
@@ -225,8 +225,8 @@ const beforeReadings = 2 * time.Minute
 
 // lacks marks the CPU time of hours as a lower bound if a run had cores and no measurement.
 func (p *pass) lacks(k key, from, to int64) {
-	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.at(at)+1] {
-		if f := p.cells[cell{key: k, hour: p.edges[p.at(at)]}]; f != nil {
+	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.stretchIndex(at)+1] {
+		if f := p.cells[cell{key: k, hour: p.edges[p.stretchIndex(at)]}]; f != nil {
 			f.exactness.Add("cpu_seconds", figure.AtLeast)
 		}
 	}
@@ -235,7 +235,7 @@ func (p *pass) lacks(k key, from, to int64) {
 // allot books a share of a size for some time.
 func (p *pass) allot(k key, from, to int64, s *size, share float64) {
 	for at := max(from, p.from); at < min(to, p.to); {
-		i := p.at(at)
+		i := p.stretchIndex(at)
 		end := min(p.edges[i+1], to)
 		seconds := share * float64(end-at) / 1000
 		c := cell{key: k, hour: p.edges[i]}

@@ -124,9 +124,9 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 	return o
 }
 
-// since returns the time since which the node has been watched: its first sample, or the first
+// watchedSince returns the time since which the node has been watched: its first sample, or the first
 // sample of a replacement machine. It is 0 if unknown.
-func (o *origin) since(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
+func (o *origin) watchedSince(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
 
 // begin returns the last time not after t at which the counter began, or 0. A counter begins
 // with its part of the workload, or with the boot of the node.

@@ -8,16 +8,16 @@ import (
 	"reckon/store"
 )
 
-// begun adds a workload that started in the hours of the pass, and its waiting time. The wait
+// addStarted adds a workload that started in the hours of the pass, and its waiting time. The wait
 // counts at the start, when it is first known.
-func (p *pass) begun(w *store.Workload) {
+func (p *pass) addStarted(w *store.Workload) {
 	at := w.Start.UnixMilli()
 	if at < p.from {
 		return
 	}
 	k := key{w.Site, w.ID}
 	p.learnRun(k, w)
-	u := p.row(cell{key: k, hour: p.edges[p.at(at)]}, p.facts[k])
+	u := p.row(cell{key: k, hour: p.edges[p.stretchIndex(at)]}, p.facts[k])
 	u.Started = new(1.0)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 		wait := w.Start.Sub(w.Submit).Seconds()
@@ -29,8 +29,8 @@ func (p *pass) begun(w *store.Workload) {
 	p.starting = append(p.starting, u)
 }
 
-// joined returns the sum of the rows of one hour and group, in a fixed order.
-func joined(rows []store.Use) []store.Use {
+// mergeUse returns the sum of the rows of one hour and group, in a fixed order.
+func mergeUse(rows []store.Use) []store.Use {
 	type group struct {
 		at                                             int64
 		site, kind, owner, account, partition, command string

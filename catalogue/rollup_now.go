@@ -33,7 +33,7 @@ func (r *roller) appended(since time.Time) {
 		return
 	}
 	if !r.made.IsZero() {
-		r.expect(r.made.Sub(since))
+		r.noteSpacing(r.made.Sub(since))
 	}
 	r.changedSince(since)
 	if r.fresh.IsZero() || since.Before(r.fresh) {
@@ -41,25 +41,25 @@ func (r *roller) appended(since time.Time) {
 	}
 }
 
-// around returns how far before its range a round reads, and how far back the next round
+// lookBack returns how far before its range a round reads, and how far back the next round
 // recomputes: twice the interval or lateness of samples. With frequent samples that is one minute
 // instead of ten, which matters with thousands of short workloads.
-func (r *roller) around() time.Duration {
+func (r *roller) lookBack() time.Duration {
 	return min(max(2*r.apart, 30*time.Second), lookAround)
 }
 
-// expect records the distance between two samples, or the lateness of one. Distances beyond lookAround are ignored,
+// noteSpacing records the distance between two samples, or the lateness of one. Distances beyond lookAround are ignored,
 // such as the initial zero of an old counter, because no round could cover them.
-func (r *roller) expect(apart time.Duration) {
+func (r *roller) noteSpacing(apart time.Duration) {
 	if apart <= lookAround {
 		r.apart = max(r.apart, apart)
 	}
 }
 
-// goOn computes the hours from the first unsettled one to the current one. It rereads only the
+// advanceHours computes the hours from the first unsettled one to the current one. It rereads only the
 // last minutes, unless the earlier time has batch runs, because allocations arrive late, or a gap
 // reaches back into it.
-func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
+func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) error {
 	end := now.Truncate(time.Hour).Add(time.Hour)
 	if !r.now.from.Equal(from) {
 		r.now = underWay{from: from, until: from, whole: !r.reports}
@@ -67,7 +67,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	if r.now.whole {
 		return r.makeWhole(ctx, from, end, oldest)
 	}
-	cut := store.Later(now.Add(-r.around()).Truncate(15*time.Second), r.now.until)
+	cut := store.Later(now.Add(-r.lookBack()).Truncate(15*time.Second), r.now.until)
 	if err := r.begin(ctx, cut, oldest); err != nil {
 		return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 	}
@@ -79,7 +79,7 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 	edges = hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli())
 	reach := lookAround
 	if until.After(from) {
-		reach = r.around()
+		reach = r.lookBack()
 	}
 	p, err := r.recent(ctx, edges, before, reach, oldest)
 	if err == nil && p.short {
@@ -93,13 +93,13 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 		return r.makeWhole(ctx, from, end, oldest)
 	case gap && (until.Equal(from) || p.back < from.UnixMilli()):
 		// Hours that are settled are made again with these.
-		newest, err := r.make(ctx, from, end, oldest, lookAround)
+		newest, err := r.computeHours(ctx, from, end, oldest, lookAround)
 		r.now = underWay{from: from, until: from, known: newest}
 		return err
 	case gap:
-		r.expect(now.Sub(time.UnixMilli(p.back)))
+		r.noteSpacing(now.Sub(time.UnixMilli(p.back)))
 		r.now = underWay{}
-		return r.goOn(ctx, from, now, oldest)
+		return r.advanceHours(ctx, from, now, oldest)
 	}
 	var past, last []store.Use
 	var pastNodes, lastNodes []store.NodeUse
@@ -122,13 +122,14 @@ func (r *roller) goOn(ctx context.Context, from, now, oldest time.Time) error {
 		*list = append(*list, u)
 	}
 	// The first of rows that are joined is changed: those that are kept come last.
-	past, pastNodes = joined(append(past, r.now.use...)), joinedNodes(append(pastNodes, r.now.nodes...))
-	if err := r.out.ReplaceHours(ctx, from, end, joined(append(last, past...)), joinedNodes(append(lastNodes, pastNodes...))); err != nil {
+	past, pastNodes = mergeUse(append(past, r.now.use...)), joinedNodes(append(pastNodes, r.now.nodes...))
+	if err := r.out.ReplaceHours(ctx, from, end, mergeUse(append(last, past...)), joinedNodes(append(lastNodes,
+		pastNodes...))); err != nil {
 		return err
 	}
 	r.now.until, r.now.use, r.now.nodes, r.now.known = cut, past, pastNodes, p.newest
 	r.apart -= r.apart / 8 // a single observation is remembered for a quarter of an hour
-	r.expect(time.Duration(p.apart) * time.Millisecond)
+	r.noteSpacing(time.Duration(p.apart) * time.Millisecond)
 	r.made = now
 	return nil
 }
@@ -166,14 +167,14 @@ func (r *roller) setKnown(p *pass) {
 func (r *roller) recent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
 	p := newPassAt(edges, before)
 	p.reach = reach.Milliseconds()
-	p.older = oldest.Before(p.begins())
+	p.older = oldest.Before(p.readStart())
 	r.setKnown(p)
 	return p, p.read(ctx, r.q, r.out, oldest)
 }
 
 // makeWhole makes the hours from all samples, until another hour is the first that is not settled.
 func (r *roller) makeWhole(ctx context.Context, from, end, oldest time.Time) error {
-	_, err := r.make(ctx, from, end, oldest, lookAround)
+	_, err := r.computeHours(ctx, from, end, oldest, lookAround)
 	r.now = underWay{from: from, whole: true}
 	return err
 }

@@ -23,10 +23,10 @@ func TestHourUnderWay(t *testing.T) {
 	defer x.close()
 	x.step = 30 * time.Second
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"}, place{Node: "n2"})
+	x.begin("unit/a", partPlace{Node: "n1"}, partPlace{Node: "n2"})
 	kept := 0            // rounds that read the last minutes only
 	for i := range 150 { // until 11:55
-		short := x.begin(fmt.Sprintf("group/n1/%d-7", i), place{Node: "n1"})
+		short := x.begin(fmt.Sprintf("group/n1/%d-7", i), partPlace{Node: "n1"})
 		x.work(func(p *piece) (float64, float64, float64) { return float64(i % 7), 1000, 1 })
 		x.machine("n1", 0, float64(i)*20, float64(i)*40, float64(simBegin.Unix()-1e6))
 		x.exportAll()
@@ -148,7 +148,7 @@ func TestLateSampleCountsBackwards(t *testing.T) {
 			x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 40, 0, 0, time.UTC))
 			x.step = 30 * time.Second
 			b := x.builder()
-			x.begin("unit/a", place{Node: "n1"}, place{Node: "n2"})
+			x.begin("unit/a", partPlace{Node: "n1"}, partPlace{Node: "n2"})
 			for i := range 34 + first + delay + 3 {
 				x.work(func(p *piece) (float64, float64, float64) { return 7, 1000, 1 })
 				x.exportAll()
@@ -182,11 +182,11 @@ func TestHourUnderWayOfOddNodes(t *testing.T) {
 			b.roll.groupsInPart = 1 // in parts of five minutes
 		}
 		nodes := []string{"n1", "n2", "n3"}
-		x.begin("unit/a", place{Node: "n1"}, place{Node: "n2"}, place{Node: "n3"})
+		x.begin("unit/a", partPlace{Node: "n1"}, partPlace{Node: "n2"}, partPlace{Node: "n3"})
 		var ends []*truth
 		for i := range 120 {
 			node := nodes[r.IntN(3)]
-			ends = append(ends, x.begin(fmt.Sprintf("group/%s/%d-7", node, i), place{Node: node}))
+			ends = append(ends, x.begin(fmt.Sprintf("group/%s/%d-7", node, i), partPlace{Node: node}))
 			x.work(func(p *piece) (float64, float64, float64) { return float64(r.IntN(3)), float64(r.IntN(2) * 1000), 1 })
 			x.machine("n1", 0, float64(i)*20, float64(i)*40, float64(simBegin.Unix()-1e6))
 			x.exportAll()
@@ -229,7 +229,7 @@ func TestGaugesAfterAPause(t *testing.T) {
 		for _, pause := range []int{2, 5, 16, 19, 20, 24} {
 			x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 10, 0, 0, time.UTC))
 			b := x.builder()
-			x.begin("unit/a", place{Node: "n2"})
+			x.begin("unit/a", partPlace{Node: "n2"})
 			for i := range 30 + first + pause + 12 {
 				x.machine("n2", 0, float64(i)*20, float64(i)*40, float64(simBegin.Unix()-1e6))
 				if i < 30+first || i >= 30+first+pause {
@@ -261,7 +261,7 @@ func TestCounterBegunLate(t *testing.T) {
 	}{{20, 0, 0}, {200, 0, 2}, {200, 100 * time.Second, 0}, {200, 45 * time.Minute, 2}} {
 		x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 40, 0, 0, time.UTC))
 		b := x.builder()
-		x.begin("unit/a", place{Node: "n1"}, place{Node: "n2"})
+		x.begin("unit/a", partPlace{Node: "n1"}, partPlace{Node: "n2"})
 		began, wholes := x.now, 0
 		var late *metric.Series
 		for i := range c.age + 30 {
@@ -320,7 +320,7 @@ func TestFirstUsage(t *testing.T) {
 	defer x.close()
 	b := x.builder()
 	advance(t, b)
-	x.begin("unit/a", place{Node: "n1"})
+	x.begin("unit/a", partPlace{Node: "n1"})
 	var counted time.Time
 	for i := range 8 {
 		x.work(steady)
@@ -339,7 +339,7 @@ func TestRoundReadsLittle(t *testing.T) {
 	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC))
 	defer x.close()
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"}, place{Node: "n2"})
+	x.begin("unit/a", partPlace{Node: "n1"}, partPlace{Node: "n2"})
 	rounds := func(n int) (longest time.Duration) {
 		for range n {
 			x.work(steady)
@@ -358,7 +358,7 @@ func TestRoundReadsLittle(t *testing.T) {
 	rounds(8)
 	x.flush()
 	rounds(1)
-	if x.begin("unit/b", place{Node: "n1"}); rounds(20) < 3*time.Minute {
+	if x.begin("unit/b", partPlace{Node: "n1"}); rounds(20) < 3*time.Minute {
 		t.Error("samples that were two minutes late are not expected again")
 	}
 }

@@ -64,7 +64,7 @@ type nodeKey struct{ site, node string }
 // partKey identifies the part of a workload that one owner has. Each part counts from its own start.
 type partKey struct {
 	key
-	place
+	partPlace
 }
 
 // fact describes a workload in the hours of the pass.
@@ -108,7 +108,7 @@ var (
 	usedInterpolated = figure.Index(figure.Hours, "cpu_interpolated_seconds")
 )
 
-func (f *figures) used() (u store.Used) {
+func (f *figures) usedRow() (u store.Used) {
 	for i, v := range f.sum {
 		if f.has[i/64]&(1<<(i%64)) != 0 && (v != 0 || i != usedMemory) { // a running workload has memory: none was measured over a time
 			*u.At(i) = new(v)
@@ -171,7 +171,7 @@ func (p *pass) part(from, to int64) {
 
 // flush converts the workloads read so far to rows, because a pass over many hours could not hold them all.
 func (p *pass) flush() {
-	p.use = joined(append(p.useRows(), p.use...))
+	p.use = mergeUse(append(p.useRows(), p.use...))
 	for _, m := range p.nodes {
 		if m.total != nil && m.free != nil {
 			m.was.total, m.was.free = m.was.total+*m.total, m.was.free+*m.free
@@ -205,14 +205,14 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 		if !w.Began() {
 			return
 		}
-		p.begun(w)
+		p.addStarted(w)
 		if workload.Kind(w.Kind).Batch() { // accounting may report allocations of any batch system's jobs
 			run := *w
 			runs = append(runs, &run)
 		}
 	}
-	kinds := workload.Words(workload.Of(workload.Kind.Batch))
-	if p.history.carries(p.from) {
+	kinds := workload.KindNames(workload.KindsWith(workload.Kind.Batch))
+	if p.history.hasRuns(p.from) {
 		kinds = nil
 		for _, w := range p.history.runs {
 			if w.Start.UnixMilli() < p.from && (w.End.IsZero() || w.End.UnixMilli() >= p.from) {
@@ -223,12 +223,12 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 	if err := out.Began(ctx, time.UnixMilli(p.from), time.UnixMilli(p.to), kinds, take); err != nil {
 		return err
 	}
-	p.history.carry(runs, p.to)
+	p.history.addRuns(runs, p.to)
 	return p.allocations(ctx, q, runs)
 }
 
-// at returns the index of the stretch that contains a time.
-func (p *pass) at(t int64) int {
+// stretchIndex returns the index of the stretch that contains a time.
+func (p *pass) stretchIndex(t int64) int {
 	for t < p.edges[p.near] {
 		p.near--
 	}
@@ -250,8 +250,8 @@ func (p *pass) clear() {
 	clear(p.has)
 }
 
-// keep adds the spread amounts of one series.
-func (p *pass) keep(n *series.Labels, s slot) {
+// addSpread adds the spread amounts of one series.
+func (p *pass) addSpread(n *series.Labels, s slot) {
 	k := key{n.Site, n.Workload}
 	at := nodeKey{n.Site, n.Node}
 	for i, has := range p.has {
@@ -304,7 +304,7 @@ func (p *pass) keep(n *series.Labels, s slot) {
 					m.exactness.Add(hourFigures[number].Key, e)
 				}
 			}
-			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
+			p.fillFacts(k, fact{owner: n.Owner, kind: n.Kind})
 		}
 	}
 }
@@ -318,8 +318,8 @@ func (p *pass) node(c nodeCell) *nodeFigures {
 	return m
 }
 
-// learn fills unknown facts.
-func (p *pass) learn(k key, f fact) {
+// fillFacts fills unknown facts.
+func (p *pass) fillFacts(k key, f fact) {
 	have := p.facts[k]
 	for _, x := range []struct {
 		to   *string
@@ -335,7 +335,7 @@ func (p *pass) learn(k key, f fact) {
 
 // learnRun does the same from a row. The owner of a job is the owner of its row, because a node may know only a number.
 func (p *pass) learnRun(k key, w *store.Workload) {
-	p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+	p.fillFacts(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
 	if w.Owner != "" && workload.Kind(w.Kind).Batch() {
 		have := p.facts[k]
 		have.owner = w.Owner
@@ -343,11 +343,11 @@ func (p *pass) learnRun(k key, w *store.Workload) {
 	}
 }
 
-// begins returns the time from which the pass reads.
-func (p *pass) begins() time.Time { return time.UnixMilli(p.from - p.reach) }
+// readStart returns the time from which the pass reads.
+func (p *pass) readStart() time.Time { return time.UnixMilli(p.from - p.reach) }
 
-// said holds the facts of a series and the time of its last sample.
-type said struct {
+// seriesFacts holds the facts of a series and the time of its last sample.
+type seriesFacts struct {
 	fact
 	t int64
 }
@@ -355,10 +355,10 @@ type said struct {
 // gauges reads starts, facts, memory and requests.
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	to := time.UnixMilli(p.to).Add(p.ahead)
-	latest := map[key]int64{}   // sample of each fact
-	several := map[key][]said{} // facts that more than one series reports
+	latest := map[key]int64{}          // sample of each fact
+	several := map[key][]seriesFacts{} // facts that more than one series reports
 	// Each workload has these. They are many, and to sort them would take longer than to read them.
-	err := series.EachUnordered(ctx, q, p.begins(), to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.EachUnordered(ctx, q, p.readStart(), to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.Read(l, hourLabels...)
 		k := key{n.Site, n.Workload}
@@ -366,7 +366,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			at := partKey{k, placeOf(n)}
 			all := at
 			all.Owner = ""
-			for _, r := range valueSpans(at.place, it) {
+			for _, r := range valueSpans(at.partPlace, it) {
 				p.starts[at] = append(p.starts[at], beginning{r.start, r.first})
 				if at != all {
 					p.starts[all] = append(p.starts[all], beginning{r.start, r.first})
@@ -375,13 +375,13 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			return nil
 		}
 		t, _, _, ok := series.Last(it)
-		f := said{fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}, t}
+		f := seriesFacts{fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}, t}
 		switch had, known := p.facts[k]; {
 		case !ok:
 		case !known:
 			p.facts[k], latest[k] = f.fact, t
 		case len(several[k]) == 0:
-			several[k] = []said{{had, latest[k]}, f}
+			several[k] = []seriesFacts{{had, latest[k]}, f}
 		default:
 			several[k] = append(several[k], f)
 		}
@@ -391,16 +391,16 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 		return err
 	}
 	for k, list := range several { // the latest facts win; missing ones come from the previous ones
-		slices.SortFunc(list, func(a, b said) int {
+		slices.SortFunc(list, func(a, b seriesFacts) int {
 			return cmp.Or(cmp.Compare(b.t, a.t), cmp.Compare(b.account, a.account), cmp.Compare(b.command, a.command),
 				cmp.Compare(b.kind, a.kind), cmp.Compare(b.owner, a.owner), cmp.Compare(b.partition, a.partition))
 		})
 		delete(p.facts, k)
 		for _, f := range list {
-			p.learn(k, f.fact)
+			p.fillFacts(k, f.fact)
 		}
 	}
-	return series.Each(ctx, q, p.begins(), to, func(l labels.Labels, it chunkenc.Iterator) error {
+	return series.ForEach(ctx, q, p.readStart(), to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.Read(l, hourLabels...)
 		k := key{n.Site, n.Workload}
@@ -425,12 +425,12 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			}
 		case figure.RequestCores:
 			p.clear()
-			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
+			p.fillFacts(k, fact{owner: n.Owner, kind: n.Kind})
 			if n.Node == "" {
 				break // of a batch system: see allocations
 			}
 			o := p.origin(n, firstHourFigure)
-			p.hold(k, n.Node, p.integrate(it, o.begin(math.MaxInt64)))
+			p.keepRequest(k, n.Node, p.integrate(it, o.begin(math.MaxInt64)))
 		}
 		return nil
 	}, series.OneOf("__name__", []string{figure.NodeBoot, memoryTotal, memoryFree, figure.RequestCores, figure.ExactnessOf}))
@@ -456,7 +456,7 @@ func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 			continue
 		}
 		if t0 != 0 && t-t0 <= lookAround.Milliseconds() {
-			p.spread(t0, t, v0*float64(t-t0)/1000)
+			p.spreadIncrease(t0, t, v0*float64(t-t0)/1000)
 		}
 		t0, v0, most = t, v, max(most, v)
 	}
@@ -478,7 +478,7 @@ func (p *pass) useRows() []store.Use {
 			about.owner = c.owner
 		}
 		u := p.row(c, about)
-		u.Used = f.used()
+		u.Used = f.usedRow()
 		parts := p.software[c]
 		total := 0.0
 		for _, v := range parts {
@@ -544,7 +544,7 @@ func (p *pass) nodeRows() []store.NodeUse {
 	out := make([]store.NodeUse, 0, len(p.nodes))
 	for c, m := range p.nodes {
 		u := store.NodeUse{At: time.UnixMilli(c.hour).UTC(), Site: c.site, Node: c.node, Capacity: figure.Capacity{NodeJoules: m.power},
-			Used: m.figures.used()}
+			Used: m.figures.usedRow()}
 		if len(m.cpus) > 0 {
 			sum, most := 0.0, 0.0
 			for _, v := range m.cpus {

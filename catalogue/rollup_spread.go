@@ -13,10 +13,10 @@ type spreadSums struct {
 // longGap is the longest time between two samples of a counter for which an even spread over the hours counts as measured.
 const longGap = 15 * time.Minute
 
-// spread adds an increase evenly over the stretches between two samples. If the earlier sample is
+// spreadIncrease adds an increase evenly over the stretches between two samples. If the earlier sample is
 // older than the pass that computed a stretch could see, that stretch is recomputed, or the
 // addition completes it.
-func (p *pass) spread(t0, t int64, amount float64) {
+func (p *pass) spreadIncrease(t0, t int64, amount float64) {
 	p.newest = max(p.newest, t)
 	if t < p.from || t0 >= p.to || t <= t0 {
 		return
@@ -32,7 +32,7 @@ func (p *pass) spread(t0, t int64, amount float64) {
 	}
 	guessed := p.live && t-t0 > longGap.Milliseconds() && t0/hourMS != (t-1)/hourMS
 	for at := max(t0, first); at < min(t, p.to); {
-		i := p.at(at)
+		i := p.stretchIndex(at)
 		end := min(p.edges[i+1], t)
 		part := amount * float64(end-at) / float64(t-t0)
 		p.sum[i] += part

@@ -59,7 +59,7 @@ func TestUseIsSpreadOverGaps(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	b := x.builder()
-	tr := x.begin("unit/a", place{Node: "n1"})
+	tr := x.begin("unit/a", partPlace{Node: "n1"})
 	watched := func() { // an agent watches the node
 		b := &metric.Batch{Time: x.now}
 		b.Add(metric.NewSeries(&metric.Desc{Name: figure.NodeBoot, Help: "Simulated.", Kind: metric.Gauge}), float64(simBegin.Unix()-1e6))
@@ -186,7 +186,7 @@ func TestWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	x.begin("slurm/1", place{Node: "n1"})
+	x.begin("slurm/1", partPlace{Node: "n1"})
 	start := x.now
 	for i := range 9 {
 		x.work(steady)
@@ -225,7 +225,7 @@ func TestWaitingHoldsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	x.begin("slurm/0", place{Node: "n1"})
+	x.begin("slurm/0", partPlace{Node: "n1"})
 	submit := float64(x.now.Unix())
 	for i := range 20 { // every 15 s; slurm/2 begins after the tenth
 		x.work(steady)
@@ -303,8 +303,8 @@ func TestUseIsAsExactAsItsHour(t *testing.T) {
 	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 	defer x.close()
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"})
-	x.begin("unit/b", place{Node: "n2"})
+	x.begin("unit/a", partPlace{Node: "n1"})
+	x.begin("unit/b", partPlace{Node: "n2"})
 	says := metric.NewSeries(&metric.Desc{Name: figure.ExactnessOf, Help: "Simulated.", Kind: metric.Gauge, Labels: []string{"figure", "kind", "source", "workload"}}, "cpu_seconds", "unit", "readings", "")
 	for x.now.Before(time.Date(2026, 3, 1, 13, 30, 0, 0, time.UTC)) {
 		x.work(steady)

@@ -64,13 +64,13 @@ func (r *schedulerSeries) runs() []schedulerRun {
 		}
 	}
 	slices.SortFunc(out, func(a, b schedulerRun) int {
-		return cmp.Or(cmp.Compare(a.from(), b.from()), cmp.Compare(a.last, b.last))
+		return cmp.Or(cmp.Compare(a.reportedFrom(), b.reportedFrom()), cmp.Compare(a.last, b.last))
 	})
 	return out
 }
 
-// from returns the time when a run begins to be reported.
-func (t *SchedulerTimes) from() int64 {
+// reportedFrom returns the time when a run begins to be reported.
+func (t *SchedulerTimes) reportedFrom() int64 {
 	if t.Submit != 0 && (t.Start == 0 || t.Submit < t.Start) {
 		return t.Submit
 	}
@@ -87,14 +87,14 @@ func (a *account) hasSchedulerSamples() bool {
 	return false
 }
 
-// from returns the time from which samples belong to the account, for samples of the scheduler
+// samplesFrom returns the time from which samples belong to the account, for samples of the scheduler
 // (byBatch) or of nodes.
-func (a *account) from(byBatch bool) int64 {
+func (a *account) samplesFrom(byBatch bool) int64 {
 	switch {
 	case !a.reported():
 		return a.Start
 	case byBatch:
-		return a.Scheduler.from()
+		return a.Scheduler.reportedFrom()
 	case a.Scheduler.Start == 0 && a.Born == 0:
 		return math.MaxInt64 // it waits
 	case a.Born != 0 && a.Born < a.Start && a.Start-a.Born <= sameStart:
@@ -122,7 +122,7 @@ func (a *account) begin() int64 {
 func (f *fold) report(k key, l schedulerRun) {
 	mine := f.accountOf(k, &l)
 	if mine == nil {
-		mine = f.add(k, l.SchedulerTimes.from())
+		mine = f.add(k, l.SchedulerTimes.reportedFrom())
 		mine.Scheduler = l.SchedulerTimes
 		mine.Start = mine.begin()
 		f.move(k, 0)
@@ -145,7 +145,7 @@ func (f *fold) report(k key, l schedulerRun) {
 		mine.touched = true
 		f.move(k, 0)
 	}
-	f.adopt(k, mine)
+	f.mergeObserved(k, mine)
 	f.sort(k)
 }
 
@@ -168,7 +168,7 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	}
 	var mine *account
 	for _, a := range f.accounts[k] {
-		if !a.reported() && a.mayBe(l) && (mine == nil || l.SchedulerTimes.far(a.Start) < l.SchedulerTimes.far(mine.Start)) {
+		if !a.reported() && a.mayBe(l) && (mine == nil || l.SchedulerTimes.distance(a.Start) < l.SchedulerTimes.distance(mine.Start)) {
 			mine = a
 		}
 	}
@@ -179,14 +179,14 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 // its first sample must lie among the samples of the run.
 func (a *account) mayBe(l *schedulerRun) bool {
 	if a.Known {
-		return l.SchedulerTimes.covers(a.Start, maxClockSkew)
+		return l.SchedulerTimes.includesStart(a.Start, maxClockSkew)
 	}
 	return a.Start >= l.first-1 && a.Start <= l.last
 }
 
-// covers reports whether a start observed by a node lies in the run, or misses it by at most
+// includesStart reports whether a start observed by a node lies in the run, or misses it by at most
 // within. A run without a start may have begun without a report so far.
-func (t *SchedulerTimes) covers(start, within int64) bool {
+func (t *SchedulerTimes) includesStart(start, within int64) bool {
 	low, high := t.Start, t.End
 	if low == 0 {
 		low, within = t.Submit, min(within, sameStart)
@@ -197,16 +197,16 @@ func (t *SchedulerTimes) covers(start, within int64) bool {
 	return start >= low-within && start <= high+within
 }
 
-func (t *SchedulerTimes) far(start int64) int64 {
+func (t *SchedulerTimes) distance(start int64) int64 {
 	if t.Start == 0 {
 		return abs(start - t.Submit)
 	}
 	return abs(start - t.Start)
 }
 
-// adopt merges accounts that nodes observed before the start of the run was reported. Starts inside
+// mergeObserved merges accounts that nodes observed before the start of the run was reported. Starts inside
 // the run are matched first, so that clock skew is not used to match a node that already has one.
-func (f *fold) adopt(k key, mine *account) {
+func (f *fold) mergeObserved(k key, mine *account) {
 	if mine.Scheduler.Start != 0 {
 		f.adoptThose(k, mine, true)
 		f.adoptThose(k, mine, false)
@@ -216,17 +216,19 @@ func (f *fold) adopt(k key, mine *account) {
 // adoptThose is adopt for accounts with a start inside the run (within), or for the others.
 func (f *fold) adoptThose(k key, mine *account, within bool) {
 	f.accounts[k] = slices.DeleteFunc(f.accounts[k], func(a *account) bool {
-		if a == mine || a.reported() || !a.Known || mine.holds(a.Start) != within || !mine.Scheduler.covers(a.Start, maxClockSkew) {
+		if a == mine || a.reported() || !a.Known || mine.includesStart(a.Start) != within || !mine.Scheduler.includesStart(a.Start,
+			maxClockSkew) {
 			return false
 		}
 		for _, b := range f.accounts[k] { // is another reported run nearer?
-			if b != nil && b != mine && b.Scheduler.Start != 0 && b.Scheduler.far(a.Start) < mine.Scheduler.far(a.Start) {
+			if b != nil && b != mine && b.Scheduler.Start != 0 && b.Scheduler.distance(a.Start) < mine.Scheduler.distance(a.Start) {
 				return false
 			}
 		}
 		for id, t := range a.Tracks {
 			have := mine.Tracks[id] // which may have been read again since, under the job's own id
-			if have != nil && (t.First < have.First || t.T > have.T) || t.starts() && !mine.holds(a.Start) && f.beganOn(mine, t.Node, nil) {
+			if have != nil && (t.First < have.First || t.T > have.T) || t.starts() && !mine.includesStart(a.Start) && f.beganOn(mine,
+				t.Node, nil) {
 				return false // the same part, started again
 			}
 		}
@@ -255,7 +257,7 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 		}
 		for p, x := range a.Programs {
 			if mine.Programs == nil {
-				mine.Programs = map[place]program{}
+				mine.Programs = map[partPlace]program{}
 			}
 			if x.T >= mine.Programs[p].T {
 				mine.Programs[p] = x
@@ -277,11 +279,11 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 // belongs to an unreported run. list holds the starts without an account.
 func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mine *account) {
 	for _, a := range f.accounts[k] {
-		if !a.reported() || !a.Scheduler.covers(start, sameStart) {
+		if !a.reported() || !a.Scheduler.includesStart(start, sameStart) {
 			continue
 		}
 		waits := a.Scheduler.Start == 0
-		if mine == nil || !waits && (mine.Scheduler.Start == 0 || a.Scheduler.far(start) <= mine.Scheduler.far(start)) {
+		if mine == nil || !waits && (mine.Scheduler.Start == 0 || a.Scheduler.distance(start) <= mine.Scheduler.distance(start)) {
 			mine = a
 		}
 	}
@@ -289,7 +291,8 @@ func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mi
 		return mine
 	}
 	for _, a := range f.accounts[k] {
-		if a.reported() && a.Scheduler.covers(start, maxClockSkew) && (mine == nil || a.Scheduler.far(start) < mine.Scheduler.far(start)) {
+		if a.reported() && a.Scheduler.includesStart(start, maxClockSkew) && (mine == nil ||
+			a.Scheduler.distance(start) < mine.Scheduler.distance(start)) {
 			mine = a
 		}
 	}
@@ -306,13 +309,13 @@ func (f *fold) beganOn(mine *account, node string, list []startSpan) bool {
 		return false
 	}
 	for _, l := range list {
-		if l.Node == node && mine.holds(l.start) {
+		if l.Node == node && mine.includesStart(l.start) {
 			return true
 		}
 	}
 	for _, a := range f.accounts[key{mine.Site, mine.ID}] {
 		for _, t := range a.Tracks {
-			if t.Node == node && t.starts() && (mine.holds(int64(t.FirstV*1000)) || mine.holds(int64(t.V*1000))) {
+			if t.Node == node && t.starts() && (mine.includesStart(int64(t.FirstV*1000)) || mine.includesStart(int64(t.V*1000))) {
 				return true
 			}
 		}
@@ -320,9 +323,9 @@ func (f *fold) beganOn(mine *account, node string, list []startSpan) bool {
 	return false
 }
 
-// holds reports whether a start that a node observed lies in the run by clocks that agree.
-func (a *account) holds(start int64) bool {
-	return a.Scheduler.covers(start, sameStart) && (a.Next == 0 || start < a.Next)
+// includesStart reports whether a start that a node observed lies in the run by clocks that agree.
+func (a *account) includesStart(start int64) bool {
+	return a.Scheduler.includesStart(start, sameStart) && (a.Next == 0 || start < a.Next)
 }
 
 // starts reports whether the values of a series are starts that a node observed.
@@ -330,14 +333,14 @@ func (k *track) starts() bool { return k.Slot == startSlot && k.T != 0 && !k.byB
 
 func (f *fold) sort(k key) {
 	list := f.accounts[k]
-	slices.SortStableFunc(list, func(x, y *account) int { return cmp.Compare(x.from(true), y.from(true)) })
+	slices.SortStableFunc(list, func(x, y *account) int { return cmp.Compare(x.samplesFrom(true), y.samplesFrom(true)) })
 	var last *account
 	for _, a := range list {
 		if !a.reported() {
 			continue
 		}
-		if last != nil && last.Next != a.from(true) {
-			last.Next, last.touched = a.from(true), true
+		if last != nil && last.Next != a.samplesFrom(true) {
+			last.Next, last.touched = a.samplesFrom(true), true
 			last.Start = last.begin()
 		}
 		last = a

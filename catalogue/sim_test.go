@@ -44,7 +44,7 @@ type truth struct {
 	end          time.Time
 	user, read   float64
 	started      float64
-	peak         map[place]float64
+	peak         map[partPlace]float64
 	ticks        uint64
 	nodes        map[string]bool
 	lastExported time.Time
@@ -53,7 +53,7 @@ type truth struct {
 // piece is a part of a workload on a node, as its agent sees it.
 type piece struct {
 	*truth
-	place
+	partPlace
 	user, read, started float64 // since the agent began
 	exported            float64 // last value of user
 	mem                 float64
@@ -112,12 +112,12 @@ func (x *site) close() {
 }
 
 // begin starts a workload with parts at the given places.
-func (x *site) begin(id string, places ...place) *truth {
-	t := &truth{id: id, start: x.now.Add(-x.ahead), peak: map[place]float64{}, nodes: map[string]bool{}}
+func (x *site) begin(id string, places ...partPlace) *truth {
+	t := &truth{id: id, start: x.now.Add(-x.ahead), peak: map[partPlace]float64{}, nodes: map[string]bool{}}
 	x.truth = append(x.truth, t)
 	for _, p := range places {
 		t.nodes[p.Node] = true
-		x.live = append(x.live, &piece{truth: t, place: p, series: map[string]*metric.Series{}})
+		x.live = append(x.live, &piece{truth: t, partPlace: p, series: map[string]*metric.Series{}})
 	}
 	return t
 }
@@ -166,7 +166,7 @@ func (x *site) work(use func(p *piece) (cpu, read, mem float64)) {
 		p.user, p.read, p.started = p.user+cpu, p.read+read, p.started+1
 		p.truth.user, p.truth.read, p.truth.started = p.truth.user+cpu, p.truth.read+read, p.truth.started+1
 		p.mem = mem
-		p.peak[p.place] = max(p.peak[p.place], mem)
+		p.peak[p.partPlace] = max(p.peak[p.partPlace], mem)
 		p.hist.Observe(cpu / x.step.Seconds())
 		p.ticks++
 	}
@@ -191,7 +191,7 @@ func (x *site) export(p *piece, last bool) {
 	add(p.get(simUser, "user"), p.user)
 	add(p.get(simRead, "read"), p.read)
 	add(p.get(simStarted), p.started)
-	add(p.get(simPeak), p.peak[p.place])
+	add(p.get(simPeak), p.peak[p.partPlace])
 	if p.run == "" {
 		add(p.get(simStart), float64(p.start.UnixMilli())/1000)
 	} else {
@@ -331,7 +331,7 @@ func TestTotalsEqualTheTruth(outer *testing.T) {
 		defer x.close()
 		b := x.builder()
 		ids := []string{"slurm/1", "slurm/2", "group/n1/7-7"}
-		places := []place{{Node: "n1"}, {Node: "n2"}, {Node: "n3", Part: "0"}}
+		places := []partPlace{{Node: "n1"}, {Node: "n2"}, {Node: "n3", Part: "0"}}
 		steps := rapid.IntRange(5, 60).Draw(t, "steps")
 		for range steps {
 			switch rapid.IntRange(0, 13).Draw(t, "event") {
@@ -410,7 +410,7 @@ func (x *site) rows() []store.Workload {
 // between makes the rows of what has samples in an interval, without a catalogue.
 func (x *site) between(from, to time.Time) (rows []store.Workload) {
 	f := newFold(x.s)
-	if err := f.take(context.Background(), from, to); err != nil {
+	if err := f.foldSamples(context.Background(), from, to); err != nil {
 		x.tb.Fatal(err)
 	}
 	var older []*account
@@ -419,11 +419,11 @@ func (x *site) between(from, to time.Time) (rows []store.Workload) {
 			older = append(older, a)
 		}
 	}
-	if err := f.reread(context.Background(), wants(older), time.Time{}, to); err != nil {
+	if err := f.reread(context.Background(), wantedIDs(older), time.Time{}, to); err != nil {
 		x.tb.Fatal(err)
 	}
 	for _, a := range f.all() {
-		if a.seen() >= from.UnixMilli() {
+		if a.lastSample() >= from.UnixMilli() {
 			rows = append(rows, a.row(to, 5*time.Minute))
 		}
 	}

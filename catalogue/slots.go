@@ -37,8 +37,8 @@ const (
 	firstFigure // the slots of figures follow
 )
 
-// named returns all series of the metrics.
-func named(metrics ...string) []figure.Source {
+// metricSources returns all series of the metrics.
+func metricSources(metrics ...string) []figure.Source {
 	out := make([]figure.Source, len(metrics))
 	for i, name := range metrics {
 		out[i].Metric = name
@@ -59,19 +59,20 @@ const (
 
 // runSlots are the series of runs, hourSlots the counters of hours.
 var (
-	runFigures = figure.Of(figure.Runs)
+	runFigures = figure.InScope(figure.Runs)
 	runSlots   = newRegistry(runFigures, nil, slices.Concat(
-		named(figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode),
+		metricSources(figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode),
 		[]figure.Source{accountedExit},
-		named(figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU,
+		metricSources(figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit,
+			figure.StepCPU,
 			figure.StepMemory, figure.StepCores, figure.ContainerRestarts, figure.ContainerWaiting, figure.ContainerExit,
 			figure.Unscheduled)))
 	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "user", "run",
 		"message")
 
-	hourFigures = figure.Of(figure.Hours)
+	hourFigures = figure.InScope(figure.Hours)
 	hourSlots   = newRegistry(hourFigures, func(f *figure.Figure) figure.Source { return f.Except },
-		named(figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy))
+		metricSources(figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy))
 	hourLabels = append(hourSlots.labels, "mode", "cpu", "command", "account", "partition", "figure")
 
 	gpuMemorySlot = runSlots.byMetric[figure.GPUMemory][0]
@@ -110,7 +111,7 @@ func newRegistry(figures []figure.Figure, except func(*figure.Figure) figure.Sou
 		if except != nil {
 			if s := except(f); s.Metric != "" {
 				r.except[s.Metric] = s
-				r.need(s.Label)
+				r.addLabel(s.Label)
 			}
 		}
 	}
@@ -138,11 +139,11 @@ func (r *registry) add(s figure.Source) {
 	r.byMetric[s.Metric] = append(r.byMetric[s.Metric], slot(len(r.list)))
 	r.list = append(r.list, entry{source: s})
 	if s.Label != "" {
-		r.need(s.Label)
+		r.addLabel(s.Label)
 	}
 }
 
-func (r *registry) need(label string) {
+func (r *registry) addLabel(label string) {
 	if !slices.Contains(r.labels, label) {
 		r.labels = append(r.labels, label)
 	}
@@ -179,8 +180,8 @@ func (r *registry) names() []string {
 	return out
 }
 
-// of returns the slot of a series, or false if there is none.
-func (r *registry) of(n *series.Labels) (slot, bool) {
+// slot returns the slot of a series, or false if there is none.
+func (r *registry) slot(n *series.Labels) (slot, bool) {
 	if x, ok := r.except[n.Metric]; ok && n.Rest[x.Label] == x.Value {
 		return 0, false
 	}

@@ -77,7 +77,7 @@ func (s *state) complete() error {
 				a.Tracks = map[uint64]*track{}
 			}
 			if a.Ends == nil {
-				a.Ends = map[place]ending{}
+				a.Ends = map[partPlace]ending{}
 			}
 			for id, t := range a.Tracks {
 				if t == nil || int(t.Slot) >= len(s.Slots) {

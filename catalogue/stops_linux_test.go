@@ -78,8 +78,8 @@ func stopped(t *testing.T, dir string) {
 		}
 	}
 	b := x.builder()
-	x.begin("unit/a", place{Node: "n1"})
-	x.begin("unit/b", place{Node: "n2"})
+	x.begin("unit/a", partPlace{Node: "n1"})
+	x.begin("unit/b", partPlace{Node: "n2"})
 	for round := range 3 {
 		x.cut["n2"] = true
 		for range 50 {

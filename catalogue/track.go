@@ -26,7 +26,7 @@ type track struct {
 	Hist, HistBase *metric.Histogram // the same for histograms
 }
 
-func (k *track) place() place { return place{k.Node, k.Part, k.Owner} }
+func (k *track) location() partPlace { return partPlace{k.Node, k.Part, k.Owner} }
 
 // byBatch reports whether a batch system wrote the series.
 func (k *track) byBatch() bool { return k.Node == "" && k.Part == "" }

@@ -51,7 +51,7 @@ func (f *fold) takeWaiting() {
 			continue
 		}
 		a.Kind = cmp.Or(a.Kind, x.kind)
-		a.own(x.owner, false, false)
+		a.setOwner(x.owner, false, false)
 		tr, pod := a.Tracks[x.id], a.pod(x.part)
 		if tr == nil {
 			tr = &track{Slot: unscheduledSlot, Part: x.part, Owner: x.owner, First: x.last, FirstV: float64(x.created) / 1000}
@@ -88,8 +88,8 @@ func (f *fold) waitsIn(x *waitingPod) *account {
 	for _, a := range f.accounts[x.key] {
 		switch {
 		case x.run != "" && a.Run != "":
-		case a.unborn() && x.created <= a.seen()+nextPart, a.Start >= x.created && a.Start <= x.last+nextPart,
-			a.Start < x.created && !a.unborn() && !a.over(a.going(), x.created, nil):
+		case a.unborn() && x.created <= a.lastSample()+nextPart, a.Start >= x.created && a.Start <= x.last+nextPart,
+			a.Start < x.created && !a.unborn() && !a.isOver(a.going(), x.created, nil):
 			return a
 		}
 	}

@@ -38,7 +38,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	for i, a := range done {
 		b.roll.changed(a, &rows[i])
 	}
-	if err := b.roll.keep(ctx); err != nil {
+	if err := b.roll.saveProgress(ctx); err != nil {
 		return 0, err
 	}
 	const batch = 5000
@@ -53,9 +53,9 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	}
 	b.fold.gone = nil
 	for i, a := range done {
-		a.Wrote = wrote{a.Owner, a.reported()}
+		a.Wrote = writtenState{a.Owner, a.reported()}
 		a.touched, a.replaces, a.Fixed, a.Ended, a.Over, a.Rows, a.ended = false, false, true, !ended[i].IsZero(), 0, []int64{a.Start},
-			a.seen()
+			a.lastSample()
 		if a.Ended {
 			a.Over = ended[i].UnixMilli()
 		}
@@ -87,13 +87,13 @@ func (f *fold) rewritten() []*account {
 		list = f.open()
 	}
 	slices.SortStableFunc(list, func(a, b *account) int {
-		return cmp.Compare(a.stays(), b.stays())
+		return cmp.Compare(a.rowRank(), b.rowRank())
 	})
 	return list
 }
 
-// stays returns 0 if an existing row is deleted, and 1 otherwise.
-func (a *account) stays() int {
+// rowRank returns 0 if an existing row is deleted, and 1 otherwise.
+func (a *account) rowRank() int {
 	if a.replaces || slices.ContainsFunc(a.Rows, func(was int64) bool { return was != a.Start }) {
 		return 0
 	}

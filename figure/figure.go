@@ -68,9 +68,9 @@ const (
 	Sequential
 )
 
-// How is the aggregation of a figure's series within a part, over the parts of a node, and over the
+// Aggregation is the aggregation of a figure's series within a part, over the parts of a node, and over the
 // nodes. The zero combinations are sums.
-type How struct {
+type Aggregation struct {
 	Value                Value
 	Series, Parts, Nodes Combine
 	// Whole means that a series without a node covers all nodes and replaces those of single nodes, as in reports of
@@ -79,7 +79,7 @@ type How struct {
 }
 
 // sums reports whether the figure is the plain sum over all series.
-func (h How) sums() bool {
+func (h Aggregation) sums() bool {
 	return h.Series == Sum && h.Parts == Sum && h.Nodes == Sum && !h.Whole
 }
 
@@ -129,7 +129,7 @@ type Figure struct {
 	// From lists the series that the figure is computed from, and How their aggregation. Both are
 	// empty for derived figures and facts.
 	From []Source
-	How  How
+	How  Aggregation
 	// Quantile to take from the distribution, 0 to 1.
 	Quantile float64
 	// Except selects series that hourly sums leave out.
@@ -170,9 +170,9 @@ func (f *Figure) ColumnName() string {
 	return f.Key
 }
 
-// Of returns the figures of one scope in the order of the table, which is also the order of At. The
+// InScope returns the figures of one scope in the order of the table, which is also the order of At. The
 // slice is shared and must not be modified.
-func Of(s Scope) []Figure {
+func InScope(s Scope) []Figure {
 	switch s {
 	case Runs:
 		return ofRun
@@ -201,7 +201,7 @@ func All() []Figure { return table }
 // Keys returns the keys of the figures of a scope that appear in the API.
 func Keys(s Scope) []string {
 	var out []string
-	for _, f := range Of(s) {
+	for _, f := range InScope(s) {
 		if !f.Internal {
 			out = append(out, f.Key)
 		}
@@ -212,7 +212,7 @@ func Keys(s Scope) []string {
 // Columns returns the columns of the figures of a scope, in the order of At.
 func Columns(s Scope) []string {
 	var out []string
-	for _, f := range Of(s) {
+	for _, f := range InScope(s) {
 		out = append(out, f.ColumnName())
 	}
 	return out
@@ -220,7 +220,7 @@ func Columns(s Scope) []string {
 
 // Index returns the position of a key in its scope, as used by At, or -1 if there is none.
 func Index(s Scope, key string) int {
-	list := Of(s)
+	list := InScope(s)
 	for i := range list {
 		if list[i].Key == key {
 			return i

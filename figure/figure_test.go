@@ -80,7 +80,7 @@ func TestTable(t *testing.T) {
 // TestGenerated: the generated structs have the fields of the table, in its order.
 func TestGenerated(t *testing.T) {
 	for s, v := range map[Scope]Numbered{Runs: &Row{}, Hours: &Used{}, Nodes: &Capacity{}} {
-		list, typ := Of(s), reflect.TypeOf(v).Elem()
+		list, typ := InScope(s), reflect.TypeOf(v).Elem()
 		fields := typ.NumField()
 		if s != Nodes {
 			fields-- // Exactness

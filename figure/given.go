@@ -5,17 +5,17 @@ package figure
 
 // GivenCores returns the cores allocated to the run, or requested; nil when both are unknown.
 func (r *Row) GivenCores() (cores *float64, allocated bool) {
-	return given(r.AllocatedCores, r.RequestCores)
+	return allocatedOr(r.AllocatedCores, r.RequestCores)
 }
 
 // GivenMemory returns the memory allocated to the run, or requested, bytes; nil when both are unknown.
 func (r *Row) GivenMemory() (bytes *float64, allocated bool) {
-	return given(r.AllocatedMemoryBytes, r.RequestMemoryBytes)
+	return allocatedOr(r.AllocatedMemoryBytes, r.RequestMemoryBytes)
 }
 
 // GivenGPUs returns the GPUs allocated to the run, or requested; nil when both are unknown.
 func (r *Row) GivenGPUs() (gpus *float64, allocated bool) {
-	return given(r.AllocatedGPUs, r.RequestGPUs)
+	return allocatedOr(r.AllocatedGPUs, r.RequestGPUs)
 }
 
 // WaitShare returns the share of the runnable time of its threads that they waited for a core; 0 if unknown.
@@ -26,7 +26,7 @@ func (r *Row) WaitShare() float64 {
 	return *r.CPUWaitSeconds / (*r.CPUSeconds + *r.CPUWaitSeconds)
 }
 
-func given(allocated, requested *float64) (*float64, bool) {
+func allocatedOr(allocated, requested *float64) (*float64, bool) {
 	if allocated != nil {
 		return allocated, true
 	}

@@ -212,7 +212,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 		var best string
 		var chosen *namer
 		err := permute(group, func(order []string) error {
-			text, with, err := c.follow(order, issuer.clone(), best)
+			text, with, err := c.walkOrder(order, issuer.clone(), best)
 			if err != nil || with == nil {
 				return err
 			}
@@ -232,8 +232,8 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 	return path{hash(data.String()), issuer}, nil
 }
 
-// follow walks one order of related blank nodes. A nil namer means that this order cannot beat best.
-func (c *canonicaliser) follow(order []string, issuer *namer, best string) (string, *namer, error) {
+// walkOrder walks one order of related blank nodes. A nil namer means that this order cannot beat best.
+func (c *canonicaliser) walkOrder(order []string, issuer *namer, best string) (string, *namer, error) {
 	var text strings.Builder
 	var deeper []string
 	worse := func() bool { return best != "" && text.Len() >= len(best) && text.String() > best }

@@ -66,7 +66,7 @@ func (p *turtleReader) space() {
 	}
 }
 
-func (p *turtleReader) rest() string { return p.text[p.at:] }
+func (p *turtleReader) remaining() string { return p.text[p.at:] }
 
 // next reports whether the next token is c, and consumes it.
 func (p *turtleReader) next(c byte) bool {
@@ -81,7 +81,7 @@ func (p *turtleReader) expect(c byte) error {
 	if p.next(c) {
 		return nil
 	}
-	return fmt.Errorf("%q is missing before %.20q", c, p.rest())
+	return fmt.Errorf("%q is missing before %.20q", c, p.remaining())
 }
 
 func (p *turtleReader) statement() error {
@@ -91,7 +91,8 @@ func (p *turtleReader) statement() error {
 		prefix bool
 	}{{"@prefix", true, true}, {"@base", true, false}, {"PREFIX", false, true}, {"BASE", false, false}} {
 		n := len(directive.word)
-		if len(p.rest()) <= n || !strings.EqualFold(p.rest()[:n], directive.word) || !strings.ContainsAny(p.rest()[n:n+1], " \t\r\n<") {
+		if len(p.remaining()) <= n || !strings.EqualFold(p.remaining()[:n], directive.word) || !strings.ContainsAny(p.remaining()[n:n+1],
+			" \t\r\n<") {
 			continue
 		}
 		if p.at += n; directive.prefix {
@@ -114,8 +115,8 @@ func (p *turtleReader) statement() error {
 
 func (p *turtleReader) prefix() error {
 	p.space()
-	n := nameLength(p.rest())
-	name := p.rest()[:n]
+	n := nameLength(p.remaining())
+	name := p.remaining()[:n]
 	if p.at += n; p.at >= len(p.text) || p.text[p.at] != ':' {
 		return errors.New("a prefix does not end with a colon")
 	}
@@ -135,9 +136,9 @@ func (p *turtleReader) setBase() error {
 
 func (p *turtleReader) triples() error {
 	p.space()
-	if strings.HasPrefix(p.rest(), "[") {
+	if strings.HasPrefix(p.remaining(), "[") {
 		subject, err := p.bracket()
-		if p.space(); err != nil || strings.HasPrefix(p.rest(), ".") {
+		if p.space(); err != nil || strings.HasPrefix(p.remaining(), ".") {
 			return err
 		}
 		return p.predicates(subject)
@@ -195,7 +196,7 @@ func (p *turtleReader) emit(s, predicate, o Term) error {
 }
 
 func (p *turtleReader) verb() (Term, error) {
-	if rest := p.rest(); len(rest) > 1 && rest[0] == 'a' && strings.IndexByte(" \t\r\n<[\"", rest[1]) >= 0 {
+	if rest := p.remaining(); len(rest) > 1 && rest[0] == 'a' && strings.IndexByte(" \t\r\n<[\"", rest[1]) >= 0 {
 		p.at++
 		return Node(RDFType), nil
 	}
@@ -215,7 +216,7 @@ func (p *turtleReader) node() (Term, error) {
 		return p.collection()
 	case c == '"' || c == '\'':
 		return p.literal()
-	case strings.HasPrefix(p.rest(), "_:"):
+	case strings.HasPrefix(p.remaining(), "_:"):
 		n := labelLength(p.text[p.at+2:])
 		if n == 0 {
 			return Term{}, errors.New("a blank node has no label")
@@ -227,7 +228,8 @@ func (p *turtleReader) node() (Term, error) {
 		return p.number()
 	}
 	for _, word := range []string{"true", "false"} {
-		if strings.HasPrefix(p.rest(), word) && nameLength(p.rest()) == len(word) && !strings.HasPrefix(p.rest()[len(word):], ":") {
+		if strings.HasPrefix(p.remaining(), word) && nameLength(p.remaining()) == len(word) &&
+			!strings.HasPrefix(p.remaining()[len(word):], ":") {
 			p.at += len(word)
 			return Typed(word, XSDBoolean), nil
 		}
@@ -236,7 +238,7 @@ func (p *turtleReader) node() (Term, error) {
 	return Node(iri), err
 }
 
-func (p *turtleReader) fresh() Term {
+func (p *turtleReader) newBlank() Term {
 	p.blanks++
 	return BlankNode("g" + strconv.Itoa(p.blanks))
 }
@@ -254,7 +256,7 @@ func (p *turtleReader) bracket() (Term, error) {
 	}
 	defer func() { p.depth-- }()
 	p.at++
-	subject := p.fresh()
+	subject := p.newBlank()
 	if p.next(']') {
 		return subject, nil
 	}
@@ -277,7 +279,7 @@ func (p *turtleReader) collection() (Term, error) {
 		if err != nil {
 			return Term{}, err
 		}
-		cell := p.fresh()
+		cell := p.newBlank()
 		if last.IsZero() {
 			head = cell
 		} else if err := p.emit(last, Node(RDF+"rest"), cell); err != nil {
@@ -295,12 +297,12 @@ func (p *turtleReader) collection() (Term, error) {
 }
 
 func (p *turtleReader) number() (Term, error) {
-	text, datatype := numberPrefix(p.rest())
+	text, datatype := numberPrefix(p.remaining())
 	if text == "" {
-		if strings.TrimLeft(p.rest(), ".;,]) \t\r\n") != p.rest() || p.rest() == "" {
-			return Term{}, fmt.Errorf("a term is missing before %.20q", p.rest())
+		if strings.TrimLeft(p.remaining(), ".;,]) \t\r\n") != p.remaining() || p.remaining() == "" {
+			return Term{}, fmt.Errorf("a term is missing before %.20q", p.remaining())
 		}
-		return Term{}, fmt.Errorf("%.20q is no term: write an IRI in < >, a prefixed name, a number, or text in quotes", p.rest())
+		return Term{}, fmt.Errorf("%.20q is no term: write an IRI in < >, a prefixed name, a number, or text in quotes", p.remaining())
 	}
 	p.at += len(text)
 	return Typed(text, datatype), nil
@@ -348,7 +350,7 @@ func (p *turtleReader) literal() (Term, error) {
 	if err != nil {
 		return Term{}, err
 	}
-	switch rest := p.rest(); {
+	switch rest := p.remaining(); {
 	case strings.HasPrefix(rest, "^^"):
 		p.at += 2
 		datatype, err := p.iri()
@@ -365,7 +367,7 @@ func (p *turtleReader) literal() (Term, error) {
 }
 
 func (p *turtleReader) quoted() (string, error) {
-	text, n, err := quotedPrefix(p.rest())
+	text, n, err := quotedPrefix(p.remaining())
 	if err == nil {
 		p.at += n
 	}
@@ -406,13 +408,13 @@ func quotedPrefix(s string) (string, int, error) {
 
 func (p *turtleReader) iri() (string, error) {
 	p.space()
-	if strings.HasPrefix(p.rest(), "<") {
+	if strings.HasPrefix(p.remaining(), "<") {
 		return p.iriRef()
 	}
-	n := nameLength(p.rest())
-	prefix := p.rest()[:n]
+	n := nameLength(p.remaining())
+	prefix := p.remaining()[:n]
 	if p.at+n >= len(p.text) || p.text[p.at+n] != ':' {
-		return "", fmt.Errorf("%.20q is neither an IRI in < > nor a name with a prefix", p.rest())
+		return "", fmt.Errorf("%.20q is neither an IRI in < > nor a name with a prefix", p.remaining())
 	}
 	namespace, ok := p.prefixes[prefix]
 	if !ok {
@@ -426,11 +428,11 @@ func (p *turtleReader) iri() (string, error) {
 }
 
 func (p *turtleReader) iriRef() (string, error) {
-	end := strings.IndexByte(p.rest(), '>')
-	if !strings.HasPrefix(p.rest(), "<") || end < 0 {
+	end := strings.IndexByte(p.remaining(), '>')
+	if !strings.HasPrefix(p.remaining(), "<") || end < 0 {
 		return "", errors.New("an IRI in < > is missing or has no end")
 	}
-	iri, err := unescape(p.rest()[1:end], false)
+	iri, err := unescape(p.remaining()[1:end], false)
 	if err == nil {
 		iri, err = Resolve(p.base, iri)
 	}

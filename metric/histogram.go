@@ -120,8 +120,8 @@ func BucketIndex(v float64) int32 {
 	return min(i, maxBuckets-80)
 }
 
-// Bound returns the inclusive upper bound of bucket i.
-func Bound(i int32) float64 { return math.Exp2(float64(i) / 8) }
+// BucketBound returns the inclusive upper bound of bucket i.
+func BucketBound(i int32) float64 { return math.Exp2(float64(i) / 8) }
 
 // Quantile returns the q-quantile (0 to 1) of the observations, interpolated geometrically within
 // its bucket, or NaN for an empty histogram.

@@ -9,8 +9,8 @@ import (
 func TestBucketHoldsItsValue(t *testing.T) {
 	for v := 1.0 / 1000; v < 1<<29; v *= 1.01 {
 		i := BucketIndex(v)
-		if !(v <= Bound(i)*(1+1e-12) && v > Bound(i-1)*(1-1e-12)) {
-			t.Fatalf("%v is in bucket %d (%v, %v]", v, i, Bound(i-1), Bound(i))
+		if !(v <= BucketBound(i)*(1+1e-12) && v > BucketBound(i-1)*(1-1e-12)) {
+			t.Fatalf("%v is in bucket %d (%v, %v]", v, i, BucketBound(i-1), BucketBound(i))
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestQuantileByRank(t *testing.T) {
 		got := h.Quantile(c.q)
 		low, high := 0.0, 0.0 // bucket of the observation
 		if c.want > 0 {
-			low, high = Bound(BucketIndex(c.want)-1)*(1-1e-12), Bound(BucketIndex(c.want))*(1+1e-12)
+			low, high = BucketBound(BucketIndex(c.want)-1)*(1-1e-12), BucketBound(BucketIndex(c.want))*(1+1e-12)
 		}
 		if !(got >= low && got <= high) {
 			t.Errorf("q%v of %v is %v, want that of %v", c.q, c.values, got, c.want)

@@ -101,7 +101,7 @@ func (b *batchNode) runs() bool {
 func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*batchNode, error) {
 	found := map[nodeKey]*batchNode{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, now.Add(-max(v.gone, batchGone)), now, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, now.Add(-max(v.gone, batchGone)), now, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "state", "flags", "reason", "partition")
 		t, x, ended, ok := series.Last(it)
 		if n.Node == "" || !ok || ended {
@@ -156,7 +156,7 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 	begin, length := from.UnixMilli(), step.Milliseconds()
 	closed := map[nodeKey][]bool{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, from, from.Add(time.Duration(steps)*step-time.Millisecond),
+	err := series.ForEach(ctx, v.q, from, from.Add(time.Duration(steps)*step-time.Millisecond),
 		func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l)
 			if n.Node == "" {
@@ -223,7 +223,7 @@ const partitionLook = 2 * time.Hour
 func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, error) {
 	found := map[Partition]bool{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "partition")
 		if _, _, ended, ok := series.Last(it); ok && !ended && n.Node != "" {
 			found[Partition{n.Site, n.Node, n.Rest["partition"]}] = true

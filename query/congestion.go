@@ -97,7 +97,7 @@ func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*m
 	}
 	nodes := map[string]*mover{}
 	var n series.Labels
-	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.Network, figure.CPU},
+	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.Network, figure.CPU},
 		func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l, "direction", "scope")
 			if n.Metric == figure.Network && n.Rest["scope"] == "host" {
@@ -146,7 +146,7 @@ func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[strin
 		ms = append(ms, series.Equal("site", s.Site))
 	}
 	var n series.Labels
-	return series.Each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	return series.ForEach(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device")
 		m, device := nodes[n.Node], strings.Clone(n.Rest["device"])
 		if n.Metric == speed {
@@ -170,9 +170,9 @@ func (m *mover) congestion(g *grid, device, direction string) *Congestion {
 		return nil
 	}
 	for i := range g.n {
-		rate, ok := link.at(i)
-		cores, used := m.cores.at(i)
-		own, _ := m.own[direction].at(i)
+		rate, ok := link.value(i)
+		cores, used := m.cores.value(i)
+		own, _ := m.own[direction].value(i)
 		switch {
 		case ok && rate > nominalSpeed*c.Speed:
 			return nil
@@ -180,7 +180,7 @@ func (m *mover) congestion(g *grid, device, direction string) *Congestion {
 			continue
 		}
 		for k, other := range m.links {
-			if x, _ := other.at(i); k[0] != device && k[1] == direction {
+			if x, _ := other.value(i); k[0] != device && k[1] == direction {
 				own -= x
 			}
 		}
@@ -198,8 +198,8 @@ func (m *mover) congestion(g *grid, device, direction string) *Congestion {
 	return &c
 }
 
-// at returns the figure at a step; false if it is unknown.
-func (l *line) at(i int) (float64, bool) {
+// value returns the figure at a step; false if it is unknown.
+func (l *line) value(i int) (float64, bool) {
 	if l.weight[i] <= 0 {
 		return 0, false
 	}

@@ -63,7 +63,7 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 		cores = figure.CPU
 	}
 	names := []string{cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric, requestMemoryMetric}
-	err := v.each(ctx, s, from, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, from, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		name, ok := container(kind, n.Part)
 		if !ok {
@@ -111,8 +111,8 @@ func container(kind, part string) (string, bool) {
 	return name, name != ""
 }
 
-// at returns the 24-hour day that contains t, Unix ms; a day includes its end but not its beginning.
-func (d *Daily) at(t int64, from time.Time) *DailyUse {
+// day returns the 24-hour day that contains t, Unix ms; a day includes its end but not its beginning.
+func (d *Daily) day(t int64, from time.Time) *DailyUse {
 	i := (t - 1 - from.UnixMilli()) / day.Milliseconds()
 	return &d.Days[min(max(int(i), 0), len(d.Days)-1)]
 }
@@ -122,18 +122,18 @@ func (d *Daily) read(name string, it chunkenc.Iterator, from time.Time) {
 	case figure.Cores:
 		d.distributions(it, from)
 	case neededMetric:
-		eachValue(it, func(t int64, x float64) { most(&d.at(t, from).MemoryPeak, x) })
+		eachValue(it, func(t int64, x float64) { raise(&d.day(t, from).MemoryPeak, x) })
 	case figure.MemoryNeededPeak:
 		// The series is the peak of the whole run: a rise belongs to the day on which it happened.
 		increases(it, from, func(t int64, x, rise float64) {
 			if rise > 0 {
-				most(&d.at(t, from).MemoryPeak, x)
+				raise(&d.day(t, from).MemoryPeak, x)
 			}
 		})
 	case figure.GPU:
-		increases(it, from, func(t int64, _, rise float64) { figure.Plus(&d.at(t, from).GPUSeconds, &rise) })
+		increases(it, from, func(t int64, _, rise float64) { figure.Plus(&d.day(t, from).GPUSeconds, &rise) })
 	case figure.OOMKills:
-		increases(it, from, func(t int64, _, rise float64) { d.at(t, from).OOMKills += rise })
+		increases(it, from, func(t int64, _, rise float64) { d.day(t, from).OOMKills += rise })
 	case requestCoresMetric:
 		d.request(&d.RequestCores, it)
 	case requestMemoryMetric:
@@ -189,7 +189,7 @@ func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
 		}
 		h := series.FromNative(last)
 		if base != nil {
-			h = since(h, series.FromNative(base))
+			h = histogramSince(h, series.FromNative(base))
 		}
 		if at.Cores == nil {
 			at.Cores = &metric.Histogram{}
@@ -204,7 +204,7 @@ func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
 		if value.IsStaleNaN(h.Sum) {
 			continue
 		}
-		now := d.at(t, from)
+		now := d.day(t, from)
 		switch {
 		case last == nil && t < from.Add(begun).UnixMilli():
 			base = h
@@ -220,8 +220,8 @@ func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
 	flush()
 }
 
-// since returns the observations of h since the earlier state before.
-func since(h, before *metric.Histogram) *metric.Histogram {
+// histogramSince returns the observations of h since the earlier state before.
+func histogramSince(h, before *metric.Histogram) *metric.Histogram {
 	out := &metric.Histogram{Sum: math.Max(h.Sum-before.Sum, 0), Offset: h.Offset, Buckets: slices.Clone(h.Buckets)}
 	out.ZeroCount = h.ZeroCount - min(before.ZeroCount, h.ZeroCount)
 	out.Count = out.ZeroCount

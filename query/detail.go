@@ -21,7 +21,7 @@ import (
 // whole workload on a node.
 var partMetrics = func() []string {
 	var out []string
-	for _, f := range figure.Of(figure.Runs) {
+	for _, f := range figure.InScope(figure.Runs) {
 		for _, s := range f.From {
 			if !f.How.Whole && f.How.Value != figure.Newest && f.How.Value != figure.Quantile && !slices.Contains(out, s.Metric) {
 				out = append(out, s.Metric)
@@ -31,8 +31,8 @@ var partMetrics = func() []string {
 	return out
 }()
 
-// place identifies a part of a workload on a node.
-type place struct{ node, part string }
+// partKey identifies a part of a workload on a node.
+type partKey struct{ node, part string }
 
 // part is a part of a workload while its series are being read.
 type part struct {
@@ -44,21 +44,21 @@ type part struct {
 // Parts returns the use of each part of the workload on each node within the selection, which
 // should not start after the run.
 func (v *Views) Parts(ctx context.Context, s Selection) ([]wire.Part, error) {
-	by, named := map[place]*part{}, map[string]bool{}
+	by, named := map[partKey]*part{}, map[string]bool{}
 	var n series.Labels
-	err := v.each(ctx, s, s.From, s.To, partMetrics, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, s.From, s.To, partMetrics, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		value, ok := partValue(n.Metric, it)
 		if !ok || n.Node == "" { // a series of the whole workload
 			return nil
 		}
-		p := by[place{n.Node, n.Part}]
+		p := by[partKey{n.Node, n.Part}]
 		if p == nil {
 			p = &part{Part: wire.Part{Node: n.Node, Part: n.Part}}
-			by[place{n.Node, n.Part}] = p
+			by[partKey{n.Node, n.Part}] = p
 		}
 		named[n.Node] = named[n.Node] || n.Part != ""
-		p.take(n.Metric, value)
+		p.addFigure(n.Metric, value)
 		return nil
 	})
 	if err != nil {
@@ -80,7 +80,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]wire.Part, error) {
 	return out, nil
 }
 
-func (p *part) take(name string, v float64) {
+func (p *part) addFigure(name string, v float64) {
 	switch name {
 	case figure.CPU:
 		p.used = true
@@ -88,10 +88,10 @@ func (p *part) take(name string, v float64) {
 	case figure.GPU:
 		figure.Plus(&p.GPUSeconds, &v)
 	case figure.MemoryPeak:
-		most(&p.MemoryPeakBytes, v)
+		raise(&p.MemoryPeakBytes, v)
 		return
 	case figure.MemoryNeededPeak:
-		most(&p.MemoryNeededPeakBytes, v)
+		raise(&p.MemoryNeededPeakBytes, v)
 		return
 	}
 	p.other = true
@@ -111,7 +111,7 @@ func partValue(name string, it chunkenc.Iterator) (float64, bool) {
 func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []wire.Bucket, nodes int, err error) {
 	var h metric.Histogram
 	on := map[string]bool{}
-	err = v.each(ctx, s, s.From, s.To, []string{figure.Cores}, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = v.eachSeries(ctx, s, s.From, s.To, []string{figure.Cores}, func(l labels.Labels, it chunkenc.Iterator) error {
 		if one := series.Distribution(it); one != nil {
 			h.Merge(one)
 			on[l.Get("node")] = true
@@ -149,7 +149,7 @@ func bucketsOf(h *metric.Histogram, seconds float64) (out []wire.Bucket) {
 	for i, n := range h.Buckets {
 		if n > 0 {
 			at := h.Offset + int32(i)
-			out = append(out, wire.Bucket{Low: metric.Bound(at - 1), High: metric.Bound(at), Seconds: float64(n) * seconds})
+			out = append(out, wire.Bucket{Low: metric.BucketBound(at - 1), High: metric.BucketBound(at), Seconds: float64(n) * seconds})
 		}
 	}
 	return out
@@ -158,7 +158,7 @@ func bucketsOf(h *metric.Histogram, seconds float64) (out []wire.Bucket) {
 // DiskWaits returns the time that the workload waited for each disk, most first, up to the end of the selection.
 func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []wire.DiskWait, err error) {
 	by := map[string]float64{}
-	err = v.each(ctx, s, s.From, s.To, []string{diskWait}, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = v.eachSeries(ctx, s, s.From, s.To, []string{diskWait}, func(l labels.Labels, it chunkenc.Iterator) error {
 		if total, ok := series.Total(it); ok {
 			by[l.Get("device")] += total
 		}
@@ -179,7 +179,7 @@ func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []wire.DiskWait
 func (v *Views) Commands(ctx context.Context, s Selection) ([]wire.Command, error) {
 	by := map[string]*wire.Command{}
 	var n series.Labels
-	err := v.each(ctx, s, s.From, s.To, []string{figure.CommandCPU, figure.CommandStarted},
+	err := v.eachSeries(ctx, s, s.From, s.To, []string{figure.CommandCPU, figure.CommandStarted},
 		func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l, "command")
 			total, ok := series.Total(it)

@@ -71,13 +71,13 @@ func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (
 	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*wire.Link{},
 		sockets: map[string]*wire.Socket{}}
 	var n series.Labels
-	err := series.Each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "port", "type", "source", "direction", "operation", "link_layer", "counter", "socket", "memory")
 		if n.Site != site && site != "" {
 			return nil
 		}
 		if r := recent(it, now.Add(-rateWindow).UnixMilli()); r.t != 0 && !r.ended {
-			d.take(&n, r)
+			d.addSeries(&n, r)
 		}
 		return nil
 	}, series.Equal("node", node), series.OneOf("__name__", deviceMetrics))
@@ -87,7 +87,7 @@ func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (
 	return d.finish(site, node), nil
 }
 
-func (d *devices) take(n *series.Labels, r reading) {
+func (d *devices) addSeries(n *series.Labels, r reading) {
 	device := n.Rest["device"]
 	switch n.Metric {
 	case "reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total",
@@ -219,7 +219,7 @@ func (d *devices) finish(site, node string) wire.NodeDevices {
 	out := wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{},
 		Sockets: []wire.Socket{}}
 	for _, x := range d.disks {
-		x.ReadSeconds, x.WriteSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1])
+		x.ReadSeconds, x.WriteSeconds = perOperation(x.seconds[0], x.count[0]), perOperation(x.seconds[1], x.count[1])
 		out.Disks = append(out.Disks, x.Disk)
 	}
 	for _, m := range d.mounts {
@@ -233,8 +233,8 @@ func (d *devices) finish(site, node string) wire.NodeDevices {
 			}
 		}
 		x.MetadataRate = x.count[2]
-		x.ReadSeconds, x.WriteSeconds, x.MetadataSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1]),
-			each(x.seconds[2], x.count[2])
+		x.ReadSeconds, x.WriteSeconds, x.MetadataSeconds = perOperation(x.seconds[0], x.count[0]), perOperation(x.seconds[1], x.count[1]),
+			perOperation(x.seconds[2], x.count[2])
 		out.Mounts = append(out.Mounts, x.Mount)
 	}
 	for _, x := range d.links {
@@ -257,8 +257,8 @@ func (d *devices) finish(site, node string) wire.NodeDevices {
 	return out
 }
 
-// each returns the mean seconds per operation; nil without operations.
-func each(seconds, count *float64) *float64 {
+// perOperation returns the mean seconds per operation; nil without operations.
+func perOperation(seconds, count *float64) *float64 {
 	if seconds == nil || count == nil || *count <= 0 {
 		return nil
 	}

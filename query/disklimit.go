@@ -45,13 +45,13 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 	if g == nil {
 		return nil, nil
 	}
-	groups := map[place]*limited{}
+	groups := map[partKey]*limited{}
 	var n series.Labels
-	err := v.each(ctx, s, s.From, s.To, []string{diskLimitMetric}, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, s.From, s.To, []string{diskLimitMetric}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "direction")
-		at := place{n.Node, n.Part}
+		at := partKey{n.Node, n.Part}
 		if groups[at] == nil {
-			at = place{strings.Clone(n.Node), strings.Clone(n.Part)}
+			at = partKey{strings.Clone(n.Node), strings.Clone(n.Part)}
 			groups[at] = &limited{map[[2]string]*line{}, map[string]*line{"read": g.line(), "write": g.line()}, g.line(),
 				map[string]float64{}}
 		}
@@ -67,7 +67,10 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 		return nil, err
 	}
 	var worst *DiskLimit
-	for _, at := range slices.SortedFunc(maps.Keys(groups), func(a, b place) int { return strings.Compare(a.node+a.part, b.node+b.part) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(groups), func(a, b partKey) int {
+		return strings.Compare(a.node+a.part,
+			b.node+b.part)
+	}) {
 		for _, disk := range slices.SortedFunc(maps.Keys(groups[at].limits),
 			func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
 			if d := groups[at].reached(g, disk); d != nil && (worst == nil || d.Seconds > worst.Seconds) {
@@ -81,16 +84,16 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 }
 
 // limitedUse adds the traffic and use of control groups with limits.
-func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map[place]*limited) error {
+func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map[partKey]*limited) error {
 	begin, err := v.start(ctx, s)
 	if err != nil {
 		return err
 	}
 	var n series.Labels
-	return v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.IO, figure.CPU, diskWait},
+	return v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.IO, figure.CPU, diskWait},
 		func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l, "device", "direction")
-			m := groups[place{n.Node, n.Part}]
+			m := groups[partKey{n.Node, n.Part}]
 			if m == nil {
 				return nil
 			}
@@ -125,11 +128,11 @@ func (m *limited) reached(g *grid, disk [2]string) *DiskLimit {
 	}
 	limit, seen := 0.0, -1
 	for i := range g.n {
-		if x, ok := m.limits[disk].at(i); ok {
+		if x, ok := m.limits[disk].value(i); ok {
 			limit, seen = x, i
 		}
-		rate, ok := moved.at(i)
-		cores, used := m.cores.at(i)
+		rate, ok := moved.value(i)
+		cores, used := m.cores.value(i)
 		if seen < 0 || int64(i-seen)*g.step > g.gap || !ok || !used || rate < atDiskLimit*limit || rate > aboveDiskLimit*limit {
 			continue
 		}

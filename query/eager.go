@@ -57,7 +57,7 @@ func (e *eagerSet) Next() bool {
 		return false
 	}
 	e.at = e.SeriesSet.At()
-	if !e.meter.keep(0) {
+	if !e.meter.admitSamples(0) {
 		return true
 	}
 	e.it = e.at.Iterator(e.it)
@@ -84,7 +84,7 @@ func (e *eagerSet) Next() bool {
 		e.block = e.block[:begin]
 		return true // the engine meets the same error
 	}
-	e.meter.keep(len(e.block) - begin)
+	e.meter.admitSamples(len(e.block) - begin)
 	if len(e.series) == cap(e.series) {
 		e.series = make([]pointSeries, 0, min(2*cap(e.series)+8, eagerBlock))
 	}

@@ -172,7 +172,7 @@ func TestEagerBound(t *testing.T) {
 		if _, kept := set.At().(*pointSeries); kept != (m.eager < eagerSamples) {
 			t.Errorf("read early: %v, with %d samples", kept, m.eager)
 		}
-		m.keep(eagerSamples - m.eager)
+		m.admitSamples(eagerSamples - m.eager)
 	}
 	if m.held != eagerSamples {
 		t.Errorf("%g samples count as held", m.held)

@@ -43,7 +43,7 @@ type Engine struct {
 	engine  func() *promql.Engine // made for the first query: its own summaries take a quarter of a MB
 	parser  parser.Parser
 	options EngineOptions
-	turns   turns
+	turns   querySlots
 	budget  budget
 
 	abandoned *abandoned
@@ -65,7 +65,7 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 20_000_000
 	}
-	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)},
+	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, querySlots{make(chan struct{}, o.Concurrent)},
 		newBudget(o.Memory, o.MaxSamples), &abandoned{})
 }
 
@@ -81,7 +81,7 @@ func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
 	return newEngine(o, e.parser, e.turns, e.budget, e.abandoned)
 }
 
-func newEngine(o EngineOptions, p parser.Parser, t turns, b budget, left *abandoned) *Engine {
+func newEngine(o EngineOptions, p parser.Parser, t querySlots, b budget, left *abandoned) *Engine {
 	return &Engine{parser: p, options: o, turns: t, budget: b, abandoned: left, engine: sync.OnceValue(func() *promql.Engine {
 		return promql.NewEngine(promql.EngineOpts{
 			Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
@@ -95,13 +95,13 @@ func newEngine(o EngineOptions, p parser.Parser, t turns, b budget, left *abando
 // Parser returns the parser of the engine, for the HTTP API.
 func (e *Engine) Parser() parser.Parser { return e.parser }
 
-// turns limits the number of concurrent queries.
-type turns struct{ slots chan struct{} }
+// querySlots limits the number of concurrent queries.
+type querySlots struct{ slots chan struct{} }
 
-func (t turns) GetMaxConcurrent() int { return cap(t.slots) }
-func (t turns) Delete(int)            { <-t.slots }
-func (t turns) Close() error          { return nil }
-func (t turns) Insert(ctx context.Context, _ string) (int, error) {
+func (t querySlots) GetMaxConcurrent() int { return cap(t.slots) }
+func (t querySlots) Delete(int)            { <-t.slots }
+func (t querySlots) Close() error          { return nil }
+func (t querySlots) Insert(ctx context.Context, _ string) (int, error) {
 	select {
 	case t.slots <- struct{}{}:
 		return 0, nil

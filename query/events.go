@@ -30,7 +30,8 @@ const heldBack = 0.01
 func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 	var out []wire.Event
 	var n series.Labels
-	err := v.each(ctx, s, s.From, s.To, []string{figure.OOMKills, figure.Throttled}, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, s.From, s.To, []string{figure.OOMKills, figure.Throttled}, func(l labels.Labels,
+		it chunkenc.Iterator) error {
 		n.Read(l)
 		out = append(out, events(&n, it, s.From.UnixMilli())...)
 		return nil
@@ -93,7 +94,7 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	method := ""
 	var n series.Labels
-	err := v.each(ctx, s, s.From, s.To, []string{figure.Energy}, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, s.From, s.To, []string{figure.Energy}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "method")
 		if _, x, _, ok := series.Last(it); !ok || !(x > 0) {
 			return nil
@@ -122,7 +123,7 @@ func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at t
 		ms = append(ms, series.Equal("site", site))
 	}
 	var n series.Labels
-	err := series.Each(ctx, v.q, at.Add(-v.gone), at, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, at.Add(-v.gone), at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		if _, _, ended, ok := series.Last(it); ok && !ended {
 			out[n.Node]++
@@ -155,7 +156,7 @@ func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Ren
 		ms = append(ms, series.Equal("site", s.Site))
 	}
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		one := seen{node: n.Node}
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

@@ -31,7 +31,7 @@ const (
 func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
 	own := map[spaceKey]float64{} // busy seconds of each device for this workload
 	var n series.Labels
-	err := v.each(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device")
 		if total, _ := series.Total(it); total > 0 { // otherwise the workload held the device but never used it
 			own[spaceKey{n.Site, n.Node, strings.Clone(n.Rest["device"])}] += total
@@ -52,7 +52,7 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}
-	err = series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = series.ForEach(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "engine")
 		key := spaceKey{n.Site, n.Node, n.Rest["device"]}
 		if _, used := own[key]; !used {

@@ -58,7 +58,7 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 	tenants := map[spaceKey]map[string]*tenancy{}
 	live := at.Add(-watchedFor).UnixMilli()
 	var n series.Labels
-	err := series.Each(ctx, v.q, from, at, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, from, at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "index", "model", "parent", "method")
 		key := spaceKey{n.Site, n.Node, n.Rest["device"]}
 		if n.Workload != "" {
@@ -96,7 +96,7 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 	var out []GPUSpace
 	for key, s := range spaces {
 		for _, t := range tenants[key] {
-			if t.holds(s.last) {
+			if t.isHolding(s.last) {
 				s.Tenants = append(s.Tenants, t.peaks())
 			}
 		}
@@ -110,9 +110,9 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 	return out, nil
 }
 
-// holds reports whether the workload had the device open at the device's last export, because only then its memory is
+// isHolding reports whether the workload had the device open at the device's last export, because only then its memory is
 // exported. If memory per process is unknown, the export of the workload itself decides.
-func (t *tenancy) holds(last int64) bool {
+func (t *tenancy) isHolding(last int64) bool {
 	const sameExport = 2000 // milliseconds
 	if t.held > 0 {
 		return t.held >= last-sameExport
@@ -162,13 +162,13 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 // and count only for the mean.
 func (t *tenancy) peaks() wire.GPUTenant {
 	for _, b := range t.memory {
-		most(&t.MemoryPeak, b)
+		raise(&t.MemoryPeak, b)
 	}
 	sum := 0.0
 	for m, b := range t.busy {
 		sum += b
 		if m > t.first/60000 && m < t.last/60000 {
-			most(&t.BusyPeak, min(b/60, 1))
+			raise(&t.BusyPeak, min(b/60, 1))
 		}
 	}
 	if span := float64(t.last-t.first) / 1000; t.first != 0 && span >= 10 {

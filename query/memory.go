@@ -105,8 +105,8 @@ func (m *meter) add(ctx context.Context, series int) error {
 	return nil
 }
 
-// keep counts samples that are read early, and reports whether more may be.
-func (m *meter) keep(samples int) bool {
+// admitSamples counts samples that are read early, and reports whether more may be.
+func (m *meter) admitSamples(samples int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.eager += samples
@@ -114,8 +114,8 @@ func (m *meter) keep(samples int) bool {
 	return m.eager < eagerSamples
 }
 
-// enter waits for the turn of the query, which ends with [meter.release].
-func (m *meter) enter(ctx context.Context) *courtesy.Turn {
+// waitTurn waits for the turn of the query, which ends with [meter.release].
+func (m *meter) waitTurn(ctx context.Context) *courtesy.Turn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.turn == nil {
@@ -175,7 +175,7 @@ func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.
 		uncut.DisableTrimming = true
 		hints = &uncut
 	}
-	turn := q.meter.enter(ctx)
+	turn := q.meter.waitTurn(ctx)
 	return &meteredSet{SeriesSet: eager(ctx, q.Querier, sorted, hints, matchers, q.meter), ctx: ctx, meter: q.meter, turn: turn}
 }
 

@@ -103,7 +103,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 			if at := time.UnixMilli(r.t).UTC(); at.After(m.Seen) {
 				m.Seen, m.Up, m.Agent = at, true, true
 			}
-			m.take(&n, r)
+			m.addSeries(&n, r)
 		}
 		return nil
 	}
@@ -218,8 +218,8 @@ func recent(it chunkenc.Iterator, since int64) reading {
 	return r
 }
 
-// take adds one series to the node.
-func (m *machine) take(n *series.Labels, r reading) {
+// addSeries adds one series to the node.
+func (m *machine) addSeries(n *series.Labels, r reading) {
 	if n.Metric == figure.CPU || n.Metric == figure.StartTime {
 		if !r.ended {
 			m.workloads[n.Workload] = true
@@ -264,12 +264,12 @@ func (m *machine) take(n *series.Labels, r reading) {
 				gpuPower: &m.GPUWatts}[n.Metric], map[bool]*float64{true: r.rate, false: &r.v}[n.Metric == gpuBusy])
 		}
 	default:
-		m.about(n, r)
+		m.addProperty(n, r)
 	}
 }
 
-// about adds a series of the machine's properties or load.
-func (m *machine) about(n *series.Labels, r reading) {
+// addProperty adds a series of the machine's properties or load.
+func (m *machine) addProperty(n *series.Labels, r reading) {
 	switch n.Metric {
 	case figure.NodeBoot:
 		if boot := seconds(r.v); m.Boot == nil || boot.After(*m.Boot) {

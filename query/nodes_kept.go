@@ -57,7 +57,7 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]wire.Node, error) {
 // NodesAsOf is like [Views.Nodes] and also returns the time of the list. With [Options.KeepNodes], if reading takes
 // long, it returns the last list of [Views.RefreshNodes]. Only the first callers after the start have to wait.
 func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time.Time, error) {
-	if v.kept == nil || v.kept.after(now) {
+	if v.kept == nil || v.kept.isNewer(now) {
 		list, err := v.readNodes(ctx, now)
 		return list, now, err
 	}
@@ -85,7 +85,7 @@ func (v *Views) RefreshNodes(ctx context.Context, clock func() time.Time) {
 		return
 	}
 	for ctx.Err() == nil {
-		rest, first := v.kept.rest(clock())
+		rest, first := v.kept.refreshDelay(clock())
 		if rest <= 0 {
 			behind := ctx
 			if !first {
@@ -117,8 +117,8 @@ func (v *Views) startNodes(ctx context.Context, now time.Time, over func()) *nod
 	return r
 }
 
-// after reports whether the list is later than now: the query is about the past, or the clock was set back.
-func (k *keptNodes) after(now time.Time) bool {
+// isNewer reports whether the list is later than now: the query is about the past, or the clock was set back.
+func (k *keptNodes) isNewer(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.at.After(now)
@@ -149,8 +149,8 @@ func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
 	return nil, now, nil
 }
 
-// rest returns the time to wait before the list is read in the background, and whether there is none yet.
-func (k *keptNodes) rest(now time.Time) (rest time.Duration, first bool) {
+// refreshDelay returns the time to wait before the list is read in the background, and whether there is none yet.
+func (k *keptNodes) refreshDelay(now time.Time) (rest time.Duration, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

@@ -38,7 +38,7 @@ func TestKeptNodes(t *testing.T) {
 		{2 * time.Second, failedNodes, true, false, leastNodes, leastNodes},
 	} {
 		k := keptNodes{wake: make(chan struct{}, 1)}
-		if rest, first := k.rest(begin); rest > 0 || !first {
+		if rest, first := k.refreshDelay(begin); rest > 0 || !first {
 			t.Fatalf("the first list is read after %v (first %t)", rest, first)
 		}
 		k.end(&nodesRead{done: make(chan struct{}), at: begin, list: []wire.Node{{Node: "n1"}}}, c.took)
@@ -47,14 +47,14 @@ func TestKeptNodes(t *testing.T) {
 			k.end(&nodesRead{done: make(chan struct{}), at: now, err: errors.New("away")}, time.Second)
 		}
 		what := fmt.Sprintf("%v after a list that took %v, failed %t", c.later, c.took, c.failed)
-		if rest, first := k.rest(now); rest != c.idle || first {
+		if rest, first := k.refreshDelay(now); rest != c.idle || first {
 			t.Errorf("%s: idle for %v, want %v", what, rest, c.idle)
 		}
 		list, at, _ := k.get(now)
 		if (list != nil) != c.given || c.given && (len(list) != 1 || !at.Equal(begin) || len(k.wake) != 1) {
 			t.Errorf("%s: given %v of %v, want it %t", what, list, at, c.given)
 		}
-		if rest, _ := k.rest(now); rest != c.asked {
+		if rest, _ := k.refreshDelay(now); rest != c.asked {
 			t.Errorf("%s: read again after %v, want %v", what, rest, c.asked)
 		}
 		if !c.given {

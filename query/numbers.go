@@ -26,7 +26,7 @@ func (v *Views) Select(ctx context.Context, site, id string, from, to time.Time)
 	if w := workload.ID(id); !w.Kind().Array() || !strings.ContainsAny(w.Name(), "_+") {
 		return s, nil
 	}
-	err := v.each(ctx, s, from, to.Add(numberDelay), []string{numberMetric}, func(l labels.Labels, _ chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, from, to.Add(numberDelay), []string{numberMetric}, func(l labels.Labels, _ chunkenc.Iterator) error {
 		if alias := string(workload.JobID(l.Get("number"))); alias != id && !slices.Contains(s.Numbered, alias) {
 			s.Numbered = append(s.Numbered, alias)
 		}

@@ -30,11 +30,11 @@ const lateExport = 2 * time.Minute
 // before is the time over which the counters of a restarted container are read.
 const before = 5 * time.Minute
 
-// use selects one figure of a sample; nil for a series that contributes to none.
-type use func(*wire.ProbeUse) **float64
+// figureSelector selects one figure of a sample; nil for a series that contributes to none.
+type figureSelector func(*wire.ProbeUse) **float64
 
 // useOf returns the figure that a series adds to, and whether it is a counter.
-func useOf(n *series.Labels) (use, bool) {
+func useOf(n *series.Labels) (figureSelector, bool) {
 	switch n.Metric + " " + n.Rest["mode"] + n.Rest["direction"] + n.Rest["type"] {
 	case cpuMetric + " user":
 		return func(u *wire.ProbeUse) **float64 { return &u.UserSeconds }, true
@@ -63,15 +63,15 @@ func useOf(n *series.Labels) (use, bool) {
 
 // podSeries is one series of a container of a pod; the points of a counter are totals since its start.
 type podSeries struct {
-	of      use
+	of      figureSelector
 	counter bool
 	at      []int64
 	value   []float64
 }
 
-// until returns the value at t. A counter keeps its last value after the container ended, because
+// valueAt returns the value at t. A counter keeps its last value after the container ended, because
 // it is no longer exported, and is 0 before its start.
-func (s *podSeries) until(t int64) (float64, bool) {
+func (s *podSeries) valueAt(t int64) (float64, bool) {
 	i, exact := slices.BinarySearch(s.at, t)
 	switch {
 	case exact:
@@ -95,7 +95,7 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 	var all []podSeries
 	var times []int64
 	var n series.Labels
-	err = series.Each(ctx, v.q, from.Add(-before), to.Add(lateExport), func(l labels.Labels, it chunkenc.Iterator) error {
+	err = series.ForEach(ctx, v.q, from.Add(-before), to.Add(lateExport), func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "mode", "direction", "type")
 		of, counter := useOf(&n)
 		if of == nil || !slices.Contains(parts, n.Part) {
@@ -136,9 +136,9 @@ func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.P
 		known := map[**float64]bool{}
 		for i := range all {
 			at := all[i].of(&s.Total)
-			now, ok := all[i].until(t)
+			now, ok := all[i].valueAt(t)
 			if ok && all[i].counter {
-				was, _ := all[i].until(begin)
+				was, _ := all[i].valueAt(begin)
 				now -= was
 			}
 			if !ok {
@@ -168,7 +168,7 @@ func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.P
 // podParts returns the parts of a workload that are containers of a pod.
 func (v *Views) podParts(ctx context.Context, namespace, uid string, from, to time.Time) (parts []string, id string, err error) {
 	var n series.Labels
-	err = series.Each(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = series.ForEach(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "type", "container")
 		if n.Rest["type"] == "sandbox" || n.Rest["container"] == "" || it.Next() == chunkenc.ValNone {
 			return it.Err()

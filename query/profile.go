@@ -80,7 +80,7 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 		return nil, err
 	}
 	var n series.Labels
-	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, metrics, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, metrics, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "type", "direction", "domain", "share")
 		c := by[n.Metric]
 		one := g.line()
@@ -110,7 +110,7 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 // start returns the start time of the workload, Unix ms, or 0 if no series reports it.
 func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
 	var start int64
-	err := v.each(ctx, s, s.From, s.To, []string{figure.StartTime}, func(_ labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, s.From, s.To, []string{figure.StartTime}, func(_ labels.Labels, it chunkenc.Iterator) error {
 		if _, x, _, ok := series.Last(it); ok && (start == 0 || int64(x*1000) < start) {
 			start = int64(x * 1000)
 		}
@@ -174,14 +174,14 @@ func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
 			if inc < 0 {
 				inc = v
 			}
-			g.spread(l, t0, t, inc)
+			g.distribute(l, t0, t, inc)
 		}
 		t0, v0, begin = t, v, 0
 	}
 }
 
-// spread distributes an amount that accrued between two times.
-func (g *grid) spread(l *line, t0, t1 int64, amount float64) {
+// distribute distributes an amount that accrued between two times.
+func (g *grid) distribute(l *line, t0, t1 int64, amount float64) {
 	perMilli := amount / float64(t1-t0)
 	for i := max(0, (t0-g.from)/g.step); i < int64(g.n); i++ {
 		lo, hi := max(t0, g.from+i*g.step), min(t1, g.from+(i+1)*g.step)

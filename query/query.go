@@ -65,9 +65,9 @@ type Selection struct {
 // ids returns all ids under which the workload may have been measured.
 func (s *Selection) ids() []string { return append([]string{s.ID}, s.Numbered...) }
 
-// each calls f for every series of the workload with one of the names in the time range. Under the ids in
+// eachSeries calls f for every series of the workload with one of the names in the time range. Under the ids in
 // s.Numbered it accepts only node series, because a scheduler reports other work under the same number.
-func (v *Views) each(ctx context.Context, s Selection, from, to time.Time, names []string,
+func (v *Views) eachSeries(ctx context.Context, s Selection, from, to time.Time, names []string,
 	f func(labels.Labels, chunkenc.Iterator) error) error {
 	ms := []*labels.Matcher{series.OneOf("workload", s.ids()), series.OneOf(model.MetricNameLabel, names)}
 	if s.Site != "" {
@@ -76,7 +76,7 @@ func (v *Views) each(ctx context.Context, s Selection, from, to time.Time, names
 	if len(s.Owners) > 0 {
 		ms = append(ms, series.OneOf("owner", s.Owners))
 	}
-	return series.Each(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	return series.ForEach(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		if len(s.Numbered) > 0 && l.Get("node") == "" && l.Get("workload") != s.ID {
 			return nil
 		}

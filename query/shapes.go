@@ -23,7 +23,7 @@ type NodeGPUs struct {
 func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(NodeGPUs)) error {
 	seen := map[spaceKey]bool{}
 	var n series.Labels
-	return series.Each(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	return series.ForEach(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "vendor", "parent")
 		if n.Node == "" || n.Rest["parent"] != "" || it.Next() == chunkenc.ValNone {
 			return nil
@@ -48,7 +48,7 @@ func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(Node
 // reported before at. Partitions without a limit are skipped.
 func (v *Views) PartitionLimits(ctx context.Context, at time.Time, take func(site, partition string, seconds float64)) error {
 	var n series.Labels
-	return series.Each(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
+	return series.ForEach(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "partition")
 		if _, x, ended, ok := series.Last(it); ok && !ended {
 			take(strings.Clone(n.Site), strings.Clone(n.Rest["partition"]), x)
@@ -61,7 +61,7 @@ func (v *Views) PartitionLimits(ctx context.Context, at time.Time, take func(sit
 // least share. Readings a few minutes apart are combined; gaps of more than two hours are unknown.
 func (v *Views) GPUBursts(ctx context.Context, s Selection, share float64, take func(at time.Time, seconds float64)) error {
 	const together, apart = 5 * 60 * 1000, 2 * 3600 * 1000 // milliseconds
-	return v.each(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(_ labels.Labels, it chunkenc.Iterator) error {
+	return v.eachSeries(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(_ labels.Labels, it chunkenc.Iterator) error {
 		var t0 int64
 		var v0 float64
 		eachValue(it, func(t int64, x float64) {

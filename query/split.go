@@ -31,7 +31,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	}
 	lines := map[string]*line{}
 	var n series.Labels
-	err = v.each(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.CommandCPU}, func(l labels.Labels, it chunkenc.Iterator) error {
+	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.CommandCPU}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "command")
 		one := g.line()
 		g.increase(one, it, begin)

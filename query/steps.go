@@ -31,7 +31,7 @@ func Steps(accounted []store.Step, parts []wire.Part) []wire.Step {
 	for i := range accounted {
 		s := accountedStep(&accounted[i])
 		if of := measured[s.ID]; len(of) > 0 && (!s.Accounted || len(of) >= nodesOf(s.Nodes)) {
-			s.measured(of)
+			s.useMeasured(of)
 		}
 		delete(measured, s.ID)
 		out = append(out, s.Step)
@@ -39,7 +39,7 @@ func Steps(accounted []store.Step, parts []wire.Part) []wire.Step {
 	for _, id := range order {
 		if of := measured[id]; of != nil {
 			s := step{wire.Step{ID: id}}
-			s.measured(of)
+			s.useMeasured(of)
 			out = append(out, s.Step)
 		}
 	}
@@ -58,8 +58,8 @@ func accountedStep(s *store.Step) step {
 	return step{out}
 }
 
-// measured replaces the accounted use of a step with the measured use of its parts.
-func (s *step) measured(parts []wire.Part) {
+// useMeasured replaces the accounted use of a step with the measured use of its parts.
+func (s *step) useMeasured(parts []wire.Part) {
 	s.Accounted, s.CPUSeconds, s.MemoryPeakBytes = false, nil, nil
 	for i := range parts {
 		p := &parts[i]

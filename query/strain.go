@@ -53,12 +53,12 @@ const (
 func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	var out Strain
 	threads := map[string]map[int64]float64{} // by node and time
-	tasks := map[place]*TaskUse{}
+	tasks := map[partKey]*TaskUse{}
 	last := int64(0)
 	var n series.Labels
 	names := []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric, resentMetric, callsMetric,
 		figure.Network, figure.Loopback}
-	err := v.each(ctx, s, s.From, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := v.eachSeries(ctx, s, s.From, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "resource", "direction", "protocol")
 		switch n.Metric {
 		case resentMetric, callsMetric, figure.Network, figure.Loopback:
@@ -77,7 +77,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 				}
 			})
 		case tasksMetric, busiestMetric:
-			at := place{n.Node, n.Part}
+			at := partKey{n.Node, n.Part}
 			if tasks[at] == nil {
 				tasks[at] = &TaskUse{Node: n.Node, Part: n.Part}
 			}
@@ -93,9 +93,9 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 			switch {
 			case !ok:
 			case n.Rest["resource"] == "memory":
-				most(&out.MemoryStalled, total)
+				raise(&out.MemoryStalled, total)
 			case n.Rest["resource"] == "io":
-				most(&out.StorageStalled, total)
+				raise(&out.StorageStalled, total)
 			}
 		}
 		return nil
@@ -111,7 +111,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	}
 	for _, by := range threads {
 		for _, x := range by {
-			most(&out.Threads, x)
+			raise(&out.Threads, x)
 		}
 	}
 	return out, nil
@@ -145,8 +145,8 @@ func eachValue(it chunkenc.Iterator, take func(t int64, v float64)) {
 	}
 }
 
-// most raises the value at p to v if that is larger.
-func most(p **float64, v float64) {
+// raise raises the value at p to v if that is larger.
+func raise(p **float64, v float64) {
 	if *p == nil || v > **p {
 		*p = &v
 	}
@@ -158,7 +158,7 @@ const watchedFor = 5 * time.Minute
 // Resized reports whether the batch system changed the allocation of the workload during the run,
 // so that its current allocation does not apply to all of it.
 func (v *Views) Resized(ctx context.Context, s Selection) (changed bool, err error) {
-	err = v.each(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"},
+	err = v.eachSeries(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"},
 		func(_ labels.Labels, it chunkenc.Iterator) error {
 			_, since, _, ok := series.Last(it)
 			changed = changed || ok && since*1000 > float64(s.From.UnixMilli())
@@ -175,7 +175,7 @@ func (v *Views) Watched(ctx context.Context, site string, nodes []string, at tim
 	}
 	seen := map[string]bool{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, at.Add(-watchedFor), at, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, at.Add(-watchedFor), at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		eachValue(it, func(int64, float64) { seen[n.Node] = true })
 		return nil
@@ -210,7 +210,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	}
 	used, own := map[string]float64{}, s.ids()
 	var n series.Labels
-	err := series.Each(ctx, v.q, from, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, from, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		if slices.Contains(own, n.Workload) {
 			return nil
@@ -254,7 +254,7 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 	}
 	out, worst := map[string]int{}, figure.Degrees{}
 	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "figure")
 		of := n.Rest["figure"]
 		eachValue(it, func(_ int64, x float64) {

@@ -136,7 +136,7 @@ func TestProfileKeepsTheArea(t *testing.T) {
 				break
 			}
 			inc := rapid.Float64Range(0, 1e6).Draw(t, "increase")
-			g.spread(l, at, next, inc)
+			g.distribute(l, at, next, inc)
 			sum += inc
 			at = next
 		}
@@ -288,7 +288,7 @@ func TestNodesOfBatch(t *testing.T) {
 
 func TestEngineBoundsQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := turns{make(chan struct{}, 2)}
+		q := querySlots{make(chan struct{}, 2)}
 		for range 2 {
 			if _, err := q.Insert(t.Context(), "up"); err != nil {
 				t.Fatal(err)

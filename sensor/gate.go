@@ -41,8 +41,8 @@ func Implausible(err error) (n int, alone bool) {
 	return 0, false
 }
 
-// Joined returns err, joined with refused if that is not nil.
-func Joined(err, refused error) error {
+// JoinRefused returns err, joined with refused if that is not nil.
+func JoinRefused(err, refused error) error {
 	switch {
 	case refused == nil:
 		return err
@@ -52,8 +52,8 @@ func Joined(err, refused error) error {
 	return errors.Join(err, refused)
 }
 
-// Within returns an [ImplausibleError] for a reading of a device that is no number, or not between low and most.
-func Within(what, device string, v, low, most float64) error {
+// CheckRange returns an [ImplausibleError] for a reading of a device that is no number, or not between low and most.
+func CheckRange(what, device string, v, low, most float64) error {
 	switch {
 	case v >= low && v <= most:
 		return nil
@@ -83,9 +83,10 @@ func (p *Pass) RefuseMemory(total uint64) (refused error) {
 			if q.Anon <= total && max(q.File, q.Shmem, q.PeakBytes) <= views*total {
 				continue
 			}
-			err := Within("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(q.Anon), 0, float64(total))
+			err := CheckRange("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(q.Anon), 0, float64(total))
 			if err == nil {
-				err = Within("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(max(q.File, q.Shmem, q.PeakBytes)),
+				err = CheckRange("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(max(q.File, q.Shmem,
+					q.PeakBytes)),
 					0,
 					views*float64(total))
 			}

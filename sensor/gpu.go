@@ -40,7 +40,7 @@ type GPU struct {
 // returns an [ImplausibleError] and sets neither.
 func (g *GPU) SetMemory(used, size uint64) error {
 	g.Have &^= GPUMemory | GPUSize
-	if err := Within("memory", g.Device, float64(used), 0, float64(size)); err != nil {
+	if err := CheckRange("memory", g.Device, float64(used), 0, float64(size)); err != nil {
 		return err
 	}
 	g.Memory, g.MemorySize = used, size

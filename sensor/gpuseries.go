@@ -223,7 +223,8 @@ func (s *GPUSeries) Refused() error {
 func (s *GPUSeries) Add(b *metric.Batch, f GPUFigure, v float64) {
 	if bounds, ok := gpuBounds[gpuFigure[f].desc.Unit]; ok && !(v >= bounds[0] && v <= bounds[1]) {
 		s.refused = errors.Join(s.refused,
-			Within(strings.Join(append([]string{gpuFigure[f].desc.Name}, gpuFigure[f].extra...), " "), s.device, v, bounds[0], bounds[1]))
+			CheckRange(strings.Join(append([]string{gpuFigure[f].desc.Name}, gpuFigure[f].extra...), " "), s.device, v, bounds[0],
+				bounds[1]))
 		return
 	}
 	if s.rows[f] == nil {

@@ -82,15 +82,15 @@ func Unavailable(reason, fix string, cause error) error {
 	return &UnavailableError{Reason: reason, Fix: fix, Err: cause}
 }
 
-// Refused returns an [UnavailableError] for something that the kernel refused with an error.
-func Refused(reason, fix string, cause error) error {
+// RefusedError returns an [UnavailableError] for something that the kernel refused with an error.
+func RefusedError(reason, fix string, cause error) error {
 	return &UnavailableError{Reason: reason, Fix: fix, Err: cause, Refused: true}
 }
 
 // RefusedAny returns an [UnavailableError] for a partial refusal of the kernel, or nil if there is no cause.
 func RefusedAny(reason string, causes ...error) error {
 	if cause := errors.Join(causes...); cause != nil {
-		return Refused(reason, "", cause)
+		return RefusedError(reason, "", cause)
 	}
 	return nil
 }

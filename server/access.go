@@ -61,7 +61,7 @@ func (s *Server) openAccess(ctx context.Context) error {
 	}
 	if s.authn.Local && !c.TrustLoopback {
 		s.peers = newPeers()
-		s.authn.Peer = s.peers.of
+		s.authn.Peer = s.peers.sender
 	}
 	for _, o := range c.Origins {
 		if u, err := url.Parse(o); err != nil || u.Host == "" || u.Scheme+"://"+u.Host != o {

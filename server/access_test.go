@@ -126,7 +126,7 @@ func TestOthersNeedAPassword(t *testing.T) {
 		t.Errorf("/healthz answers %d", code)
 	}
 	// The process itself needs no password.
-	inside, err := client.New("", client.WithHTTP(s.Inside()))
+	inside, err := client.New("", client.WithHTTP(s.InProcessClient()))
 	if err != nil {
 		t.Fatal(err)
 	}

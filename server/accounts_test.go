@@ -53,7 +53,7 @@ func TestLostCatalogueIsNoSilence(t *testing.T) {
 		t.Helper()
 		s, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: data, Agent: &agent.Config{Node: "n1", Source: "procfs"}})
 		must(t, err)
-		resp, err := s.Inside().Get("http://server/api/reckon/v1/workloads")
+		resp, err := s.InProcessClient().Get("http://server/api/reckon/v1/workloads")
 		must(t, err)
 		raw, err := io.ReadAll(resp.Body)
 		must(t, errors.Join(err, resp.Body.Close(), s.close()))

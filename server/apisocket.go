@@ -73,7 +73,7 @@ func (s *Server) APISocket() string {
 func (s *Server) serveLocal(ctx context.Context) error {
 	h := &http.Server{Handler: s.http.Handler, ReadHeaderTimeout: s.http.ReadHeaderTimeout, ReadTimeout: s.http.ReadTimeout,
 		IdleTimeout: s.http.IdleTimeout,
-		ErrorLog:    s.http.ErrorLog, ConnContext: s.peers.note}
+		ErrorLog:    s.http.ErrorLog, ConnContext: s.peers.recordPeer}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(s.local) }()
 	select {
@@ -96,7 +96,7 @@ func (p *peers) bySocket(r *http.Request) (peer.Peer, bool) {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || a.Network() != "unix" {
 		return peer.Peer{}, false
 	}
-	who, ok := p.of(r)
+	who, ok := p.sender(r)
 	who.Foreign = who.Foreign || !ok
 	return who, true
 }

@@ -30,8 +30,8 @@ import (
 	"reckon/web/ui"
 )
 
-// gone returns how long a workload or node may be silent before it counts as ended or down.
-func (c *Config) gone() time.Duration {
+// silenceLimit returns how long a workload or node may be silent before it counts as ended or down.
+func (c *Config) silenceLimit() time.Duration {
 	if c.Agent == nil && (c.Receive || c.Play != nil) {
 		return 5 * time.Minute // others may export once a minute, over a bad network; a made-up past is as coarse
 	}
@@ -63,14 +63,14 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 		_, s.remade = local.Oldest()
 	}
 	s.builder = catalogue.NewBuilder(s.samples, s.catalogue, catalogue.BuilderOptions{
-		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
+		Gone: s.config.silenceLimit(), History: s.config.Retention, Logger: s.log,
 	})
 	s.proofs = &proofs{builder: s.builder, states: s.catalogue, log: s.log, shared: !s.leads()}
 	return nil
 }
 
 // buildCatalogue updates the catalogue after every export, and periodically for data from other
-// senders; see [pause] and [rest].
+// senders; see [pause] and [builderRest].
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
 	if s.config.Receive || s.scraper != nil {
@@ -82,7 +82,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		n, err := s.builder.Advance(ctx)
 		switch {
 		case ctx.Err() != nil:
-		case s.behind.note(err, time.Now()):
+		case s.behind.record(err, time.Now()):
 			s.log.Error("catalogue could not be brought up to date", "err", err)
 		case err == nil && n > 0:
 			s.built.Store(true)
@@ -99,12 +99,12 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		}
 		round, least := time.Since(began), time.Duration(0)
 		if noted && s.agent != nil { // until then, do not delay the first workloads of this machine
-			least = rest(n)
+			least = builderRest(n)
 		}
-		if lull(ctx, least, hurry(least, round), s.asked) != nil {
+		if waitOrRequest(ctx, least, minDelay(least, round), s.asked) != nil {
 			return nil
 		}
-		next := time.NewTimer(max(0, pause(every, round)-least))
+		next := time.NewTimer(max(0, roundInterval(every, round)-least))
 		select {
 		case <-ctx.Done():
 		case <-s.updated:
@@ -117,8 +117,8 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	}
 }
 
-// counted returns the time up to which usage was counted by any member of the site, or zero if unknown.
-func (s *Server) counted(ctx context.Context) time.Time {
+// countedUntil returns the time up to which usage was counted by any member of the site, or zero if unknown.
+func (s *Server) countedUntil(ctx context.Context) time.Time {
 	at, err := s.builder.Counted(ctx)
 	if err != nil {
 		return time.Time{}
@@ -126,30 +126,30 @@ func (s *Server) counted(ctx context.Context) time.Time {
 	return at
 }
 
-// pause returns the builder's pause after a round. The cost of a round depends on all live series, even if few
+// roundInterval returns the builder's pause after a round. The cost of a round depends on all live series, even if few
 // are new. Rounds of a large site are therefore less frequent, so that they take one percent of a core, but at
 // least once a minute.
-func pause(every, round time.Duration) time.Duration {
+func roundInterval(every, round time.Duration) time.Duration {
 	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))
 }
 
-// rest returns the builder's minimum pause after a round that wrote some rows, even if this node
+// builderRest returns the builder's minimum pause after a round that wrote some rows, even if this node
 // exported meanwhile. Each live workload is a row of each round. With more than 200 of them, one
 // round covers several exports.
-func rest(rows int) time.Duration {
+func builderRest(rows int) time.Duration {
 	const row, longest = 75 * time.Millisecond, time.Minute
 	return min(time.Duration(rows)*row, longest)
 }
 
-// hurry returns the part of a rest that remains if a request waits. Rounds may then take a
+// minDelay returns the part of a rest that remains if a request waits. Rounds may then take a
 // twentieth of the time, at most every 15 seconds.
-func hurry(least, round time.Duration) time.Duration {
+func minDelay(least, round time.Duration) time.Duration {
 	return min(least, max(15*time.Second, 20*round))
 }
 
-// lull waits for a time, or for a shorter one if a request arrived since the last round or arrives now.
-func lull(ctx context.Context, least, shorter time.Duration, asked <-chan struct{}) error {
+// waitOrRequest waits for a time, or for a shorter one if a request arrived since the last round or arrives now.
+func waitOrRequest(ctx context.Context, least, shorter time.Duration, asked <-chan struct{}) error {
 	if err := sleep(ctx, shorter); err != nil || least <= shorter {
 		return err
 	}
@@ -183,7 +183,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		if err := s.series.Ready(); err != nil {
 			return err
 		}
-		if s.agent != nil && !s.built.Load() && !s.history && !s.remade && s.behind.why() == nil {
+		if s.agent != nil && !s.built.Load() && !s.history && !s.remade && s.behind.reason() == nil {
 			return errors.New("the first workloads are being measured")
 		}
 		return nil
@@ -209,7 +209,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	}); ok {
 		outage.Gaps = damaged.Gaps
 	}
-	views := query.New(s.series, query.Options{Gone: s.config.gone(), KeepNodes: true})
+	views := query.New(s.series, query.Options{Gone: s.config.silenceLimit(), KeepNodes: true})
 	s.views = views
 	rates := s.config.Footprint.rates()
 	bounds := &answer.Bounds{Rollups: s.catalogue, Views: views, Ledger: &s.inconsistent, Clock: time.Now}
@@ -218,13 +218,13 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 			Jobs: &answer.Jobs{Catalogue: s.catalogue, Steps: s.catalogue, Views: views, Rates: rates, Outage: outage, Bounds: bounds,
 				Series: s.series, Engine: s.engine, Clock: time.Now},
 			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Bounds: bounds, Clock: time.Now, Sender: s.sender,
-				Refused: s.refused,
+				Refused: s.refusedOwners,
 				Past:    &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Bounds: bounds, Clock: time.Now}},
 		},
 		Ready:   ready,
 		Version: s.config.Version, Origins: s.config.Access.Origins, Logger: s.log,
 	}
-	_, o.MadeUp = ReadMadeUp(s.config.Data)
+	_, o.MadeUp = ReadSimulated(s.config.Data)
 	o.MadeUp = o.MadeUp || s.config.Play != nil
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
@@ -234,7 +234,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Hour: forecastHour, Location: time.Local, Clock: time.Now, Output: s.config.Forecasts,
 	}
 	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
-	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(),
+	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.silenceLimit(),
 		Findings: s.catalogue, Clock: time.Now}
 	o.Ranks = s.ranks
 	var err error
@@ -264,7 +264,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Clock: time.Now}
 	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Runs: s.catalogue,
 		Partitions: &answer.Partitions{Views: views, Clock: time.Now},
-		Outage:     outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.counted, Projects: s.config.Projects, Clock: time.Now}
+		Outage:     outage, Bounds: bounds, Proof: s.proofs.Summary, Counted: s.countedUntil, Projects: s.config.Projects, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	numbers := answer.Numbers{Series: s.samples, Clock: time.Now}
 	if outage.Store != nil {
@@ -282,7 +282,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Audit = s.authn.AuditLook
 	o.Graph, o.GraphPaths = s.graphHandler(views)
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Own: s.own, Begin: s.begin, Sizes: s.sizes,
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Own: s.ownSender, Begin: s.begin,
+			Sizes: s.sizes,
 			Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: memory, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
@@ -314,7 +315,7 @@ func (b backend) Nodes(ctx context.Context) (client.NodeList, error) { return b.
 
 // notUpToDate returns the reason why the catalogue lacks recent data, or nil.
 func (s *Server) notUpToDate() error {
-	if err := s.behind.why(); err != nil || s.caughtUp.Load() {
+	if err := s.behind.reason(); err != nil || s.caughtUp.Load() {
 		return err
 	}
 	if s.remade {

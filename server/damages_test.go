@@ -151,7 +151,7 @@ func answersOf(t *testing.T, data string, measure bool, to time.Time, want answe
 	ask := func(path string) []byte {
 		t.Helper()
 		for deadline := time.Now().Add(2 * time.Minute); ; {
-			resp, err := s.Inside().Get("http://server" + path)
+			resp, err := s.InProcessClient().Get("http://server" + path)
 			must(t, err)
 			body, err := io.ReadAll(resp.Body)
 			must(t, errors.Join(err, resp.Body.Close()))

@@ -46,8 +46,8 @@ func digestDue(now time.Time) time.Time {
 	return at
 }
 
-// look sends the digest that is due, once: a restart repeats none.
-func (d *digests) look(ctx context.Context, now time.Time) error {
+// sendDue sends the digest that is due, once: a restart repeats none.
+func (d *digests) sendDue(ctx context.Context, now time.Time) error {
 	due := digestDue(now)
 	if now.Sub(due) > digestLate {
 		return nil
@@ -94,7 +94,7 @@ func (s *Server) noteDigests(file string, text []byte) error {
 
 // runDigests checks each minute whether a digest is due.
 func (s *Server) runDigests(ctx context.Context) error {
-	c, err := client.New("", client.WithHTTP(s.Inside()))
+	c, err := client.New("", client.WithHTTP(s.InProcessClient()))
 	if err != nil {
 		return err
 	}
@@ -116,6 +116,6 @@ func (s *Server) runDigests(ctx context.Context) error {
 		},
 		report: c.OwnerReport, send: s.alerts.SendDigest,
 	}
-	return store.Repeat(ctx, 0, time.Minute, 0, func(ctx context.Context) error { return d.look(ctx, time.Now()) },
+	return store.Repeat(ctx, 0, time.Minute, 0, func(ctx context.Context) error { return d.sendDue(ctx, time.Now()) },
 		func(err error) { s.log.Error("digests could not be sent", "err", err) })
 }

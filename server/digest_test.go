@@ -53,7 +53,7 @@ func TestDigests(t *testing.T) {
 		{monday.Add(14*24*time.Hour + digestLate), 4}, // due for just a day
 	} {
 		before := len(sent)
-		if err := d.look(t.Context(), c.at); (err != nil) != (len(sent) > before) || err != nil && !strings.Contains(err.Error(), "digest of broken") {
+		if err := d.sendDue(t.Context(), c.at); (err != nil) != (len(sent) > before) || err != nil && !strings.Contains(err.Error(), "digest of broken") {
 			t.Errorf("%v: %v", c.at, err)
 		}
 		if len(sent) != c.want {
@@ -107,17 +107,17 @@ func TestDigestsOfTheNextLeader(t *testing.T) {
 		}
 	}
 	first, d := lead("one")
-	if err := d.look(t.Context(), monday); err != nil || sent != 1 {
+	if err := d.sendDue(t.Context(), monday); err != nil || sent != 1 {
 		t.Fatalf("the first leader sent %d, %v", sent, err)
 	}
 	if err := first.lease.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, next := lead("two")
-	if err := next.look(t.Context(), monday.Add(time.Minute)); err != nil || sent != 1 {
+	if err := next.sendDue(t.Context(), monday.Add(time.Minute)); err != nil || sent != 1 {
 		t.Errorf("after the second leader %d were sent, %v", sent, err)
 	}
-	if err := d.look(t.Context(), monday.AddDate(0, 0, 7)); !errors.Is(err, cluster.ErrNotLeading) || sent != 1 {
+	if err := d.sendDue(t.Context(), monday.AddDate(0, 0, 7)); !errors.Is(err, cluster.ErrNotLeading) || sent != 1 {
 		t.Errorf("one that leads no more sent %d, %v", sent, err)
 	}
 }

@@ -83,8 +83,8 @@ func (r *rate) read() error {
 	return nil
 }
 
-// now returns the rate as the file has it, looked at once a minute.
-func (r *rate) now() *footprint.Rate {
+// current returns the rate as the file has it, looked at once a minute.
+func (r *rate) current() *footprint.Rate {
 	if r == nil {
 		return nil
 	}
@@ -107,5 +107,5 @@ func (f *Footprint) rates() *answer.Rates {
 	if f == nil {
 		return nil
 	}
-	return &answer.Rates{Carbon: f.carbon.now, Tariff: f.tariff.now}
+	return &answer.Rates{Carbon: f.carbon.current, Tariff: f.tariff.current}
 }

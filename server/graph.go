@@ -161,11 +161,11 @@ func (s *Server) runGraph(ctx context.Context) error {
 	defer minutes.Stop()
 	hours := time.NewTicker(time.Hour)
 	defer hours.Stop()
-	var behind, unstamped behind
+	var behind, unstamped catalogueLag
 	for {
 		changed, err := s.graph.feed.Update(ctx)
-		s.graph.stamps.note(changed)
-		if ctx.Err() == nil && behind.note(err, time.Now()) {
+		s.graph.stamps.add(changed)
+		if ctx.Err() == nil && behind.record(err, time.Now()) {
 			s.log.Error("the knowledge graph could not be brought up to date", "err", err)
 		}
 		select {
@@ -177,7 +177,7 @@ func (s *Server) runGraph(ctx context.Context) error {
 				ctx.Err() == nil {
 				s.log.Warn("old timestamp: graphs could not be dropped", "err", err)
 			}
-			if err := s.graph.stamps.write(ctx, time.Now()); ctx.Err() == nil && unstamped.note(err, time.Now()) {
+			if err := s.graph.stamps.write(ctx, time.Now()); ctx.Err() == nil && unstamped.record(err, time.Now()) {
 				s.log.Error("the graph of this minute could not be written", "err", err)
 			}
 		case <-hours.C:

@@ -32,7 +32,7 @@ func (l *latestValues) Latest(ctx context.Context, quads []graph.Quad, only grap
 		if !s.End.IsZero() && s.End.Before(at) {
 			at = s.End
 		}
-		value, ok, err := l.ask(ctx, s.Query, at)
+		value, ok, err := l.query(ctx, s.Query, at)
 		if err != nil {
 			return nil, err
 		}
@@ -48,9 +48,9 @@ func (l *latestValues) answers(s vocabulary.Series) bool {
 	return strings.HasPrefix(s.Name, "reckon_") || s.Source != "" && strings.TrimSuffix(s.Source, "/") == strings.TrimSuffix(l.url(), "/")
 }
 
-// ask returns the result of a query with exactly one value. Other results have no latest value.
+// query returns the result of a query with exactly one value. Other results have no latest value.
 // An invalid query has none either, because any author of the graph may have written it.
-func (l *latestValues) ask(ctx context.Context, text string, at time.Time) (value float64, ok bool, err error) {
+func (l *latestValues) query(ctx context.Context, text string, at time.Time) (value float64, ok bool, err error) {
 	q, err := l.engine.NewInstantQuery(ctx, l.series, nil, text, at)
 	if err != nil {
 		return 0, false, nil //nolint:nilerr // see above

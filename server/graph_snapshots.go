@@ -39,8 +39,8 @@ func (s *snapshots) Times(context.Context) ([]int64, error) {
 	return out, nil
 }
 
-// measured returns the figures of a workload that are asked of the series.
-func measured() map[object.Query]string {
+// seriesQueries returns the figures of a workload that are asked of the series.
+func seriesQueries() map[object.Query]string {
 	of := func(what, source, unit string) object.Query {
 		return object.Query{Measurement: "Usage", Subresource: what, Source: source, Unit: unit, Property: what + ".Usage",
 			Aggregation: "average", Period: 5 * time.Minute}
@@ -83,8 +83,8 @@ func (s *snapshots) At(ctx context.Context, ms int64, visible func(graph.Info) b
 		}
 		pods[w.ID] = describeWorkload(d, w, at)
 	}
-	for q, text := range measured() {
-		values, err := s.ask(ctx, text, at)
+	for q, text := range seriesQueries() {
+		values, err := s.query(ctx, text, at)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func describeWorkload(d *glaciation.Document, w *store.Workload, at time.Time) s
 	return first
 }
 
-func (s *snapshots) ask(ctx context.Context, text string, at time.Time) (map[string]float64, error) {
+func (s *snapshots) query(ctx context.Context, text string, at time.Time) (map[string]float64, error) {
 	v, err := vectorOf(ctx, s.engine, s.series, text, at)
 	if err != nil {
 		return nil, err

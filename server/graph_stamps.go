@@ -40,8 +40,8 @@ func (s *stamps) write(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// note records that the given number of subgraphs changed.
-func (s *stamps) note(changed int) {
+// add records that the given number of subgraphs changed.
+func (s *stamps) add(changed int) {
 	if s != nil && changed > 0 {
 		s.changed = true
 	}

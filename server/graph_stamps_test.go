@@ -79,7 +79,7 @@ func TestGraphStamps(t *testing.T) {
 	step := func(what string, after time.Duration, changed, want int) {
 		t.Helper()
 		now = now.Add(after)
-		w.note(changed)
+		w.add(changed)
 		if err := w.write(ctx, now); err != nil {
 			t.Error(what, err)
 		}
@@ -101,7 +101,7 @@ func TestGraphStamps(t *testing.T) {
 	remote.mu.Lock()
 	remote.away = true
 	remote.mu.Unlock()
-	w.note(1)
+	w.add(1)
 	if err := w.write(ctx, now.Add(time.Minute)); err == nil {
 		t.Error("a store that is away took a graph")
 	}

@@ -53,7 +53,7 @@ func TestHourly(t *testing.T) {
 	ask := func(text string, step time.Duration) (v []float64, infos []string) {
 		t.Helper()
 		q := url.Values{"query": {text}, "step": {strconv.Itoa(int(step.Seconds()))}, "start": {strconv.FormatInt(today.Add(-8*24*time.Hour).Unix(), 10)}, "end": {strconv.FormatInt(today.Unix(), 10)}}
-		r, err := s.Inside().Get("http://x/api/v1/query_range?" + q.Encode())
+		r, err := s.InProcessClient().Get("http://x/api/v1/query_range?" + q.Encode())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,9 +8,9 @@ import (
 	"reckon/access"
 )
 
-// Inside returns an HTTP client that calls this server within the process as admin, without the
+// InProcessClient returns an HTTP client that calls this server within the process as admin, without the
 // authentication that the network requires.
-func (s *Server) Inside() *http.Client { return &http.Client{Transport: inside{s}} }
+func (s *Server) InProcessClient() *http.Client { return &http.Client{Transport: inside{s}} }
 
 type inside struct{ s *Server }
 

@@ -47,8 +47,8 @@ func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
 // senderName returns the name of a request's sender in the server's own metrics.
 func senderName(ctx context.Context) string { return cmp.Or(access.From(ctx).Name, "local") }
 
-// own returns the sender of a request who may send figures of its own only, nil for others.
-func (s *Server) own(ctx context.Context) *ingest.Own {
+// ownSender returns the sender of a request who may send figures of its own only, nil for others.
+func (s *Server) ownSender(ctx context.Context) *ingest.Own {
 	v := access.From(ctx)
 	if !v.Figures {
 		return nil
@@ -106,10 +106,10 @@ type limitsFile struct {
 	logged string // last error that was logged
 }
 
-// look reads the limits again if their file changed or asked is set. A change applies only after it
+// reload reads the limits again if their file changed or asked is set. A change applies only after it
 // was seen twice, because the file may be in the middle of a write. An invalid file is logged once,
 // and the previous limits stay.
-func (f *limitsFile) look(asked bool) {
+func (f *limitsFile) reload(asked bool) {
 	file := f.s.config.Access.Limits
 	now, err := os.ReadFile(file)
 	settled := bytes.Equal(now, f.seen)
@@ -153,9 +153,9 @@ func (s *Server) runLimits(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
-			f.look(true)
+			f.reload(true)
 		case <-tick.C:
-			f.look(false)
+			f.reload(false)
 		}
 	}
 }
@@ -170,7 +170,7 @@ type engines struct {
 
 var _ promql.QueryEngine = engines{}
 
-func (e engines) of(ctx context.Context) *query.Engine {
+func (e engines) engine(ctx context.Context) *query.Engine {
 	if own := e.roles(access.From(ctx).Role); own != nil {
 		return own
 	}
@@ -200,11 +200,11 @@ func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration
 // NewInstantQuery implements promql.QueryEngine.
 func (e engines) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, at time.Time) (promql.Query,
 	error) {
-	return e.of(ctx).NewInstantQuery(ctx, q, e.options(o, at, 0), text, at)
+	return e.engine(ctx).NewInstantQuery(ctx, q, e.options(o, at, 0), text, at)
 }
 
 // NewRangeQuery implements promql.QueryEngine.
 func (e engines) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, start, end time.Time,
 	step time.Duration) (promql.Query, error) {
-	return e.of(ctx).NewRangeQuery(ctx, q, e.options(o, start, step), text, start, end, step)
+	return e.engine(ctx).NewRangeQuery(ctx, q, e.options(o, start, step), text, start, end, step)
 }

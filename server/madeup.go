@@ -13,17 +13,17 @@ import (
 // madeUpFile marks a data directory of a simulated site.
 const madeUpFile = "made-up.json"
 
-// MadeUp is the content that [MarkMadeUp] writes into a data directory.
-type MadeUp struct {
+// Simulated is the content that [MarkSimulated] writes into a data directory.
+type Simulated struct {
 	Warning string    `json:"warning"`
 	By      string    `json:"by"` // the command that made it
 	Made    time.Time `json:"made"`
 	Seed    uint64    `json:"seed"`
 }
 
-// MarkMadeUp marks a data directory, which it creates if needed, as simulated data. The server then
+// MarkSimulated marks a data directory, which it creates if needed, as simulated data. The server then
 // shows this to every user.
-func MarkMadeUp(data string, m MadeUp) error {
+func MarkSimulated(data string, m Simulated) error {
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)
 	}
@@ -34,13 +34,13 @@ func MarkMadeUp(data string, m MadeUp) error {
 	return os.WriteFile(filepath.Join(data, madeUpFile), append(raw, '\n'), 0o640)
 }
 
-// ReadMadeUp returns the mark of MarkMadeUp, or false if the data is not simulated.
-func ReadMadeUp(data string) (MadeUp, bool) {
+// ReadSimulated returns the mark of MarkMadeUp, or false if the data is not simulated.
+func ReadSimulated(data string) (Simulated, bool) {
 	raw, err := os.ReadFile(filepath.Join(data, madeUpFile))
 	if err != nil {
-		return MadeUp{}, !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
+		return Simulated{}, !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
 	}
-	var m MadeUp
+	var m Simulated
 	_ = json.Unmarshal(raw, &m) // only the presence of the file matters
 	return m, true
 }

@@ -153,15 +153,15 @@ func (s *Server) watchRole(ctx context.Context) error {
 // followLate is the maximum age of the list of workloads if another server updates it.
 const followLate = 3 * time.Minute
 
-// follow determines how far the leader has come, so that answers report missing parts.
-func (s *Server) follow(ctx context.Context) error {
+// watchLeader determines how far the leader has come, so that answers report missing parts.
+func (s *Server) watchLeader(ctx context.Context) error {
 	return store.Repeat(ctx, 0, 5*time.Second, 0, func(ctx context.Context) error {
 		at, err := s.catalogue.Watermark(ctx)
 		if now := time.Now(); err == nil && now.Sub(at) > followLate {
 			err = fmt.Errorf("the list of workloads is of %s: no server has made it since", at.UTC().Format(time.RFC3339))
 		}
 		if ctx.Err() == nil {
-			s.behind.note(err, time.Now())
+			s.behind.record(err, time.Now())
 			s.caughtUp.Store(true)
 		}
 		return nil

@@ -10,7 +10,7 @@ import (
 
 func TestRestOfTheBuilder(t *testing.T) {
 	for rows, want := range map[int]time.Duration{0: 0, 200: 15 * time.Second, 201: 15075 * time.Millisecond, 799: 59925 * time.Millisecond, 800: time.Minute, 100_000: time.Minute} {
-		if got := rest(rows); got != want {
+		if got := builderRest(rows); got != want {
 			t.Errorf("after %d rows: %v, want %v", rows, got, want)
 		}
 	}
@@ -25,7 +25,7 @@ func TestHurryOfTheBuilder(t *testing.T) {
 		{time.Minute, 3 * time.Second, time.Minute},
 		{time.Minute, time.Hour, time.Minute},
 	} {
-		if got := hurry(c.least, c.round); got != c.want {
+		if got := minDelay(c.least, c.round); got != c.want {
 			t.Errorf("of a rest of %v after a round of %v %v are kept, want %v", c.least, c.round, got, c.want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestQuestionEndsTheRest(t *testing.T) {
 		} {
 			s.asking(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 			began := time.Now()
-			if err := lull(t.Context(), time.Minute, hurry(time.Minute, 0), s.asked); err != nil || time.Since(began) != want {
+			if err := waitOrRequest(t.Context(), time.Minute, minDelay(time.Minute, 0), s.asked); err != nil || time.Since(began) != want {
 				t.Errorf("after %s it rests %v, want %v (%v)", path, time.Since(began), want, err)
 			}
 		}
@@ -56,7 +56,7 @@ func TestPauseOfTheBuilder(t *testing.T) {
 		{10 * time.Second, 600 * time.Millisecond, time.Minute},
 		{10 * time.Second, 10 * time.Minute, time.Minute}, // a catalogue that was built from all history
 	} {
-		if got := pause(c.every, c.round); got != c.want {
+		if got := roundInterval(c.every, c.round); got != c.want {
 			t.Errorf("after a round of %v every %v: %v, want %v", c.round, c.every, got, c.want)
 		}
 	}

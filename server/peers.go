@@ -18,9 +18,9 @@ func newPeers() peers { return peers{unixusers.New("/")} }
 
 type peerKey struct{}
 
-// note identifies the process when a connection is accepted, because later the other end may be
+// recordPeer identifies the process when a connection is accepted, because later the other end may be
 // gone and its port reused.
-func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
+func (p *peers) recordPeer(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
@@ -35,8 +35,8 @@ func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer.Peer{UID: uid})
 }
 
-// of returns the sender of a request.
-func (p *peers) of(r *http.Request) (peer.Peer, bool) {
+// sender returns the sender of a request.
+func (p *peers) sender(r *http.Request) (peer.Peer, bool) {
 	who, ok := r.Context().Value(peerKey{}).(peer.Peer)
 	if ok && !who.Foreign { // a directory that answers late finds the sender by number
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)

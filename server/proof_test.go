@@ -37,7 +37,7 @@ func askProof(t *testing.T, s *Server, method, path string, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.Inside().Do(r)
+	got, err := s.InProcessClient().Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (s *Server) asking(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(s.courtesy.Question(r.Context())))
 		if word := questionOf(r.URL.Path); word == "workloads" || word == "usage" {
-			s.ask(word == "usage")
+			s.reportViewer(word == "usage")
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 // scrape reads /metrics: values by name and labels.
 func scrape(t *testing.T, s *Server) map[string]float64 {
 	t.Helper()
-	got, err := s.Inside().Get("http://x/metrics")
+	got, err := s.InProcessClient().Get("http://x/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestSelf(t *testing.T) {
 	if _, err := s.builder.Advance(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.Inside().Get("http://x/api/v1/query?query=1"); err != nil {
+	if r, err := s.InProcessClient().Get("http://x/api/v1/query?query=1"); err != nil {
 		t.Fatal(err)
 	} else {
 		r.Body.Close()

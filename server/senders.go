@@ -42,8 +42,8 @@ func (s *Server) replaceNode(site, node string) bool {
 	return had
 }
 
-// refused returns the owners with new series of a node that were refused lately.
-func (s *Server) refused(site, node string) (out []client.NodeBound) {
+// refusedOwners returns the owners with new series of a node that were refused lately.
+func (s *Server) refusedOwners(site, node string) (out []client.NodeBound) {
 	for _, r := range s.limits.Refused() {
 		if r.Site == site && r.Node == node {
 			out = append(out, client.NodeBound{Owner: r.Owner, Kind: "new series", Count: float64(r.Series)})

@@ -67,7 +67,7 @@ func TestTwoMachinesOfOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	got, err := s.Inside().Do(r)
+	got, err := s.InProcessClient().Do(r)
 	if err != nil || got.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %v", got, err)
 	}

@@ -160,7 +160,7 @@ type Server struct {
 	history bool          // it held something when it was opened
 	remade  bool          // it held nothing, but there were series
 	first   chan struct{} // closed when the catalogue holds the current workloads
-	behind  behind        // why the catalogue is not up to date
+	behind  catalogueLag  // why the catalogue is not up to date
 
 	caughtUp atomic.Bool // the catalogue has been up to date since the start
 }
@@ -238,7 +238,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.http.Handler = s.self.requests.counting(s.asking(s.toLeader(handler)))
 	if s.authn.Peer != nil {
-		s.http.ConnContext = s.peers.note
+		s.http.ConnContext = s.peers.recordPeer
 	}
 	return s, nil
 }
@@ -343,7 +343,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.leads() {
 		s.runLed(run, g)
 	} else {
-		g.Go(func() error { return s.follow(run) })
+		g.Go(func() error { return s.watchLeader(run) })
 	}
 	g.Go(func() error {
 		s.views.RefreshNodes(s.courtesy.Question(run), time.Now)

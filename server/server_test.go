@@ -204,7 +204,7 @@ func TestHistoryAnswersAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		c, err := client.New("", client.WithHTTP(s.Inside()))
+		c, err := client.New("", client.WithHTTP(s.InProcessClient()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -137,9 +137,9 @@ func (s *Server) changed() {
 	}
 }
 
-// ask records that a user looks at the catalogue and, if usage is set, at usage. The catalogue is
+// reportViewer records that a user looks at the catalogue and, if usage is set, at usage. The catalogue is
 // then kept current, so that a repeated request finds newer data.
-func (s *Server) ask(usage bool) {
+func (s *Server) reportViewer(usage bool) {
 	if usage && s.builder != nil {
 		s.builder.Want()
 	}
@@ -149,17 +149,17 @@ func (s *Server) ask(usage bool) {
 	}
 }
 
-// behind holds the reason why the catalogue is not updated, such as a full disk or a database that
+// catalogueLag holds the reason why the catalogue is not updated, such as a full disk or a database that
 // hangs. Answers include it.
-type behind struct {
+type catalogueLag struct {
 	mu     sync.Mutex
 	err    error
 	logged time.Time
 }
 
-// note records the result of an update and reports whether to log it. A failure is logged when
+// record records the result of an update and reports whether to log it. A failure is logged when
 // it begins, and every ten minutes while it lasts, even if the message changes.
-func (b *behind) note(err error, now time.Time) (news bool) {
+func (b *catalogueLag) record(err error, now time.Time) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	news = err != nil && (b.err == nil || now.Sub(b.logged) >= 10*time.Minute)
@@ -169,7 +169,7 @@ func (b *behind) note(err error, now time.Time) (news bool) {
 	return news
 }
 
-func (b *behind) why() error {
+func (b *catalogueLag) reason() error {
 	if b == nil {
 		return nil
 	}

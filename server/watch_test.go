@@ -30,8 +30,8 @@ func TestWatchLimits(t *testing.T) {
 	s := &Server{config: Config{Access: Access{Limits: file}}, limits: limits.New(c, nil, nil), limitsText: text, log: slog.New(slog.NewTextHandler(&log, nil))}
 	f := limitsFile{s: s, text: text, seen: text}
 	look := func(asked bool) {
-		f.look(asked)
-		f.look(false) // a change is taken when it is seen twice
+		f.reload(asked)
+		f.reload(false) // a change is taken when it is seen twice
 	}
 	now := func() limits.Bound { return s.limits.Config().Senders }
 	look(false)
@@ -44,7 +44,7 @@ func TestWatchLimits(t *testing.T) {
 		t.Errorf("changed: %+v\n%s", now(), log.String())
 	}
 	write("senders: {}") // as if somebody were still writing
-	f.look(false)
+	f.reload(false)
 	write("senders: {series: 2}")
 	look(false)
 	if n := strings.Count(log.String(), "are in force"); now().Series != 2 || n != 1 {

@@ -86,10 +86,10 @@ var controllers = []struct {
 }
 
 // Kinds returns all kinds but the kinds of Kubernetes controllers without known properties, in the order of lists and messages.
-func Kinds() []Kind { return Of(func(Kind) bool { return true }) }
+func Kinds() []Kind { return KindsWith(func(Kind) bool { return true }) }
 
-// Of returns the [Kinds] that satisfy is, as in Of(Kind.Batch).
-func Of(is func(Kind) bool) []Kind {
+// KindsWith returns the [Kinds] that satisfy is, as in Of(Kind.Batch).
+func KindsWith(is func(Kind) bool) []Kind {
 	var out []Kind
 	add := func(k Kind) {
 		if is(k) && !slices.Contains(out, k) {
@@ -107,8 +107,8 @@ func Of(is func(Kind) bool) []Kind {
 	return out
 }
 
-// Words returns the names of kinds.
-func Words(list []Kind) []string {
+// KindNames returns the names of kinds.
+func KindNames(list []Kind) []string {
 	out := make([]string, len(list))
 	for i, k := range list {
 		out[i] = string(k)
@@ -117,7 +117,7 @@ func Words(list []Kind) []string {
 }
 
 // Services returns the kinds of work that runs until it is stopped.
-func Services() []Kind { return Of(Kind.Service) }
+func Services() []Kind { return KindsWith(Kind.Service) }
 
 // Probes returns the environment variables that identify batch systems without control groups. They
 // are read from every process, so Hint.Env reads them together.
@@ -129,8 +129,8 @@ func Probes() []string {
 	return out
 }
 
-// has reports whether a kind has any of some traits. A kind that is not in the table is the kind of a Kubernetes controller.
-func (k Kind) has(t trait) bool {
+// hasTrait reports whether a kind has any of some traits. A kind that is not in the table is the kind of a Kubernetes controller.
+func (k Kind) hasTrait(t trait) bool {
 	for i := range kinds {
 		if kinds[i].kind == k {
 			return kinds[i].traits&t != 0
@@ -146,26 +146,26 @@ func (k Kind) has(t trait) bool {
 }
 
 // Batch reports whether it is a job of a batch system.
-func (k Kind) Batch() bool { return k.has(batch) }
+func (k Kind) Batch() bool { return k.hasTrait(batch) }
 
 // Scheduled reports whether a batch system's controller reports its states, allocations, steps and ends.
-func (k Kind) Scheduled() bool { return k.has(scheduled) }
+func (k Kind) Scheduled() bool { return k.hasTrait(scheduled) }
 
 // Array reports whether an id may be an array task (4_1) or a component of a heterogeneous job
 // (4+1), each with its own job number.
-func (k Kind) Array() bool { return k.has(array) }
+func (k Kind) Array() bool { return k.hasTrait(array) }
 
 // Person reports whether a person starts such work, rather than an administrator a service.
-func (k Kind) Person() bool { return k.has(person) }
+func (k Kind) Person() bool { return k.hasTrait(person) }
 
 // Requests reports whether such work has a request of resources that can be set.
-func (k Kind) Requests() bool { return k.has(requests) }
+func (k Kind) Requests() bool { return k.hasTrait(requests) }
 
 // Service reports whether such work runs until it is stopped: it has no next run.
-func (k Kind) Service() bool { return k.has(service) }
+func (k Kind) Service() bool { return k.hasTrait(service) }
 
 // Pod reports whether the kind is a pod or consists of pods.
-func (k Kind) Pod() bool { return k.has(pods) }
+func (k Kind) Pod() bool { return k.hasTrait(pods) }
 
 // BarePod reports whether it is a pod without a controller.
 func (k Kind) BarePod() bool { return k == Pod }
@@ -192,7 +192,7 @@ func (k Kind) Folded() bool { return k == Short }
 func (k Kind) System() bool { return k == Other }
 
 // ByGroup reports whether processes belong to the kind by their process or control group alone. A process that changes these leaves it.
-func (k Kind) ByGroup() bool { return k.has(byGroup) }
+func (k Kind) ByGroup() bool { return k.hasTrait(byGroup) }
 
 // Sum reports whether it is a sum without an identity of its own.
 func (k Kind) Sum() bool { return k.Folded() || k.System() }

@@ -104,7 +104,7 @@ func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewe
 	}
 	users, err := a.Users.List(ctx)
 	if err != nil {
-		return access.Viewer{}, refused(err, "")
+		return access.Viewer{}, refusal(err, "")
 	}
 	for _, u := range users {
 		if u.Name == p.Name {
@@ -156,11 +156,11 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 		text := strings.TrimSpace(rest)
 		if a.Cluster != nil && isJWT(text) {
 			v, err := a.Cluster.CheckToken(ctx, text)
-			return v, refused(err, "send the token of a service account that this server lets in, made for the audience "+
+			return v, refusal(err, "send the token of a service account that this server lets in, made for the audience "+
 				a.Cluster.Audience)
 		}
 		v, err := a.Users.CheckToken(ctx, text)
-		return v, refused(err, "send a token that `reckon token list` shows as valid")
+		return v, refusal(err, "send a token that `reckon token list` shows as valid")
 	case strings.EqualFold(scheme, "Basic"):
 		name, password, ok := r.BasicAuth()
 		if !ok {
@@ -175,7 +175,7 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 			return access.Viewer{Role: access.Admin, Name: name}, nil
 		}
 		v, err := a.Users.CheckPassword(ctx, name, password, a.source(r))
-		return v, refused(err, "sign in with another name or password")
+		return v, refusal(err, "sign in with another name or password")
 	case scheme != "":
 		return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "send Authorization: Bearer TOKEN",
 			errors.New("unknown Authorization scheme"))
@@ -213,7 +213,7 @@ func (a *Authenticator) open(ctx context.Context) (bool, error) {
 	if now := a.Users.clock(); now.Sub(a.checked) > time.Second {
 		users, err := a.Users.List(ctx)
 		if err != nil {
-			return false, refused(err, "")
+			return false, refusal(err, "")
 		}
 		a.hasUsers, a.checked = len(users) > 0, now
 	}
@@ -238,8 +238,8 @@ func sameOrigin(r *http.Request) error {
 	return access.Refuse(access.ErrForbidden, "", errors.New("the request comes from a page of another site"))
 }
 
-// refused wraps the error of a check in a refusal with its reason.
-func refused(err error, hint string) error {
+// refusal wraps the error of a check in a refusal with its reason.
+func refusal(err error, hint string) error {
 	switch {
 	case err == nil:
 		return nil

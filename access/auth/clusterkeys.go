@@ -70,8 +70,8 @@ func (k *clusterKeys) issuedBy(ctx context.Context) (string, error) {
 	return k.issuer, err
 }
 
-// named returns the keys with an id, fetching the keys again if none here has it.
-func (k *clusterKeys) named(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
+// keysByID returns the keys with an id, fetching the keys again if none here has it.
+func (k *clusterKeys) keysByID(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if found := k.set.Key(id); len(found) > 0 {
@@ -101,7 +101,7 @@ func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
 		return k.why
 	}
 	k.tried = now
-	issuer, set, err := k.ask(context.WithoutCancel(ctx))
+	issuer, set, err := k.fetch(context.WithoutCancel(ctx))
 	if err != nil {
 		k.why = fmt.Errorf("%w: %w", ErrKeys, err)
 		k.log.Warn("the keys for tokens of service accounts", "err", err)
@@ -114,7 +114,7 @@ func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
 	return nil
 }
 
-func (k *clusterKeys) ask(ctx context.Context) (issuer string, set jose.JSONWebKeySet, err error) {
+func (k *clusterKeys) fetch(ctx context.Context) (issuer string, set jose.JSONWebKeySet, err error) {
 	var found struct {
 		Issuer string `json:"issuer"`
 	}
@@ -187,7 +187,7 @@ func (s *keySet) VerifySignature(ctx context.Context, text string) ([]byte, erro
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, errors.New("it is not signed as tokens of service accounts are")
 	}
-	keys, err := s.keys.named(ctx, signed.Signatures[0].Header.KeyID)
+	keys, err := s.keys.keysByID(ctx, signed.Signatures[0].Header.KeyID)
 	if err != nil {
 		s.err = err
 		return nil, err

@@ -108,7 +108,7 @@ type flow struct{ State, Nonce, Verifier, Next string }
 
 // begin redirects the browser to the provider.
 func (p *Provider) begin(w http.ResponseWriter, r *http.Request, a *Authenticator) {
-	fl := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: inside(r.FormValue("next"))}
+	fl := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: localRedirect(r.FormValue("next"))}
 	raw, err := json.Marshal(fl)
 	if err != nil || len(raw) > 3000 { // too long for a cookie
 		fl.Next = "/"
@@ -135,7 +135,7 @@ func (p *Provider) end(w http.ResponseWriter, r *http.Request, a *Authenticator)
 		a.page(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. See the server log.")
 		return
 	}
-	a.admit(w, r, v, false, next)
+	a.startSession(w, r, v, false, next)
 }
 
 func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
@@ -175,7 +175,7 @@ func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
 		return access.Viewer{}, "", err
 	}
 	v, err := p.viewer(claims)
-	return v, inside(fl.Next), err
+	return v, localRedirect(fl.Next), err
 }
 
 // viewer returns the viewer with these claims.

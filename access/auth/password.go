@@ -71,8 +71,8 @@ func (us *Users) AddUser(ctx context.Context, u User, password string) error {
 	r, err := us.db.ExecContext(ctx,
 		`INSERT INTO users (name, role, owners, password, created_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
 		u.Name, u.Role.String(), string(owners), hash, us.clock().UnixMilli())
-	us.settle(ctx)
-	return one(r, err, fmt.Errorf("user %s %w", u.Name, ErrExists))
+	us.checkpoint(ctx)
+	return requireRow(r, err, fmt.Errorf("user %s %w", u.Name, ErrExists))
 }
 
 // SetPassword gives a user another password and ends the user's sessions.
@@ -82,19 +82,19 @@ func (us *Users) SetPassword(ctx context.Context, name, password string) error {
 		return err
 	}
 	r, err := us.db.ExecContext(ctx, `UPDATE users SET password = $1 WHERE name = $2`, hash, name)
-	if err := one(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
+	if err := requireRow(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
 		return err
 	}
 	us.forget()
 	_, err = us.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name)
-	us.settle(ctx)
+	us.checkpoint(ctx)
 	return err
 }
 
 // RemoveUser removes a user, with the user's sessions and own tokens.
 func (us *Users) RemoveUser(ctx context.Context, name string) error {
 	r, err := us.db.ExecContext(ctx, `DELETE FROM users WHERE name = $1`, name)
-	if err := one(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
+	if err := requireRow(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
 		return err
 	}
 	us.forget()
@@ -103,7 +103,7 @@ func (us *Users) RemoveUser(ctx context.Context, name string) error {
 	}
 	_, err = us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE name = $2 AND kind = 'person' AND revoked_ms = 0`,
 		us.clock().UnixMilli(), name)
-	us.settle(ctx)
+	us.checkpoint(ctx)
 	return err
 }
 
@@ -226,10 +226,10 @@ func (us *Users) hash(ctx context.Context, password string) (string, error) {
 	if len(password) < shortest || len(password) > longest {
 		return "", fmt.Errorf("the password has %d bytes; give %d to %d", len(password), shortest, longest)
 	}
-	if err := us.enter(ctx); err != nil {
+	if err := us.acquireSlot(ctx); err != nil {
 		return "", err
 	}
-	defer us.leave()
+	defer us.releaseSlot()
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // never fails (crypto/rand)
 	sum := argon2.IDKey([]byte(password), salt, us.cost.time, us.cost.memory, us.cost.threads, 32)
@@ -262,15 +262,15 @@ func (us *Users) check(ctx context.Context, hash, password string) (bool, error)
 		c.memory > 1<<20 || len(want) == 0 {
 		return false, errors.New("the kept password has a form that this version does not know")
 	}
-	if err := us.enter(ctx); err != nil {
+	if err := us.acquireSlot(ctx); err != nil {
 		return false, err
 	}
-	defer us.leave()
+	defer us.releaseSlot()
 	got := argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, uint32(len(want)))
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-func (us *Users) enter(ctx context.Context) error {
+func (us *Users) acquireSlot(ctx context.Context) error {
 	select {
 	case us.slots <- struct{}{}:
 		return nil
@@ -279,10 +279,10 @@ func (us *Users) enter(ctx context.Context) error {
 	}
 }
 
-func (us *Users) leave() { <-us.slots }
+func (us *Users) releaseSlot() { <-us.slots }
 
-// one returns an error if no row was changed.
-func one(r sql.Result, err, none error) error {
+// requireRow returns an error if no row was changed.
+func requireRow(r sql.Result, err, none error) error {
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func one(r sql.Result, err, none error) error {
 	return nil
 }
 
-func words(text string) (out []string, err error) {
+func parseList(text string) (out []string, err error) {
 	if text != "" {
 		err = json.Unmarshal([]byte(text), &out)
 	}

@@ -87,6 +87,6 @@ func number(yes bool) int {
 func (us *Users) EndSession(ctx context.Context, secret string) error {
 	hash := sha256.Sum256([]byte(secret))
 	_, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])
-	us.settle(ctx) // else it could be valid again after a kill
+	us.checkpoint(ctx) // else it could be valid again after a kill
 	return err
 }

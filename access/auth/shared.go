@@ -57,14 +57,14 @@ func (us *Users) Adopt(ctx context.Context, from *Users) (bool, error) {
 		return false, err
 	}
 	for table, columns := range tables {
-		if err := us.adopt(ctx, tx, from.db, table, columns); err != nil {
+		if err := us.copyTable(ctx, tx, from.db, table, columns); err != nil {
 			return false, fmt.Errorf("copy the %s: %w", table, err)
 		}
 	}
 	return true, tx.Commit()
 }
 
-func (us *Users) adopt(ctx context.Context, tx *sql.Tx, from *sql.DB, table, columns string) (err error) {
+func (us *Users) copyTable(ctx context.Context, tx *sql.Tx, from *sql.DB, table, columns string) (err error) {
 	rows, err := from.QueryContext(ctx, "SELECT "+columns+" FROM "+table)
 	if err != nil {
 		return err

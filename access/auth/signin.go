@@ -27,7 +27,7 @@ func (a *Authenticator) Handler() http.Handler {
 	mux.HandleFunc("GET /auth/login", func(w http.ResponseWriter, r *http.Request) { a.page(w, r, http.StatusOK, "") })
 	mux.HandleFunc("POST /auth/login", a.login)
 	mux.HandleFunc("POST /auth/logout", a.logout)
-	mux.HandleFunc("GET /auth/me", a.me)
+	mux.HandleFunc("GET /auth/me", a.serveViewer)
 	if a.OIDC != nil {
 		mux.HandleFunc("GET /auth/oidc", func(w http.ResponseWriter, r *http.Request) { a.OIDC.begin(w, r, a) })
 		mux.HandleFunc("GET /auth/callback", func(w http.ResponseWriter, r *http.Request) { a.OIDC.end(w, r, a) })
@@ -45,12 +45,12 @@ func (a *Authenticator) page(w http.ResponseWriter, r *http.Request, status int,
 		provider = a.OIDC.Name
 	}
 	// An error means that the client went away.
-	_ = loginTemplate.Execute(w, map[string]string{"Problem": problem, "Next": inside(r.FormValue("next")), "Provider": provider,
+	_ = loginTemplate.Execute(w, map[string]string{"Problem": problem, "Next": localRedirect(r.FormValue("next")), "Provider": provider,
 		"Name": r.PostFormValue("name")})
 }
 
-// inside restricts a redirect target to this server.
-func inside(next string) string {
+// localRedirect restricts a redirect target to this server.
+func localRedirect(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
 		strings.ContainsAny(next, "\\\r\n\t") {
@@ -85,11 +85,11 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
 		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
 		return
 	}
-	a.admit(w, r, v, true, inside(r.PostFormValue("next")))
+	a.startSession(w, r, v, true, localRedirect(r.PostFormValue("next")))
 }
 
-// admit starts a session and redirects the browser.
-func (a *Authenticator) admit(w http.ResponseWriter, r *http.Request, v access.Viewer, local bool, next string) {
+// startSession starts a session and redirects the browser.
+func (a *Authenticator) startSession(w http.ResponseWriter, r *http.Request, v access.Viewer, local bool, next string) {
 	secret, err := a.Users.NewSession(r.Context(), v, local)
 	if err != nil {
 		a.Logger.ErrorContext(r.Context(), "begin a session", "err", err)
@@ -117,8 +117,8 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/auth/login", http.StatusSeeOther)
 }
 
-// me returns the signed-in viewer, for the pages.
-func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) {
+// serveViewer returns the signed-in viewer, for the pages.
+func (a *Authenticator) serveViewer(w http.ResponseWriter, r *http.Request) {
 	v := access.From(r.Context())
 	w.Header().Set("Content-Type", "application/json")
 	own := v.Own()

@@ -98,7 +98,7 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0)`,
 		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound),
 		us.clock().UnixMilli(), expires)
-	us.settle(ctx)
+	us.checkpoint(ctx)
 	return prefix + id + "." + secret, err
 }
 
@@ -118,8 +118,8 @@ func newToken() (id, secret string) {
 // Revoke invalidates a token from now on.
 func (us *Users) Revoke(ctx context.Context, id string) error {
 	r, err := us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE id = $2 AND revoked_ms = 0`, us.clock().UnixMilli(), id)
-	us.settle(ctx)
-	return one(r, err, fmt.Errorf("token %s %w, or is revoked already", id, ErrUnknown))
+	us.checkpoint(ctx)
+	return requireRow(r, err, fmt.Errorf("token %s %w, or is revoked already", id, ErrUnknown))
 }
 
 const tokenColumns = `id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms`
@@ -161,10 +161,10 @@ func scanToken(scan func(...any) error) (t Token, hash []byte, err error) {
 			*field = &at
 		}
 	}
-	if t.Owners, err = words(owners); err != nil {
+	if t.Owners, err = parseList(owners); err != nil {
 		return t, nil, err
 	}
-	if t.Scope.Nodes, err = words(nodes); err != nil || bound == "" {
+	if t.Scope.Nodes, err = parseList(nodes); err != nil || bound == "" {
 		return t, hash, err
 	}
 	return t, hash, json.Unmarshal([]byte(bound), &t.Bound)
@@ -188,7 +188,7 @@ func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, er
 	if subtle.ConstantTimeCompare(got[:], hash) != 1 || t.Revoked != nil || (t.Expires != nil && !now.Before(*t.Expires)) {
 		return access.Viewer{}, ErrToken
 	}
-	if err := us.note(ctx, id, now); err != nil {
+	if err := us.recordUse(ctx, id, now); err != nil {
 		return access.Viewer{}, err
 	}
 	if t.Kind == Agent {
@@ -207,8 +207,8 @@ func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, er
 	return v, nil
 }
 
-// note records the time of a token's use, at most once a minute.
-func (us *Users) note(ctx context.Context, id string, now time.Time) error {
+// recordUse records the time of a token's use, at most once a minute.
+func (us *Users) recordUse(ctx context.Context, id string, now time.Time) error {
 	ms := now.UnixMilli()
 	us.mu.Lock()
 	last := us.used[id]

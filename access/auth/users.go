@@ -133,11 +133,11 @@ func Open(dir string, o Options) (*Users, error) {
 	if _, err := db.ExecContext(context.Background(), schema); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
-	if err := fits(db); err != nil {
+	if err := checkVersion(db); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
 	us := newUsers(db, file, o)
-	us.settle(context.Background())
+	us.checkpoint(context.Background())
 	handOver(file)
 	return us, nil
 }
@@ -166,10 +166,10 @@ func handOver(file string) {
 	}
 }
 
-// settle moves changes from the database log into its file and records the checksum. SQLite silently skips unreadable
+// checkpoint moves changes from the database log into its file and records the checksum. SQLite silently skips unreadable
 // parts of its log, so after a kill a user could be missing, or a revoked token valid again. New sessions, uses of
 // tokens and the audit log stay in the log until it is long; see write.
-func (us *Users) settle(ctx context.Context) {
+func (us *Users) checkpoint(ctx context.Context) {
 	if us.file == "" {
 		return
 	}
@@ -189,7 +189,7 @@ const settleAt = 4 << 20
 func (us *Users) write(ctx context.Context, query string, args ...any) error {
 	_, err := us.db.ExecContext(ctx, query, args...)
 	if st, statErr := os.Stat(us.file + "-wal"); us.file != "" && statErr == nil && st.Size() >= settleAt {
-		us.settle(ctx)
+		us.checkpoint(ctx)
 	}
 	return err
 }
@@ -234,8 +234,9 @@ func damagedFile(file string, err error) error {
 		file, err, filepath.Base(file)+".closed")
 }
 
-// fits returns an error for a file of another version. The program of commit ad0587d9 (2026-11-26) wrote version 1 without its number.
-func fits(db *sql.DB) error {
+// checkVersion returns an error for a file of another version. The program of commit ad0587d9 (2026-11-26) wrote version 1 without its
+// number.
+func checkVersion(db *sql.DB) error {
 	ctx := context.Background()
 	var version, bound int
 	err := db.QueryRowContext(ctx, `SELECT (SELECT user_version FROM pragma_user_version),
@@ -286,6 +287,6 @@ func viewer(role, name, owners string) (access.Viewer, error) {
 	if err != nil {
 		return access.Viewer{}, err
 	}
-	list, err := words(owners)
+	list, err := parseList(owners)
 	return access.Viewer{Role: r, Name: name, Owners: list}, err
 }

@@ -18,15 +18,15 @@ const (
 
 // ofTCP returns the owner of the socket in this network namespace that connects from to to.
 func ofTCP(from, to netip.AddrPort) (uint32, error) {
-	answer, err := ask(request(from, to))
+	answer, err := query(request(from, to))
 	if err != nil {
 		return 0, err
 	}
 	return parse(answer, from, to)
 }
 
-// ask sends a request of sock_diag(7) and returns the first part of its answer.
-func ask(request []byte) ([]byte, error) {
+// query sends a request of sock_diag(7) and returns the first part of its answer.
+func query(request []byte) ([]byte, error) {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("sock_diag: %w", err)
@@ -59,7 +59,7 @@ func unixSocketIsHere(inode uint32) bool {
 	le.PutUint32(p[4:], 1<<established)
 	le.PutUint32(p[8:], inode)
 	le.PutUint64(p[16:], ^uint64(0)) // any cookie
-	answer, err := ask(b)
+	answer, err := query(b)
 	return err == nil && len(answer) >= unix.NLMSG_HDRLEN+8 && le.Uint16(answer[4:]) == sockDiagByFamily &&
 		le.Uint32(answer[unix.NLMSG_HDRLEN+4:]) == inode
 }

@@ -39,8 +39,8 @@ type idle struct {
 	joules, seconds, load float64 // of the current observation; load is utilisation·seconds
 }
 
-// take adds the energy of the stream over a period with a mean utilisation.
-func (d *idle) take(joules, seconds, load float64) {
+// addEnergy adds the energy of the stream over a period with a mean utilisation.
+func (d *idle) addEnergy(joules, seconds, load float64) {
 	d.joules += joules
 	d.seconds += seconds
 	d.load += load * seconds

@@ -115,7 +115,7 @@ func (m *Meters) Advance(l Load, sources []Source) []Stream {
 	m.problem = ""
 	m.read(&l, sources)
 	for _, d := range [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainPsys, sensor.DomainGPU, sensor.DomainBoard} {
-		m.pick(d, sources)
+		m.selectSource(d, sources)
 	}
 	for i := range m.streams {
 		m.streams[i].pass(seconds, &l)
@@ -139,7 +139,7 @@ func (m *Meters) read(l *Load, sources []Source) {
 		g.delta, g.came, g.resync = 0, false, false
 		g.alive = g.primed && l.Boot-g.at <= dead
 		if g.alive && k.domain != sensor.DomainGPU {
-			g.rest(l)
+			g.excludeIfStalled(l)
 		}
 		if g.alive && g.still {
 			g.alive = false
@@ -194,13 +194,13 @@ func (m *Meters) complain(k gaugeKey, why string) {
 	}
 }
 
-// pick selects the source of a domain, and keeps it while it works.
-func (m *Meters) pick(d sensor.Domain, sources []Source) {
+// selectSource selects the source of a domain, and keeps it while it works.
+func (m *Meters) selectSource(d sensor.Domain, sources []Source) {
 	now := m.picks[d]
 	best, rank := "", math.MaxInt
 	for i := range sources {
 		s := &sources[i]
-		if !m.lives(s.Name, d) || (s.Model && (m.measured(sources) || !s.Named && m.metered(sources))) {
+		if !m.lives(s.Name, d) || (s.Model && (m.isMetered(sources) || !s.Named && m.metered(sources))) {
 			continue
 		}
 		if s.Name == now {
@@ -236,8 +236,8 @@ func (m *Meters) lives(source string, d sensor.Domain) bool {
 	return false
 }
 
-// measured reports whether a meter other than a model covers processors or the board.
-func (m *Meters) measured(sources []Source) bool {
+// isMetered reports whether a meter other than a model covers processors or the board.
+func (m *Meters) isMetered(sources []Source) bool {
 	for i := range sources {
 		if s := &sources[i]; !s.Model &&
 			(m.lives(s.Name, sensor.DomainPackage) || m.lives(s.Name, sensor.DomainPsys) || m.lives(s.Name, sensor.DomainBoard)) {
@@ -268,8 +268,8 @@ func (m *Meters) counts(source string, d sensor.Domain) bool {
 	return m.picks[d] == source
 }
 
-// counted is the energy counted in a reading.
-type counted struct {
+// meterReading is the energy counted in a reading.
+type meterReading struct {
 	cpu, gpu         float64 // of narrow meters
 	haveCPU, haveGPU bool
 	wide             float64 // of the meter of the whole machine
@@ -279,7 +279,7 @@ type counted struct {
 }
 
 // narrowAndWide adds the energy of narrow meters to the streams, and sums up the energy of all meters.
-func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c counted) {
+func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c meterReading) {
 	for i := range sources {
 		s := &sources[i]
 		var by *Source // the model, if it is one
@@ -295,11 +295,11 @@ func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c 
 			switch r.Domain {
 			case sensor.DomainPackage, sensor.DomainDRAM:
 				c.haveCPU, c.cpu = true, c.cpu+g.delta
-				m.give(string(r.Domain), r.Zone, g.delta, g.came, by)
+				m.addEnergy(string(r.Domain), r.Zone, g.delta, g.came, by)
 				c.modelled = c.modelled || s.Model
 			case sensor.DomainGPU:
 				c.haveGPU, c.gpu = true, c.gpu+g.delta
-				m.give(string(r.Domain), r.Zone, g.delta, g.came, nil)
+				m.addEnergy(string(r.Domain), r.Zone, g.delta, g.came, nil)
 			case sensor.DomainBoard, sensor.DomainPsys:
 				if (r.Domain == sensor.DomainPsys) == widePsys && s.Name == wide {
 					if g.resync {
@@ -347,11 +347,11 @@ func (m *Meters) count(sources []Source) {
 	rest := c.wide - narrow + m.debt
 	if !c.wideCame || rest < 0 {
 		m.debt = max(rest, -mostDebt*m.narrowWatts())
-		m.give(domain, "", 0, false, c.model)
+		m.addEnergy(domain, "", 0, false, c.model)
 		return
 	}
 	m.debt = 0
-	m.give(domain, "", rest, true, c.model)
+	m.addEnergy(domain, "", rest, true, c.model)
 }
 
 // narrowWatts returns the power of the narrow streams at their last readings, at least 1 W.
@@ -366,8 +366,8 @@ func (m *Meters) narrowWatts() float64 {
 	return w
 }
 
-// give adds energy to a stream.
-func (m *Meters) give(domain, zone string, joules float64, came bool, model *Source) {
+// addEnergy adds energy to a stream.
+func (m *Meters) addEnergy(domain, zone string, joules float64, came bool, model *Source) {
 	k := streamKey{domain, zone, ""}
 	if model != nil {
 		k.method = Modelled
@@ -386,7 +386,7 @@ func (m *Meters) give(domain, zone string, joules float64, came bool, model *Sou
 	}
 	s.unseen = 0
 	if came {
-		s.come(joules, model)
+		s.receive(joules, model)
 	}
 }
 

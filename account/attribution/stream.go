@@ -53,8 +53,8 @@ func (s *Stream) pass(seconds float64, l *Load) {
 	}
 }
 
-// come adds the energy of the waiting time.
-func (s *Stream) come(joules float64, model *Source) {
+// receive adds the energy of the waiting time.
+func (s *Stream) receive(joules float64, model *Source) {
 	if s.wait <= 0 && joules <= 0 {
 		return
 	}
@@ -67,7 +67,7 @@ func (s *Stream) come(joules float64, model *Source) {
 		s.Active = joules - s.Idle
 	case s.known > 0:
 		load := s.load / s.known
-		s.learned.take(joules, s.wait, load)
+		s.learned.addEnergy(joules, s.wait, load)
 		s.Active, s.Idle = s.learned.split(joules, s.wait, load)
 	default: // the utilisation is unknown, and so is idle power: all counts as active
 		s.Active, s.Idle = joules, 0

@@ -46,10 +46,10 @@ type joules struct {
 type Account struct {
 	// marks holds the part's CPU time at each stream's last reading, because meters may be slower than ticks.
 	marks []int64
-	used  []joules // by slot
-	gpus  []device // by number of the device
-	place *place   // nil if it may run anywhere, and it is not folded
-	round uint64   // of the books, in which it was last charged
+	used  []joules   // by slot
+	gpus  []device   // by number of the device
+	place *placement // nil if it may run anywhere, and it is not folded
+	round uint64     // of the books, in which it was last charged
 }
 
 // heir returns the account that is charged instead of p.
@@ -60,11 +60,11 @@ func (p *Account) heir() *Account {
 	return p
 }
 
-// fold redirects all further charges to another account.
-func (p *Account) fold(into *Account) { p.place = &place{into: into} }
+// forwardTo redirects all further charges to another account.
+func (p *Account) forwardTo(into *Account) { p.place = &placement{into: into} }
 
-// place holds the processors that a part may run on, and the account that is charged instead of its own.
-type place struct {
+// placement holds the processors that a part may run on, and the account that is charged instead of its own.
+type placement struct {
 	packages uint64
 	clock    float64
 	into     *Account // account it was folded into, or other once that is forgotten; nil before
@@ -130,7 +130,7 @@ func (e *Books) Charge(
 	e.parts = parts
 	for i := range parts {
 		p := parts[i].Account
-		p.grow(len(streams))
+		p.resize(len(streams))
 		p.round = e.round
 	}
 	packages := uint64(0)
@@ -145,7 +145,7 @@ func (e *Books) Charge(
 			e.mark(i, s.Fresh)
 		}
 		if s.Fresh {
-			e.settle(i, s, packages&(packages-1) != 0, shares, cores)
+			e.charge(i, s, packages&(packages-1) != 0, shares, cores)
 		}
 	}
 }
@@ -171,15 +171,15 @@ func (e *Books) mark(stream int, came bool) {
 	}
 }
 
-// settle charges the energy of one stream on a machine with the given number of cores.
-func (e *Books) settle(i int, s *attribution.Stream, several bool, shares []Share, cores int) {
+// charge charges the energy of one stream on a machine with the given number of cores.
+func (e *Books) charge(i int, s *attribution.Stream, several bool, shares []Share, cores int) {
 	gpu := s.Domain == string(sensor.DomainGPU)
 	var method string
 	var ok bool
 	active := s.Active
 	if gpu {
 		for i := range e.parts {
-			e.parts[i].draw(e.index(s.Zone), 0)
+			e.parts[i].addWatts(e.index(s.Zone), 0)
 		}
 		if d := e.metered(s.Zone); d != nil {
 			active += d.owed.joules
@@ -197,17 +197,17 @@ func (e *Books) settle(i int, s *attribution.Stream, several bool, shares []Shar
 	switch {
 	case active <= 0:
 	case !ok: // no identified process used anything
-		e.other.at(at).active += active
+		e.other.slot(at).active += active
 	default:
 		for j, share := range e.share {
 			if share <= 0 {
 				continue
 			}
 			if gpu {
-				e.gpuPart[j].at(at).active += active * share
-				e.gpuPart[j].draw(e.index(s.Zone), active*share/max(s.Seconds, 1))
+				e.gpuPart[j].slot(at).active += active * share
+				e.gpuPart[j].addWatts(e.index(s.Zone), active*share/max(s.Seconds, 1))
 			} else {
-				e.parts[j].at(at).active += active * share
+				e.parts[j].slot(at).active += active * share
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func (e *Books) byCPU(stream int, s *attribution.Stream, several bool) (method s
 		e.use = append(e.use, u)
 		p.marks[stream] = cpu
 	}
-	e.share = room(e.share, len(e.use))
+	e.share = resized(e.share, len(e.use))
 	exact := !several && s.Package >= 0 || !several && s.Domain == string(sensor.DomainPackage)
 	if several && s.Package >= 0 && s.Busy > 0 {
 		if ok = attribution.ByPackage(e.share, e.use, s.Package, s.Busy*1e9); ok {
@@ -264,7 +264,7 @@ func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
 		e.gpuUse = append(e.gpuUse, attribution.DeviceUse{Busy: g.Busy, Memory: g.Memory, HasBusy: g.HasBusy, HasMemory: g.HasMemory})
 		worst = max(worst, g.Method)
 	}
-	e.share = room(e.share, len(e.gpuUse))
+	e.share = resized(e.share, len(e.gpuUse))
 	method, ok = attribution.ByDevice(e.share, e.gpuUse)
 	switch {
 	case len(e.gpuUse) == 1:
@@ -275,8 +275,8 @@ func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
 	return method, ok
 }
 
-// draw notes the watts that a part causes in a device.
-func (p *Account) draw(at int, watts float64) {
+// addWatts notes the watts that a part causes in a device.
+func (p *Account) addWatts(at int, watts float64) {
 	if at >= 0 && at < len(p.gpus) {
 		p.gpus[at].watts = watts
 	}
@@ -308,7 +308,7 @@ func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 		}
 		for _, p := range e.parts {
 			if r := p.request(gpu); r > 0 {
-				p.at(at).idle += s.Idle * r / whole
+				p.slot(at).idle += s.Idle * r / whole
 			}
 		}
 	case IdleEven:
@@ -320,7 +320,7 @@ func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 		}
 		for _, p := range e.parts {
 			if p.Shares {
-				p.at(at).idle += s.Idle / float64(n)
+				p.slot(at).idle += s.Idle / float64(n)
 			}
 		}
 	}
@@ -355,13 +355,13 @@ func (e *Books) slot(domain, method string) int {
 	return len(e.slots) - 1
 }
 
-func (p *Account) grow(streams int) {
+func (p *Account) resize(streams int) {
 	for len(p.marks) < streams {
 		p.marks = append(p.marks, 0)
 	}
 }
 
-func (p *Account) at(slot int) *joules {
+func (p *Account) slot(slot int) *joules {
 	for len(p.used) <= slot {
 		p.used = append(p.used, joules{})
 	}
@@ -370,26 +370,26 @@ func (p *Account) at(slot int) *joules {
 
 // Absorb adds the energy charged to a folded part, and its use that was not yet charged.
 func (p *Account) Absorb(o *Account) {
-	p.grow(len(o.marks))
+	p.resize(len(o.marks))
 	for i, m := range o.marks {
 		p.marks[i] += m
 	}
 	for i := range o.used {
-		j := p.at(i)
+		j := p.slot(i)
 		j.active += o.used[i].active
 		j.idle += o.used[i].idle
 	}
 	p.absorbGPUs(o)
-	o.fold(p)
+	o.forwardTo(p)
 }
 
 // Leave adds the use of a part since the last meter readings to the use of other. cpu is all of its CPU time.
 func (p *Account) Leave(cpu uint64, other *Account) {
-	p.fold(other)
+	p.forwardTo(other)
 	if len(p.marks) == 0 {
 		return
 	}
-	other.grow(len(p.marks))
+	other.resize(len(p.marks))
 	for i, m := range p.marks {
 		other.marks[i] -= int64(cpu) - m
 	}
@@ -410,7 +410,7 @@ func (p *Account) Metered() bool { return len(p.used) > 0 }
 // SetPlace sets the processors that the part may run on: one bit per package, 0 for any. clock is
 // their frequency relative to the mean of all processors, 0 if unknown.
 func (p *Account) SetPlace(packages uint64, clock float64) {
-	p.place = &place{packages: packages, clock: clock}
+	p.place = &placement{packages: packages, clock: clock}
 }
 
 // Export appends the energy of a part: kinds of energy that it did not use are absent.
@@ -447,7 +447,7 @@ func (e *Books) ExportNode(b *metric.Batch) {
 	}
 }
 
-func room(s []float64, n int) []float64 {
+func resized(s []float64, n int) []float64 {
 	if cap(s) < n {
 		s = make([]float64, n, n+n/4+16)
 	}
@@ -542,7 +542,7 @@ func (e *Books) restoreEnergy(s *State, accounts []*Account, saved []*AccountSta
 	for i, p := range accounts {
 		p.marks = append([]int64(nil), saved[i].Marks...)
 		for k, j := range saved[i].Joules {
-			u := p.at(k)
+			u := p.slot(k)
 			u.active, u.idle = j[0], j[1]
 		}
 	}

@@ -45,7 +45,7 @@ type gpuDevice struct {
 	began        int64
 
 	held  []holder
-	owed  owed
+	owed  postponed
 	stale int // readings in a row that repeated the last tick's
 
 	// State of this tick.
@@ -101,7 +101,7 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *A
 		d.there = false
 	}
 	for i := range pass.Devices {
-		e.device(pass.Devices[i].Device, pass.Devices[i].Vendor, now).meet(&pass.Devices[i])
+		e.device(pass.Devices[i].Device, pass.Devices[i].Vendor, now).beginReading(&pass.Devices[i])
 	}
 	for _, p := range parts {
 		for k := range p.gpus {
@@ -110,7 +110,7 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *A
 	}
 	for i := range pass.Uses {
 		if at := e.index(pass.Uses[i].Device); at >= 0 && e.devices[at].there { // others have no time to split
-			e.devices[at].hold(&pass.Uses[i])
+			e.devices[at].addUse(&pass.Uses[i])
 		}
 	}
 	e.meetOpens(find)
@@ -125,8 +125,8 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *A
 	return e.shares
 }
 
-// meet begins a reading of the device.
-func (d *gpuDevice) meet(now *sensor.GPU) {
+// beginReading begins a reading of the device.
+func (d *gpuDevice) beginReading(now *sensor.GPU) {
 	d.now, d.there, d.putOff = *now, true, false
 	d.useBusy, d.hasUse, d.sampled = 0, false, false
 	if d.stale++; now.Span > 0 {
@@ -340,7 +340,7 @@ func (e *Books) restoreGPUs(s []DeviceState, accounts []*Account, saved []*Accou
 	for _, d := range s {
 		n := e.device(d.Name, d.Vendor, 0)
 		n.busy, n.idle, n.began = d.Busy, d.Idle, d.Began
-		n.owed = owed{busy: d.Owed[0], span: d.Owed[1], joules: d.Owed[2]}
+		n.owed = postponed{busy: d.Owed[0], span: d.Owed[1], joules: d.Owed[2]}
 	}
 	for i, p := range accounts {
 		for k, v := range saved[i].GPUs {

@@ -15,7 +15,7 @@ import (
 
 // putOffs is the number of consecutive readings for which busy time may wait for its owner. The
 // owner appears in the pass that lists a new process, or in its first sample.
-const putOffs = 2
+const maxPostponedReadings = 2
 
 // forgotten is the number of readings without a response of the driver after which it is no longer waited for.
 const forgotten = 60
@@ -34,15 +34,15 @@ type holder struct {
 	memory             float64 // bytes, at the last reading that had them
 }
 
-// owed is the postponed amount.
-type owed struct {
+// postponed is the postponed amount.
+type postponed struct {
 	busy, span float64 // seconds
 	joules     float64
 	times      int // readings in a row
 }
 
-// hold records the use of a device by one process.
-func (d *gpuDevice) hold(u *sensor.GPUUse) {
+// addUse records the use of a device by one process.
+func (d *gpuDevice) addUse(u *sensor.GPUUse) {
 	i := slices.IndexFunc(d.held, func(h holder) bool { return h.pid == u.PID })
 	if i < 0 {
 		i = len(d.held)
@@ -97,12 +97,12 @@ func (e *Books) settleGPU(at int) {
 		e.chargeGPU(at, 0, false, false, measured)
 		return
 	}
-	busy, span, known := d.spend()
+	busy, span, known := d.takeBusy()
 	several := len(e.gpuUse) > 1
-	if known && busy > 0 && d.owed.times < putOffs &&
+	if known && busy > 0 && d.owed.times < maxPostponedReadings &&
 		(late || len(e.gpuPart) == 0 && d.owed.times == 0 ||
 			several && d.sampled && d.useBusy <= 0 && !slices.ContainsFunc(d.held, func(h holder) bool { return h.last > 0 })) {
-		d.owed = owed{busy: busy, span: span, joules: d.owed.joules, times: d.owed.times + 1}
+		d.owed = postponed{busy: busy, span: span, joules: d.owed.joules, times: d.owed.times + 1}
 		d.putOff = true
 		return
 	}
@@ -111,7 +111,7 @@ func (e *Books) settleGPU(at int) {
 		d.busy += busy
 		d.idle += span - busy
 	}
-	e.share = room(e.share, len(e.gpuUse))
+	e.share = resized(e.share, len(e.gpuUse))
 	split, method := false, measured
 	if known && busy > 0 {
 		split, method = e.split(d, busy)
@@ -133,7 +133,7 @@ func (e *Books) candidates(at int) (late bool) {
 		h := &d.held[i]
 		p := h.account
 		if p == nil {
-			late = late || h.met <= putOffs
+			late = late || h.met <= maxPostponedReadings
 			p = e.other
 		}
 		p = p.heir()
@@ -191,8 +191,8 @@ func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
 	}
 }
 
-// spend returns the busy time of the device in this tick and in the postponed ones, and the time that it covers in seconds.
-func (d *gpuDevice) spend() (busy, span float64, known bool) {
+// takeBusy returns the busy time of the device in this tick and in the postponed ones, and the time that it covers in seconds.
+func (d *gpuDevice) takeBusy() (busy, span float64, known bool) {
 	span, busy = d.now.Span+d.owed.span, d.owed.busy
 	switch {
 	case d.now.Have&sensor.GPUBusy != 0:

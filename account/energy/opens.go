@@ -67,7 +67,7 @@ func (e *Books) forgetOpens() {
 		if o.ended && !waits {
 			o.after++
 		}
-		if o.ticks < openFor && o.after < openAfter && (o.account != nil || o.ticks <= putOffs) {
+		if o.ticks < openFor && o.after < openAfter && (o.account != nil || o.ticks <= maxPostponedReadings) {
 			kept = append(kept, o)
 		}
 	}
@@ -101,7 +101,7 @@ func (e *Books) openedBy(at int, ended bool) (late bool) {
 			continue
 		}
 		if o.account == nil {
-			late = late || o.ticks <= putOffs
+			late = late || o.ticks <= maxPostponedReadings
 			continue
 		}
 		p := o.account.heir()

@@ -11,12 +11,12 @@ import (
 type Account struct {
 	// Monitored: a monitoring group of the kernel counts its memory traffic now.
 	Monitored bool
-	held      []*held // of one source together, in the order of sources; of a source the first set first
-	moved     *moved  // nil while it has moved nothing that has a rate to show
+	held      []*setAmounts // of one source together, in the order of sources; of a source the first set first
+	moved     *moved        // nil while it has moved nothing that has a rate to show
 }
 
-// held is the set of amounts of one set of series.
-type held struct {
+// setAmounts is the set of amounts of one set of series.
+type setAmounts struct {
 	set       *set
 	amounts   []float64
 	handed    []float64 // to another account before, and not in amounts; nil for none
@@ -34,7 +34,7 @@ type moved struct {
 	amounts [sensor.TallyRates]float64
 }
 
-func (a *Account) find(t *set) *held {
+func (a *Account) find(t *set) *setAmounts {
 	for _, h := range a.held {
 		if h.set == t {
 			return h
@@ -43,9 +43,9 @@ func (a *Account) find(t *set) *held {
 	return nil
 }
 
-// enter adds a set that the account has nothing of yet.
-func (a *Account) enter(t *set) *held {
-	h := &held{set: t, amounts: make([]float64, t.amounts), rows: make([]*metric.Series, len(t.series))}
+// addSet adds a set that the account has nothing of yet.
+func (a *Account) addSet(t *set) *setAmounts {
+	h := &setAmounts{set: t, amounts: make([]float64, t.amounts), rows: make([]*metric.Series, len(t.series))}
 	at := len(a.held)
 	for i, o := range a.held {
 		if o.set.source == t.source && t.name.Set == 0 {
@@ -73,7 +73,7 @@ func (a *Account) move(rate sensor.TallyRate, amount float64, tick uint64) {
 // Absorb adds the account of a part that was folded.
 func (b *Books) Absorb(a, o *Account) {
 	for _, from := range o.held {
-		h := b.held(a, from.set)
+		h := b.amounts(a, from.set)
 		for i, n := range from.amounts {
 			h.amounts[i] += n
 		}
@@ -103,7 +103,7 @@ func (b *Books) HandOver(a, to *Account) {
 		if !observed(h.amounts) {
 			continue
 		}
-		into := b.held(to, h.set)
+		into := b.amounts(to, h.set)
 		for i, n := range h.amounts {
 			into.amounts[i] += n
 			h.hand(i, n)
@@ -113,7 +113,7 @@ func (b *Books) HandOver(a, to *Account) {
 }
 
 // hand notes that an amount was handed over.
-func (h *held) hand(i int, amount float64) {
+func (h *setAmounts) hand(i int, amount float64) {
 	if h.handed == nil {
 		h.handed = make([]float64, len(h.amounts))
 	}
@@ -121,7 +121,7 @@ func (h *held) hand(i int, amount float64) {
 }
 
 // all returns an amount including the part of it that was handed over.
-func (h *held) all(i int) float64 {
+func (h *setAmounts) all(i int) float64 {
 	if h.handed == nil {
 		return h.amounts[i]
 	}

@@ -18,8 +18,8 @@ type Labeller interface {
 // missing from that export was zero then.
 func (b *Books) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
 	for _, s := range b.sources {
-		if s.since != 0 && always(s.spec) {
-			b.held(a, s.first)
+		if s.since != 0 && hasZero(s.spec) {
+			b.amounts(a, s.first)
 		}
 	}
 	for _, h := range a.held {
@@ -27,8 +27,8 @@ func (b *Books) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
 	}
 }
 
-// always reports whether accounts have a zero of some series.
-func always(t *sensor.TallySpec) bool {
+// hasZero reports whether accounts have a zero of some series.
+func hasZero(t *sensor.TallySpec) bool {
 	for i := range t.Sets[0].Series {
 		if t.Sets[0].Series[i].Always {
 			return true
@@ -37,7 +37,7 @@ func always(t *sensor.TallySpec) bool {
 	return false
 }
 
-func (h *held) export(of Labeller, shown int64, to *metric.Batch) {
+func (h *setAmounts) export(of Labeller, shown int64, to *metric.Batch) {
 	s := h.set.source
 	for k := range h.set.series {
 		x := &h.set.series[k]
@@ -76,7 +76,7 @@ func observed(octaves []float64) bool {
 }
 
 // distribution returns the histogram of a sum and its octaves.
-func (h *held) distribution(amounts []float64) *metric.Histogram {
+func (h *setAmounts) distribution(amounts []float64) *metric.Histogram {
 	if h.histogram == nil {
 		h.histogram = new(metric.Histogram)
 	}
@@ -126,7 +126,7 @@ func (b *Books) Figure(i int) string { return b.figures[i].Name }
 // Judge calls note with the exactness of each figure of an account that began at start, and its origin.
 func (b *Books) Judge(a *Account, start uint64, note func(figure int, degree figure.Exactness, source string)) {
 	for _, s := range b.sources {
-		if s.since == 0 || !always(s.spec) {
+		if s.since == 0 || !hasZero(s.spec) {
 			continue
 		}
 		for _, n := range s.first.figures {
@@ -138,7 +138,7 @@ func (b *Books) Judge(a *Account, start uint64, note func(figure int, degree fig
 	}
 	for _, h := range a.held {
 		for _, n := range h.set.figures {
-			if n.always && h.set.name.Set == 0 || !h.has(n.series) {
+			if n.always && h.set.name.Set == 0 || !h.hasAny(n.series) {
 				continue
 			}
 			degree, source := h.set.source.certainty(b.figures[n.figure], start)
@@ -147,8 +147,8 @@ func (b *Books) Judge(a *Account, start uint64, note func(figure int, degree fig
 	}
 }
 
-// has reports whether some of the series have an amount.
-func (h *held) has(series []int) bool {
+// hasAny reports whether some of the series have an amount.
+func (h *setAmounts) hasAny(series []int) bool {
 	for _, k := range series {
 		amounts := h.amounts[h.set.first[k]:]
 		if amounts[0] > 0 || h.set.series[k].Desc.Kind == metric.NativeHistogram && observed(amounts[1:1+sensor.TallyOctaves]) {

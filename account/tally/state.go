@@ -82,7 +82,7 @@ func (b *Books) Restore(a *Account, saved []Amount) {
 		if t == nil {
 			continue
 		}
-		h := b.held(a, t)
+		h := b.amounts(a, t)
 		h.amounts[h.set.first[k]] += x.Amount
 		if x.Handed != 0 {
 			h.hand(h.set.first[k], x.Handed)

@@ -23,7 +23,7 @@ const Patience = 15
 // Books are the accounts of all sources of a node.
 type Books struct {
 	sources []*source
-	cells   map[string]place // by key, see cellKey
+	cells   map[string]setSeries // by key, see cellKey
 	figures []*sensor.TallyFigure
 	now     Moment
 }
@@ -70,8 +70,8 @@ type total struct {
 	row    *metric.Series
 }
 
-// place is a series of a kind of set.
-type place struct {
+// setSeries is a series of a kind of set.
+type setSeries struct {
 	source *source
 	set    uint8
 	series int
@@ -91,7 +91,7 @@ const spareAwaited = 256
 
 // New returns books for some sources.
 func New(specs ...*sensor.TallySpec) *Books {
-	b := &Books{cells: make(map[string]place)}
+	b := &Books{cells: make(map[string]setSeries)}
 	for _, s := range specs {
 		b.source(s)
 	}
@@ -112,7 +112,7 @@ func (b *Books) source(spec *sensor.TallySpec) *source {
 		s.totals = append(s.totals, make([]total, len(spec.Sets[i].Series)))
 		for k := range spec.Sets[i].Series {
 			x := &spec.Sets[i].Series[k]
-			b.cells[cellKey(x)] = place{s, uint8(i), k}
+			b.cells[cellKey(x)] = setSeries{s, uint8(i), k}
 			if x.Figure != nil && !slices.ContainsFunc(b.figures, func(f *sensor.TallyFigure) bool { return f.Name == x.Figure.Name }) {
 				b.figures = append(b.figures, x.Figure)
 			}
@@ -211,7 +211,7 @@ func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin
 // charge adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while
 // unscheduled, which holds only on average. An event that was never scheduled is judged by its next counts.
 func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
-	x, h := &t.series[r.Series], b.held(a, t)
+	x, h := &t.series[r.Series], b.amounts(a, t)
 	amount := float64(r.Amount)
 	if r.Enabled > 0 {
 		t.source.shared = true
@@ -235,13 +235,13 @@ func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 	}
 }
 
-// held returns the amounts of an account in a set, at first zero. Names beyond the limit share one entry.
-func (b *Books) held(a *Account, t *set) *held {
+// amounts returns the amounts of an account in a set, at first zero. Names beyond the limit share one entry.
+func (b *Books) amounts(a *Account, t *set) *setAmounts {
 	if h := a.find(t); h != nil {
 		return h
 	}
 	if t.name.Set == 0 {
-		return a.enter(t)
+		return a.addSet(t)
 	}
 	named := 0
 	for _, h := range a.held {
@@ -255,7 +255,7 @@ func (b *Books) held(a *Account, t *set) *held {
 		others.Labels[i] = sensor.OtherNames
 	}
 	if named >= spec.Most && t.name != others {
-		return b.held(a, b.set(t.source, others))
+		return b.amounts(a, b.set(t.source, others))
 	}
-	return a.enter(t)
+	return a.addSet(t)
 }

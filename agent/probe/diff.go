@@ -71,7 +71,7 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 	}
 	total.minor, total.major = max(total.minor, own.minor, 0), max(total.major, own.major, 0)
 	total.childCPU = -1
-	s.Total = use(total)
+	s.Total = convert(total)
 	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = figure(resident, 1), figure(virtual, 1),
 		figure(threads, 1), figure(files, 1)
 	s.Ended = client.ProbeUse{CPUSeconds: figure(max(0, total.cpu-own.cpu), 1e9), MinorFaults: figure(max(0, total.minor-own.minor), 1),
@@ -131,7 +131,7 @@ func figure(v int64, unit float64) *float64 {
 	return &f
 }
 
-func use(c counters) client.ProbeUse {
+func convert(c counters) client.ProbeUse {
 	return client.ProbeUse{
 		UserSeconds: figure(c.user, 1e9), SystemSeconds: figure(c.system, 1e9), CPUSeconds: figure(c.cpu, 1e9),
 		GuestSeconds: figure(c.guest, 1e9),
@@ -145,7 +145,7 @@ func use(c counters) client.ProbeUse {
 // row returns the table row of a process.
 func (o *Options) row(t *task, d counters) client.ProbeRow {
 	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policy(t.policy),
-		Priority: &t.priority, Processor: &t.processor, ProbeUse: use(d)}
+		Priority: &t.priority, Processor: &t.processor, ProbeUse: convert(d)}
 	if !o.boot.IsZero() {
 		r.Started = o.boot.Add(time.Duration(t.start) * 10 * time.Millisecond)
 	}
@@ -198,7 +198,7 @@ func byCommand(t *table, d map[key]counters) (out []client.ProbeRow) {
 		g.resident, g.threads, g.count = g.resident+p.resident, g.threads+p.threads, g.count+1
 	}
 	for name, g := range groups {
-		r := client.ProbeRow{Command: name, Count: g.count, ProbeUse: use(g.counters)}
+		r := client.ProbeRow{Command: name, Count: g.count, ProbeUse: convert(g.counters)}
 		r.ResidentBytes, r.Threads = figure(g.resident, 1), figure(g.threads, 1)
 		out = append(out, r)
 	}

@@ -166,7 +166,7 @@ func askPair(ctx context.Context, from string, q question, o NetworkOptions) (p 
 			}
 			return p
 		}
-		if !again(ctx, deadline) {
+		if !waitRetry(ctx, deadline) {
 			p.Error = err.Error()
 			return p
 		}
@@ -201,7 +201,7 @@ func measurePair(ctx context.Context, q question, port string, patience time.Dur
 			c.Close()
 			break
 		}
-		if !again(ctx, deadline) {
+		if !waitRetry(ctx, deadline) {
 			p.Error = err.Error()
 			return p
 		}
@@ -269,8 +269,8 @@ func throughput(ctx context.Context, p *client.ProbePair, q question, port strin
 	return nil
 }
 
-// again waits a moment before the next attempt. It returns false if there must not be one.
-func again(ctx context.Context, deadline time.Time) bool {
+// waitRetry waits a moment before the next attempt. It returns false if there must not be one.
+func waitRetry(ctx context.Context, deadline time.Time) bool {
 	if time.Now().After(deadline) || ctx.Err() != nil {
 		return false
 	}

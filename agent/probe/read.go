@@ -143,7 +143,7 @@ func (r *reader) process(t *table, dir string, pid int32) *task {
 	c.read, c.write, c.cancelled = -1, -1, -1
 	if text, err = os.ReadFile(filepath.Join(dir, "io")); err == nil {
 		parseIO(text, c)
-	} else if gone(err) {
+	} else if isGone(err) {
 		p.zombie = true // it ended while it was read
 	} else {
 		t.absent["read_bytes, write_bytes"] = reason(err)
@@ -159,7 +159,7 @@ func (r *reader) process(t *table, dir string, pid int32) *task {
 	p.files = -1
 	if fds, err := os.ReadDir(filepath.Join(dir, "fd")); err == nil {
 		p.files = int64(len(fds))
-	} else if !gone(err) {
+	} else if !isGone(err) {
 		t.absent["files"] = reason(err)
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, "cgroup")); err == nil {
@@ -332,8 +332,8 @@ func printable(b []byte) string {
 	}, strings.ToValidUTF8(string(b), "?"))
 }
 
-// gone reports whether a process ended during its reading.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+// isGone reports whether a process ended during its reading.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 func reason(err error) string {
 	if errors.Is(err, fs.ErrPermission) {

@@ -340,7 +340,7 @@ func TestSharedPagesCountOnce(t *testing.T) {
 	}
 	m := &meter{tree: tree, begin: time.Now()}
 	for range 4 {
-		m.look()
+		m.sample()
 	}
 	if want := uint64(pages * size); m.level.resident < want || m.level.resident > want*11/10 {
 		t.Errorf("%d bytes resident, want about %d", m.level.resident, want)
@@ -377,9 +377,9 @@ func TestOneAddressSpace(t *testing.T) {
 		m := &meter{tree: tree, begin: time.Now()}
 		for i := range 8 {
 			if i == 5 && c.same {
-				tree.bury(tree.procs[5_000_000], m.now())
+				tree.bury(tree.procs[5_000_000], m.elapsed())
 			}
-			m.look()
+			m.sample()
 		}
 		if got := m.level.resident; got < c.want*9/10 || got > c.want*11/10 || m.tree.bound != c.bound {
 			t.Errorf("%s: %d bytes, an upper bound %t; want %d, %t", name, got, m.tree.bound, c.want, c.bound)

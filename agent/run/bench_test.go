@@ -23,7 +23,7 @@ func BenchmarkLook(b *testing.B) {
 				t := sleepers(children, events)
 				b.ReportAllocs()
 				for b.Loop() {
-					if l := t.look(0); l.procs < n {
+					if l := t.findLive(0); l.procs < n {
 						b.Fatalf("%d processes seen of %d", l.procs, n)
 					}
 				}
@@ -46,7 +46,7 @@ func sleepers(children []*exec.Cmd, events bool) *tree {
 		}
 	}
 	for range 3 {
-		t.look(0)
+		t.findLive(0)
 	}
 	return t
 }
@@ -99,7 +99,7 @@ func TestLookDoesNotAllocate(t *testing.T) {
 	tree := sleepers([]*exec.Cmd{c}, true)
 	n := 1.0
 	for tries := 0; n != 0 && tries < 100; tries++ { // on a busy machine the child still begins
-		n = testing.AllocsPerRun(100, func() { tree.look(0) })
+		n = testing.AllocsPerRun(100, func() { tree.findLive(0) })
 	}
 	if n != 0 {
 		t.Errorf("%.1f allocations for a look, want 0", n)

@@ -159,10 +159,10 @@ func (g *group) drop(slot *string) {
 	*slot = ""
 }
 
-// enter makes the next fork of this thread start inside the group. It uses clone3 for version 2
+// forkInto makes the next fork of this thread start inside the group. It uses clone3 for version 2
 // (CLONE_INTO_CGROUP), and moves only this thread for version 1. The returned function moves the
 // thread back.
-func (g *group) enter(sys *syscall.SysProcAttr) func() {
+func (g *group) forkInto(sys *syscall.SysProcAttr) func() {
 	if g == nil {
 		return func() {}
 	}

@@ -100,7 +100,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 	unnamed := started - min(n, started)
 	if _, other := m[otherName]; whole && unnamed == 0 && n > 0 && !other {
 		for i := range list {
-			list[i].grow(missing * float64(list[i].Processes) / float64(n))
+			list[i].addCPU(missing * float64(list[i].Processes) / float64(n))
 		}
 		slices.SortFunc(list, order)
 		return list, missing
@@ -164,7 +164,7 @@ func (c *tally) command(name string) Command {
 // userTick is the clock tick of times in /proc in ns. USER_HZ is 100 on every architecture that Go supports.
 const userTick = 10_000_000
 
-func (c *Command) grow(by float64) {
+func (c *Command) addCPU(by float64) {
 	if c.CPUSeconds > 0 {
 		c.scale(1 + by/c.CPUSeconds)
 	} else {

@@ -33,7 +33,7 @@ func (f *exitFeed) drain(t *tree, at float64) {
 		again = false
 		n := 0
 		for i := range f.pending {
-			if f.take(t, &f.pending[i], at) {
+			if f.charge(t, &f.pending[i], at) {
 				again = true
 				continue
 			}
@@ -52,8 +52,8 @@ func (f *exitFeed) drain(t *tree, at float64) {
 	f.pending, f.age = f.pending[:n], f.age[:n]
 }
 
-// take charges the record to its command if it belongs to the tree.
-func (f *exitFeed) take(t *tree, e *sensor.Process, at float64) bool {
+// charge charges the record to its command if it belongs to the tree.
+func (f *exitFeed) charge(t *tree, e *sensor.Process, at float64) bool {
 	p := t.procs[e.PID]
 	switch {
 	case t.foreign[e.PID]:

@@ -51,8 +51,8 @@ func openGPUs(open func() []sensor.Sensor) *gpuMeter {
 	return g
 }
 
-// look reads the GPUs, at most once a second unless it is the last time.
-func (g *gpuMeter) look(t *tree, at float64, last bool) {
+// read reads the GPUs, at most once a second unless it is the last time.
+func (g *gpuMeter) read(t *tree, at float64, last bool) {
 	if g == nil {
 		return
 	}

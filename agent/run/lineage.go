@@ -20,9 +20,9 @@ func (t *tree) search(now float64) {
 	}
 }
 
-// confirm buries processes in the table that are no longer in /proc, because the event for an end
+// buryMissing buries processes in the table that are no longer in /proc, because the event for an end
 // may be lost or late.
-func (t *tree) confirm(now float64) {
+func (t *tree) buryMissing(now float64) {
 	for _, p := range t.order {
 		if p.pid != 0 && !p.dead && !t.readStat(p) {
 			t.bury(p, now)
@@ -86,14 +86,14 @@ func (t *tree) zombie(p *proc) bool {
 	return err == nil && s.State == 'Z' && (p.stat.Start == 0 || p.stat.Start == s.Start)
 }
 
-// bequeath determines which process will reap an ending process: its parent, this process, or none.
+// findReaper determines which process will reap an ending process: its parent, this process, or none.
 // The kernel adds the CPU time to the reaper, but drops it if the parent ignores SIGCHLD.
-func (t *tree) bequeath(p *proc) {
+func (t *tree) findReaper(p *proc) {
 	up := t.procs[p.ppid]
 	if up == nil {
 		return
 	}
-	t.ask(up)
+	t.checkSigchld(up)
 	if up.ignores {
 		p.lost = true
 	} else if !up.dead {
@@ -112,8 +112,8 @@ func (t *tree) settleWait(p *proc) {
 	t.observed.wait += p.exit.WaitNanos
 }
 
-// ask determines whether a parent ignores SIGCHLD, at most once between two studies.
-func (t *tree) ask(p *proc) {
+// checkSigchld determines whether a parent ignores SIGCHLD, at most once between two studies.
+func (t *tree) checkSigchld(p *proc) {
 	if p.dead || p.asked == t.studies+1 {
 		return
 	}

@@ -53,14 +53,14 @@ func TestLostEndsAreNoSurvivors(t *testing.T) {
 	if n := len(r.survivors()); n != 4 {
 		t.Fatalf("%d are taken for alive before, want 4", n)
 	}
-	tree.confirm(1)
+	tree.buryMissing(1)
 	left := r.survivors()
 	if len(left) != 2 || tree.procs[12].dead != true || tree.procs[13].dead != true {
 		t.Errorf("%+v still run, want 10 and 11", left)
 	}
 	// One of another start has taken the number.
 	tree.procs[11].stat.Start = 5
-	tree.confirm(2)
+	tree.buryMissing(2)
 	if left := r.survivors(); len(left) != 1 || left[0].PID != 10 {
 		t.Errorf("%+v still run, want 10", left)
 	}
@@ -78,7 +78,7 @@ func TestSearchAfterLoss(t *testing.T) {
 	}
 	fork(10, 1)
 	w.apply(&record{kind: unix.PERF_RECORD_LOST, value: 1}, tree, 0)
-	if tree.look(1); tree.started != 2 || tree.procs[11] == nil {
+	if tree.findLive(1); tree.started != 2 || tree.procs[11] == nil {
 		t.Fatalf("%d processes, want 2: the lost one is found", tree.started)
 	}
 	fork(11, 10) // its record comes late
@@ -92,8 +92,8 @@ func TestSearchAfterLoss(t *testing.T) {
 	w.apply(&record{kind: unix.PERF_RECORD_EXIT, pid: 11, tid: 11}, tree, 2)
 	m := &meter{tree: tree, perf: w}
 	for at := range 8 {
-		tree.look(2 + float64(at))
-		tree.sweep(m.ready(2 + float64(at)))
+		tree.findLive(2 + float64(at))
+		tree.sweep(m.foldable(2 + float64(at)))
 	}
 	if tree.started != 2 {
 		t.Errorf("%d processes after one became a zombie, want 2", tree.started)
@@ -119,7 +119,7 @@ func TestCountedClaimsNoMoreThanItSaw(t *testing.T) {
 		"some records lost": {runner{meter: &meter{exits: &exitFeed{source: named("taskstats"), whole: true, lost: 1}}}, false, sampled},
 		"samples":           {runner{meter: &meter{}}, false, sampled},
 	} {
-		if by, exact := c.r.counted(); by != c.by || exact != c.exact {
+		if by, exact := c.r.countSource(); by != c.by || exact != c.exact {
 			t.Errorf("%s: by %s, exact %v; want %s, %v", name, by, exact, c.by, c.exact)
 		}
 	}

@@ -86,19 +86,19 @@ func threadClock() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-func (m *meter) now() float64 { return time.Since(m.begin).Seconds() }
+func (m *meter) elapsed() float64 { return time.Since(m.begin).Seconds() }
 
-// look takes the cheap sample: the live processes and their memory.
-func (m *meter) look() {
+// sample takes the cheap sample: the live processes and their memory.
+func (m *meter) sample() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := threadClock()
-	at := m.now()
-	m.follow(at)
+	at := m.elapsed()
+	m.readEvents(at)
 	held := m.heldShared()
-	l := m.tree.look(at)
-	m.gpus.look(m.tree, at, false)
-	m.tree.sweep(m.ready(at))
+	l := m.tree.findLive(at)
+	m.gpus.read(m.tree, at, false)
+	m.tree.sweep(m.foldable(at))
 	m.looks++
 	largest := m.tree.largest()
 	if l.resident == 0 && (l.procs > 0 || m.samples == 0) {
@@ -166,10 +166,10 @@ const alikeShare = 0.9
 // finish extends the memory of the last reading to the end, and reads the charge of the group
 // without its processes, which is page cache.
 func (m *meter) finish(end float64) {
-	at := m.now()
-	m.follow(at)
-	m.tree.look(at)
-	m.gpus.look(m.tree, at, true)
+	at := m.elapsed()
+	m.readEvents(at)
+	m.tree.findLive(at)
+	m.gpus.read(m.tree, at, true)
 	if m.samples > 0 && end > m.lastAt {
 		m.area += (end - m.lastAt) * m.lastMem
 		m.areaTime += end - m.lastAt
@@ -181,17 +181,17 @@ func (m *meter) finish(end float64) {
 	}
 }
 
-// follow records the events of the kernel up to now.
-func (m *meter) follow(at float64) {
+// readEvents records the events of the kernel up to now.
+func (m *meter) readEvents(at float64) {
 	if m.perf != nil {
 		m.perf.drain(m.tree, at)
 	}
 }
 
-// ready returns a function that reports whether a dead process can be folded. Its last perf
+// foldable returns a function that reports whether a dead process can be folded. Its last perf
 // records must have been read, and the process must have been reaped if that is our task. It waits
 // longer if a more detailed exit record may still arrive.
-func (m *meter) ready(at float64) func(*proc) bool {
+func (m *meter) foldable(at float64) func(*proc) bool {
 	return func(p *proc) bool {
 		switch {
 		case !m.tree.byEvents && (p.mark == m.tree.turn || !p.reaped && m.tree.zombie(p)):
@@ -227,8 +227,8 @@ func (m *meter) study() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := threadClock()
-	at := m.now()
-	m.follow(at)
+	at := m.elapsed()
+	m.readEvents(at)
 	m.tree.study()
 	if m.exits != nil {
 		m.exits.drain(m.tree, at)
@@ -256,7 +256,7 @@ func (m *meter) sum() {
 		t.calls.Write += p.io.WriteCalls
 	}
 	t.cpu = m.reaped.user + m.reaped.system + live + m.tree.unwaited
-	if total, _, _, ok := m.group.cpu(); ok && whole(total, m.reaped.user+m.reaped.system) {
+	if total, _, _, ok := m.group.cpu(); ok && isComplete(total, m.reaped.user+m.reaped.system) {
 		t.cpu = total
 	}
 	m.last.cpu = max(m.last.cpu, t.cpu)
@@ -268,9 +268,9 @@ func (m *meter) sum() {
 	m.last.calls.Write = max(m.last.calls.Write, t.calls.Write)
 }
 
-// whole reports whether a control group counted everything. If processes moved out of it, the
+// isComplete reports whether a control group counted everything. If processes moved out of it, the
 // reaped time is larger.
-func whole(group, waited uint64) bool { return group >= waited-waited/50 }
+func isComplete(group, waited uint64) bool { return group >= waited-waited/50 }
 
 // row closes a window of the profile.
 func (m *meter) row(at float64) Row {
@@ -280,8 +280,8 @@ func (m *meter) row(at float64) Row {
 // reap reaps one ended child. It first reads from the zombie what rusage lacks: the name and the
 // waiting time of the first thread.
 func (m *meter) reap(pid int) (unix.WaitStatus, error) {
-	at := m.now()
-	m.follow(at)
+	at := m.elapsed()
+	m.readEvents(at)
 	t := m.tree
 	if t.foreign[int32(pid)] {
 		if m.exits != nil {

@@ -116,7 +116,7 @@ func TestRecords(t *testing.T) {
 	if !p.dead || p.reads != 0 || p.cpu() != 1000 || p.comm.String() != "worker" || w.lost != 5 {
 		t.Errorf("dead %v, %d records due, %d ns, name %s, lost %d; want true, 0, 1000, worker, 5", p.dead, -p.reads, p.cpu(), p.comm, w.lost)
 	}
-	tree.fold(p)
+	tree.foldDead(p)
 	if c := tree.commands["worker"]; c == nil || c.n != 1 || c.cpu != 1000 || tree.started != 2 {
 		t.Errorf("commands %+v, started %d", tree.commands, tree.started)
 	}

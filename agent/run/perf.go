@@ -168,7 +168,7 @@ func (w *perfWatch) drain(t *tree, now float64) {
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	cut := uint64(ts.Nano())
 	for _, r := range w.rings {
-		w.scratch = r.take(w.scratch[:0])
+		w.scratch = r.drain(w.scratch[:0])
 		w.records = parseRecords(w.scratch, w.records)
 	}
 	slices.SortStableFunc(w.records, func(a, b record) int {
@@ -208,7 +208,7 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 	case unix.PERF_RECORD_COMM:
 		if p != nil && (r.tid == r.pid || r.exec) { // a thread may have a name of its own
 			if r.exec && !p.dead {
-				t.becomes(p)
+				t.creditOldName(p)
 			}
 			p.comm = r.comm
 		}
@@ -223,8 +223,8 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 	}
 }
 
-// take copies new records out of the ring and frees their space.
-func (r *perfRing) take(dst []byte) []byte {
+// drain copies new records out of the ring and frees their space.
+func (r *perfRing) drain(dst []byte) []byte {
 	meta := (*unix.PerfEventMmapPage)(unsafe.Pointer(&r.mem[0]))
 	data := r.mem[os.Getpagesize():]
 	head := atomic.LoadUint64(&meta.Data_head)

@@ -41,7 +41,7 @@ func Run(o Options) (*Report, error) {
 			*slot = std
 		}
 	}
-	path, err := lookUp(o.Args[0])
+	path, err := findProgram(o.Args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func Run(o Options) (*Report, error) {
 	}
 	r := &runner{o: o, self: selfCPU()}
 	defer r.close()
-	signals, stop := catch()
+	signals, stop := catchSignals()
 	defer stop()
 	if err := r.start(path); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (r *runner) start(path string) error {
 	if r.o.Exits != nil {
 		m.exits = &exitFeed{source: r.o.Exits}
 		if err := r.o.Exits.Drain(new(sensor.Pass)); err != nil { // of before
-			r.note("exit records: %v", err)
+			r.addNote("exit records: %v", err)
 		}
 	}
 	var perfErr error
@@ -114,12 +114,12 @@ func (r *runner) start(path string) error {
 	// Until its exec the child had our memory, and the kernel remembers that as its peak.
 	m.floor = m.tree.files.HighWater(int32(os.Getpid()))
 	if perfErr != nil && m.exits == nil {
-		r.note("short processes cannot be distinguished by name: %v", perfErr)
+		r.addNote("short processes cannot be distinguished by name: %v", perfErr)
 	}
 	return nil
 }
 
-func (r *runner) note(format string, args ...any) {
+func (r *runner) addNote(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
@@ -171,13 +171,13 @@ func (r *runner) watch(signals <-chan os.Signal) {
 		full = m.perf.wakeups(stop)
 	}
 	second := 1.0
-	m.look()
+	m.sample()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	over := false
 	for {
-		left := time.Duration((second - m.now()) * float64(time.Second))
-		timer.Reset(max(min(m.pause(m.now()), left), 0))
+		left := time.Duration((second - m.elapsed()) * float64(time.Second))
+		timer.Reset(max(min(m.pause(m.elapsed()), left), 0))
 		select {
 		case s := <-signals:
 			if over { // the command is gone, and we are asked to go too
@@ -188,7 +188,7 @@ func (r *runner) watch(signals <-chan os.Signal) {
 			}
 		case c, ok := <-children:
 			if !ok {
-				r.end = max(r.end, m.now())
+				r.end = max(r.end, m.elapsed())
 				return
 			}
 			status, err := m.reap(c.pid)
@@ -203,24 +203,24 @@ func (r *runner) watch(signals <-chan os.Signal) {
 				}
 			}
 			if over && len(m.tree.foreign) > 0 { // those we do not wait for
-				if m.look(); m.tree.empty() {
+				if m.sample(); m.tree.empty() {
 					return
 				}
 			}
 			ack <- struct{}{}
 		case <-full:
-			at := m.now()
-			m.follow(at)
+			at := m.elapsed()
+			m.readEvents(at)
 			if m.exits != nil {
 				m.exits.drain(m.tree, at)
 			}
-			m.tree.sweep(m.ready(at))
+			m.tree.sweep(m.foldable(at))
 		case <-timer.C:
-			at := m.now()
+			at := m.elapsed()
 			if at >= second || at-m.studied >= min(max(100*m.costStudy.Seconds(), at/10, 0.1), 1) {
 				m.study()
 			}
-			m.look()
+			m.sample()
 			if at >= second {
 				r.row(at)
 				for second <= at {

@@ -20,16 +20,16 @@ func (r *runner) report() *Report {
 		}
 		time.Sleep(time.Millisecond)
 		r.reapRest()
-		m.tree.look(m.now())
+		m.tree.findLive(m.elapsed())
 		m.study()
 	}
-	t.confirm(m.now())
+	t.buryMissing(m.elapsed())
 	survivors := r.survivors()
 	t.sweep(func(*proc) bool { return true })
 	for _, p := range t.order {
 		if p.pid != 0 { // still running: their use so far
 			r.living += p.cpu() + p.stat.ChildUser + p.stat.ChildSystem
-			t.fold(p)
+			t.foldDead(p)
 		}
 	}
 	rep := &Report{Command: r.o.Args, Start: r.began, GPU: m.gpus.report(), WallSeconds: r.end, Survivors: survivors,
@@ -97,7 +97,7 @@ func (r *runner) fillCPU(rep *Report) {
 	total += r.living
 	waited := total
 	user, system := m.last.user, m.last.system
-	if g, u, s, ok := m.group.cpu(); ok && whole(g, m.reaped.user+m.reaped.system) {
+	if g, u, s, ok := m.group.cpu(); ok && isComplete(g, m.reaped.user+m.reaped.system) {
 		total, source = max(g, m.reaped.user+m.reaped.system), "cgroup"
 		if user+system == 0 {
 			user, system = u, s
@@ -105,7 +105,7 @@ func (r *runner) fillCPU(rep *Report) {
 	} else if m.tree.unwaited > 0 {
 		total, source = total+m.tree.unwaited, "wait4, and what nobody waited for by "+r.eventSource()
 		if m.perf == nil && m.exits == nil {
-			r.note("a program ignored SIGCHLD: the kernel forgot its children, they count as last seen (%.2f s of CPU)",
+			r.addNote("a program ignored SIGCHLD: the kernel forgot its children, they count as last seen (%.2f s of CPU)",
 				seconds(m.tree.unwaited))
 		}
 	}
@@ -156,7 +156,7 @@ func (r *runner) fillMemory(rep *Report) {
 	if rep.MemoryCgroupPeakBytes != nil {
 		more = min(more, *rep.MemoryCgroupPeakBytes-min(*rep.MemoryCgroupPeakBytes, peak))
 	}
-	_, all := r.counted()
+	_, all := r.countSource()
 	rep.MemoryUnseen = (m.tree.glimpsed || !all) && m.reaped.maxRSS <= m.floor && more > peak/20
 	rep.MemoryAtLeast = rep.MemoryUnseen || m.tree.machine.grew && rep.MemoryCgroupPeakBytes == nil
 	rep.Sources["memory"] = source
@@ -191,24 +191,24 @@ func (r *runner) fillRest(rep *Report) {
 	rep.Faults = Faults{m.reaped.minor, m.reaped.major}
 	rep.ProcessesPeak, rep.ThreadsPeak = max(m.peakProcs, 1), max(m.peakThreads, 1)
 	rep.Processes = t.started
-	rep.Sources["processes"], rep.ProcessesExact = r.counted()
+	rep.Sources["processes"], rep.ProcessesExact = r.countSource()
 	rep.Sources["commands"] = rep.Sources["processes"]
 	if m.exits != nil && m.exits.taken > 0 {
 		rep.Sources["commands"] = m.exits.source.Name()
 	}
 	if m.exits != nil && m.exits.err != nil {
-		r.note("exit records: %v", m.exits.err)
+		r.addNote("exit records: %v", m.exits.err)
 	}
 	r.fillWait(rep)
 	if len(rep.Survivors) > 0 {
-		r.note("%s", survivorNote(rep.Survivors))
+		r.addNote("%s", survivorNote(rep.Survivors))
 	}
 }
 
-// counted returns the source that counted the processes, and whether it saw all of them. Perf
+// countSource returns the source that counted the processes, and whether it saw all of them. Perf
 // events saw all if none was lost and no subtree was hidden. Exit records saw all if there were no
 // perf events, because otherwise they only add to processes that perf events reported.
-func (r *runner) counted() (source string, exact bool) {
+func (r *runner) countSource() (source string, exact bool) {
 	perf, exits := r.meter.perf, r.meter.exits
 	complete := exits != nil && exits.whole && exits.lost == 0 && exits.err == nil
 	switch {
@@ -233,7 +233,7 @@ func (r *runner) fillWait(rep *Report) {
 		seen = float64(o.run) / cpu
 	}
 	if o.run == 0 || seen < 0.5 {
-		r.note("CPU wait is unknown: its threads lived too short to be asked (%.0f %% of the CPU time was seen)", 100*seen)
+		r.addNote("CPU wait is unknown: its threads lived too short to be asked (%.0f %% of the CPU time was seen)", 100*seen)
 		return
 	}
 	wait := seconds(o.wait)

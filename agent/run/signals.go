@@ -13,9 +13,9 @@ var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPWR,
 }
 
-// catch starts to collect signals. Signals that were ignored at the start (nohup, a shell's
+// catchSignals starts to collect signals. Signals that were ignored at the start (nohup, a shell's
 // background job) stay ignored, by us and by the command.
-func catch() (ch chan os.Signal, stop func()) {
+func catchSignals() (ch chan os.Signal, stop func()) {
 	ch = make(chan os.Signal, 32)
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {

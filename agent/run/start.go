@@ -26,8 +26,8 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// lookUp finds the program as execvp(3) does.
-func lookUp(name string) (string, error) {
+// findProgram finds the program as execvp(3) does.
+func findProgram(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil, errors.Is(err, exec.ErrDot):
@@ -67,7 +67,7 @@ func start(o *Options, path string, g *group, perf func()) (forked, error) {
 			Files: []uintptr{o.Stdin.Fd(), o.Stdout.Fd(), o.Stderr.Fd()},
 			Sys:   &syscall.SysProcAttr{},
 		}
-		leave := g.enter(attr.Sys)
+		leave := g.forkInto(attr.Sys)
 		defer leave() // takes milliseconds with version 1, while the command runs already
 		begin := time.Now()
 		pid, err := syscall.ForkExec(path, o.Args, attr)

@@ -109,13 +109,13 @@ func newTree(self int, procRoot string) *tree {
 // add enters a process that was started by ppid.
 func (t *tree) add(pid, ppid int32) *proc {
 	if old := t.procs[pid]; old != nil {
-		t.fold(old) // the number is used again
+		t.foldDead(old) // the number is used again
 	}
 	p := &proc{pid: pid, ppid: ppid, statm: -1, alive: 1, threads: 1, mark: t.turn}
 	if up := t.procs[ppid]; up != nil {
 		up.parent = true
 		if !t.byEvents { // both may be gone at the next look
-			t.ask(up)
+			t.checkSigchld(up)
 		}
 		p.comm = up.comm // until it executes its own program
 	}
@@ -141,8 +141,8 @@ func (t *tree) leaving() bool {
 	return false
 }
 
-// becomes credits the CPU time of a process to its old name when it executes another program without a fork.
-func (t *tree) becomes(p *proc) {
+// creditOldName credits the CPU time of a process to its old name when it executes another program without a fork.
+func (t *tree) creditOldName(p *proc) {
 	if t.readClock(p); p.clock > p.credited+shortest {
 		t.tally(p.comm).cpu += p.clock - p.credited
 		p.credited = p.clock
@@ -156,14 +156,14 @@ const shortest = 2_000_000
 // bury marks a process as dead; fold follows when its last figures are in.
 func (t *tree) bury(p *proc, now float64) {
 	if !p.dead {
-		t.bequeath(p)
+		t.findReaper(p)
 		p.dead, p.died, p.rss, p.shared = true, now, 0, 0
 		t.closeFile(p)
 	}
 }
 
-// fold adds a process to its command and forgets it.
-func (t *tree) fold(p *proc) {
+// foldDead adds a process to its command and forgets it.
+func (t *tree) foldDead(p *proc) {
 	children := max(p.waited, p.stat.ChildUser+p.stat.ChildSystem)
 	if unseen := children - p.waited; unseen > 2*userTick {
 		t.unseen[p.comm.String()] += unseen
@@ -202,7 +202,7 @@ func (t *tree) closeFile(p *proc) {
 func (t *tree) sweep(ready func(*proc) bool) {
 	for _, p := range slices.Backward(t.order) { // children before their parents
 		if p.pid != 0 && p.dead && ready(p) {
-			t.fold(p)
+			t.foldDead(p)
 		}
 	}
 	out := t.order[:0]
@@ -235,8 +235,8 @@ const fewLooks = 3
 // missedLooks is the number of readings without a process after which it counts as ended without an exit event.
 const missedLooks = 3
 
-// look finds the live descendants and reads their resident memory, and the names of new ones.
-func (t *tree) look(now float64) level {
+// findLive finds the live descendants and reads their resident memory, and the names of new ones.
+func (t *tree) findLive(now float64) level {
 	if !t.byEvents {
 		t.search(now)
 	}
@@ -264,7 +264,7 @@ func (t *tree) look(now float64) level {
 		l.procs++
 		l.threads += max(p.threads, 1)
 		p.rss, p.shared = resident, shared
-		if p.looks++; p.looks <= 2 && t.borrowed(p) {
+		if p.looks++; p.looks <= 2 && t.showsParentMemory(p) {
 			p.rss, p.shared = 0, 0
 			continue
 		}
@@ -314,8 +314,8 @@ func (t *tree) sharesSpace(p *proc) bool {
 	return true
 }
 
-// borrowed reports whether a new process still shows the memory of its parent, between fork or vfork and exec.
-func (t *tree) borrowed(p *proc) bool {
+// showsParentMemory reports whether a new process still shows the memory of its parent, between fork or vfork and exec.
+func (t *tree) showsParentMemory(p *proc) bool {
 	up := t.procs[p.ppid]
 	return up != nil && p.comm == up.comm && p.rss > 4<<20 && p.rss > up.rss/2
 }

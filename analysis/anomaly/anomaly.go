@@ -176,10 +176,10 @@ func (d *detector) expect(t int) (float64, bool) {
 	}
 	level := quantiles.Median(last)
 	candidates := [3]float64{level, math.NaN(), math.NaN()}
-	if same := d.same(t, d.day, days); len(same) >= 3 {
+	if same := d.sameTimes(t, d.day, days); len(same) >= 3 {
 		candidates[1] = quantiles.Median(same)
 	}
-	if same := d.same(t, 7*d.day, weeks); len(same) >= 5 {
+	if same := d.sameTimes(t, 7*d.day, weeks); len(same) >= 5 {
 		candidates[2] = quantiles.Median(same)
 	}
 	use, least := level, d.errors[0]
@@ -202,8 +202,8 @@ func (d *detector) expect(t int) (float64, bool) {
 	return use, true
 }
 
-// same returns the values at the same time of earlier periods, with their neighbours.
-func (d *detector) same(t, period, periods int) []float64 {
+// sameTimes returns the values at the same time of earlier periods, with their neighbours.
+func (d *detector) sameTimes(t, period, periods int) []float64 {
 	d.buffer = d.buffer[:0]
 	for k := 1; k <= periods; k++ {
 		d.recorded(t-k*period-1, min(t-k*period+2, t))

@@ -20,14 +20,14 @@ func Pearson(x, y []float64) float64 {
 		dx, dy := x[i]-mx, y[i]-my
 		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
 	}
-	if still(xx, mx, n) || still(yy, my, n) {
+	if isConstant(xx, mx, n) || isConstant(yy, my, n) {
 		return math.NaN()
 	}
 	return min(max(xy/math.Sqrt(xx*yy), -1), 1)
 }
 
-// still reports whether a sum of squares is only rounding error around mean.
-func still(ss, mean, n float64) bool { return ss <= n*mean*mean*1e-24 }
+// isConstant reports whether a sum of squares is only rounding error around mean.
+func isConstant(ss, mean, n float64) bool { return ss <= n*mean*mean*1e-24 }
 
 // Ranks returns the rank of each value from 1; equal values share their mean rank.
 func Ranks(v []float64) []float64 {

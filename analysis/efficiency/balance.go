@@ -13,16 +13,17 @@ func (j *judge) balance() {
 		j.work()
 		j.tasks()
 	}
-	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled &&
+	if low, _, mean, ok := j.extremes(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled &&
 		j.u.Exactness["gpu_seconds"] == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
-			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus",
+			j.report("gpu_balance", Warning, share, "ratio", "balance.gpus",
 				phrase.Words{"node": low.Name, "share": phrase.Percent(share), "nodes": j.nodes()})
 		}
 	}
-	if _, high, mean, ok := j.spread(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 && j.u.memoryExact() == figure.Exact {
+	if _, high, mean, ok := j.extremes(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 &&
+		j.u.memoryExact() == figure.Exact {
 		if times := *high.Memory / mean; times > 2 {
-			j.say("memory_balance", Info, times, "ratio", "balance.memory",
+			j.report("memory_balance", Info, times, "ratio", "balance.memory",
 				phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodes()})
 		}
 	}
@@ -32,17 +33,17 @@ func (j *judge) nodes() phrase.Text { return phrase.Count(float64(len(j.u.PerNod
 
 // work compares the nodes of a workload with their mean.
 func (j *judge) work() {
-	least, _, mean, ok := j.spread(func(n *Node) *float64 { return n.CPUSeconds })
+	least, _, mean, ok := j.extremes(func(n *Node) *float64 { return n.CPUSeconds })
 	if !ok || mean < settled {
 		return
 	}
 	share := *least.CPUSeconds / mean
 	words := phrase.Words{"node": least.Name, "share": phrase.Percent(share), "nodes": j.nodes()}
 	if share < uneven {
-		j.say("balance", Warning, share, "ratio", "balance.uneven", words)
+		j.report("balance", Warning, share, "ratio", "balance.uneven", words)
 		return
 	}
-	j.say("balance", Good, share, "ratio", "balance.even", words)
+	j.report("balance", Good, share, "ratio", "balance.even", words)
 }
 
 // tasks reports the step with the most uneven tasks on a node, compared with its busiest task.
@@ -54,7 +55,7 @@ func (j *judge) tasks() {
 		if t.Tasks < 2 || t.Busiest < worth {
 			continue
 		}
-		if share := t.others() / t.Busiest; share < least {
+		if share := t.otherMean() / t.Busiest; share < least {
 			worst, least = t, share
 		}
 	}
@@ -69,21 +70,21 @@ func (j *judge) tasks() {
 	}
 	words := phrase.Words{
 		"tasks": phrase.Count(worst.Tasks), "step": step.text(), "node": worst.Node,
-		"busiest": phrase.Time(worst.Busiest), "rest": phrase.Time(worst.others()),
+		"busiest": phrase.Time(worst.Busiest), "rest": phrase.Time(worst.otherMean()),
 	}
 	key := "balance.tasks"
 	if worst.Tasks == 2 {
 		key = "balance.two-tasks"
 	}
-	j.say("task_balance", Warning, least, "ratio", key, words)
+	j.report("task_balance", Warning, least, "ratio", key, words)
 }
 
-// others returns the mean CPU time of the tasks other than the busiest, seconds.
-func (t *TaskUse) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
+// otherMean returns the mean CPU time of the tasks other than the busiest, seconds.
+func (t *TaskUse) otherMean() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
-// spread returns the nodes with the least and the most of a figure, and the mean. It returns false
+// extremes returns the nodes with the least and the most of a figure, and the mean. It returns false
 // if one node has no measurement, which does not mean that the node was idle.
-func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, ok bool) {
+func (j *judge) extremes(of func(*Node) *float64) (low, high Node, mean float64, ok bool) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range j.u.PerNode {
 		n := &j.u.PerNode[i]

@@ -18,18 +18,18 @@ func (j *judge) empty() bool {
 	if j.u.CPUSeconds == nil {
 		key = "empty.never"
 	}
-	j.say("empty", Warning, span, "seconds", key, phrase.Words{"span": phrase.Time(span), "what": j.holds()})
+	j.report("empty", Warning, span, "seconds", key, phrase.Words{"span": phrase.Time(span), "what": j.allocation()})
 	return true
 }
 
-// holds describes its cores and GPUs: "4 cores and 1 GPU".
-func (j *judge) holds() phrase.Text {
+// allocation describes its cores and GPUs: "4 cores and 1 GPU".
+func (j *judge) allocation() phrase.Text {
 	var what []phrase.Text
 	if given, ok := figure.Known(j.u.Cores); ok && given > 0 && !j.u.CoresImplied {
-		what = append(what, counted(given, "core", "cores"))
+		what = append(what, quantity(given, "core", "cores"))
 	}
 	if gpus, ok := figure.Known(j.u.GPUs); ok && gpus > 0 {
-		what = append(what, counted(gpus, "GPU", "GPUs"))
+		what = append(what, quantity(gpus, "GPU", "GPUs"))
 	}
 	switch len(what) {
 	case 0:
@@ -63,7 +63,7 @@ func (j *judge) idles() bool {
 	case (cpu+wait)/u.WallSeconds >= none*min(given, 1),
 		sustained && p95 >= 2*none*min(given, 1) && (cpu+wait)/u.WallSeconds >= bursts*min(given, 1),
 		hasGPUs && (!onGPU || u.Exactness["gpu_seconds"] != figure.Exact || gpu >= none*gpus*u.WallSeconds),
-		j.storageShare() >= waiting || j.congested() || j.held():
+		j.storageShare() >= waiting || j.congested() || j.isDiskLimited():
 		return false
 	}
 	return true
@@ -85,8 +85,8 @@ func (j *judge) rested() (seconds float64, most bool) {
 		(gpus == 0 || u.GPUSeconds != nil)
 }
 
-// rest reports a run that works no more, or worked no more when it was ended. The sentence on its time limit has that already.
-func (j *judge) rest() {
+// reportRest reports a run that works no more, or worked no more when it was ended. The sentence on its time limit has that already.
+func (j *judge) reportRest() {
 	v, most := j.rested()
 	if !most || !j.u.Batch || j.u.State == "timeout" && !j.idles() {
 		return
@@ -95,7 +95,7 @@ func (j *judge) rest() {
 	if j.u.Running {
 		key, s = "rest.running", Warning
 	}
-	j.say("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
+	j.report("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
 }
 
 // idle reports a workload that hardly ran. Fewer cores would not have helped it, and its other figures mean little.
@@ -113,8 +113,8 @@ func (j *judge) idle() bool {
 	if !u.Batch {
 		was = "asked for"
 	}
-	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key,
-		phrase.Words{"cpu": phrase.Time(cpu), "wall": phrase.Time(u.WallSeconds), "what": j.holds(), "was": was})
+	j.report("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key,
+		phrase.Words{"cpu": phrase.Time(cpu), "wall": phrase.Time(u.WallSeconds), "what": j.allocation(), "was": was})
 	return true
 }
 
@@ -129,9 +129,9 @@ func (j *judge) cores() {
 	share, mean := cpu/(given*u.WallSeconds), cpu/u.WallSeconds
 	p95, sustained := figure.Known(u.CoresP95)
 	wait, _ := figure.Known(u.CPUWaitSeconds)
-	w := phrase.Words{"mean": cores(mean), "share": phrase.Percent(share), "of": j.of(given),
+	w := phrase.Words{"mean": cores(mean), "share": phrase.Percent(share), "of": j.ofCores(given),
 		"p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
-	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
+	say := func(s Severity, key string) { j.report("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.Resized:
 		w["mean"] = phrase.Join(format.Qualifier(u.Exactness["cpu_seconds"]), cores(mean))
@@ -167,9 +167,9 @@ func (j *judge) cores() {
 	}
 }
 
-// of describes the cores that use is compared with.
-func (j *judge) of(given float64) phrase.Sentence {
-	w := phrase.Words{"cores": counted(given, "core", "cores"), "was": j.was(), "nodes": "node"}
+// ofCores describes the cores that use is compared with.
+func (j *judge) ofCores(given float64) phrase.Sentence {
+	w := phrase.Words{"cores": quantity(given, "core", "cores"), "was": j.was(), "nodes": "node"}
 	if !j.u.CoresImplied {
 		return texts.Sentence("of.given", w)
 	}
@@ -187,18 +187,18 @@ func (j *judge) gpus() {
 		return
 	}
 	share := used / (given * j.u.WallSeconds)
-	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"),
+	w := phrase.Words{"gpus": quantity(given, "GPU", "GPUs"), "its": its(given, "GPU"),
 		"share": phrase.Join(format.Qualifier(j.u.Exactness["gpu_seconds"]), phrase.Percent(share))}
 	switch {
 	case j.u.Exactness["gpu_seconds"] != figure.Exact:
-		j.say("gpu", Info, share, "ratio", "gpu.inexact", w)
+		j.report("gpu", Info, share, "ratio", "gpu.inexact", w)
 	case used == 0:
-		j.say("gpu", Warning, 0, "ratio", "gpu.never", w)
+		j.report("gpu", Warning, 0, "ratio", "gpu.never", w)
 	case share < idleGPU:
-		j.say("gpu", Warning, share, "ratio", "gpu.low", w)
+		j.report("gpu", Warning, share, "ratio", "gpu.low", w)
 	case share < busyGPU:
-		j.say("gpu", Info, share, "ratio", "gpu.some", w)
+		j.report("gpu", Info, share, "ratio", "gpu.some", w)
 	default:
-		j.say("gpu", Good, share, "ratio", "gpu.some", w)
+		j.report("gpu", Good, share, "ratio", "gpu.some", w)
 	}
 }

@@ -17,21 +17,21 @@ type DiskLimit struct {
 
 // diskLimit reports that a limit of its control group on a disk slowed it down.
 func (j *judge) diskLimit() {
-	if !j.held() {
+	if !j.isDiskLimited() {
 		return
 	}
 	d := j.u.DiskLimit
 	able, _ := j.able()
-	j.say("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
+	j.report("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
 		"time": phrase.Time(d.Seconds), "share": phrase.Percent(d.Seconds / d.Observed), "its": j.its(d.Observed), "node": d.Node,
 		"device": d.Device,
 		"moved":  map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": phrase.Bytes(d.Rate),
 		"limit": phrase.Bytes(d.Limit),
-		"cores": cores(d.Cores), "able": counted(able, "core", "cores")})
+		"cores": cores(d.Cores), "able": quantity(able, "core", "cores")})
 }
 
-// held reports whether it reached a limit on a disk for long while most of its cores slept.
-func (j *judge) held() bool {
+// isDiskLimited reports whether it reached a limit on a disk for long while most of its cores slept.
+func (j *judge) isDiskLimited() bool {
 	d := j.u.DiskLimit
 	return d != nil && j.slowed(d.Seconds, d.Observed, d.Cores)
 }

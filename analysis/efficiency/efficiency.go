@@ -159,29 +159,29 @@ const Sampled = 600.0
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
 	if j.neverRan() {
-		j.before()
+		j.reportRequeue()
 		return j.out
 	}
 	j.ending()
-	j.before()
+	j.reportRequeue()
 	j.restarts()
 	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
 		return j.out // the use of a failed run is not judged
 	}
 	j.memory()
 	if cpu, _ := figure.Known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {
-		j.say("short", Info, 0, "seconds", "short.glimpse", nil)
+		j.report("short", Info, 0, "seconds", "short.glimpse", nil)
 	} else if u.WallSeconds < settled {
 		key := "short"
 		if u.CoresImplied && !u.Batch && u.Memory == nil { // it asked for nothing
 			key = "short.free"
 		}
-		j.say("short", Info, u.WallSeconds, "seconds", key,
+		j.report("short", Info, u.WallSeconds, "seconds", key,
 			phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
-		j.waits() // seconds that it lost, whatever it used
+		j.reportWaits() // seconds that it lost, whatever it used
 	} else {
 		if u.CPUSeconds == nil && u.MemoryNeededPeakBytes == nil && u.MemoryPeakBytes == nil && !u.Running && u.Batch {
-			j.say("unmeasured", Info, 0, "seconds", "unmeasured", nil)
+			j.report("unmeasured", Info, 0, "seconds", "unmeasured", nil)
 		}
 		if !j.empty() && !j.idle() {
 			j.cores()
@@ -190,8 +190,8 @@ func Judge(u Usage) []Verdict {
 			j.gpuKind()
 			j.counters()
 		}
-		j.rest()
-		j.waits()
+		j.reportRest()
+		j.reportWaits()
 		j.storage()
 		j.diskLimit()
 		j.network()
@@ -222,7 +222,7 @@ type judge struct {
 	out []Verdict
 }
 
-func (j *judge) say(kind string, s Severity, value float64, unit, key string, words phrase.Words) {
+func (j *judge) report(kind string, s Severity, value float64, unit, key string, words phrase.Words) {
 	of := texts.Sentence(key, words)
 	j.out = append(j.out, Verdict{Kind: kind, Severity: s, Sentence: of, Text: of.String(), Value: value, Unit: unit})
 }
@@ -244,7 +244,7 @@ func (j *judge) time() {
 	}
 	share := j.u.WallSeconds / asked
 	if share < 0.25 && asked-j.u.WallSeconds >= 3600 {
-		j.say("time", Info, share, "ratio", "time",
+		j.report("time", Info, share, "ratio", "time",
 			phrase.Words{"wall": phrase.Time(j.u.WallSeconds), "asked": phrase.Time(asked), "share": phrase.Percent(share)})
 	}
 }

@@ -19,19 +19,19 @@ func (j *judge) neverRan() bool {
 	case u.State == "pending" && !u.Running:
 		j.queued()
 	case u.State == "started":
-		j.say("queue", Info, 0, "seconds", "queue.array", nil)
+		j.report("queue", Info, 0, "seconds", "queue.array", nil)
 	case u.State == "cancelled" && !u.Running && u.WallSeconds == 0:
-		j.say("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.by(), "waited": phrase.Time(u.Waited)})
+		j.report("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.canceller(), "waited": phrase.Time(u.Waited)})
 	case u.State == "deadline" && !u.Running && u.WallSeconds == 0:
-		j.say("queue", Warning, u.Waited, "seconds", "queue.deadline", phrase.Words{"waited": phrase.Time(u.Waited)})
+		j.report("queue", Warning, u.Waited, "seconds", "queue.deadline", phrase.Words{"waited": phrase.Time(u.Waited)})
 	default:
 		return false
 	}
 	return true
 }
 
-// by returns the user who cancelled it.
-func (j *judge) by() string {
+// canceller returns the user who cancelled it.
+func (j *judge) canceller() string {
 	if j.u.EndedByUser == "" {
 		return ""
 	}
@@ -45,14 +45,14 @@ func (j *judge) by() string {
 // state adds nothing, and a deliberate end is no failure.
 func (j *judge) ending() {
 	u := &j.u
-	wall := phrase.Words{"wall": lasted(u.WallSeconds), "by": j.by()}
-	say := func(kind string, s Severity, key string) { j.say(kind, s, u.WallSeconds, "seconds", key, wall) }
+	wall := phrase.Words{"wall": lasted(u.WallSeconds), "by": j.canceller()}
+	say := func(kind string, s Severity, key string) { j.report(kind, s, u.WallSeconds, "seconds", key, wall) }
 	oom := j.outOfMemory()
 	if u.Running {
 		return
 	}
 	if n, ok := figure.Known(u.ProcessesLeft); ok && (u.State == "completed" || u.State == "failed") {
-		defer j.say("left", Info, n, "count", "left", phrase.Words{"processes": counted(n, "process was", "processes were")})
+		defer j.report("left", Info, n, "count", "left", phrase.Words{"processes": quantity(n, "process was", "processes were")})
 	}
 	switch u.State {
 	case "timeout":
@@ -67,7 +67,7 @@ func (j *judge) ending() {
 		if v, ok := figure.Known(u.RequestSeconds); ok && v > 0 {
 			limit = phrase.Join(" of ", phrase.Time(v))
 		}
-		j.say("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit, "rest": phrase.Time(rest)})
+		j.report("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit, "rest": phrase.Time(rest)})
 	case "deadline":
 		say("timeout", Critical, "timeout.deadline")
 	case "node_fail", "boot_fail":
@@ -82,7 +82,7 @@ func (j *judge) ending() {
 		say("cancelled", Info, "revoked")
 	case "out_of_memory":
 		if !oom {
-			j.say("oom", Critical, 1, "count", "oom.state", nil)
+			j.report("oom", Critical, 1, "count", "oom.state", nil)
 		}
 	case "running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out":
 		say("lost", Info, "lost")
@@ -118,18 +118,18 @@ func (j *judge) restarts() {
 	if positive(u.OOMKills) {
 		end = phrase.Join("for lack of memory")
 	}
-	words := phrase.Words{"times": counted(n, "time", "times"), "end": end, "reason": u.Reason}
+	words := phrase.Words{"times": quantity(n, "time", "times"), "end": end, "reason": u.Reason}
 	switch r, _ := reasonOf(u.Reason); {
 	case waits && r.never:
-		j.say("queue", Warning, 1, "count", "queue.pod", phrase.Words{"why": r.text, "do": r.do})
+		j.report("queue", Warning, 1, "count", "queue.pod", phrase.Words{"why": r.text, "do": r.do})
 	case waits && u.Reason != crashLoop && imageReasons[u.Reason] != "":
 		words["do"] = imageReasons[u.Reason]
-		j.say("restarts", Critical, n, "count", "image", words)
+		j.report("restarts", Critical, n, "count", "image", words)
 	case n == 0:
 	case waits:
-		j.say("restarts", Critical, n, "count", "restarts.wait", words)
+		j.report("restarts", Critical, n, "count", "restarts.wait", words)
 	case u.Running:
-		j.say("restarts", Warning, n, "count", "restarts", words)
+		j.report("restarts", Warning, n, "count", "restarts", words)
 	}
 }
 
@@ -167,17 +167,17 @@ func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 // step started within the job, but not the batch script.
 func (j *judge) outOfMemory() bool {
 	for i := range j.u.JobSteps {
-		if s := &j.u.JobSteps[i]; s.outOfMemory() && s.named() {
+		if s := &j.u.JobSteps[i]; s.outOfMemory() && s.isUserStep() {
 			key := "oom.step"
 			if j.u.State == "completed" {
 				key = "oom.step.hidden"
 			}
-			j.say("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": lasted(s.WallSeconds)})
+			j.report("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": lasted(s.WallSeconds)})
 			return true
 		}
 	}
 	if n, ok := figure.Known(j.u.OOMKills); ok && n > 0 {
-		j.say("oom", Critical, n, "count", "oom.kills", phrase.Words{"processes": counted(n, "process", "processes")})
+		j.report("oom", Critical, n, "count", "oom.kills", phrase.Words{"processes": quantity(n, "process", "processes")})
 		return true
 	}
 	return false
@@ -204,8 +204,8 @@ func (s *Step) failed(script *int) bool {
 	return false
 }
 
-// named reports whether the step was started within the job, rather than created by the batch system.
-func (s *Step) named() bool { return s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" }
+// isUserStep reports whether the step was started within the job, rather than created by the batch system.
+func (s *Step) isUserStep() bool { return s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" }
 
 // text returns the description of a step: "step 2 (solve)".
 func (s *Step) text() string {
@@ -225,7 +225,7 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 	var worst *Step
 	for i := range j.u.JobSteps {
 		s := &j.u.JobSteps[i]
-		if s.failed(j.u.ExitCode) && s.named() {
+		if s.failed(j.u.ExitCode) && s.isUserStep() {
 			worst = s
 			break
 		}
@@ -240,7 +240,7 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 			with = phrase.Join(": signal ", codeText(*worst.ExitCode-128), " ("+name+") ended it")
 		}
 	}
-	j.say("step", severity, value, "code", key, phrase.Words{"step": worst.text(), "code": with})
+	j.report("step", severity, value, "code", key, phrase.Words{"step": worst.text(), "code": with})
 	return true
 }
 
@@ -251,16 +251,17 @@ func (j *judge) stoppedStep() {
 		severity   Severity
 	}{{"timeout", "stopped.limit", Warning}, {"cancelled", "stopped.cancelled", Info}} {
 		for i := range j.u.JobSteps {
-			if s := &j.u.JobSteps[i]; s.State == of.state && s.named() && (s.Early || of.state != "cancelled") {
-				j.say("step", of.severity, s.WallSeconds, "seconds", of.key, phrase.Words{"step": s.text(), "wall": lasted(s.WallSeconds)})
+			if s := &j.u.JobSteps[i]; s.State == of.state && s.isUserStep() && (s.Early || of.state != "cancelled") {
+				j.report("step", of.severity, s.WallSeconds, "seconds", of.key, phrase.Words{"step": s.text(),
+					"wall": lasted(s.WallSeconds)})
 				return
 			}
 		}
 	}
 }
 
-// before reports how the previous run of a requeued job ended.
-func (j *judge) before() {
+// reportRequeue reports how the previous run of a requeued job ended.
+func (j *judge) reportRequeue() {
 	b := j.u.Before
 	if b == nil {
 		return
@@ -270,13 +271,13 @@ func (j *judge) before() {
 	if how == "" {
 		how = "ended (" + strings.ReplaceAll(cmp.Or(b.State, "how is unknown"), "_", " ") + ")"
 	}
-	j.say("before", Info, b.WallSeconds, "seconds", "before", phrase.Words{"how": how, "wall": lasted(b.WallSeconds)})
+	j.report("before", Info, b.WallSeconds, "seconds", "before", phrase.Words{"how": how, "wall": lasted(b.WallSeconds)})
 }
 
 // failed reports the failure of a job from its state.
 func (j *judge) failed() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
-		j.say("exit", Critical, 0, "code", "failed.state", nil)
+		j.report("exit", Critical, 0, "code", "failed.state", nil)
 		return
 	}
 	j.code(*j.u.ExitCode, Critical, "failed")
@@ -312,7 +313,7 @@ func (j *judge) code(v int, severity Severity, key string) {
 				phrase.Join(", which Slurm's accounting reports as ", codeText(v))
 		}
 	}
-	j.say("exit", severity, float64(v), "code", key, words)
+	j.report("exit", severity, float64(v), "code", key, words)
 }
 
 // codeMeaning returns the conventional meaning of an exit code, or empty.

@@ -26,7 +26,7 @@ func (j *judge) gpuKind() {
 	if e == nil || e.BusySeconds < telling || !has || given <= 0 {
 		return
 	}
-	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU")}
+	w := phrase.Words{"gpus": quantity(given, "GPU", "GPUs"), "its": its(given, "GPU")}
 	tensor, hasTensor := e.Shares["tensor"]
 	fp64, hasFP64 := e.Shares["fp64"]
 	sm, hasSM := e.Shares["sm"]
@@ -34,22 +34,22 @@ func (j *judge) gpuKind() {
 	share := phrase.Percent
 	if hasSM && sm < sparse {
 		w["share"] = share(sm)
-		j.say("gpu-kind", Info, sm, "ratio", "gpu.sparse", w)
+		j.report("gpu-kind", Info, sm, "ratio", "gpu.sparse", w)
 	}
 	if hasDRAM && dram >= streaming {
 		w["share"] = share(dram)
-		j.say("gpu-kind", Info, dram, "ratio", "gpu.memory", w)
+		j.report("gpu-kind", Info, dram, "ratio", "gpu.memory", w)
 	}
 	switch {
 	case !hasTensor:
 	case tensor >= untouched:
 		w["share"] = share(tensor)
-		j.say("gpu-kind", Info, tensor, "ratio", "gpu.tensor", w)
+		j.report("gpu-kind", Info, tensor, "ratio", "gpu.tensor", w)
 	case hasFP64 && fp64 >= untouched:
 		w["share"] = share(fp64)
-		j.say("gpu-kind", Info, fp64, "ratio", "gpu.double", w)
+		j.report("gpu-kind", Info, fp64, "ratio", "gpu.double", w)
 	case hasFP64:
-		j.say("gpu-kind", Info, tensor, "ratio", "gpu.single", w)
+		j.report("gpu-kind", Info, tensor, "ratio", "gpu.single", w)
 	}
 }
 
@@ -65,7 +65,7 @@ func (j *judge) gpuHost() {
 	}
 	share, mean := used/(given*u.WallSeconds), cpu/u.WallSeconds
 	if share < low && mean >= feeding*given {
-		j.say("gpu-host", Info, 1-share, "ratio", "gpu.host",
+		j.report("gpu-host", Info, 1-share, "ratio", "gpu.host",
 			phrase.Words{"its": its(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": phrase.Percent(1 - share),
 				"mean": counted1(mean, "core", "cores")})
 	}

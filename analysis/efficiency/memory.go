@@ -18,7 +18,7 @@ const refaulted = 1.0
 func (j *judge) memory() {
 	u := &j.u
 	if swap, ok := figure.Known(u.SwapBytes); ok && swap >= 64<<20 {
-		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": phrase.Bytes(swap)})
+		j.report("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": phrase.Bytes(swap)})
 	}
 	given, ok := figure.Known(u.Memory)
 	// already reported
@@ -52,26 +52,26 @@ func (j *judge) memory() {
 	switch {
 	case u.memoryExact() != figure.Exact:
 		if share >= low {
-			j.say("memory", Info, share, "ratio", "memory.inexact", words)
+			j.report("memory", Info, share, "ratio", "memory.inexact", words)
 		}
 	case share >= near:
-		j.say("memory", Warning, share, "ratio", "memory.full", words)
+		j.report("memory", Warning, share, "ratio", "memory.full", words)
 	case full && stalled > 0:
 		words["share"] = phrase.Percent(stalled)
-		j.say("memory", Warning, stalled, "ratio", "memory.pressure", words)
+		j.report("memory", Warning, stalled, "ratio", "memory.pressure", words)
 	case full && refault > 0:
 		words["refaults"] = phrase.Bytes(refault)
-		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
+		j.report("memory", Warning, refault, "bytes", "memory.refaults", words)
 	case full && cached == 0 && most > need:
-		j.say("memory", Info, share, "ratio", "memory.either", words)
+		j.report("memory", Info, share, "ratio", "memory.either", words)
 	case full:
-		j.say("memory", Info, share, "ratio", "memory.cache", words)
+		j.report("memory", Info, share, "ratio", "memory.cache", words)
 	case most/given < low && given-most >= 1<<30 && u.WallSeconds >= settled && j.ranThrough():
-		j.say("memory", Warning, share, "ratio", "memory.low", words)
+		j.report("memory", Warning, share, "ratio", "memory.low", words)
 	case most*advised > given:
-		j.say("memory", Info, share, "ratio", "memory.tight", words)
+		j.report("memory", Info, share, "ratio", "memory.tight", words)
 	case most/given >= low:
-		j.say("memory", Good, share, "ratio", "memory.good", words)
+		j.report("memory", Good, share, "ratio", "memory.good", words)
 	}
 }
 
@@ -128,14 +128,14 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 	}
 	switch {
 	case share >= above && j.u.Batch && (j.u.memoryExact() == figure.Exact || j.u.memoryExact() == figure.AtLeast):
-		j.say("memory", Warning, share, "ratio", "memory.above", words)
+		j.report("memory", Warning, share, "ratio", "memory.above", words)
 	case share >= low || !j.ranThrough() || j.u.MemorySampled && (j.u.WallSeconds < Sampled || j.u.MemoryOfTask):
 		key := "memory.peak"
 		if j.u.MemorySampled {
 			key = "memory.sampled"
 		}
-		j.say("memory", Info, share, "ratio", key, words)
+		j.report("memory", Info, share, "ratio", key, words)
 	case given-peak >= 1<<30 && j.u.WallSeconds >= settled && j.u.memoryExact() == figure.Exact:
-		j.say("memory", Warning, share, "ratio", "memory.peak-low", words)
+		j.report("memory", Warning, share, "ratio", "memory.peak-low", words)
 	}
 }

@@ -32,12 +32,12 @@ func (j *judge) network() {
 		if c.Own >= mostlyOwn*c.Rate {
 			key = "network.own"
 		}
-		j.say("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
+		j.report("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
 			"time": phrase.Time(c.Seconds), "share": phrase.Percent(c.Seconds / c.Observed), "its": j.its(c.Observed), "node": c.Node,
 			"device": c.Device,
 			"rate":   phrase.BitRate(c.Rate), "speed": phrase.BitRate(c.Speed),
 			"moved": map[string]string{"receive": "received", "transmit": "sent"}[c.Direction],
-			"own":   phrase.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": counted(able, "core", "cores")})
+			"own":   phrase.Percent(min(c.Own/c.Rate, 1)), "cores": cores(c.Cores), "able": quantity(able, "core", "cores")})
 	}
 	resent, ok := figure.Known(j.u.Resent)
 	sent, has := figure.Known(j.u.Sent)
@@ -46,7 +46,7 @@ func (j *judge) network() {
 		return
 	}
 	if share := resent / (resent + sent/smallSegment + calls); share >= lossy { // no more segments than that
-		j.say("network", Warning, share, "ratio", "network.resent",
+		j.report("network", Warning, share, "ratio", "network.resent",
 			phrase.Words{"share": phrase.Percent(share), "count": phrase.Count(resent)})
 	}
 }

@@ -93,8 +93,8 @@ func (j *judge) queued() {
 	case r.do != "":
 		key, severity = "queue.do", Warning
 	}
-	j.say("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": phrase.Time(j.u.Waited), "why": r.text, "do": r.do})
+	j.report("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": phrase.Time(j.u.Waited), "why": r.text, "do": r.do})
 	if n := j.u.WaitingTasks; n != nil && *n > 0 {
-		j.say("queue", Info, *n, "count", "queue.tasks", phrase.Words{"tasks": counted(*n, "task", "tasks")})
+		j.report("queue", Info, *n, "count", "queue.tasks", phrase.Words{"tasks": quantity(*n, "task", "tasks")})
 	}
 }

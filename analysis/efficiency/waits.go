@@ -5,19 +5,19 @@ import (
 	"reckon/internal/phrase"
 )
 
-// waits reports the reasons why the workload did not use its cores.
-func (j *judge) waits() {
+// reportWaits reports the reasons why the workload did not use its cores.
+func (j *judge) reportWaits() {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)
 	if wait, has := figure.Known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact &&
 		u.Exactness["cpu_wait_seconds"] == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
-			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu),
+			j.report("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu),
 				phrase.Words{"wait": phrase.Time(wait), "share": phrase.Percent(share), "who": j.neighbours()})
 		}
 	}
 	if t, has := figure.Known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
-		j.say("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": phrase.Time(t)})
+		j.report("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": phrase.Time(t)})
 	}
 }
 
@@ -79,7 +79,7 @@ func (j *judge) storage() {
 		return
 	}
 	if share := j.storageShare(); share >= waiting && share*u.WallSeconds >= worth {
-		j.say("storage", Warning, share, "ratio", "storage",
+		j.report("storage", Warning, share, "ratio", "storage",
 			phrase.Words{"time": phrase.Time(share * u.WallSeconds), "share": phrase.Percent(share)})
 		return
 	}
@@ -94,7 +94,7 @@ func (j *judge) storage() {
 	written, _ := figure.Known(u.WriteBytes)
 	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
 	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
-		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely",
+		j.report("storage", Info, off/u.WallSeconds, "ratio", "storage.likely",
 			phrase.Words{"time": phrase.Time(off), "share": phrase.Percent(off / u.WallSeconds), "rate": phrase.Bytes(rate)})
 	}
 }
@@ -110,7 +110,7 @@ func (j *judge) storageWait() {
 	queued, _ := figure.Known(j.u.CPUWaitSeconds)
 	share := waited / (waited + cpu + queued)
 	if share >= waiting {
-		j.say("storage", Warning, share, "ratio", "storage.waited",
+		j.report("storage", Warning, share, "ratio", "storage.waited",
 			phrase.Words{"time": phrase.Time(waited), "share": phrase.Percent(share)})
 	}
 }

@@ -22,8 +22,8 @@ func ran(running bool) string {
 	return "it ran for"
 }
 
-// counted formats a number with its noun: "4 GPUs", "0.04 cores".
-func counted(n float64, one, many string) phrase.Text {
+// quantity formats a number with its noun: "4 GPUs", "0.04 cores".
+func quantity(n float64, one, many string) phrase.Text {
 	text := strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + many
 	switch {
 	case n == 1:
@@ -48,7 +48,7 @@ func its(n float64, noun string) phrase.Text {
 	if n == 1 {
 		return phrase.Number(1, "count", noun)
 	}
-	return counted(n, noun, noun+"s")
+	return quantity(n, noun, noun+"s")
 }
 
 // cores formats a number of cores with the precision of an allocation: tenths, or hundredths below

@@ -163,16 +163,16 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 		for k := range t.Owners {
 			o := &t.Owners[k]
 			w := !t.Scheduled && i < len(o.Waits) && o.Waits[i]
-			if use := at(o.Use, i); use > most {
+			if use := valueAt(o.Use, i); use > most {
 				most = use
 			}
-			want, mine := o.wants(i, w), o.allocated(i)
+			want, mine := o.demand(i, w), o.allocated(i)
 			if mine > 0 { // its threads wait within its allocation
-				want = at(o.Use, i)
+				want = valueAt(o.Use, i)
 				held += mine
-				free -= min(mine, o.needs(i))
+				free -= min(mine, o.need(i))
 			}
-			if w || at(o.Use, i) > l.Wants*t.Capacity || at(o.Want, i) > l.Wants*t.Capacity {
+			if w || valueAt(o.Use, i) > l.Wants*t.Capacity || valueAt(o.Want, i) > l.Wants*t.Capacity {
 				n++
 				if wish = append(wish, 0); want > mine {
 					wish[n-1] = want - mine
@@ -185,35 +185,35 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 		if n < 2 || held == 0 && most <= t.Capacity/float64(n) { // no fair share is below the even part
 			continue
 		}
-		above := level(max(free, 0), wish)
+		above := maxMinShare(max(free, 0), wish)
 		for k := range t.Owners {
-			use, fair := at(t.Owners[k].Use, i), t.Owners[k].allocated(i)+above
+			use, fair := valueAt(t.Owners[k].Use, i), t.Owners[k].allocated(i)+above
 			if !(use > fair) || i < len(t.Owners[k].Inexact) && t.Owners[k].Inexact[i] {
 				continue
 			}
-			if why := t.contended(i, l, waiting >= 0 && (waiting != k || others(t.Owners, i, k))); why != "" {
+			if why := t.contended(i, l, waiting >= 0 && (waiting != k || otherWaits(t.Owners, i, k))); why != "" {
 				take(k, Step{I: i, Use: use, Fair: fair, Held: held, Owners: n, Why: why, Seconds: (use - fair) / t.Capacity * t.Step})
 			}
 		}
 	}
 }
 
-// wants returns the amount that the owner would use without the other owners.
-func (o *Owner) wants(i int, waits bool) float64 {
-	want := at(o.Want, i)
+// demand returns the amount that the owner would use without the other owners.
+func (o *Owner) demand(i int, waits bool) float64 {
+	want := valueAt(o.Want, i)
 	if waits || math.IsNaN(want) {
 		return math.Inf(1)
 	}
-	if use := at(o.Use, i); use > want {
+	if use := valueAt(o.Use, i); use > want {
 		return use
 	}
 	return want
 }
 
-// needs returns the larger of the use of the owner and the demand that is known to wait.
-func (o *Owner) needs(i int) (most float64) {
+// need returns the larger of the use of the owner and the demand that is known to wait.
+func (o *Owner) need(i int) (most float64) {
 	for _, l := range [...][]float64{o.Use, o.Want} {
-		if v := at(l, i); v > most {
+		if v := valueAt(l, i); v > most {
 			most = v
 		}
 	}
@@ -224,16 +224,16 @@ func (o *Owner) needs(i int) (most float64) {
 // sampled, so the use of a job that starts or ends within a step extends into the next.
 func (o *Owner) allocated(i int) (most float64) {
 	for k := max(i-1, 0); k <= i+1; k++ {
-		if v := at(o.Allocated, k); v > most {
+		if v := valueAt(o.Allocated, k); v > most {
 			most = v
 		}
 	}
 	return most
 }
 
-// level returns the largest share that everyone can have if owners who want less get all they
+// maxMinShare returns the largest share that everyone can have if owners who want less get all they
 // want. It is infinite if there is enough for all. It sorts wishes.
-func level(capacity float64, wishes []float64) float64 {
+func maxMinShare(capacity float64, wishes []float64) float64 {
 	slices.Sort(wishes)
 	for i, w := range wishes {
 		even := capacity / float64(len(wishes)-i)
@@ -245,8 +245,8 @@ func level(capacity float64, wishes []float64) float64 {
 	return math.Inf(1)
 }
 
-// others reports whether an owner other than k waits.
-func others(owners []Owner, i, k int) bool {
+// otherWaits reports whether an owner other than k waits.
+func otherWaits(owners []Owner, i, k int) bool {
 	for j := range owners {
 		if j != k && i < len(owners[j].Waits) && owners[j].Waits[i] {
 			return true
@@ -257,11 +257,11 @@ func others(owners []Owner, i, k int) bool {
 
 // contended returns the cause of contention at a step; empty if there is none.
 func (t *Trace) contended(i int, l Limits, waits bool) string {
-	used := at(t.Machine, i)
+	used := valueAt(t.Machine, i)
 	if t.Machine == nil || math.IsNaN(used) {
 		used = 0
 		for k := range t.Owners {
-			if v := at(t.Owners[k].Use, i); v > 0 {
+			if v := valueAt(t.Owners[k].Use, i); v > 0 {
 				used += v
 			}
 		}
@@ -269,11 +269,11 @@ func (t *Trace) contended(i int, l Limits, waits bool) string {
 	switch {
 	case used >= l.Full*t.Capacity:
 		return "full"
-	case at(t.Pressure, i) >= l.Pressure:
+	case valueAt(t.Pressure, i) >= l.Pressure:
 		return "pressure"
-	case at(t.Runnable, i) > t.Capacity:
+	case valueAt(t.Runnable, i) > t.Capacity:
 		return "runnable"
-	case at(t.Available, i) < l.Available:
+	case valueAt(t.Available, i) < l.Available:
 		return "available"
 	case waits:
 		return "waiting"
@@ -281,8 +281,8 @@ func (t *Trace) contended(i int, l Limits, waits bool) string {
 	return ""
 }
 
-// at returns the value at a step; NaN if there is none.
-func at(v []float64, i int) float64 {
+// valueAt returns the value at a step; NaN if there is none.
+func valueAt(v []float64, i int) float64 {
 	if i >= len(v) {
 		return math.NaN()
 	}

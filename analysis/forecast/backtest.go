@@ -37,7 +37,7 @@ func backtest(h *history, horizon int) *trial {
 		t.forecast[m] = make([][]float64, len(t.origins))
 	}
 	for i, o := range t.origins {
-		before := h.before(o)
+		before := h.prefix(o)
 		for m, of := range t.methods {
 			t.forecast[m][i] = of.run(before, t.steps)
 		}
@@ -91,14 +91,14 @@ func (t *trial) overlap(i, other int) bool {
 	return d < t.steps && -d < t.steps
 }
 
-// past returns the combined forecast at an origin.
-func (t *trial) past(weights []float64, i int) []float64 {
-	return together(weights, func(m int) []float64 { return t.forecast[m][i] })
+// combined returns the combined forecast at an origin.
+func (t *trial) combined(weights []float64, i int) []float64 {
+	return combine(weights, func(m int) []float64 { return t.forecast[m][i] })
 }
 
 // score returns the sum of the logarithms of the mean absolute errors at the origins that share no step with the excluded one.
 func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
-	sum, small := 0.0, 1e-5*spread(h.y)+1e-300
+	sum, small := 0.0, 1e-5*meanDeviation(h.y)+1e-300
 	for i := range t.origins {
 		if t.overlap(i, without) {
 			continue
@@ -110,8 +110,8 @@ func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
 	return sum
 }
 
-// spread returns the mean absolute deviation from the mean.
-func spread(y []float64) float64 {
+// meanDeviation returns the mean absolute deviation from the mean.
+func meanDeviation(y []float64) float64 {
 	m, sum := mean(y), 0.0
 	for _, v := range y {
 		sum += math.Abs(v-m) / float64(len(y))
@@ -164,11 +164,11 @@ func (t *trial) combine(h *history, horizon int, r *Result) {
 		return
 	}
 	for i := range t.origins {
-		t.honest = append(t.honest, t.past(t.weigh(h, i), i))
+		t.honest = append(t.honest, t.combined(t.weigh(h, i), i))
 	}
 	r.NaiveMAE = t.mae[naive]
 	r.BacktestMAE = t.error(h, func(i int) []float64 { return t.honest[i] })
-	r.Point = together(weights, func(m int) []float64 { return t.methods[m].run(h, horizon) })
+	r.Point = combine(weights, func(m int) []float64 { return t.methods[m].run(h, horizon) })
 	for _, m := range t.best(weights) {
 		r.Models = append(r.Models, t.methods[m].name)
 	}
@@ -193,8 +193,8 @@ const light = 0.01
 // close to their median, which a single outlier does not move, but smoother.
 const trimmed = 0.4
 
-// together returns the weighted trimmed mean of the methods at each step.
-func together(weights []float64, of func(int) []float64) []float64 {
+// combine returns the weighted trimmed mean of the methods at each step.
+func combine(weights []float64, of func(int) []float64) []float64 {
 	type one struct{ v, w float64 }
 	var each [][]float64
 	var w []float64

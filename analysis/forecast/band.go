@@ -16,7 +16,7 @@ type residuals struct {
 	spans float64 // number of forecasts behind the errors, each of about a day, or of the horizon if the step is not a fraction of a day
 }
 
-func (rs *residuals) note(h *history, o int, f []float64, scale float64) {
+func (rs *residuals) add(h *history, o int, f []float64, scale float64) {
 	for k, v := range f {
 		if o+k < len(h.y) && !h.filled[o+k] {
 			e := h.y[o+k] - v
@@ -126,7 +126,7 @@ func (t *trial) residuals(h *history, r *Result) *residuals {
 		return rs
 	}
 	for i, o := range t.origins {
-		rs.note(h, o, t.honest[i], 1)
+		rs.add(h, o, t.honest[i], 1)
 	}
 	if h.day == 0 {
 		return rs
@@ -137,8 +137,8 @@ func (t *trial) residuals(h *history, r *Result) *residuals {
 	}
 	scale := clamp(r.BacktestMAE/off, leastScale, 1.5)
 	for o := t.origins[0] - h.day; o >= 3*h.day && o > t.origins[0]-proxyDays*h.day; o -= h.day {
-		if f := proxy(h.before(o), min(t.steps, t.origins[0]-o)); f != nil {
-			rs.note(h, o, f, scale)
+		if f := proxy(h.prefix(o), min(t.steps, t.origins[0]-o)); f != nil {
+			rs.add(h, o, f, scale)
 		}
 	}
 	return rs
@@ -158,7 +158,7 @@ func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off f
 	} {
 		var sum, n float64
 		for i, o := range t.origins {
-			before := f(h.before(o), t.steps)
+			before := f(h.prefix(o), t.steps)
 			if before == nil {
 				sum, n = 0, 0
 				break

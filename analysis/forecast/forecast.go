@@ -90,12 +90,12 @@ func Run(in Input) Result {
 	switch {
 	case p.flags&NoHistory != 0:
 		r.Point, r.Mean, r.Low, r.High = repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.ceiling(), h)
-		return r.bound(in)
+		return r.clip(in)
 	case p.flags&Constant != 0 && p.flags&Short == 0:
 		r.Models = []string{naive.name}
 		r.Point, r.Mean = repeat(p.y[0], h), repeat(p.y[0], h)
 		r.Low, r.High = repeat(p.y[0], h), repeat(p.y[0], h)
-		return r.bound(in)
+		return r.clip(in)
 	}
 	past := newHistory(p)
 	if len(past.periods) == 0 {
@@ -107,12 +107,13 @@ func Run(in Input) Result {
 	if levelShift(p) {
 		r.Flags |= LevelShift
 	}
-	need := p.ahead(in)
+	need := p.horizon(in)
 	t := backtest(past, need)
 	t.combine(past, need, &r)
 	t.band(past, need, &r)
-	r.Point, r.Mean, r.Low, r.High = p.pick(in, r.Point), p.pick(in, r.Mean), p.pick(in, r.Low), p.pick(in, r.High)
-	return r.bound(in)
+	r.Point, r.Mean, r.Low, r.High = p.selectSteps(in, r.Point), p.selectSteps(in, r.Mean), p.selectSteps(in, r.Low), p.selectSteps(in,
+		r.High)
+	return r.clip(in)
 }
 
 func (in Input) floor() float64 {
@@ -129,8 +130,8 @@ func (in Input) ceiling() float64 {
 	return math.Inf(1)
 }
 
-// bound clips to floor and capacity, and replaces values that are not finite.
-func (r Result) bound(in Input) Result {
+// clip clips to floor and capacity, and replaces values that are not finite.
+func (r Result) clip(in Input) Result {
 	low, high := in.floor(), in.ceiling()
 	for i := range r.Point {
 		if r.Point[i] < low || r.Point[i] > high {

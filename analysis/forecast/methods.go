@@ -163,7 +163,7 @@ func stlETS(h *history, n int) []float64 {
 		damp *= p.phi
 		out[k] = level + d.next(k)
 	}
-	return h.back(out)
+	return h.untransform(out)
 }
 
 // theta forecasts the mean of a straight line and of simple smoothing of the seasonally adjusted
@@ -181,5 +181,5 @@ func theta(h *history, n int) []float64 {
 	for k := range out {
 		out[k] = level + slope/2*(float64(k)+1/alpha) + d.next(k)
 	}
-	return h.back(out)
+	return h.untransform(out)
 }

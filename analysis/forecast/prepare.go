@@ -80,8 +80,8 @@ func (in Input) slot(i int) int64 {
 	return int64(i) + int64(math.Round(float64(shift)/in.Step.Seconds()))
 }
 
-// ahead returns the number of slots to forecast after the last value.
-func (p *prepared) ahead(in Input) int {
+// horizon returns the number of slots to forecast after the last value.
+func (p *prepared) horizon(in Input) int {
 	if in.Horizon <= 0 {
 		return 0
 	}
@@ -93,8 +93,8 @@ func (p *prepared) ahead(in Input) int {
 	return max(int(most), in.Horizon)
 }
 
-// pick selects the forecast of the input's steps from the forecasts of the slots.
-func (p *prepared) pick(in Input, slots []float64) []float64 {
+// selectSteps selects the forecast of the input's steps from the forecasts of the slots.
+func (p *prepared) selectSteps(in Input, slots []float64) []float64 {
 	out := make([]float64, in.Horizon)
 	last := p.first + int64(len(p.y)) - 1
 	for k := range out {
@@ -124,7 +124,7 @@ func (p prepared) clean(any bool) prepared {
 		p.flags |= Gaps
 	}
 	p.spikes()
-	p.fill()
+	p.fillHoles()
 	if slices.Max(p.y) == slices.Min(p.y) {
 		p.flags |= Constant
 	}
@@ -223,8 +223,8 @@ func (p *prepared) spikes() {
 	}
 }
 
-// fill interpolates holes of up to three steps linearly, longer ones from the same time of the day before or after.
-func (p *prepared) fill() {
+// fillHoles interpolates holes of up to three steps linearly, longer ones from the same time of the day before or after.
+func (p *prepared) fillHoles() {
 	y := p.y
 	p.filled = make([]bool, len(y))
 	for i := 0; i < len(y); i++ {

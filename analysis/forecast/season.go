@@ -37,8 +37,8 @@ func newHistory(p prepared) *history {
 	return h
 }
 
-// before returns the history up to a step, with the seasons that are covered at least twice.
-func (h *history) before(n int) *history {
+// prefix returns the history up to a step, with the seasons that are covered at least twice.
+func (h *history) prefix(n int) *history {
 	b := &history{y: h.y[:n], filled: h.filled[:n], log: h.log, z: h.z[:n], tuned: h.tuned}
 	if n >= 2*h.day {
 		b.day = h.day
@@ -76,8 +76,8 @@ func (h *history) transform() {
 // widest is the distance from the range of the past that a forecast or its band may have, in ranges.
 const widest = 2
 
-// back transforms a forecast back from the scale of the methods, and limits it.
-func (h *history) back(z []float64) []float64 {
+// untransform transforms a forecast back from the scale of the methods, and limits it.
+func (h *history) untransform(z []float64) []float64 {
 	low, high := slices.Min(h.y), slices.Max(h.y)
 	room := widest * (high - low)
 	for i := range z {
@@ -104,7 +104,7 @@ func seasons(y []float64, day, week int) []int {
 		out = append(out, m)
 	}
 	if week > 0 {
-		rest = without(rest, out)
+		rest = deseasonalize(rest, out)
 		if significant(autocorrelation(rest), week, len(y)) {
 			out = append(out, week)
 		}
@@ -136,8 +136,8 @@ func peak(acf []float64, n int) int {
 	return found
 }
 
-// without subtracts the mean profile of each period.
-func without(y []float64, periods []int) []float64 {
+// deseasonalize subtracts the mean profile of each period.
+func deseasonalize(y []float64, periods []int) []float64 {
 	out := slices.Clone(y)
 	for _, m := range periods {
 		sum, n := make([]float64, m), make([]float64, m)

@@ -27,18 +27,18 @@ func AnomalyText(kind, figure string, value, expected float64) phrase.Sentence {
 	case "network_bytes_per_second":
 		unit, write, what = "bytes/s", format.Rate, "network traffic"
 	}
-	return say("anomaly."+kind, phrase.Words{"what": what, "value": phrase.Number(value, unit, write(value)),
+	return sentence("anomaly."+kind, phrase.Words{"what": what, "value": phrase.Number(value, unit, write(value)),
 		"expected": phrase.Number(expected, unit, write(expected))})
 }
 
 // ClimbText describes rising memory: seconds until its limit, bytes per hour, and the limit in bytes.
 func ClimbText(seconds, bytes, limit float64) phrase.Sentence {
-	return say("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": phrase.Bytes(bytes), "limit": phrase.Bytes(limit)})
+	return sentence("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": phrase.Bytes(bytes), "limit": phrase.Bytes(limit)})
 }
 
 // PeersText describes a node with a power, in watts, that differs from the power of a number of nodes that have the same.
 func PeersText(value, peers float64, count int, like string) phrase.Sentence {
-	return say("anomaly.peers", phrase.Words{"value": phrase.Number(value, "watts", format.Watts(value)),
+	return sentence("anomaly.peers", phrase.Words{"value": phrase.Number(value, "watts", format.Watts(value)),
 		"peers": phrase.Number(peers, "watts", format.Watts(peers)),
 		"count": phrase.Count(float64(count)), "like": like})
 }

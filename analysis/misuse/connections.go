@@ -22,12 +22,13 @@ func (c *ManyConnectionsRule) judge(w *Workload, _ *Policy) []Finding {
 	if !workload.Kind(w.Kind).Person() || exempt(c.Exempt, w.Owner) {
 		return nil
 	}
-	return steady{rule: ManyConnections, part: "tcp", key: "many-connections", what: "TCP connections that it tried to open in that time",
+	return sustainedRule{rule: ManyConnections, part: "tcp", key: "many-connections",
+		what:   "TCP connections that it tried to open in that time",
 		figure: "network_connections", rate: c.Rate, high: c.HighRate, minimum: c.Minimum}.findings(w)
 }
 
-// steady is a rule about a rate that is sustained for a minimum time.
-type steady struct {
+// sustainedRule is a rule about a rate that is sustained for a minimum time.
+type sustainedRule struct {
 	rule, part, key, what string
 	figure                string // key of the total; the rate over time is among the lines of the workload
 	rate, high            float64
@@ -35,17 +36,17 @@ type steady struct {
 }
 
 // findings judges the rate over the longest stretch above it or, if only the total is known, over the whole run.
-func (r steady) findings(w *Workload) []Finding {
-	s := stretch{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(w.Figure(r.figure), w.Wall())}
+func (r sustainedRule) findings(w *Workload) []Finding {
+	s := interval{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(w.Figure(r.figure), w.Wall())}
 	found := s.mean >= r.rate && !workload.Kind(w.Kind).Folded() // short work is a sum without a run of its own
 	if rates := w.Lines[r.figure]; rates != nil {
-		s, found = rates.above(r.rate, time.Duration(r.minimum))
+		s, found = rates.stretchAbove(r.rate, time.Duration(r.minimum))
 	}
 	if !found {
 		return nil
 	}
 	return []Finding{w.finding(r.rule, grave(Medium, s.mean >= r.high), r.part, r.key,
-		phrase.Words{"rate": phrase.Number(s.mean, "1/s", format.Count(math.Round(s.mean))), "when": s.when()},
+		phrase.Words{"rate": phrase.Number(s.mean, "1/s", format.Count(math.Round(s.mean))), "when": s.period()},
 		Evidence{Text: r.what, Value: s.mean, Unit: "1/s", Limit: limit(r.rate)},
 		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(r.minimum.Seconds())})}
 }

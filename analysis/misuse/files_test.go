@@ -108,7 +108,7 @@ func pageRules(names []string) []byte {
 
 // Words returns what a rule finds in a few words, for tables of pages.
 func Words(rule string) string {
-	if words := told("words", rule); words != "" {
+	if words := ruleText("words", rule); words != "" {
 		return words
 	}
 	return strings.ReplaceAll(rule, "-", " ")

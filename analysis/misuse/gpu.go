@@ -15,18 +15,19 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	lasted := func(least Duration) Evidence {
 		return Evidence{Text: "for", Value: wall, Unit: "seconds", Limit: limit(least.Seconds())}
 	}
-	asks := known(w.GPUs) && *w.GPUs > 0
+	asks := isKnown(w.GPUs) && *w.GPUs > 0
 	switch {
 	case !asks:
 		noGPU := w.GPUSeconds == nil || *w.GPUSeconds < 1
-		if w.GPUNodes != len(w.Nodes) || !noGPU || !known(w.CoresMean) || !known(w.NodeCores) || *w.CoresMean < m.CPUShare**w.NodeCores {
+		if w.GPUNodes != len(w.Nodes) || !noGPU || !isKnown(w.CoresMean) || !isKnown(w.NodeCores) ||
+			*w.CoresMean < m.CPUShare**w.NodeCores {
 			return nil
 		}
 		share := *w.CoresMean / *w.NodeCores
 		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": phrase.Percent(share)},
 			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)},
 			Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, lasted(m.Minimum)))
-	case known(w.GPUSeconds) && !w.GPUInexact && wall >= m.GPUMinimum.Seconds():
+	case isKnown(w.GPUSeconds) && !w.GPUInexact && wall >= m.GPUMinimum.Seconds():
 		held := wall * *w.GPUs
 		busy := *w.GPUSeconds / held
 		if busy >= m.GPUBusy {

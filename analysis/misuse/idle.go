@@ -8,9 +8,9 @@ func (d *IdleAllocationRule) needs() (Needs, bool) {
 
 // judge finds allocations without any computation.
 func (d *IdleAllocationRule) judge(w *Workload, _ *Policy) (out []Finding) {
-	if known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
+	if isKnown(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
 		e := []Evidence{{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}}
-		if known(w.GPUs) && known(w.GPUSeconds) && !w.GPUInexact {
+		if isKnown(w.GPUs) && isKnown(w.GPUSeconds) && !w.GPUInexact {
 			e = append(e, Evidence{Text: "GPU time allocated and not used", Value: max(w.Wall()**w.GPUs-*w.GPUSeconds, 0),
 				Unit: "gpu-seconds", Wasted: true})
 		}
@@ -25,7 +25,7 @@ func (d *IdleAllocationRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			return out
 		}
 		e := []Evidence{{Text: "allocation without a process, at least", Value: span, Unit: "seconds", Limit: limit(d.Empty.Seconds())}}
-		if known(w.Cores) {
+		if isKnown(w.Cores) {
 			e = append(e, Evidence{Text: "allocated and not used", Value: span * *w.Cores, Unit: "core-seconds", Wasted: true})
 		}
 		out = append(out, w.finding(IdleAllocation, High, "allocation", key, phrase.Words{"span": Span(span)}, e...))

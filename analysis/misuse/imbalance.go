@@ -57,11 +57,11 @@ type StepTasks struct {
 	Busiest, CPUSeconds float64 // CPU time of the busiest task, and of all tasks, seconds
 }
 
-// others returns the mean CPU time of the tasks other than the busiest, seconds.
-func (t *StepTasks) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
+// otherMean returns the mean CPU time of the tasks other than the busiest, seconds.
+func (t *StepTasks) otherMean() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
 // unused returns the core-seconds that the other tasks left unused, compared with the busiest one.
-func (t *StepTasks) unused() float64 { return (t.Busiest - t.others()) * (t.Tasks - 1) }
+func (t *StepTasks) unused() float64 { return (t.Busiest - t.otherMean()) * (t.Tasks - 1) }
 
 // mostUnused is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.
 const mostUnused = 0.5
@@ -75,20 +75,20 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 	unused, wall := 0.0, w.Wall()
 	for i := range w.Tasks {
 		t := &w.Tasks[i]
-		if t.Tasks < 2 || t.Busiest/wall < b.Busy || t.others() >= b.Tasks*t.Busiest {
+		if t.Tasks < 2 || t.Busiest/wall < b.Busy || t.otherMean() >= b.Tasks*t.Busiest {
 			continue
 		}
 		if unused += t.unused(); worst == nil || t.unused() > worst.unused() {
 			worst = t
 		}
 	}
-	if worst == nil || known(w.Cores) && known(w.CPUSeconds) && unused < mostUnused*(*w.Cores*wall-*w.CPUSeconds) {
+	if worst == nil || isKnown(w.Cores) && isKnown(w.CPUSeconds) && unused < mostUnused*(*w.Cores*wall-*w.CPUSeconds) {
 		return nil
 	}
-	share := worst.others() / worst.Busiest
+	share := worst.otherMean() / worst.Busiest
 	return []Finding{w.finding(Imbalance, grave(Medium, share < b.Idle), "tasks", "imbalance.tasks",
 		phrase.Words{"tasks": phrase.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": phrase.Time(worst.Busiest),
-			"rest": phrase.Time(worst.others())},
+			"rest": phrase.Time(worst.otherMean())},
 		Evidence{Text: "CPU time of the other tasks, on average, beside the busiest's", Value: share, Unit: "ratio",
 			Limit: limit(b.Tasks)},
 		Evidence{Text: "use of the busiest", Value: worst.Busiest / wall, Unit: "cores", Limit: limit(b.Busy)},
@@ -98,7 +98,7 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 // idleCores returns the core-seconds allocated to the idle part of a workload.
 func (w *Workload) idleCores(idle, all float64) Evidence {
 	e := Evidence{Text: "allocated and not used", Unit: "core-seconds", Wasted: true}
-	if known(w.Cores) {
+	if isKnown(w.Cores) {
 		e.Value = *w.Cores * idle / all * w.Wall()
 	}
 	return e

@@ -111,7 +111,7 @@ type Workload struct {
 // Wall returns the run time in seconds, without the time it was suspended and held nothing.
 func (w *Workload) Wall() float64 {
 	wall := w.Last.Sub(w.Start).Seconds()
-	if known(w.SuspendedSeconds) {
+	if isKnown(w.SuspendedSeconds) {
 		wall -= *w.SuspendedSeconds
 	}
 	return math.Max(0, wall)
@@ -120,7 +120,7 @@ func (w *Workload) Wall() float64 {
 func (w *Workload) finding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
 	f := Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, First: w.Start, Last: w.Last,
 		Evidence: e}
-	f.SetText(say(key, words))
+	f.SetText(sentence(key, words))
 	return f
 }
 
@@ -148,7 +148,7 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 				found = append(found, j.judge(w, p)...)
 			}
 		})
-		out = append(out, once(slices.Clone(found))...)
+		out = append(out, dropCovered(slices.Clone(found))...)
 		if len(w.Stuck) == 0 && !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == OverRequested }) {
 			gather(small, w, p)
 		}
@@ -169,7 +169,7 @@ func Graver(a, b string) bool { return rank(Severity(a)) < rank(Severity(b)) }
 
 func rank(s Severity) int { return slices.Index([]Severity{High, Medium, Low}, s) }
 
-func known(v *float64) bool { return v != nil && !math.IsNaN(*v) }
+func isKnown(v *float64) bool { return v != nil && !math.IsNaN(*v) }
 
 func limit(v float64) *float64 { return &v }
 

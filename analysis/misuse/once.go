@@ -19,8 +19,8 @@ var covered = map[[2]string][][2]string{
 	{MemoryThrashing, "swap"}:   {{OverRequested, "memory"}},
 }
 
-// once drops the findings that another one of the same workload covers.
-func once(found []Finding) []Finding {
+// dropCovered drops the findings that another one of the same workload covers.
+func dropCovered(found []Finding) []Finding {
 	var drop [][2]string
 	for i := range found {
 		drop = append(drop, covered[[2]string{found[i].Rule, found[i].Part}]...)

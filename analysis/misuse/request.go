@@ -10,15 +10,15 @@ import (
 // waste returns the used share of an allocation, and the unused amount multiplied by time. The
 // share is NaN if unknown or not judged.
 func waste(given, used *float64, least, wall float64, inexact bool) (share, amount float64) {
-	if inexact || !known(given) || !known(used) || *given < least || *given <= 0 {
+	if inexact || !isKnown(given) || !isKnown(used) || *given < least || *given <= 0 {
 		return math.NaN(), 0
 	}
 	return *used / *given, math.Max(0, *given-*used) * wall
 }
 
-// need returns the highest memory that a workload can have needed, without page cache if that is known separately.
-func (w *Workload) need() *float64 {
-	if most := w.NeededMost(); known(most) {
+// peakNeed returns the highest memory that a workload can have needed, without page cache if that is known separately.
+func (w *Workload) peakNeed() *float64 {
+	if most := w.NeededMost(); isKnown(most) {
 		return most
 	}
 	return w.MemoryPeakBytes
@@ -46,11 +46,11 @@ func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			key = "over-requested.idle"
 		}
 		out = append(out, w.finding(OverRequested, grave(Medium, wasted >= 10*g.CoreHours*3600), "cpu", key,
-			phrase.Words{"was": w.was(), "allocated": counted(*w.Cores, "core"), "p95": phrase.AtMost(*w.CoresP95)},
+			phrase.Words{"was": w.was(), "allocated": quantity(*w.Cores, "core"), "p95": phrase.AtMost(*w.CoresP95)},
 			Evidence{Text: "p95 of the cores allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600), Wasted: true}))
 	}
-	need := w.need()
+	need := w.peakNeed()
 	if share, wasted := waste(w.Memory, need, g.MinMemory, wall, w.MemoryInexact || w.Squeezed); share < g.Share &&
 		wasted >= g.GiBHours*3600*(1<<30) {
 		out = append(out, w.finding(OverRequested, Low, "memory", "over-requested.memory",

@@ -62,13 +62,13 @@ var readRules = sync.OnceValue(func() ruleTexts {
 	return t
 })
 
-// say returns a sentence of a rule with its words filled in.
-func say(key string, words phrase.Words) phrase.Sentence {
+// sentence returns a sentence of a rule with its words filled in.
+func sentence(key string, words phrase.Words) phrase.Sentence {
 	return readRules().sentences.Sentence(key, words)
 }
 
-// told returns a text about a rule by the first word of its key, or "".
-func told(what, rule string) string {
+// ruleText returns a text about a rule by the first word of its key, or "".
+func ruleText(what, rule string) string {
 	if key := what + "." + rule; readRules().sentences.Has(key) {
 		return readRules().sentences.Say(key, nil)
 	}
@@ -76,10 +76,10 @@ func told(what, rule string) string {
 }
 
 // Meaning returns a sentence about the findings of a rule, or "" if there is no such rule.
-func Meaning(rule string) string { return told("rule", rule) }
+func Meaning(rule string) string { return ruleText("rule", rule) }
 
 // Help returns a line for lists: the misuse that a rule finds.
-func Help(rule string) string { return told("help", rule) }
+func Help(rule string) string { return ruleText("help", rule) }
 
 // Defaults returns the section of the policy file of a rule: comments and default thresholds, YAML.
 func Defaults(rule string) string { return readRules().defaults[rule] }
@@ -183,7 +183,7 @@ func Key(rule string) string { return cmp.Or(firstNames[rule], rule) }
 
 // per returns a total by time; NaN if it is unknown.
 func per(total *float64, seconds float64) float64 {
-	if !known(total) {
+	if !isKnown(total) {
 		return math.NaN()
 	}
 	return *total / seconds

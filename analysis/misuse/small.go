@@ -30,7 +30,7 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	}
 	if w.Wall() < v.Short.Seconds() {
 		h.short++
-		if known(w.CPUSeconds) {
+		if isKnown(w.CPUSeconds) {
 			h.cpu += *w.CPUSeconds
 		}
 		h.shortWall += w.Wall()
@@ -72,8 +72,8 @@ func smallJobs(all map[[2]string]*heap) (out []Finding) {
 		f := Finding{Rule: ManySmallJobs, Severity: Medium, Site: h.site, Owner: h.owner, First: h.first, Last: h.last}
 		if need := h.policy.OverRequested.CoreHours * 3600; h.wasted >= v.Count && h.coreSeconds >= need {
 			f.Part = "cpu"
-			f.SetText(say("many-small-jobs.cpu",
-				phrase.Words{"jobs": counted(float64(h.wasted), "job"), "wasted": counted(h.coreSeconds/3600, "core-hour")}))
+			f.SetText(sentence("many-small-jobs.cpu",
+				phrase.Words{"jobs": quantity(float64(h.wasted), "job"), "wasted": quantity(h.coreSeconds/3600, "core-hour")}))
 			f.Evidence = []Evidence{{Text: "jobs", Value: float64(h.wasted), Unit: "count", Limit: limit(float64(v.Count))},
 				{Text: "allocated and not used", Value: h.coreSeconds, Unit: "core-seconds", Limit: limit(need), Wasted: true}}
 			out = append(out, f)
@@ -81,8 +81,9 @@ func smallJobs(all map[[2]string]*heap) (out []Finding) {
 		if h.short >= v.ShortCount {
 			mean := h.shortWall / float64(h.short)
 			f.Part = "short"
-			f.SetText(say("many-small-jobs.short",
-				phrase.Words{"jobs": counted(float64(h.short), "job"), "limit": phrase.Number(v.Short.Seconds(), "seconds", v.Short.text()),
+			f.SetText(sentence("many-small-jobs.short",
+				phrase.Words{"jobs": quantity(float64(h.short), "job"), "limit": phrase.Number(v.Short.Seconds(), "seconds",
+					v.Short.text()),
 					"mean": phrase.Number(mean, "seconds", Duration(mean*1e9).text())}))
 			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))},
 				{Text: "length of one, on average", Value: mean, Unit: "seconds", Limit: limit(v.Short.Seconds())},

@@ -24,13 +24,13 @@ func (c *StoragePatternRule) judge(w *Workload, _ *Policy) (out []Finding) {
 // metadataStorm finds opens, lookups and listings at a sustained rate. If only the total is known,
 // the rate is over the whole run. Access to many small files looks the same.
 func (w *Workload) metadataStorm(c *StoragePatternRule) []Finding {
-	return steady{rule: StoragePattern, part: "metadata", key: "storage-pattern.metadata", what: "metadata requests in that time",
+	return sustainedRule{rule: StoragePattern, part: "metadata", key: "storage-pattern.metadata", what: "metadata requests in that time",
 		figure: "mount_metadata_operations", rate: c.MetadataRate, high: c.MetadataHighRate, minimum: c.Minimum}.findings(w)
 }
 
 // readsAgain finds work that rereads data that had recently been in memory.
 func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
-	if !known(w.ReadBytes) || !known(w.Refaulted) || !(*w.ReadBytes >= c.Bytes) {
+	if !isKnown(w.ReadBytes) || !isKnown(w.Refaulted) || !(*w.ReadBytes >= c.Bytes) {
 		return nil
 	}
 	share := math.Min(*w.Refaulted / *w.ReadBytes, 1)

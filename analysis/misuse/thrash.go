@@ -15,15 +15,15 @@ type Line struct {
 	Values []float64
 }
 
-// stretch is a period of at least a minimum duration with a figure above a limit.
-type stretch struct {
+// interval is a period of at least a minimum duration with a figure above a limit.
+type interval struct {
 	first, last   time.Time
 	seconds, mean float64
 }
 
-// above returns the first and last step of all windows of that length, known throughout, with a
+// stretchAbove returns the first and last step of all windows of that length, known throughout, with a
 // mean of at least limit.
-func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool) {
+func (l *Line) stretchAbove(limit float64, window time.Duration) (s interval, found bool) {
 	if l == nil || l.Step <= 0 {
 		return s, false
 	}
@@ -65,8 +65,8 @@ func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool
 	return s, found
 }
 
-// when formats the time of a stretch for people, in UTC, as all times of the server.
-func (s *stretch) when() phrase.Text {
+// period formats the time of a stretch for people, in UTC, as all times of the server.
+func (s *interval) period() phrase.Text {
 	return phrase.Join("for ", Span(s.seconds), " from ", phrase.Moment(s.first, "2006-01-02 15:04"), " UTC on")
 }
 
@@ -80,7 +80,7 @@ func (t *MemoryThrashingRule) lines() (least map[string]float64, folded bool) {
 // least the rule's duration. If only totals are known, they are averaged over the whole run.
 func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
-	whole := stretch{first: w.Start, last: w.Last, seconds: wall}
+	whole := interval{first: w.Start, last: w.Last, seconds: wall}
 	for _, k := range []struct {
 		part, figure, unit string
 		severity           Severity
@@ -96,14 +96,14 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		s, found := whole, k.mean >= k.limit
 		s.mean = k.mean
 		if k.line != nil {
-			s, found = k.line.above(k.limit, time.Duration(t.Minimum))
+			s, found = k.line.stretchAbove(k.limit, time.Duration(t.Minimum))
 		}
-		if !found || k.part == "swap" && (!known(w.SwapBytes) || *w.SwapBytes < leastSwap) {
+		if !found || k.part == "swap" && (!isKnown(w.SwapBytes) || *w.SwapBytes < leastSwap) {
 			continue
 		}
 		out = append(out, w.finding(MemoryThrashing, k.severity, k.part, "memory-thrashing."+k.part,
 			phrase.Words{"rate": phrase.Number(s.mean, k.unit, format.Count(math.Round(s.mean))), "share": phrase.Percent(s.mean),
-				"when": s.when()},
+				"when": s.period()},
 			Evidence{Text: k.figure, Value: s.mean, Unit: k.unit, Limit: limit(k.limit)},
 			Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(t.Minimum.Seconds())}))
 	}
@@ -114,7 +114,7 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 const leastSwap = 64 << 20
 
 func (w *Workload) swapped() float64 {
-	if !known(w.SwapBytes) || !known(w.MemoryPeakBytes) {
+	if !isKnown(w.SwapBytes) || !isKnown(w.MemoryPeakBytes) {
 		return math.NaN()
 	}
 	return *w.SwapBytes / (*w.MemoryPeakBytes + *w.SwapBytes)

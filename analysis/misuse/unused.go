@@ -157,7 +157,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			f.Severity = grave(f.Severity, h.Unused[r] >= 10*least*hour)
 			amounts = phrase.Join(amounts, map[bool]string{true: " and "}[len(amounts) > 0], phrase.Count(math.Round(h.Unused[r]/hour)),
 				" of the ",
-				counted(math.Round(h.Held[r]/hour), hourly[r]))
+				quantity(math.Round(h.Held[r]/hour), hourly[r]))
 			f.Evidence = append(f.Evidence,
 				Evidence{Text: "allocated and not used " + days(&periods[at]), Value: h.Unused[r], Unit: name, Limit: limit(least * hour),
 					Wasted: true},
@@ -181,7 +181,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			f.Evidence = append(f.Evidence, Evidence{Text: "memory of the nodes for each core; jobs hold more of it than of the cores",
 				Value: h.PerCore, Unit: "bytes"})
 		}
-		words := phrase.Words{"unused": amounts, "runs": counted(float64(h.Runs), "run"), "names": "",
+		words := phrase.Words{"unused": amounts, "runs": quantity(float64(h.Runs), "run"), "names": "",
 			"days": phrase.Count(math.Round(periods[at].To.Sub(periods[at].From).Hours() / 24)),
 			"from": phrase.Moment(h.First, time.DateOnly), "to": phrase.Moment(h.Last, time.DateOnly)}
 		if of.name != "" {
@@ -191,11 +191,11 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			f.Evidence = append(f.Evidence, more...)
 			if len(more) > 1 {
 				_, hour := unit(broken[0])
-				amount := counted(math.Round(most.Unused[broken[0]]/hour), hourly[broken[0]])
+				amount := quantity(math.Round(most.Unused[broken[0]]/hour), hourly[broken[0]])
 				words["names"] = phrase.Join(", the largest part (", amount, ") in "+most.Name)
 			}
 		}
-		f.SetText(say(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
+		f.SetText(sentence(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
 		list = append(list, f)
 		order[f.Site+"\n"+f.Owner+"\n"+f.Part] = [2]float64{float64(min(h.Running, 1)), cost}
 	}
@@ -216,7 +216,7 @@ func days(p *Period) string {
 	if p.Report {
 		return "in imported time"
 	}
-	return fmt.Sprintf("in %s", counted(math.Round(p.To.Sub(p.From).Hours()/24), "day"))
+	return fmt.Sprintf("in %s", quantity(math.Round(p.To.Sub(p.From).Hours()/24), "day"))
 }
 
 // mostNames is the number of names of runs that a finding lists.

@@ -40,7 +40,7 @@ func OverShareText(x Excess) phrase.Sentence {
 	if x.Waited >= leastWait {
 		key = "over-share.waited"
 	}
-	return say(key, phrase.Words{"share": phrase.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun,
+	return sentence(key, phrase.Words{"share": phrase.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun,
 		"span":   Span(x.Seconds),
 		"waited": Span(x.Waited), "fair": phrase.Percent(x.Fair), "by": FairBy(x.Held)})
 }
@@ -48,9 +48,9 @@ func OverShareText(x Excess) phrase.Sentence {
 // FairBy describes the fair share if jobs held a share of the capacity.
 func FairBy(held float64) phrase.Sentence {
 	if held > 0 {
-		return say("over-share.beside-jobs", phrase.Words{"held": phrase.Percent(held)})
+		return sentence("over-share.beside-jobs", phrase.Words{"held": phrase.Percent(held)})
 	}
-	return say("over-share.even", nil)
+	return sentence("over-share.even", nil)
 }
 
 // leastWait is the minimum waiting time of other owners worth mentioning, in seconds.
@@ -61,11 +61,11 @@ func its(n float64, noun string) phrase.Text {
 	if n == 1 {
 		return phrase.Join(noun)
 	}
-	return counted(n, noun)
+	return quantity(n, noun)
 }
 
-// counted formats a number with its noun: "1 job", "20 jobs".
-func counted(n float64, noun string) phrase.Text {
+// quantity formats a number with its noun: "1 job", "20 jobs".
+func quantity(n float64, noun string) phrase.Text {
 	if n == 1 {
 		return phrase.Number(n, "count", "1 "+noun)
 	}

@@ -246,9 +246,9 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 	for i := range min(len(j.here), 5) {
 		j.Top = append(j.Top, j.here[i].ID)
 	}
-	for _, rule := range []func() error{j.gpuOff, j.gpuUp, j.cpuUp, j.memory, j.nodes, j.length, j.small} {
+	for _, rule := range []func() error{j.gpuOff, j.gpuUp, j.cpuUp, j.memory, j.nodes, j.length, j.judgeSmall} {
 		if err := rule(); err != nil || j.Rule != "" {
-			j.stay(until)
+			j.keepInPlace(until)
 			return j.Result, err
 		}
 	}
@@ -256,8 +256,8 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 	return j.Result, nil
 }
 
-// stay cancels a move that a rule suggests if it is not worthwhile or has already happened.
-func (j *judge) stay(until time.Time) {
+// keepInPlace cancels a move that a rule suggests if it is not worthwhile or has already happened.
+func (j *judge) keepInPlace(until time.Time) {
 	late, lateHere := 0.0, 0.0
 	for i := range j.work.Runs {
 		if r := &j.work.Runs[i]; r.Start.After(until.AddDate(0, 0, -7)) {
@@ -292,8 +292,8 @@ type judge struct {
 	here   []Run // at the source
 }
 
-// holds reports whether a condition is true for most core-hours of the work, wherever it ran.
-func (j *judge) holds(of func(*Run) bool) bool {
+// holdsForMost reports whether a condition is true for most core-hours of the work, wherever it ran.
+func (j *judge) holdsForMost(of func(*Run) bool) bool {
 	sum := 0.0
 	for i := range j.here {
 		if of(&j.here[i]) {
@@ -304,25 +304,25 @@ func (j *judge) holds(of func(*Run) bool) bool {
 	return sum > 0 && j.Share >= Most
 }
 
-func at(v *float64, of func(float64) bool) bool { return v != nil && of(*v) }
+func satisfies(v *float64, of func(float64) bool) bool { return v != nil && of(*v) }
 
-func above(limit float64) func(float64) bool { return func(v float64) bool { return v > limit } }
+func greaterThan(limit float64) func(float64) bool { return func(v float64) bool { return v > limit } }
 
-// fits reports whether a shape has everything that the work needs. An unknown figure of the shape does not fit a need.
-func (j *judge) fits(t *Shape, gpus bool) bool {
+// fitsShape reports whether a shape has everything that the work needs. An unknown figure of the shape does not fit a need.
+func (j *judge) fitsShape(t *Shape, gpus bool) bool {
 	n := &j.Need
 	enough := func(need, has *float64) bool { return need != nil && has != nil && *need <= *has*1.0001 }
 	if !enough(n.Cores, t.Cores) || !enough(n.Memory, t.Memory) || max(t.Nodes, 1) < n.Nodes {
 		return false
 	}
-	if gpus && at(n.GPUs, above(0)) && !enough(n.GPUs, t.GPUs) {
+	if gpus && satisfies(n.GPUs, greaterThan(0)) && !enough(n.GPUs, t.GPUs) {
 		return false
 	}
 	return (t.MaxTime == nil || n.Seconds == nil || *n.Seconds <= *t.MaxTime) && (t.MaxNodes == nil || n.Nodes <= *t.MaxNodes)
 }
 
-// to selects the target, the smallest accessible shape that fits the work, or explains why there is none.
-func (j *judge) to(rule string, value float64, gpus bool, suits func(*Shape) bool) {
+// chooseTarget selects the target, the smallest accessible shape that fits the work, or explains why there is none.
+func (j *judge) chooseTarget(rule string, value float64, gpus bool, suits func(*Shape) bool) {
 	j.Rule, j.Value, j.Why = rule, value, "no-larger"
 	var list []int
 	for i := range j.shapes {
@@ -340,7 +340,7 @@ func (j *judge) to(rule string, value float64, gpus bool, suits func(*Shape) boo
 			size = 0
 		}
 		switch {
-		case !j.fits(t, gpus):
+		case !j.fitsShape(t, gpus):
 			why = "no-fit"
 		case len(t.Who) > 0 && !slices.Contains(t.Who, j.work.Account):
 			why = "account"

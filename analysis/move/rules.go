@@ -8,8 +8,9 @@ import (
 // gpuOff applies to work that holds GPUs, or runs on a node with GPUs, and hardly uses them.
 func (j *judge) gpuOff() error {
 	s := j.source
-	if !j.holds(func(r *Run) bool {
-		return (r.GPUs > 0 || at(s.GPUs, above(0))) && at(r.GPUBusy, func(v float64) bool { return v < idleGPU*max(r.GPUs, 1) })
+	if !j.holdsForMost(func(r *Run) bool {
+		return (r.GPUs > 0 || satisfies(s.GPUs, greaterThan(0))) && satisfies(r.GPUBusy,
+			func(v float64) bool { return v < idleGPU*max(r.GPUs, 1) })
 	}) {
 		return nil
 	}
@@ -19,7 +20,7 @@ func (j *judge) gpuOff() error {
 		}
 	}
 	busy := weighted(j.here, 0.95, func(r *Run) *float64 { return perNode(r.GPUBusy, max(r.GPUs, 1)) })
-	j.to(GPUOff, *busy, false, func(t *Shape) bool { return at(t.GPUs, func(v float64) bool { return v == 0 }) })
+	j.chooseTarget(GPUOff, *busy, false, func(t *Shape) bool { return satisfies(t.GPUs, func(v float64) bool { return v == 0 }) })
 	return nil
 }
 
@@ -27,21 +28,21 @@ func (j *judge) gpuOff() error {
 // full. Without a batch system queue nothing waits.
 func (j *judge) gpuUp() error {
 	s := j.source
-	if !at(s.GPUs, above(0)) {
+	if !satisfies(s.GPUs, greaterThan(0)) {
 		return nil
 	}
-	full := j.holds(func(r *Run) bool {
-		return s.GPUMemory != nil && at(r.GPUMemory, func(v float64) bool { return v >= nearlyAll**s.GPUMemory*max(r.GPUs, 1) })
+	full := j.holdsForMost(func(r *Run) bool {
+		return s.GPUMemory != nil && satisfies(r.GPUMemory, func(v float64) bool { return v >= nearlyAll**s.GPUMemory*max(r.GPUs, 1) })
 	})
-	if !full && !j.holds(func(r *Run) bool {
-		return at(r.GPUBusy, func(v float64) bool { return v >= busyGPU**s.GPUs*r.Nodes }) &&
-			(s.Bare || at(r.Wait, func(v float64) bool { return v >= waitedLong }))
+	if !full && !j.holdsForMost(func(r *Run) bool {
+		return satisfies(r.GPUBusy, func(v float64) bool { return v >= busyGPU**s.GPUs*r.Nodes }) &&
+			(s.Bare || satisfies(r.Wait, func(v float64) bool { return v >= waitedLong }))
 	}) {
 		return nil
 	}
 	larger := func(t *Shape) bool {
-		memory := s.GPUMemory != nil && at(t.GPUMemory, above(*s.GPUMemory))
-		return memory || !full && at(t.GPUs, above(*s.GPUs))
+		memory := s.GPUMemory != nil && satisfies(t.GPUMemory, greaterThan(*s.GPUMemory))
+		return memory || !full && satisfies(t.GPUs, greaterThan(*s.GPUs))
 	}
 	value := 0.0
 	if busy := weighted(j.here, 0.5, func(r *Run) *float64 { return r.GPUBusy }); busy != nil {
@@ -50,7 +51,7 @@ func (j *judge) gpuUp() error {
 	if s.Bare {
 		j.Need.GPUs, j.Need.SizeGPUs = s.GPUs, *s.GPUs*j.Need.Nodes // a job must request as much as it used
 	}
-	j.to(GPUUp, value, true, func(t *Shape) bool { return larger(t) && t.Vendor != "" && t.Vendor == s.Vendor })
+	j.chooseTarget(GPUUp, value, true, func(t *Shape) bool { return larger(t) && t.Vendor != "" && t.Vendor == s.Vendor })
 	for i := range j.shapes {
 		if t := &j.shapes[i]; larger(t) && t.Vendor != s.Vendor {
 			j.OtherVendor = append(j.OtherVendor, i)
@@ -62,33 +63,37 @@ func (j *judge) gpuUp() error {
 // cpuUp applies to work that uses all cores of its node or allocation, if more would help or other owners want these.
 func (j *judge) cpuUp() error {
 	s := j.source
-	if s.Cores == nil || !j.holds(func(r *Run) bool {
+	if s.Cores == nil || !j.holdsForMost(func(r *Run) bool {
 		limit := *s.Cores * r.Nodes
 		if r.Given != nil {
 			limit = min(limit, *r.Given)
 		}
-		return r.GPUs == 0 && at(r.Cores, func(v float64) bool { return v >= nearlyAll*limit })
+		return r.GPUs == 0 && satisfies(r.Cores, func(v float64) bool { return v >= nearlyAll*limit })
 	}) || !j.work.Contended && !j.work.Scales(j.here) {
 		return nil
 	}
-	j.to(CPUUp, *j.Need.Cores, true, func(t *Shape) bool { return at(t.Cores, above(*s.Cores)) && !at(t.GPUs, above(0)) })
+	j.chooseTarget(CPUUp, *j.Need.Cores, true, func(t *Shape) bool {
+		return satisfies(t.Cores, greaterThan(*s.Cores)) && !satisfies(t.GPUs, greaterThan(0))
+	})
 	return nil
 }
 
 // memory applies to work that needs nearly all memory of a node, or little of a large one.
 func (j *judge) memory() error {
 	s := j.source
-	if s.Memory == nil || at(s.GPUs, above(0)) {
+	if s.Memory == nil || satisfies(s.GPUs, greaterThan(0)) {
 		return nil
 	}
 	need := func() float64 { return *weighted(j.here, 0.95, func(r *Run) *float64 { return r.Memory }) / *s.Memory }
-	if j.holds(func(r *Run) bool { return at(r.Memory, above(nearlyAll**s.Memory)) }) {
-		j.to(Memory, need(), true, func(t *Shape) bool { return at(t.Memory, above(*s.Memory)) && !at(t.GPUs, above(0)) })
+	if j.holdsForMost(func(r *Run) bool { return satisfies(r.Memory, greaterThan(nearlyAll**s.Memory)) }) {
+		j.chooseTarget(Memory, need(), true, func(t *Shape) bool {
+			return satisfies(t.Memory, greaterThan(*s.Memory)) && !satisfies(t.GPUs, greaterThan(0))
+		})
 		return nil
 	}
-	if s.Large && j.holds(func(r *Run) bool { return at(r.Memory, func(v float64) bool { return v < fewOf**s.Memory }) }) {
-		j.to(Memory, need(), true, func(t *Shape) bool {
-			return at(t.Memory, func(v float64) bool { return v < *s.Memory }) && !t.Large && !at(t.GPUs, above(0))
+	if s.Large && j.holdsForMost(func(r *Run) bool { return satisfies(r.Memory, func(v float64) bool { return v < fewOf**s.Memory }) }) {
+		j.chooseTarget(Memory, need(), true, func(t *Shape) bool {
+			return satisfies(t.Memory, func(v float64) bool { return v < *s.Memory }) && !t.Large && !satisfies(t.GPUs, greaterThan(0))
 		})
 	}
 	return nil
@@ -97,12 +102,12 @@ func (j *judge) memory() error {
 // nodes applies to work on several nodes with a slow network.
 func (j *judge) nodes() error {
 	s := j.source
-	if s.FastNetwork == nil || *s.FastNetwork || !j.holds(func(r *Run) bool { return r.Nodes > 1 }) {
+	if s.FastNetwork == nil || *s.FastNetwork || !j.holdsForMost(func(r *Run) bool { return r.Nodes > 1 }) {
 		return nil
 	}
-	gpus := at(j.Need.GPUs, above(0))
-	j.to(Nodes, j.Need.Nodes, gpus, func(t *Shape) bool {
-		return t.FastNetwork != nil && *t.FastNetwork && (gpus || !at(t.GPUs, above(0)))
+	gpus := satisfies(j.Need.GPUs, greaterThan(0))
+	j.chooseTarget(Nodes, j.Need.Nodes, gpus, func(t *Shape) bool {
+		return t.FastNetwork != nil && *t.FastNetwork && (gpus || !satisfies(t.GPUs, greaterThan(0)))
 	})
 	return nil
 }
@@ -119,24 +124,27 @@ func (j *judge) length() error {
 		if r.Ended {
 			ended++
 		}
-		if at(r.CutAt, func(v float64) bool { return v >= nearlyAll**s.MaxTime }) {
+		if satisfies(r.CutAt, func(v float64) bool { return v >= nearlyAll**s.MaxTime }) {
 			cut++
 		}
 	}
-	gpus := at(j.Need.GPUs, above(0))
-	alike := func(t *Shape) bool { return gpus || !at(t.GPUs, above(0)) }
-	if j.holds(func(*Run) bool { return true }) && float64(cut) > cutShare*float64(ended) {
-		j.to(Length, float64(cut)/float64(ended), gpus, func(t *Shape) bool { return at(t.MaxTime, above(*s.MaxTime)) && alike(t) })
+	gpus := satisfies(j.Need.GPUs, greaterThan(0))
+	alike := func(t *Shape) bool { return gpus || !satisfies(t.GPUs, greaterThan(0)) }
+	if j.holdsForMost(func(*Run) bool { return true }) && float64(cut) > cutShare*float64(ended) {
+		j.chooseTarget(Length, float64(cut)/float64(ended), gpus, func(t *Shape) bool {
+			return satisfies(t.MaxTime,
+				greaterThan(*s.MaxTime)) && alike(t)
+		})
 		return nil
 	}
-	if j.Here == nil || !j.holds(func(r *Run) bool { return r.Seconds < *s.MaxTime/10 }) || *j.Need.Seconds >= *s.MaxTime/10 {
+	if j.Here == nil || !j.holdsForMost(func(r *Run) bool { return r.Seconds < *s.MaxTime/10 }) || *j.Need.Seconds >= *s.MaxTime/10 {
 		return nil
 	}
 	size := j.Need.SizeGPUs
 	was := j.Result
-	j.to(Length, *j.Need.Seconds, gpus, func(t *Shape) bool {
+	j.chooseTarget(Length, *j.Need.Seconds, gpus, func(t *Shape) bool {
 		there := j.wait(slices.IndexFunc(j.shapes, func(s Shape) bool { return s.Site == t.Site && s.Partition == t.Partition }), size)
-		return at(t.MaxTime, func(v float64) bool { return v < *s.MaxTime }) && alike(t) && there != nil &&
+		return satisfies(t.MaxTime, func(v float64) bool { return v < *s.MaxTime }) && alike(t) && there != nil &&
 			there.Seconds <= Most*j.Here.Seconds && j.Here.Seconds-there.Seconds >= waitedLong
 	})
 	if j.To < 0 { // no queue is shorter
@@ -145,17 +153,17 @@ func (j *judge) length() error {
 	return nil
 }
 
-// small: little work on nodes that are given whole.
-func (j *judge) small() error {
+// judgeSmall: little work on nodes that are given whole.
+func (j *judge) judgeSmall() error {
 	s := j.source
-	if !s.Whole || s.Cores == nil || s.Memory == nil || at(s.GPUs, above(0)) || !j.holds(func(r *Run) bool {
+	if !s.Whole || s.Cores == nil || s.Memory == nil || satisfies(s.GPUs, greaterThan(0)) || !j.holdsForMost(func(r *Run) bool {
 		return r.Given != nil && *r.Given >= 0.95**s.Cores*r.Nodes &&
-			at(r.Cores, func(v float64) bool { return v/r.Nodes <= fewOf**s.Cores }) &&
-			at(r.Memory, func(v float64) bool { return v <= fewOf**s.Memory })
+			satisfies(r.Cores, func(v float64) bool { return v/r.Nodes <= fewOf**s.Cores }) &&
+			satisfies(r.Memory, func(v float64) bool { return v <= fewOf**s.Memory })
 	}) {
 		return nil
 	}
 	j.Need.SizeCores = math.Ceil(*j.Need.Cores * j.Need.Nodes) // it would request its use
-	j.to(Small, *j.Need.Cores, true, func(t *Shape) bool { return !t.Whole && !at(t.GPUs, above(0)) })
+	j.chooseTarget(Small, *j.Need.Cores, true, func(t *Shape) bool { return !t.Whole && !satisfies(t.GPUs, greaterThan(0)) })
 	return nil
 }

@@ -57,7 +57,7 @@ func (r *Result) Say(w *Work, shapes []Shape, name func(int) string, from, until
 	}
 	out.Letter = texts.Say(key, phrase.Words{"name": w.Name, "hours": format.Count(r.Hours) + " core-hours",
 		"runs": format.Plural(float64(len(w.Runs)), "run"), "from": source, "to": name(r.To), "since": from.UTC().Format(time.DateOnly),
-		"until": until.UTC().Format(time.DateOnly), "why": out.Why, "there": r.There.said(), "here": r.Here.said(), "freed": freed,
+		"until": until.UTC().Format(time.DateOnly), "why": out.Why, "there": r.There.describe(), "here": r.Here.describe(), "freed": freed,
 		"unknown": strings.Join(out.Unknown, "; "), "jobs": strings.Join(r.Top, ", ")})
 	return out
 }
@@ -82,8 +82,8 @@ func (r *Result) reason(w *Work, from, to *Shape) string {
 	return texts.Say(key, words)
 }
 
-// said describes the length of a wait and its source.
-func (w *Wait) said() string {
+// describe describes the length of a wait and its source.
+func (w *Wait) describe() string {
 	switch {
 	case w == nil:
 		return texts.Say("wait.unknown", nil)

@@ -58,9 +58,9 @@ func (t *table) rows(keep func(i int) bool) *table {
 	return &s
 }
 
-// without returns the training part without group g. With time blocks it also drops rows with lags
+// trainingPart returns the training part without group g. With time blocks it also drops rows with lags
 // that reach into the block.
-func (t *table) without(g int) *table {
+func (t *table) trainingPart(g int) *table {
 	reach := 0
 	if t.protocol == ByBlock {
 		for _, f := range t.feats {
@@ -164,7 +164,7 @@ func prepare(d Data, o *Options) (*table, []string, error) {
 	if d.Time != nil {
 		when = pickFloat(d.Time)
 	}
-	warn = append(warn, t.fold(runs, when, o)...)
+	warn = append(warn, t.assignFolds(runs, when, o)...)
 	t.primary = t.findPrimary(o.Primary)
 	t.addLags(runs, when, o)
 	return t, warn, nil
@@ -304,8 +304,8 @@ func equalRows(d Data, i, j int) bool {
 	return d.Watts[i] == d.Watts[j]
 }
 
-// fold chooses the protocol and assigns each row to a fold.
-func (t *table) fold(runs []string, when []float64, o *Options) (warn []string) {
+// assignFolds chooses the protocol and assigns each row to a fold.
+func (t *table) assignFolds(runs []string, when []float64, o *Options) (warn []string) {
 	t.group = make([]int, len(t.y))
 	index := make(map[string]int)
 	for _, r := range runs {

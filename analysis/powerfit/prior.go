@@ -107,14 +107,14 @@ func (p *Prior) hat(u float64) (i int, left, right float64) {
 	return i, 1 - t, t
 }
 
-// between returns the prior covariance of log power at u and v.
-func (p *Prior) between(u, v float64) float64 {
+// covariance returns the prior covariance of log power at u and v.
+func (p *Prior) covariance(u, v float64) float64 {
 	i, il, ir := p.hat(u)
 	j, jl, jr := p.hat(v)
 	return il*(jl*p.Cov[i][j]+jr*p.Cov[i][j+1]) + ir*(jl*p.Cov[i+1][j]+jr*p.Cov[i+1][j+1])
 }
 
-func (p *Prior) at(u float64) float64 {
+func (p *Prior) value(u float64) float64 {
 	i, l, r := p.hat(u)
 	return l*p.Mean[i] + r*p.Mean[i+1]
 }
@@ -139,10 +139,10 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	for i := range n {
 		set[i] = i
 		for j := range n {
-			g.a[i*n+j] = p.between(load[i], load[j]) + levelVariance
+			g.a[i*n+j] = p.covariance(load[i], load[j]) + levelVariance
 		}
 		g.a[i*n+i] += variance[i]
-		g.b[i] = math.Log(watts[i]) - level - p.at(load[i])
+		g.b[i] = math.Log(watts[i]) - level - p.value(load[i])
 	}
 	k, err := g.solve(set, 0)
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	for j, u := range p.Knots {
 		v := p.Mean[j] + level
 		for i := range n {
-			v += k[i] * (p.between(u, load[i]) + levelVariance)
+			v += k[i] * (p.covariance(u, load[i]) + levelVariance)
 		}
 		out[j] = math.Exp(v)
 	}

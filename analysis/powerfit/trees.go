@@ -74,7 +74,7 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	if err != nil {
 		return nil, err
 	}
-	rest := beyond(t, &trend)
+	rest := extrapolation(t, &trend)
 	trend.Weight, rest.Weight = treeTrend, 1-treeTrend
 	left := make([]float64, len(t.y))
 	var sum, sumW float64
@@ -97,9 +97,9 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// beyond returns the extension of trend outside the observed range of each feature in t, and zero within it. It
+// extrapolation returns the extension of trend outside the observed range of each feature in t, and zero within it. It
 // consists of ramps from the edge, in steps that approximate a root, up to four times the range.
-func beyond(t *table, trend *powermodel.Part) powermodel.Part {
+func extrapolation(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
 	for _, q := range trend.Terms {
 		low, high := t.feats[q.Feature].Min, t.feats[q.Feature].Max
@@ -133,7 +133,7 @@ func (f *forest) ensemble(left []float64) {
 				rows = append(rows, i)
 			}
 		}
-		root := f.grow(rows, treeDepth)
+		root := f.growTree(rows, treeDepth)
 		f.out.Roots = append(f.out.Roots, root)
 		for i := range t.y {
 			f.res[i] -= f.leaf(root, i)
@@ -153,8 +153,8 @@ func (f *forest) leaf(n, i int) float64 {
 	return f.out.Value[n]
 }
 
-// grow appends the tree for rows and returns its root.
-func (f *forest) grow(rows []int, depth int) int {
+// growTree appends the tree for rows and returns its root.
+func (f *forest) growTree(rows []int, depth int) int {
 	o := f.out
 	n := len(o.Value)
 	var sw, sr float64
@@ -179,8 +179,8 @@ func (f *forest) grow(rows []int, depth int) int {
 	code := f.code[feat]
 	at := partition(rows, func(i int) bool { return int(code[i]) <= cut })
 	o.Feature[n], o.Split[n] = feat, f.edge[feat][cut]
-	left := f.grow(rows[:at], depth-1)
-	right := f.grow(rows[at:], depth-1)
+	left := f.growTree(rows[:at], depth-1)
+	right := f.growTree(rows[at:], depth-1)
 	o.Left[n], o.Right[n] = left, right
 	return n
 }

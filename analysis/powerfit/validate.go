@@ -23,8 +23,8 @@ type family struct {
 	fit  func(*table, *Options) ([]powermodel.Part, error)
 }
 
-// one adapts a fit that returns a single part.
-func one(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Options) ([]powermodel.Part, error) {
+// single adapts a fit that returns a single part.
+func single(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Options) ([]powermodel.Part, error) {
 	return func(t *table, o *Options) ([]powermodel.Part, error) {
 		p, err := fit(t, o)
 		if err != nil {
@@ -36,7 +36,7 @@ func one(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Opti
 
 func families() []family {
 	return []family{
-		{Mean, one(fitMean)}, {Root, one(fitRoot)}, {CurveFam, one(fitCurve)}, {Additive, one(fitAdditive)},
+		{Mean, single(fitMean)}, {Root, single(fitRoot)}, {CurveFam, single(fitCurve)}, {Additive, single(fitAdditive)},
 		{TreesFam, fitTrees},
 	}
 }
@@ -81,7 +81,7 @@ type validation struct{ candidates []candidate }
 // within one standard error of it (Breiman et al. 1984, section 3.4.3) may miss an effect that few
 // folds cannot show. If they differ, it averages both and appends the average to v.candidates.
 func (v *validation) choose(t *table) *candidate {
-	best, simple := v.pick(t.protocol)
+	best, simple := v.selectBest(t.protocol)
 	if best == simple || v.candidates[simple].Family == Root {
 		return &v.candidates[simple] // servers at a wall meter follow the root: nothing is added by chance
 	}
@@ -100,13 +100,13 @@ func (v *validation) choose(t *table) *candidate {
 	return &v.candidates[len(v.candidates)-1]
 }
 
-// pick returns the indices of the best candidate and of the simplest one within one standard error
+// selectBest returns the indices of the best candidate and of the simplest one within one standard error
 // of it. Both must be no worse than the mean in any figure over all rows. The worst fold alone
 // rejects no family, because the mean is lucky there as often.
 //
 // Calibration points are too few to compare families by leaving points out, so the curve under the
 // prior is used unless it did clearly worse.
-func (v *validation) pick(protocol string) (best, simple int) {
+func (v *validation) selectBest(protocol string) (best, simple int) {
 	base := v.candidates[0].Score
 	ok := func(c *candidate) bool {
 		s := c.Score
@@ -166,7 +166,7 @@ func validate(t *table, o *Options) *validation {
 	v := &validation{}
 	var train []*table
 	for g := range t.names {
-		train = append(train, t.without(g))
+		train = append(train, t.trainingPart(g))
 	}
 	for _, f := range families() {
 		if f.name != Mean && o.Families != nil && !slices.Contains(o.Families, f.name) {
@@ -319,7 +319,7 @@ func Validate(d Data, o Options) (*Nested, error) {
 	pred, base := make([]float64, len(t.y)), make([]float64, len(t.y))
 	x := make([]float64, len(t.feats))
 	for g := range t.names {
-		train := t.without(g).renumber()
+		train := t.trainingPart(g).renumber()
 		if len(train.y) < minRows || len(train.names) < 2 {
 			return nil, fmt.Errorf("without %s too little is left to choose a model: %w", t.names[g], ErrData)
 		}

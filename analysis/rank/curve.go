@@ -21,7 +21,7 @@ const (
 // load: watts = a + b·share + g·GPUs. It returns 0 without an estimate: with too few hours,
 // constant GPU use, GPU use collinear with core use, or no rise.
 func GPUWatts(loads []Load) float64 {
-	loads = measured(loads)
+	loads = usable(loads)
 	var n, mx, mg, mw float64
 	for _, l := range loads {
 		n++
@@ -51,7 +51,7 @@ func GPUWatts(loads []Load) float64 {
 // the mean power in each twentieth of use, made monotone (isotonic regression), with straight lines
 // beyond the observed range. It returns false if there are too few hours or all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
-	loads = measured(loads)
+	loads = usable(loads)
 	gpu := GPUWatts(loads)
 	for i := range loads {
 		loads[i].Watts = max(loads[i].Watts-gpu*loads[i].GPUs, 0)
@@ -71,13 +71,13 @@ func FitCurve(loads []Load) (Curve, bool) {
 	var c Curve
 	for i := range c {
 		// Below the observed range the line must not fall under half of the lowest observed power: machines draw power when idle.
-		c[i] = max(along(bins, float64(i)/10), bins[0].Watts/2)
+		c[i] = max(powerAt(bins, float64(i)/10), bins[0].Watts/2)
 	}
 	return c, c.Known()
 }
 
-// measured returns the loads that are usable for a curve.
-func measured(loads []Load) []Load {
+// usable returns the loads that are usable for a curve.
+func usable(loads []Load) []Load {
 	return slices.DeleteFunc(slices.Clone(loads), func(l Load) bool {
 		return !(l.Share >= 0 && l.Share <= 1.1 && l.Watts > 0 && l.GPUs >= 0) || math.IsInf(l.Watts, 0)
 	})
@@ -115,9 +115,9 @@ func pool(loads []Load) []bin {
 	return bins
 }
 
-// along returns the power at a share. It interpolates between bins and extends the line through the first and the
+// powerAt returns the power at a share. It interpolates between bins and extends the line through the first and the
 // last bin beyond them.
-func along(bins []bin, share float64) float64 {
+func powerAt(bins []bin, share float64) float64 {
 	first, last := bins[0], bins[len(bins)-1]
 	slope := (last.Watts - first.Watts) / (last.Share - first.Share)
 	switch {

@@ -130,8 +130,8 @@ func Default() Config { return Config{MaxAge: 300, Full: 0.9, Pressure: 0.2} }
 
 const leastCores = 0.05
 
-// use returns the number of cores that the work is expected to use.
-func (w *Work) use() float64 {
+// expectedCores returns the number of cores that the work is expected to use.
+func (w *Work) expectedCores() float64 {
 	use := w.UseCores
 	if math.IsNaN(use) || use < 0 {
 		use = w.Cores
@@ -145,7 +145,7 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	most, data, large := math.NaN(), 0.0, largeMemory(nodes)
 	for i := range nodes {
 		p := judge(&c, &w, &nodes[i])
-		p.Node, p.Data = i, known(nodes[i].Data)
+		p.Node, p.Data = i, orZero(nodes[i].Data)
 		if !c.WattsOnly && w.strands(&nodes[i], large) {
 			p.Why |= Strands
 		}
@@ -173,7 +173,7 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 			out[i].Why |= DataElsewhere
 		}
 	}
-	slices.SortFunc(out, func(a, b Place) int { return better(&a, &b, nodes) })
+	slices.SortFunc(out, func(a, b Place) int { return comparePlaces(&a, &b, nodes) })
 	return out
 }
 
@@ -190,11 +190,11 @@ func largeMemory(nodes []Node) float64 {
 
 // strands reports whether the work would waste resources that others need: free GPUs, or three quarters of a large memory.
 func (w *Work) strands(n *Node, large float64) bool {
-	return w.GPUs == 0 && n.GPUs > known(n.HeldGPUs) || w.Memory > 0 && n.Memory >= large && w.Memory < n.Memory/4
+	return w.GPUs == 0 && n.GPUs > orZero(n.HeldGPUs) || w.Memory > 0 && n.Memory >= large && w.Memory < n.Memory/4
 }
 
-// better compares two places; equal ones are ordered by node name, so that the result does not depend on the order of the list.
-func better(a, b *Place, nodes []Node) int {
+// comparePlaces compares two places; equal ones are ordered by node name, so that the result does not depend on the order of the list.
+func comparePlaces(a, b *Place, nodes []Node) int {
 	if a.Tier != b.Tier {
 		return cmp.Compare(a.Tier, b.Tier)
 	}
@@ -225,19 +225,19 @@ func judge(c *Config, w *Work, n *Node) Place {
 	if n.ExpectedCores >= 0 {
 		used = n.ExpectedCores
 	}
-	used += known(n.PlacedCores)
+	used += orZero(n.PlacedCores)
 	if !n.Curve.Known() || !(n.Cores > 0) || math.IsNaN(used) {
 		return p
 	}
-	p.Watts = n.Curve.At((used+w.use())/n.Cores) - n.Curve.At(used/n.Cores)
-	if c.WakeIdle && known(n.HeldCores)+known(n.HeldMemory)+known(n.HeldGPUs) == 0 {
+	p.Watts = n.Curve.At((used+w.expectedCores())/n.Cores) - n.Curve.At(used/n.Cores)
+	if c.WakeIdle && orZero(n.HeldCores)+orZero(n.HeldMemory)+orZero(n.HeldGPUs) == 0 {
 		p.Watts += n.Curve[0]
 	}
 	return p
 }
 
-// known returns 0 for an unknown value; use it only for terms that are added to a known figure.
-func known(v float64) float64 {
+// orZero returns 0 for an unknown value; use it only for terms that are added to a known figure.
+func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
 	}
@@ -257,7 +257,7 @@ func (p *Place) fit(w *Work, n *Node) {
 	}
 	need := func(want, held, has float64, lacks Reason) {
 		switch {
-		case want <= 0 || known(held)+want <= has*(1+slack):
+		case want <= 0 || orZero(held)+want <= has*(1+slack):
 		case math.IsNaN(has) && lacks != TooFewGPUs: // which is unmeasured instead of lacking; unreported GPUs count as none
 			p.Tier = NoRoom
 		default:
@@ -285,8 +285,8 @@ func (p *Place) load(c *Config, w *Work, n *Node) {
 		p.Tier = max(p.Tier, Unknown)
 		return
 	}
-	cores := max(n.UsedCores, known(n.UpperCores)) + known(n.PlacedCores) + w.use()
-	memory := max(n.UsedMemory+n.MemoryPerHour*w.Hours, known(n.UpperMemory)) + known(n.PlacedMemory) + w.Memory
+	cores := max(n.UsedCores, orZero(n.UpperCores)) + orZero(n.PlacedCores) + w.expectedCores()
+	memory := max(n.UsedMemory+n.MemoryPerHour*w.Hours, orZero(n.UpperMemory)) + orZero(n.PlacedMemory) + w.Memory
 	p.Headroom = 1 - cores/n.Cores
 	if cores > c.Full*n.Cores*(1+slack) {
 		p.Why |= CoresTight

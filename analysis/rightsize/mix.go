@@ -87,8 +87,8 @@ func (m *mix) ceiling(q float64) float64 {
 	return math.Exp2(math.Ceil(8*math.Log2(v)-1e-9) / 8)
 }
 
-// above returns the weight of the seconds with more use than v.
-func (m *mix) above(v float64) float64 {
+// weightAbove returns the weight of the seconds with more use than v.
+func (m *mix) weightAbove(v float64) float64 {
 	left := 0.0
 	at := 8 * math.Log2(v) // in buckets
 	for i := len(m.buckets) - 1; i >= 0; i-- {
@@ -105,8 +105,8 @@ func (m *mix) above(v float64) float64 {
 	return left
 }
 
-// used returns the sum of the use of all seconds, each capped at v.
-func (m *mix) used(v float64) float64 {
+// cappedSum returns the sum of the use of all seconds, each capped at v.
+func (m *mix) cappedSum(v float64) float64 {
 	sum := 0.0
 	for i, n := range m.buckets {
 		sum += n * min(math.Exp2((float64(m.first)+float64(i)-0.5)/8), v)
@@ -150,8 +150,8 @@ func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
 		t.Days++
 		seconds += m.total
 		asked += v * m.total
-		used += m.used(v)
-		above += m.above(v)
+		used += m.cappedSum(v)
+		above += m.weightAbove(v)
 	}
 	if t.Days == 0 || asked == 0 {
 		return nil

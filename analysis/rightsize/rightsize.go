@@ -66,10 +66,10 @@ const (
 	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
 
-// For returns the recommended request after the given runs, the latest first. The first one is the
+// Recommend returns the recommended request after the given runs, the latest first. The first one is the
 // subject. If earlier runs had other numbers of nodes, only runs with the same number count. Cores
 // are rounded up to whole cores, or to tenths if fraction is set.
-func For(runs []Run, fraction bool) *Advice {
+func Recommend(runs []Run, fraction bool) *Advice {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -92,12 +92,12 @@ func For(runs []Run, fraction bool) *Advice {
 	return a
 }
 
-func (a *Advice) say(key string, words phrase.Words) {
+func (a *Advice) addReason(key string, words phrase.Words) {
 	a.Why = append(a.Why, texts.Sentence(key, words))
 }
 
-// of returns the key of a sentence for one run or for several.
-func of(key string, runs int) string {
+// sentenceKey returns the key of a sentence for one run or for several.
+func sentenceKey(key string, runs int) string {
 	if runs == 1 {
 		return key + ".one"
 	}
@@ -140,12 +140,12 @@ func (a *Advice) memory(runs []Run) {
 	case floor > 0 && floor*raised > max(peak*memoryMargin, slow*enlarged):
 		v := roundMemory(floor * raised)
 		a.Memory = &v
-		a.say("memory.killed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[killed].of(killed, phrase.Bytes(floor)),
+		a.addReason("memory.killed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[killed].mention(killed, phrase.Bytes(floor)),
 			"run": subject(runs, killed)})
 	case slow > 0 && slow*enlarged > peak*memoryMargin:
 		v := roundMemory(slow * enlarged)
 		a.Memory = &v
-		a.say("memory.squeezed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[squeezed].of(squeezed, phrase.Bytes(slow)),
+		a.addReason("memory.squeezed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[squeezed].mention(squeezed, phrase.Bytes(slow)),
 			"run": subject(runs, squeezed)})
 	case whole && bound <= peak*memoryMargin:
 		v := roundMemory(peak * memoryMargin)
@@ -157,8 +157,8 @@ func (a *Advice) memory(runs []Run) {
 		case apart:
 			key = "memory.most"
 		}
-		a.say(of(key, n), phrase.Words{"memory": phrase.Bytes(v), "runs": runsText(n),
-			"peak": runs[largest].of(largest, phrase.Bytes(peak))})
+		a.addReason(sentenceKey(key, n), phrase.Words{"memory": phrase.Bytes(v), "runs": runsText(n),
+			"peak": runs[largest].mention(largest, phrase.Bytes(peak))})
 	}
 }
 
@@ -176,7 +176,7 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 			continue
 		}
 		if r.Waited && !(given > 0 && v >= 0.9*given) {
-			if v, ok = r.wanted(v); !ok {
+			if v, ok = r.wantedCores(v); !ok {
 				continue
 			}
 		}
@@ -201,12 +201,12 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 		v = max(v, had)
 		a.Cores = &v
 		words["cores"] = phrase.Count(v)
-		a.say("cores.used"+waited, words)
+		a.addReason("cores.used"+waited, words)
 		return
 	}
 	a.Cores = &v
 	words["cores"] = phrase.Count(v)
-	a.say(of("cores.fewer"+waited, n), words)
+	a.addReason(sentenceKey("cores.fewer"+waited, n), words)
 }
 
 func (a *Advice) gpus(runs []Run) {
@@ -225,21 +225,21 @@ func (a *Advice) gpus(runs []Run) {
 	v := 0.0
 	switch {
 	case most == 0:
-		a.say("gpus.never", words)
+		a.addReason("gpus.never", words)
 	case most < busyGPU:
-		a.say("gpus.idle", words)
+		a.addReason("gpus.idle", words)
 	default:
 		// Only the mean is known: the recommendation leaves a margin.
 		v = min(had, math.Ceil(most/0.9))
 		words["gpus"] = phrase.Count(v)
-		a.say("gpus.fewer", words)
+		a.addReason("gpus.fewer", words)
 	}
 	a.GPUs = &v
 }
 
-// wanted returns an upper bound of the cores that a run would have used without waiting: the p95 of its use plus its
+// wantedCores returns an upper bound of the cores that a run would have used without waiting: the p95 of its use plus its
 // wait. It returns false if these are only known over the whole time of a run with varying use.
-func (r *Run) wanted(p95 float64) (float64, bool) {
+func (r *Run) wantedCores(p95 float64) (float64, bool) {
 	cpu, ok := figure.Known(r.CPUSeconds)
 	wait, exact := figure.Known(r.CPUWaitSeconds)
 	if !ok || !exact || r.Exactness["cpu_wait_seconds"] != figure.Exact {
@@ -267,8 +267,8 @@ func subject(runs []Run, i int) phrase.Text {
 	return phrase.Join("a run (", phrase.Text{{Name: "run", Text: runs[i].ID}}, ")")
 }
 
-// of marks a statement about a run other than the first.
-func (r *Run) of(i int, said phrase.Text) phrase.Text {
+// mention marks a statement about a run other than the first.
+func (r *Run) mention(i int, said phrase.Text) phrase.Text {
 	if i == 0 {
 		return said
 	}
@@ -295,18 +295,18 @@ func (a *Advice) time(runs []Run) {
 	case floor > 0 && floor*raised > longest*timeMargin:
 		v := roundTime(floor * raised)
 		a.Seconds = &v
-		a.say("time.limit", phrase.Words{"time": phrase.Time(v), "had": runs[limited].of(limited, phrase.Time(floor)),
+		a.addReason("time.limit", phrase.Words{"time": phrase.Time(v), "had": runs[limited].mention(limited, phrase.Time(floor)),
 			"run": subject(runs, limited)})
 	case n > 0 && going > longest:
 		v := roundTime(going * timeMargin)
 		a.Seconds = &v
-		a.say("time.going", phrase.Words{"time": phrase.Time(v), "took": runs[over].of(over, phrase.Time(going)),
+		a.addReason("time.going", phrase.Words{"time": phrase.Time(v), "took": runs[over].mention(over, phrase.Time(going)),
 			"run": subject(runs, over)})
 	case n > 0:
 		v := roundTime(longest * timeMargin)
 		a.Seconds = &v
-		a.say(of("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n),
-			"longest": runs[slowest].of(slowest, phrase.Time(longest))})
+		a.addReason(sentenceKey("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n),
+			"longest": runs[slowest].mention(slowest, phrase.Time(longest))})
 	}
 }
 

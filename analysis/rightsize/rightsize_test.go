@@ -96,7 +96,7 @@ func TestFor(t *testing.T) {
 		"only cut short":         {[]Run{with(func(r *Run) { r.Cut = true })}, -1, -1, 4500, -1, 1, ""},
 		"failed":                 {[]Run{{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: at(1)}}, Seconds: 60, Nodes: 1}}, -1, 64 << 20, -1, -1, 1, ""},
 	} {
-		a := For(c.runs, false)
+		a := Recommend(c.runs, false)
 		if a == nil {
 			t.Errorf("%s: nothing", name)
 			continue
@@ -114,7 +114,7 @@ func TestFor(t *testing.T) {
 		}
 	}
 	for _, runs := range [][]Run{nil, {{Seconds: 100, Nodes: 1}}, {{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: at(math.NaN()), CoresP95: at(-1)}}, Seconds: 100}}} {
-		if a := For(runs, false); a != nil {
+		if a := Recommend(runs, false); a != nil {
 			t.Errorf("%+v: said %+v", runs, a)
 		}
 	}
@@ -134,7 +134,7 @@ func TestEnough(t *testing.T) {
 		for i := range peaks {
 			runs = append(runs, Run{Run: figure.Run{Row: figure.Row{CoresP95: at(float64(cores[i]) / 100), MemoryPeakBytes: at(float64(peaks[i]) * 1000)}}, Seconds: 30 + float64(seconds[i]), Nodes: 1, Done: true})
 		}
-		a := For(runs, false)
+		a := Recommend(runs, false)
 		for _, r := range runs {
 			if *r.MemoryPeakBytes > 0 && *a.Memory < *r.MemoryPeakBytes*memoryMargin*(1-1e-6) || *a.Cores < *r.CoresP95-0.05 || *a.Seconds < r.Seconds*timeMargin*(1-1e-6) {
 				t.Logf("%+v for %+v", a, r)
@@ -150,7 +150,7 @@ func TestEnough(t *testing.T) {
 
 func TestFraction(t *testing.T) {
 	for p95, want := range map[float64]float64{0.04: 0.1, 0.104: 0.1, 0.41: 0.5, 2.06: 2.1, 0: 0.1} {
-		a := For([]Run{{Run: figure.Run{Row: figure.Row{CoresP95: at(p95)}}, Seconds: 100, Nodes: 1, Cores: at(4)}}, true)
+		a := Recommend([]Run{{Run: figure.Run{Row: figure.Row{CoresP95: at(p95)}}, Seconds: 100, Nodes: 1, Cores: at(4)}}, true)
 		if *a.Cores != want {
 			t.Errorf("p95 %g: %g cores, want %g", p95, *a.Cores, want)
 		}

@@ -83,7 +83,7 @@ func Service(days []Day, now Request, c ServiceConfig) *ServiceAdvice {
 	return a
 }
 
-func (a *ServiceAdvice) say(key string, words phrase.Words) {
+func (a *ServiceAdvice) addReason(key string, words phrase.Words) {
 	a.Why = append(a.Why, texts.Sentence(key, words))
 }
 
@@ -107,15 +107,15 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 	a.Days, a.Cores, a.P95, a.P99 = n, &v, &p95, &p99
 	a.TestedCores = testCores(days, request)
 	words := phrase.Words{"cores": phrase.Count(v), "p95": phrase.AtMost(p95), "p99": phrase.AtMost(p99), "days": daysText(n), "of": c.Of}
-	a.say("service.cores", words)
+	a.addReason("service.cores", words)
 	if t := a.TestedCores; t != nil {
-		a.say("service.cores.tested", phrase.Words{"above": phrase.Percent(t.Above), "slack": phrase.Percent(t.Slack),
+		a.addReason("service.cores.tested", phrase.Words{"above": phrase.Percent(t.Above), "slack": phrase.Percent(t.Slack),
 			"days": daysText(t.Days)})
 	}
 	if has, ok := figure.Known(now.Cores); ok && has > 0 {
 		a.NowCores = testCores(days, func([]Day) (float64, bool) { return has, true })
 		if t := a.NowCores; t != nil {
-			a.say("service.cores.now", phrase.Words{"has": phrase.Count(has), "above": phrase.Percent(t.Above),
+			a.addReason("service.cores.now", phrase.Words{"has": phrase.Count(has), "above": phrase.Percent(t.Above),
 				"slack": phrase.Percent(t.Slack)})
 		}
 	}
@@ -144,10 +144,10 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 		key = "service.memory.killed"
 	}
 	a.Days, a.Memory, a.MemoryPeak = max(a.Days, n), &v, &most
-	a.say(key, phrase.Words{"memory": phrase.Bytes(v), "peak": phrase.Bytes(most), "days": daysText(n)})
+	a.addReason(key, phrase.Words{"memory": phrase.Bytes(v), "peak": phrase.Bytes(most), "days": daysText(n)})
 	a.TestedMemory = testMemory(days, request)
 	if t := a.TestedMemory; t != nil {
-		a.say("service.memory.tested",
+		a.addReason("service.memory.tested",
 			phrase.Words{"above": phrase.Count(math.Round(t.Above * float64(t.Days))), "slack": phrase.Percent(t.Slack),
 				"days": daysText(t.Days)})
 	}
@@ -168,7 +168,7 @@ func (a *ServiceAdvice) gpus(days []Day) {
 	}
 	a.GPUShare = &most
 	if a.Cores != nil || a.Memory != nil {
-		a.say("service.gpus", phrase.Words{"busy": phrase.Count(most), "days": daysText(n)})
+		a.addReason("service.gpus", phrase.Words{"busy": phrase.Count(most), "days": daysText(n)})
 	}
 }
 

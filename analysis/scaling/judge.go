@@ -50,7 +50,7 @@ type judge struct {
 	out []Verdict
 }
 
-func (j *judge) say(kind, severity string, value float64, unit, key string, words phrase.Words) {
+func (j *judge) report(kind, severity string, value float64, unit, key string, words phrase.Words) {
 	of := texts.Sentence(key, words)
 	j.out = append(j.out, Verdict{kind, severity, of.String(), of, value, unit})
 }
@@ -61,32 +61,32 @@ func (j *judge) sorted() []Verdict {
 	return j.out
 }
 
-// one judges a single run and returns whether some of its cores are unused.
-func (j *judge) one() (spare bool) {
+// judgeSingle judges a single run and returns whether some of its cores are unused.
+func (j *judge) judgeSingle() (spare bool) {
 	switch {
 	case j.u.Array != "":
-		j.say("cores", "info", 0, "cores", "array", phrase.Words{"task": j.u.Array})
+		j.report("cores", "info", 0, "cores", "array", phrase.Words{"task": j.u.Array})
 	case j.u.Waits:
-		j.say("cores", "info", 0, "cores", "waiting", nil)
+		j.report("cores", "info", 0, "cores", "waiting", nil)
 	default:
-		spare = j.given()
+		spare = j.hasSpareCores()
 		j.causes(spare)
 	}
 	return spare
 }
 
-// given returns whether the run has cores to spare.
-func (j *judge) given() (spare bool) {
+// hasSpareCores returns whether the run has cores to spare.
+func (j *judge) hasSpareCores() (spare bool) {
 	u := j.u
 	given, ok := figure.Known(u.Given)
 	p95, sustained := figure.Known(u.CoresP95)
 	mean, summed := figure.Known(u.CoresMean)
 	if !ok || given <= 0 || !sustained && !summed {
-		j.say("cores", "info", 0, "cores", "cores.unknown", nil)
+		j.report("cores", "info", 0, "cores", "cores.unknown", nil)
 		return false
 	}
 	if u.WallSeconds < settled {
-		j.say("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": secondsText(u.WallSeconds)})
+		j.report("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": secondsText(u.WallSeconds)})
 		return false
 	}
 	of := sized(given, "core")
@@ -98,20 +98,20 @@ func (j *judge) given() (spare bool) {
 	w := phrase.Words{"p95": amount(p95, "cores"), "given": of, "mean": amount(mean, "cores")}
 	switch {
 	case !sustained: // accounting reports only the sum
-		j.say("cores", "info", mean/given, "ratio", "cores.mean", w)
+		j.report("cores", "info", mean/given, "ratio", "cores.mean", w)
 	case u.AtLeast:
-		j.say("cores", "info", p95/given, "ratio", "cores.at-least", w)
+		j.report("cores", "info", p95/given, "ratio", "cores.at-least", w)
 	case wait >= 0.1*(cpu+wait) && wait > 0 && p95 < 0.8*given:
-		j.say("cores", "info", p95/given, "ratio", "cores.starved", w)
+		j.report("cores", "info", p95/given, "ratio", "cores.starved", w)
 	case p95 <= 0.6*given && given >= 2:
-		j.say("cores", "warning", p95/given, "ratio", "cores.spare", w)
+		j.report("cores", "warning", p95/given, "ratio", "cores.spare", w)
 		return true
 	case p95 >= 0.8*given && mean >= 0.8*p95:
-		j.say("cores", "good", p95/given, "ratio", "cores.used", w)
+		j.report("cores", "good", p95/given, "ratio", "cores.used", w)
 	case p95 >= 0.8*given:
-		j.say("cores", "info", mean/given, "ratio", "cores.phases", w)
+		j.report("cores", "info", mean/given, "ratio", "cores.phases", w)
 	default:
-		j.say("cores", "info", p95/given, "ratio", "cores.nearly", w)
+		j.report("cores", "info", p95/given, "ratio", "cores.nearly", w)
 		return true
 	}
 	return false
@@ -121,7 +121,7 @@ func (j *judge) given() (spare bool) {
 func (j *judge) causes(spare bool) {
 	u := j.u
 	if u.Killed {
-		j.say("cause", "warning", 1, "count", "cause.killed", nil)
+		j.report("cause", "warning", 1, "count", "cause.killed", nil)
 	}
 	if u.WallSeconds < settled {
 		return
@@ -139,7 +139,7 @@ func (j *judge) causes(spare bool) {
 			words = phrase.Words{}
 		}
 		words["share"] = phrase.Percent(share)
-		j.say("cause", severity, share, "ratio", key, words)
+		j.report("cause", severity, share, "ratio", key, words)
 	}
 	if s := over(u.ThrottledSeconds, u.WallSeconds); s >= 0.05 {
 		because("warning", s, "cause.quota", nil)
@@ -168,7 +168,7 @@ func (j *judge) causes(spare bool) {
 		because("warning", full, "cause.memory-full", nil)
 	}
 	if spare && len(j.out) == before {
-		j.say("cause", "info", 0, "count", "cause.own", nil)
+		j.report("cause", "info", 0, "count", "cause.own", nil)
 	}
 }
 

@@ -176,6 +176,6 @@ func TestTexts(t *testing.T) {
 // Judge returns the verdicts on one run, the most severe first.
 func Judge(u Use) []Verdict {
 	j := judge{u: u}
-	j.one()
+	j.judgeSingle()
 	return j.sorted()
 }

@@ -20,8 +20,8 @@ const (
 	GPUs  Unit = "GPU"
 )
 
-// used returns the name of the time that a run spends on a unit.
-func (u Unit) used() string {
+// timeName returns the name of the time that a run spends on a unit.
+func (u Unit) timeName() string {
 	if u == GPUs {
 		return "GPU time"
 	}
@@ -53,9 +53,9 @@ const (
 	sizesOfLaw = 3
 )
 
-// better returns the law that describes the runs better. That is Amdahl's unless the error of the
+// betterLaw returns the law that describes the runs better. That is Amdahl's unless the error of the
 // Universal Scalability Law is known and clearly smaller.
-func better(amdahl, usl *Fit) *Fit {
+func betterLaw(amdahl, usl *Fit) *Fit {
 	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearly*amdahl.Error {
 		return usl
 	}
@@ -67,7 +67,7 @@ func better(amdahl, usl *Fit) *Fit {
 // the busy cores or GPUs.
 func Compare(u Use, runs []Run, unit Unit) Result {
 	j := judge{u: u}
-	spare := j.one()
+	spare := j.judgeSingle()
 	if u.Array != "" {
 		return Result{Verdicts: j.out}
 	}
@@ -83,7 +83,7 @@ func Compare(u Use, runs []Run, unit Unit) Result {
 		j.serial()
 	}
 	if n := c.waited(); n > 0 && (r.Law != nil || r.Weak != nil) {
-		j.say("waited", "warning", float64(n), "count", "waited",
+		j.report("waited", "warning", float64(n), "count", "waited",
 			phrase.Words{"runs": phrase.Number(float64(n), "count", strconv.Itoa(n)+" of the runs")})
 	}
 	r.Verdicts = j.sorted()
@@ -100,15 +100,15 @@ type comparison struct {
 // laws returns the law of the runs, or reports why there is none.
 func (c *comparison) laws() (r Result) {
 	if len(c.sizes) < 2 {
-		c.few()
+		c.reportTooFew()
 		return r
 	}
-	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "used": c.unit.used()}
-	if c.measured(); len(c.sizes) < 2 {
-		c.say("work", "info", 0, "ratio", "refuse.unknown", words)
+	words := phrase.Words{"behind": c.basis(), "unit": string(c.unit), "used": c.unit.timeName()}
+	if c.dropUnmeasured(); len(c.sizes) < 2 {
+		c.report("work", "info", 0, "ratio", "refuse.unknown", words)
 		return r
 	}
-	words["behind"], words["few"], words["most"] = c.behind(), sized(c.sizes[0], string(c.unit)),
+	words["behind"], words["few"], words["most"] = c.basis(), sized(c.sizes[0], string(c.unit)),
 		sized(c.sizes[len(c.sizes)-1], string(c.unit))
 	if weak, ok := seeWeak(c.runs); ok {
 		c.weak(weak, words)
@@ -116,13 +116,13 @@ func (c *comparison) laws() (r Result) {
 	}
 	if ratio := c.differ(); ratio > sameWork {
 		words["ratio"], words["limit"] = amount(ratio, "ratio"), amount(sameWork, "ratio")
-		c.say("work", "warning", ratio, "ratio", "refuse.work", words)
+		c.report("work", "warning", ratio, "ratio", "refuse.work", words)
 		return r
 	}
 	if len(c.sizes) < sizesOfLaw {
 		a, b := c.seconds(c.sizes[0]), c.seconds(c.sizes[1])
 		words["seconds_few"], words["seconds"], words["speed"] = secondsText(a), secondsText(b), amount(a/b, "ratio")
-		c.say("runs", "info", a/b, "ratio", "runs.two", words)
+		c.report("runs", "info", a/b, "ratio", "runs.two", words)
 		return r
 	}
 	amdahl, err := Amdahl(c.runs)
@@ -131,28 +131,28 @@ func (c *comparison) laws() (r Result) {
 	}
 	r.Amdahl, r.Law = &amdahl, &amdahl
 	if usl, err := USL(c.runs); err == nil {
-		r.USL, r.Law = &usl, better(&amdahl, &usl)
+		r.USL, r.Law = &usl, betterLaw(&amdahl, &usl)
 	}
 	if r.Law.Error > loose {
 		words["error"] = phrase.Percent(r.Law.Error)
-		c.say("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
+		c.report("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
 		return Result{}
 	}
 	if n, claim, busy := c.unseen(r.Law); n > 0 {
 		words["size"], words["claim"], words["busy"] = sized(n, string(c.unit)), amount(claim, "ratio"), amount(busy, "ratio")
-		c.say("law", "warning", claim/busy, "ratio", "refuse.seen", words)
+		c.report("law", "warning", claim/busy, "ratio", "refuse.seen", words)
 		return Result{}
 	}
 	return r
 }
 
-// few reports that runs at one size, or none, cannot show how the work scales.
-func (c *comparison) few() {
+// reportTooFew reports that runs at one size, or none, cannot show how the work scales.
+func (c *comparison) reportTooFew() {
 	what := texts.Sentence("runs.none", nil)
 	if len(c.sizes) == 1 {
 		what = texts.Sentence("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": sized(c.sizes[0], string(c.unit))})
 	} else if c.u.Waits {
-		c.say("runs", "info", 0, "count", "runs.none", nil)
+		c.report("runs", "info", 0, "count", "runs.none", nil)
 		return
 	}
 	try := 2.0
@@ -166,7 +166,7 @@ func (c *comparison) few() {
 	if one < 1 {
 		one, two = 2*try, 4*try
 	}
-	c.say("runs", "info", float64(len(c.sizes)), "count", "runs.try",
+	c.report("runs", "info", float64(len(c.sizes)), "count", "runs.try",
 		phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
 }
 
@@ -189,7 +189,7 @@ func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 // claim reports the meaning of the law of the runs.
 func (c *comparison) claim(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
-	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)),
+	words := phrase.Words{"behind": c.basis(), "unit": string(c.unit), "most": sized(most, string(c.unit)),
 		"serial": phrase.Percent(law.Serial), "error": phrase.Percent(law.Error),
 		"speed": amount(law.Speedup(most), "ratio"), "between": "", "beyond": ""}
 	limit, best := law.Limit()
@@ -199,16 +199,16 @@ func (c *comparison) claim(law *Fit) {
 			words["beyond"] = texts.Sentence("law.beyond", nil)
 		}
 		words["best"], words["speed"] = sized(math.Max(1, math.Round(best)), string(c.unit)), amount(limit, "ratio")
-		c.say("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
+		c.report("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
 	case law.Serial == 0:
-		c.say("law", "good", 0, "ratio", "law.parallel", words)
+		c.report("law", "good", 0, "ratio", "law.parallel", words)
 	default:
 		if !math.IsNaN(law.SerialLow) {
 			words["between"] = phrase.Join(" ", texts.Sentence("law.between",
 				phrase.Words{"low": phrase.Percent(law.SerialLow), "high": phrase.Percent(law.SerialHigh)}))
 		}
 		words["limit"] = amount(limit, "ratio")
-		c.say("law", "info", law.Serial, "ratio", "law.amdahl", words)
+		c.report("law", "info", law.Serial, "ratio", "law.amdahl", words)
 	}
 }
 
@@ -221,12 +221,12 @@ func (c *comparison) double(law *Fit) {
 	gain := law.Speedup(2*given)/law.Speedup(given) - 1
 	words := phrase.Words{"given": sized(given, "core"), "gain": faster(gain)}
 	if gain >= 0.1 {
-		c.say("limit", "info", gain, "ratio", "double.yes", words)
+		c.report("limit", "info", gain, "ratio", "double.yes", words)
 		return
 	}
 	half := math.Max(1, math.Floor(given/2))
 	words["loss"] = phrase.Percent(max(0, law.Speedup(given)/law.Speedup(half)-1))
-	c.say("limit", "warning", gain, "ratio", "double.no", words)
+	c.report("limit", "warning", gain, "ratio", "double.no", words)
 }
 
 // serial reports the Karp-Flatt metric of one run from its busy cores, which no speed-up can
@@ -244,12 +244,12 @@ func (j *judge) serial() {
 		return
 	}
 	share := (1/mean - 1/given) / (1 - 1/given)
-	j.say("serial", "info", share, "ratio", "serial",
+	j.report("serial", "info", share, "ratio", "serial",
 		phrase.Words{"mean": amount(mean, "cores"), "given": sized(given, "core"), "serial": phrase.Percent(share)})
 }
 
-// measured drops the runs without measured use.
-func (c *comparison) measured() {
+// dropUnmeasured drops the runs without measured use.
+func (c *comparison) dropUnmeasured() {
 	var runs []Run
 	for _, r := range c.runs {
 		if v, ok := figure.Known(r.Used); ok && v > 0 && r.Seconds > 0 {
@@ -302,8 +302,8 @@ func (c *comparison) waited() (n int) {
 	return n
 }
 
-// behind describes the runs that a sentence is based on.
-func (c *comparison) behind() phrase.Text {
+// basis describes the runs that a sentence is based on.
+func (c *comparison) basis() phrase.Text {
 	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
 	return phrase.Join(plural(len(c.runs)), " at ", amount(float64(len(c.sizes)), "count"), " sizes, ", amount(first, "count"), " to ",
 		sized(last, string(c.unit)))

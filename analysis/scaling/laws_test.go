@@ -133,7 +133,7 @@ func TestBetter(t *testing.T) {
 		"no error is known": {&Fit{Error: math.NaN(), Crosstalk: 0.1}, false},
 		"no crosstalk":      {&Fit{Error: 0.01}, false},
 	} {
-		if got := better(a, c.usl); (got == c.usl && c.usl != nil) != c.want {
+		if got := betterLaw(a, c.usl); (got == c.usl && c.usl != nil) != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -81,5 +81,5 @@ func (c *comparison) weak(w Weak, words phrase.Words) {
 	}
 	words["growth"], words["slower"], words["efficiency"] = amount(w.Growth, "ratio"), amount(1/w.Efficiency, "ratio"),
 		phrase.Percent(w.Efficiency)
-	c.say("weak", severity, w.Efficiency, "ratio", "weak", words)
+	c.report("weak", severity, w.Efficiency, "ratio", "weak", words)
 }

@@ -171,21 +171,21 @@ func (f *Frame) Tidy() (warnings []string) {
 	if n := f.Rows() - len(kept); n > 0 {
 		warnings = append(warnings, fmt.Sprintf("%d rows repeat the time of another row with the same labels and were dropped", n))
 	}
-	f.take(kept)
+	f.selectRows(kept)
 	return append(warnings, f.doubts()...)
 }
 
-func (f *Frame) take(rows []int) {
-	f.Time = pick(f.Time, rows)
+func (f *Frame) selectRows(rows []int) {
+	f.Time = selectValues(f.Time, rows)
 	for i := range f.Labels {
-		f.Labels[i].Values = pick(f.Labels[i].Values, rows)
+		f.Labels[i].Values = selectValues(f.Labels[i].Values, rows)
 	}
 	for i := range f.Columns {
-		f.Columns[i].Values = pick(f.Columns[i].Values, rows)
+		f.Columns[i].Values = selectValues(f.Columns[i].Values, rows)
 	}
 }
 
-func pick[T any](v []T, rows []int) []T {
+func selectValues[T any](v []T, rows []int) []T {
 	out := make([]T, len(rows))
 	for k, i := range rows {
 		out[k] = v[i]

@@ -102,7 +102,7 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 		points, w := p.s.clean()
 		warnings = append(warnings, w...)
 		at := rows[p.block]
-		fill(f.Columns[c].Values[at:at+steps], points, p.s.Kind, g)
+		fillColumn(f.Columns[c].Values[at:at+steps], points, p.s.Kind, g)
 	}
 	slices.SortFunc(f.Columns, func(a, b Column) int { return strings.Compare(a.Name, b.Name) })
 	return f, warnings, f.check()
@@ -196,8 +196,8 @@ func (s *Series) clean() (out []Point, warnings []string) {
 	return out, warnings
 }
 
-// fill writes the series to its part of a column.
-func fill(out []float64, points []Point, kind metric.Kind, g Grid) {
+// fillColumn writes the series to its part of a column.
+func fillColumn(out []float64, points []Point, kind metric.Kind, g Grid) {
 	if len(points) == 0 {
 		return
 	}

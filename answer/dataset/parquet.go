@@ -200,7 +200,7 @@ func readGroup(f *Frame, g parquet.RowGroup, leaves []*leaf, at int) error {
 					}
 					f.Time = append(f.Time, t)
 				case l.label:
-					l.words = append(l.words, word(v))
+					l.words = append(l.words, textOf(v))
 				default:
 					l.values = append(l.values, number(v))
 				}
@@ -220,7 +220,7 @@ func readGroup(f *Frame, g parquet.RowGroup, leaves []*leaf, at int) error {
 
 func (l *leaf) time(v parquet.Value, row int) (int64, error) {
 	if l.label {
-		t, err := parseTimes([]string{word(v)})
+		t, err := parseTimes([]string{textOf(v)})
 		if err != nil {
 			return 0, fmt.Errorf("read data set: row %d: %w", row, err)
 		}
@@ -241,7 +241,7 @@ func (l *leaf) time(v parquet.Value, row int) (int64, error) {
 	return int64(math.Round(n)), nil
 }
 
-func word(v parquet.Value) string {
+func textOf(v parquet.Value) string {
 	switch {
 	case v.IsNull():
 		return ""

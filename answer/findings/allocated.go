@@ -37,9 +37,9 @@ type allocation struct {
 	workload, owner, resource string
 }
 
-// most raises a step of a line to v. The parts of a job on a node share one allocation, which
+// raiseTo raises a step of a line to v. The parts of a job on a node share one allocation, which
 // several series report.
-func (l *line) most(steps, i int, v float64) {
+func (l *line) raiseTo(steps, i int, v float64) {
 	if *l == nil || math.IsNaN((*l)[i]) {
 		l.add(steps, i, v)
 	} else if v > (*l)[i] {
@@ -64,8 +64,8 @@ func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
 
 // allocationsOf derives allocations from the rows of jobs, split evenly over their nodes. It serves
 // nodes with agents that do not report allocations.
-func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]line {
-	out := map[place]map[allocation]line{}
+func allocationsOf(r *reading, rows []store.Workload) map[nodeKey]map[allocation]line {
+	out := map[nodeKey]map[allocation]line{}
 	steps := r.steps()
 	for i := range rows {
 		w := &rows[i]
@@ -83,13 +83,13 @@ func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]l
 				continue
 			}
 			for _, n := range w.Nodes {
-				p, k := place{w.Site, n}, allocation{w.ID, w.Owner, resource}
+				p, k := nodeKey{w.Site, n}, allocation{w.ID, w.Owner, resource}
 				if out[p] == nil {
 					out[p] = map[allocation]line{}
 				}
 				l := out[p][k]
 				for s := max(first, 0); s <= min(last, steps-1); s++ {
-					l.most(steps, s, *given/float64(len(w.Nodes)))
+					l.raiseTo(steps, s, *given/float64(len(w.Nodes)))
 				}
 				out[p][k] = l
 			}
@@ -104,7 +104,7 @@ func (m *machine) join(by map[allocation]line, steps int) {
 		mine := m.allocations[k]
 		for i, v := range l {
 			if !math.IsNaN(v) {
-				mine.most(steps, i, v)
+				mine.raiseTo(steps, i, v)
 			}
 		}
 		if mine != nil {

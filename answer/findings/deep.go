@@ -64,7 +64,7 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	}
 	slices.SortFunc(list, func(a, b suspect) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.at, b.at)) })
 	for _, s := range list[:min(len(list), suspects)] {
-		if err := follow(ctx, q, r, &r.list[s.at], lines); err != nil {
+		if err := readFollowed(ctx, q, r, &r.list[s.at], lines); err != nil {
 			return err
 		}
 	}
@@ -105,8 +105,8 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// follow reads figures over time for a workload that may break a rule about them.
-func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload, lines []misuse.Followed) error {
+// readFollowed reads figures over time for a workload that may break a rule about them.
+func readFollowed(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload, lines []misuse.Followed) error {
 	from, to := w.Start, w.Last
 	if from.Before(r.from) {
 		from = r.from
@@ -163,7 +163,7 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 	for i, l := range lines {
 		values := read[i+1]
 		if gauge(l.Key) {
-			values = values.over(read[0].plus(values))
+			values = values.divideBy(read[0].plus(values))
 		} else {
 			values = values.scaled(1 / fine.Seconds())
 		}
@@ -176,12 +176,12 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 
 // sourceOf returns the series of a figure of runs.
 func sourceOf(key string) figure.Source {
-	return figure.Of(figure.Runs)[figure.Index(figure.Runs, key)].From[0]
+	return figure.InScope(figure.Runs)[figure.Index(figure.Runs, key)].From[0]
 }
 
 // gauge reports whether a figure is computed from a gauge.
 func gauge(key string) bool {
-	return figure.Of(figure.Runs)[figure.Index(figure.Runs, key)].How.Value != figure.Total
+	return figure.InScope(figure.Runs)[figure.Index(figure.Runs, key)].How.Value != figure.Total
 }
 
 // longest is the time over which the last process of an allocation is searched.
@@ -189,10 +189,10 @@ const longest = 6 * time.Hour
 
 // empty finds allocations that are reported as running but had no process recently.
 func (e *Evaluator) empty(ctx context.Context, r *reading) error {
-	running := map[id]int{}
+	running := map[workloadKey]int{}
 	for i := range r.list {
 		if w := &r.list[i]; w.Running && w.State == "running" && w.Reports && w.CPUSeconds != nil {
-			running[id{w.Site, w.ID}] = i
+			running[workloadKey{w.Site, w.ID}] = i
 		}
 	}
 	if len(running) == 0 {
@@ -206,14 +206,14 @@ func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 	defer q.Close()
 	set := q.Select(ctx, false, &storage.SelectHints{Start: from.UnixMilli(), End: r.to.UnixMilli()},
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, workloadProcesses))
-	last := map[id]int64{}      // last time with a process, by workload
-	counted := map[place]bool{} // nodes on which processes are counted
+	last := map[workloadKey]int64{} // last time with a process, by workload
+	counted := map[nodeKey]bool{}   // nodes on which processes are counted
 	var it chunkenc.Iterator
 	for set.Next() {
 		s := set.At()
 		l := s.Labels()
-		counted[place{l.Get("site"), l.Get("node")}] = true
-		k := id{l.Get("site"), l.Get("workload")}
+		counted[nodeKey{l.Get("site"), l.Get("node")}] = true
+		k := workloadKey{l.Get("site"), l.Get("workload")}
 		if _, ok := running[k]; !ok {
 			continue
 		}
@@ -232,7 +232,7 @@ func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 	}
 	for k, i := range running {
 		w := &r.list[i]
-		if slices.ContainsFunc(w.Nodes, func(n string) bool { return !counted[place{w.Site, n}] }) {
+		if slices.ContainsFunc(w.Nodes, func(n string) bool { return !counted[nodeKey{w.Site, n}] }) {
 			continue // not observed there
 		}
 		since := max(last[k], from.UnixMilli(), w.Start.UnixMilli())
@@ -262,7 +262,7 @@ func shapeOf(w *store.Workload) shape {
 	return shape{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
 }
 
-// fits reports whether a machine could ever meet the need. An unknown machine size excludes nothing.
-func (s shape) fits(cores, memory, gpus float64) bool {
+// couldRun reports whether a machine could ever meet the need. An unknown machine size excludes nothing.
+func (s shape) couldRun(cores, memory, gpus float64) bool {
 	return (cores == 0 || s.cores <= cores) && (memory == 0 || s.memory <= memory*1.02) && s.gpus <= gpus
 }

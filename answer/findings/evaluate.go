@@ -46,8 +46,8 @@ type Facts interface {
 	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
 }
 
-// place is a node of a site.
-type place struct{ site, node string }
+// nodeKey is a node of a site.
+type nodeKey struct{ site, node string }
 
 // reading holds the data read for a time range.
 type reading struct {
@@ -122,8 +122,8 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 	}
 	var mu sync.Mutex // machines are read and judged two at a time
 	err = e.machines(ctx, r, names, wide, func(m *machine) {
-		m.join(given[m.place], r.steps())
-		traces := m.traces(r, waits.at(m))
+		m.join(given[m.nodeKey], r.steps())
+		traces := m.traces(r, waits.waitersFor(m))
 		for i, p := range policies {
 			mu.Lock()
 			policy := p.For("", []string{m.node})
@@ -202,13 +202,13 @@ func (m *machine) deadProcesses(r *reading, policy *misuse.Policy) (out []misuse
 }
 
 // wideOf returns the workloads with use that is needed per node and GPU.
-func wideOf(rows []store.Workload) map[id]bool {
-	out := map[id]bool{}
+func wideOf(rows []store.Workload) map[workloadKey]bool {
+	out := map[workloadKey]bool{}
 	for i := range rows {
 		w := &rows[i]
 		gpus, _ := w.GivenGPUs()
 		if (len(w.Nodes) > 1 || (gpus != nil && *gpus > 1)) && !workload.Kind(w.Kind).Sum() {
-			out[id{w.Site, w.ID}] = true
+			out[workloadKey{w.Site, w.ID}] = true
 		}
 	}
 	return out
@@ -216,25 +216,27 @@ func wideOf(rows []store.Workload) map[id]bool {
 
 // machines holds the stored data of all nodes.
 type machines struct {
-	cores, gpus    map[place]int
-	latest         map[place]int64
-	inexact        map[inexact]stretches
-	measured       map[place]map[string]int64 // GPUs with measured use, and the time of the last report
-	perNode        map[id]map[string]float64
-	perGPU         map[id]map[string]float64
-	perNodeWritten map[id]map[string]float64
-	gpu            map[id]*piece
+	cores, gpus    map[nodeKey]int
+	latest         map[nodeKey]int64
+	inexact        map[inexact]inexactSpans
+	measured       map[nodeKey]map[string]int64 // GPUs with measured use, and the time of the last report
+	perNode        map[workloadKey]map[string]float64
+	perGPU         map[workloadKey]map[string]float64
+	perNodeWritten map[workloadKey]map[string]float64
+	gpu            map[workloadKey]*nodeUse
 }
 
 func newMachines() *machines {
-	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{}, measured: map[place]map[string]int64{},
-		inexact: map[inexact]stretches{},
-		perNode: map[id]map[string]float64{}, perGPU: map[id]map[string]float64{}, perNodeWritten: map[id]map[string]float64{},
-		gpu: map[id]*piece{}}
+	return &machines{cores: map[nodeKey]int{}, gpus: map[nodeKey]int{}, latest: map[nodeKey]int64{},
+		measured: map[nodeKey]map[string]int64{},
+		inexact:  map[inexact]inexactSpans{},
+		perNode:  map[workloadKey]map[string]float64{}, perGPU: map[workloadKey]map[string]float64{},
+		perNodeWritten: map[workloadKey]map[string]float64{},
+		gpu:            map[workloadKey]*nodeUse{}}
 }
 
 func (a *machines) add(m *machine) {
-	a.cores[m.place], a.gpus[m.place], a.latest[m.place], a.measured[m.place] = len(m.cpus), len(m.gpus), m.latest, m.measured
+	a.cores[m.nodeKey], a.gpus[m.nodeKey], a.latest[m.nodeKey], a.measured[m.nodeKey] = len(m.cpus), len(m.gpus), m.latest, m.measured
 	for k, list := range m.inexact {
 		a.inexact[k] = list
 	}
@@ -254,7 +256,7 @@ func (a *machines) add(m *machine) {
 		}
 		all := a.gpu[k]
 		if all == nil {
-			all = &piece{}
+			all = &nodeUse{}
 			a.gpu[k] = all
 		}
 		if w.held != 0 && (all.held == 0 || w.held < all.held) {
@@ -268,7 +270,7 @@ func (a *machines) add(m *machine) {
 }
 
 // workload returns a row of the catalogue with the measurements of its nodes.
-func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) misuse.Workload {
+func (a *machines) workload(r *reading, w *store.Workload, wide map[workloadKey]bool) misuse.Workload {
 	m := misuse.Workload{Run: *w, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending", Lines: map[string]*misuse.Line{}}
 	m.Cores, _ = w.GivenCores()
 	m.Memory, _ = w.GivenMemory()
@@ -289,7 +291,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 	m.Reports = len(w.Nodes) > 0
 	lately := r.to.Add(-silent).UnixMilli()
 	for _, n := range w.Nodes {
-		p := place{w.Site, n}
+		p := nodeKey{w.Site, n}
 		c := a.cores[p]
 		sum, all = sum+float64(c), all && c > 0
 		if a.gpus[p] > 0 {
@@ -305,8 +307,8 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 		m.Nodes, m.GPUNodes = nil, 0
 		return m // connections of short work count nevertheless: [Evaluator.deepen]
 	}
-	a.judged(&m)
-	k := id{w.Site, w.ID}
+	a.markInexact(&m)
+	k := workloadKey{w.Site, w.ID}
 	if wide[k] && a.perNode[k] != nil {
 		m.PerNode, m.PerGPU = a.perNode[k], a.perGPU[k]
 		if len(a.perNodeWritten[k]) == len(w.Nodes) { // otherwise the writes of some nodes are unknown

@@ -22,15 +22,15 @@ const (
 
 // inexact identifies a figure of a kind of workload on a node, or of one workload.
 type inexact struct {
-	place
+	nodeKey
 	kind, workload, figure string
 }
 
-// stretches are time ranges of an inexact figure, in Unix ms.
-type stretches [][2]int64
+// inexactSpans are time ranges of an inexact figure, in Unix ms.
+type inexactSpans [][2]int64
 
 // add extends the ranges by the time of a sample. Add one series after the other.
-func (s *stretches) add(t int64) {
+func (s *inexactSpans) add(t int64) {
 	if n := len(*s); n > 0 {
 		if last := &(*s)[n-1]; t >= last[0]-gap.Milliseconds() && t <= last[1]+gap.Milliseconds() {
 			last[0], last[1] = min(last[0], t), max(last[1], t)
@@ -40,8 +40,8 @@ func (s *stretches) add(t int64) {
 	*s = append(*s, [2]int64{t, t})
 }
 
-// meet reports whether a figure was not exact at some time between two.
-func (s stretches) meet(from, to int64) bool {
+// overlaps reports whether a figure was not exact at some time between two.
+func (s inexactSpans) overlaps(from, to int64) bool {
 	for _, x := range s {
 		if x[0] <= to && x[1] >= from {
 			return true
@@ -59,7 +59,7 @@ func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 		}
 		for i := range r.steps() {
 			from := r.from.Add(time.Duration(i) * r.step)
-			if list.meet(from.UnixMilli(), from.Add(r.step).UnixMilli()) {
+			if list.overlaps(from.UnixMilli(), from.Add(r.step).UnixMilli()) {
 				if out == nil {
 					out = make([]bool, r.steps())
 				}
@@ -70,13 +70,13 @@ func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 	return out
 }
 
-// judged marks the figures of a workload that are bounds, estimates or modelled.
-func (a *machines) judged(w *misuse.Workload) {
+// markInexact marks the figures of a workload that are bounds, estimates or modelled.
+func (a *machines) markInexact(w *misuse.Workload) {
 	from, to := w.Start.UnixMilli(), w.Last.UnixMilli()
 	is := func(figure string) bool {
 		for _, n := range w.Nodes {
 			for _, of := range [...]string{"", w.ID} {
-				if a.inexact[inexact{place{w.Site, n}, w.Kind, of, figure}].meet(from, to) {
+				if a.inexact[inexact{nodeKey{w.Site, n}, w.Kind, of, figure}].overlaps(from, to) {
 					return true
 				}
 			}

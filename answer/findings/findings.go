@@ -91,7 +91,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		}
 		found = append(found, odd...)
 	}
-	if err := k.keep(ctx, found, latest, now); err != nil {
+	if err := k.store(ctx, found, latest, now); err != nil {
 		return err
 	}
 	k.last = now
@@ -134,10 +134,10 @@ func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.F
 	return out, nil
 }
 
-// keep merges the findings into the stored ones. latest is the last sample time of each site.
+// store merges the findings into the stored ones. latest is the last sample time of each site.
 // Findings of a site without new samples stay unchanged, including muted ones, because a
 // disconnected site or server does not show that their cause has ended.
-func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
+func (k *Keeper) store(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
 	old, err := k.stored(ctx, now)
 	if err != nil {
 		return err
@@ -181,8 +181,8 @@ func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[st
 	return k.Store.PutFindings(ctx, put)
 }
 
-// kept is the stored JSON of a finding. Until 2026 it contained only the evidence.
-type kept struct {
+// storedFinding is the stored JSON of a finding. Until 2026 it contained only the evidence.
+type storedFinding struct {
 	Evidence []misuse.Evidence `json:"evidence"`
 	Values   []wire.Value      `json:"values"`
 }
@@ -201,7 +201,7 @@ func Values(list []phrase.Value) []wire.Value {
 
 // Figures returns the evidence of a stored finding, and the figures and names in its text.
 func Figures(f *store.Finding) (evidence []misuse.Evidence, values []wire.Value, err error) {
-	var k kept
+	var k storedFinding
 	if err = json.Unmarshal(f.Evidence, &k); err != nil {
 		err = json.Unmarshal(f.Evidence, &k.Evidence)
 	}
@@ -209,7 +209,7 @@ func Figures(f *store.Finding) (evidence []misuse.Evidence, values []wire.Value,
 }
 
 func asRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
-	evidence, err := json.Marshal(kept{f.Evidence, Values(f.Values)})
+	evidence, err := json.Marshal(storedFinding{f.Evidence, Values(f.Values)})
 	if err != nil {
 		return store.Finding{}, fmt.Errorf("evidence of %s: %w", f.Rule, err)
 	}
@@ -280,12 +280,12 @@ func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Diff
 		return d, err
 	}
 	d.Now, d.Then = found[0], found[1]
-	d.Added, d.Removed = without(d.Then, d.Now), without(d.Now, d.Then)
+	d.Added, d.Removed = difference(d.Then, d.Now), difference(d.Now, d.Then)
 	return d, nil
 }
 
-// without returns the findings of a that are not in b.
-func without(a, b []misuse.Finding) (out []misuse.Finding) {
+// difference returns the findings of a that are not in b.
+func difference(a, b []misuse.Finding) (out []misuse.Finding) {
 	have := map[string]bool{}
 	for i := range b {
 		have[ID(&b[i])] = true

@@ -28,9 +28,9 @@ func (l line) scaled(by float64) line {
 	return l
 }
 
-// over divides l by another line step by step. A step is unknown if one of the values is, or if the
+// divideBy divides l by another line step by step. A step is unknown if one of the values is, or if the
 // divisor is zero.
-func (l line) over(by line) line {
+func (l line) divideBy(by line) line {
 	if l == nil || by == nil {
 		return nil
 	}

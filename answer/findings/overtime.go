@@ -34,7 +34,7 @@ type holdings struct {
 	periods  []misuse.Period
 	sums     []map[heldKey]*misuse.Holding
 	pools    map[[2]string]*pool // by site and partition
-	nodes    map[place]*nodeDays
+	nodes    map[nodeKey]*nodeDays
 	imported bool    // of the time in which nodes were not measured, else of that in which they were
 	watts    float64 // that machines drew for each of their cores
 	spared   map[sparedRun]bool
@@ -43,7 +43,7 @@ type holdings struct {
 // pool is a partition with the sizes of its runs, and its nodes.
 type pool struct {
 	whole wholeNodes
-	nodes map[place]*nodeDays
+	nodes map[nodeKey]*nodeDays
 	// perCore is the memory of its nodes for each core, bytes, if it runs out before the cores do; else 0.
 	perCore float64
 }
@@ -85,13 +85,13 @@ func (e *Evaluator) mute(list []store.Finding) {
 	}
 }
 
-// spare finds the runs that muted findings are about.
-func (e *Evaluator) spare(ctx context.Context, past Past) (map[sparedRun]bool, error) {
-	about := map[id][]*store.Finding{}
+// findMuted finds the runs that muted findings are about.
+func (e *Evaluator) findMuted(ctx context.Context, past Past) (map[sparedRun]bool, error) {
+	about := map[workloadKey][]*store.Finding{}
 	var ids []string
 	for i := range e.muted {
 		if f := &e.muted[i]; f.Workload != "" {
-			about[id{f.Site, f.Workload}] = append(about[id{f.Site, f.Workload}], f)
+			about[workloadKey{f.Site, f.Workload}] = append(about[workloadKey{f.Site, f.Workload}], f)
 			ids = append(ids, f.Workload)
 		}
 	}
@@ -105,7 +105,7 @@ func (e *Evaluator) spare(ctx context.Context, past Past) (map[sparedRun]bool, e
 	out := map[sparedRun]bool{}
 	for i := range rows {
 		w := &rows[i]
-		for _, f := range about[id{w.Site, w.ID}] {
+		for _, f := range about[workloadKey{w.Site, w.ID}] {
 			resource, ok := replaced[[2]string{f.Rule, f.Part}]
 			if ok && !f.Last.Before(w.Start) && !f.First.After(cmp.Or(w.End, w.Seen)) { // of this run, not of another run with the same id
 				out[sparedRun{w.Site, w.Owner, w.Name, w.Start.UnixMilli(), resource}] = true
@@ -120,8 +120,8 @@ type heldKey struct{ site, owner, name, partition string }
 // wholeNodes counts the runs of a partition by their cores per node.
 type wholeNodes map[float64]float64
 
-// is reports whether the partition gives whole nodes: nearly every run has as much of each node as the largest one.
-func (w wholeNodes) is() bool {
+// isWhole reports whether the partition gives whole nodes: nearly every run has as much of each node as the largest one.
+func (w wholeNodes) isWhole() bool {
 	full, runs, most := 0.0, 0.0, 0.0
 	for cores := range w {
 		most = max(most, cores)
@@ -175,7 +175,7 @@ func (e *Evaluator) unused(h *holdings, policies []*Policy) [][]misuse.Finding {
 
 // holdings sums up periods; the last is the longest.
 func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, imported bool) (*holdings, error) {
-	h := &holdings{periods: periods, imported: imported, nodes: map[place]*nodeDays{}, pools: map[[2]string]*pool{}}
+	h := &holdings{periods: periods, imported: imported, nodes: map[nodeKey]*nodeDays{}, pools: map[[2]string]*pool{}}
 	past, ok := e.Facts.(Past)
 	if !ok {
 		return h, nil
@@ -187,7 +187,7 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 		return nil, fmt.Errorf("read the hours of nodes: %w", err)
 	}
 	for i := range nodes {
-		n, p := &nodes[i], place{nodes[i].Site, nodes[i].Node}
+		n, p := &nodes[i], nodeKey{nodes[i].Site, nodes[i].Node}
 		if n.CoreSeconds == nil || *n.CoreSeconds <= 0 {
 			continue
 		}
@@ -200,14 +200,14 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 		}
 	}
 	h.watts = power(nodes)
-	if h.spared, err = e.spare(ctx, past); err != nil {
+	if h.spared, err = e.findMuted(ctx, past); err != nil {
 		return nil, err
 	}
 	for range periods {
 		h.sums = append(h.sums, map[heldKey]*misuse.Holding{})
 	}
 	runs := store.RunQuery{Filter: store.Filter{Since: longest.From, Until: longest.To}, Figures: heldFigures, Held: true}
-	for _, next := range []func(*store.Workload){h.look, h.add} {
+	for _, next := range []func(*store.Workload){h.countNodes, h.add} {
 		if err := past.EachRun(ctx, runs, next); err != nil {
 			return nil, fmt.Errorf("read the runs: %w", err)
 		}
@@ -254,21 +254,21 @@ func (e *Evaluator) price(f *misuse.Finding, watts float64) {
 	}
 }
 
-// look records the sizes of the runs of partitions.
-func (h *holdings) look(w *store.Workload) {
+// countNodes records the sizes of the runs of partitions.
+func (h *holdings) countNodes(w *store.Workload) {
 	if w.AllocatedCores == nil || len(w.Nodes) == 0 || w.Partition == "" {
 		return
 	}
 	k := [2]string{w.Site, w.Partition}
 	if h.pools[k] == nil {
-		h.pools[k] = &pool{whole: wholeNodes{}, nodes: map[place]*nodeDays{}}
+		h.pools[k] = &pool{whole: wholeNodes{}, nodes: map[nodeKey]*nodeDays{}}
 	}
 	p, of, last := h.pools[k], float64(len(w.Nodes)), h.periods[len(h.periods)-1]
 	p.whole[*w.AllocatedCores/of]++
 	from, to, ok := h.span(w)
 	seconds := store.Earlier(to, last.To).Sub(store.Later(from, last.From)).Seconds()
 	for _, name := range w.Nodes {
-		at := place{w.Site, name}
+		at := nodeKey{w.Site, name}
 		if d := h.nodes[at]; d != nil && ok && seconds > 0 && w.AllocatedMemoryBytes != nil {
 			p.nodes[at] = d
 			d.heldCores += *w.AllocatedCores / of * seconds
@@ -285,7 +285,7 @@ func (h *holdings) span(w *store.Workload) (from, to time.Time, ok bool) {
 	from, to = w.Start, cmp.Or(w.End, w.Seen)
 	since, measured := time.Time{}, len(w.Nodes) > 0
 	for _, n := range w.Nodes { // the day on which the last of its nodes was first measured
-		d := h.nodes[place{w.Site, n}]
+		d := h.nodes[nodeKey{w.Site, n}]
 		if measured = measured && d != nil; measured {
 			since = store.Later(since, d.first)
 		}
@@ -342,7 +342,7 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 		known = true
 		one.Held[misuse.HeldCores] = *cores * seconds
 		unused := max(*cores*seconds-*w.CPUSeconds*share, 0)
-		if in != nil && in.whole.is() {
+		if in != nil && in.whole.isWhole() {
 			switch {
 			case need != nil && memory != nil && *need >= memoryFills**memory:
 				one.Whole, unused = unused, 0
@@ -385,9 +385,9 @@ const mostSingles = 10
 // absorb turns findings about single runs into evidence of the findings over several days, running
 // ones first and then by cost, and returns all findings. Muted findings are left alone.
 func (e *Evaluator) absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
-	names := make(map[id]string, len(list))
+	names := make(map[workloadKey]string, len(list))
 	for i := range list {
-		names[id{list[i].Site, list[i].ID}] = list[i].Name
+		names[workloadKey{list[i].Site, list[i].ID}] = list[i].Name
 	}
 	e.mu.Lock()
 	muted := e.muted
@@ -405,7 +405,8 @@ func (e *Evaluator) absorb(single, over []misuse.Finding, list []misuse.Workload
 	for _, f := range sorted {
 		v, unit := f.Wasted()
 		i := slices.IndexFunc(over, func(o misuse.Finding) bool {
-			return o.Site == f.Site && o.Owner == f.Owner && (o.Part == misuse.AllOfOwner || o.Part == names[id{f.Site, f.Workload}]) &&
+			return o.Site == f.Site && o.Owner == f.Owner && (o.Part == misuse.AllOfOwner || o.Part == names[workloadKey{f.Site,
+				f.Workload}]) &&
 				slices.ContainsFunc(o.Evidence, func(e misuse.Evidence) bool { return e.Wasted && e.Unit == unit })
 		})
 		_, ok := replaced[[2]string{f.Rule, f.Part}]

@@ -57,13 +57,13 @@ const (
 
 // machine holds the data read of one node. Lines are on the grid of the evaluation.
 type machine struct {
-	place
+	nodeKey
 	cpus, gpus  map[string]bool
 	latest      int64            // last sample of its processors, Unix ms
 	measured    map[string]int64 // GPUs with measured use, and the time of the last report
 	scheduled   bool             // scheduled by a batch system
 	allocations map[allocation]line
-	inexact     map[inexact]stretches
+	inexact     map[inexact]inexactSpans
 
 	used, all                              line // CPU seconds
 	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds in which that was measured
@@ -73,7 +73,7 @@ type machine struct {
 	size                                   float64
 	owners                                 map[string]*owner
 	zombies                                []zombieRun
-	work                                   map[id]*piece
+	work                                   map[workloadKey]*nodeUse
 }
 
 // owner is the use of all work of one owner on a node, by step.
@@ -85,11 +85,11 @@ type owner struct {
 // system is the owner of root's services, which are not judged. Processes of root's shells belong to root.
 const system = "the services of root"
 
-// id identifies a workload.
-type id struct{ site, workload string }
+// workloadKey identifies a workload.
+type workloadKey struct{ site, workload string }
 
-// piece holds the stored data of a workload on a node.
-type piece struct {
+// nodeUse holds the stored data of a workload on a node.
+type nodeUse struct {
 	cpu        float64            // counter values, which cover the whole run
 	gpus       map[string]float64 // busy seconds by device
 	written    float64            // bytes
@@ -101,8 +101,8 @@ type piece struct {
 	held, used, seen int64
 }
 
-// wrote adds written bytes. Work on one node has a nil piece, because it needs no comparison of nodes.
-func (w *piece) wrote(direction string, bytes float64) {
+// addWritten adds written bytes. Work on one node has a nil piece, because it needs no comparison of nodes.
+func (w *nodeUse) addWritten(direction string, bytes float64) {
 	if w != nil && direction == "write" {
 		w.written, w.hasWritten = w.written+bytes, true
 	}
@@ -135,7 +135,7 @@ const workers = 2
 // machines reads the nodes one by one, so that only two are in memory at a time, and calls take for
 // each from two goroutines. Workloads in wide are kept individually, all others only as the sum of
 // their owner.
-func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wide map[id]bool, take func(*machine)) error {
+func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wide map[workloadKey]bool, take func(*machine)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
 	for _, name := range names {
@@ -154,7 +154,7 @@ func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wi
 }
 
 // machine reads the nodes with one name, which several sites may have.
-func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide map[id]bool) ([]*machine, error) {
+func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide map[workloadKey]bool) ([]*machine, error) {
 	from := r.from.Add(-before).UnixMilli()
 	q, err := e.Series.Querier(from, r.to.UnixMilli())
 	if err != nil {
@@ -173,8 +173,9 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 		site := l.Get("site")
 		m := found[site]
 		if m == nil {
-			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{},
-				allocations: map[allocation]line{}, inexact: map[inexact]stretches{}, owners: map[string]*owner{}, work: map[id]*piece{}}
+			m = &machine{nodeKey: nodeKey{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{},
+				allocations: map[allocation]line{}, inexact: map[inexact]inexactSpans{}, owners: map[string]*owner{},
+				work: map[workloadKey]*nodeUse{}}
 			found[site] = m
 		}
 		it = s.Iterator(it)
@@ -199,7 +200,7 @@ type pass struct {
 	*reading
 	grid, width int64
 	steps       int
-	wide        map[id]bool
+	wide        map[workloadKey]bool
 }
 
 // series adds one series to its node.
@@ -248,7 +249,7 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 		device := l.Get("device")
 		m.measured[device] = max(m.measured[device], p.gauge(it, func(int, float64, float64) {}, nil))
 	case exactness:
-		k := inexact{m.place, l.Get("kind"), l.Get("workload"), l.Get("figure")}
+		k := inexact{m.nodeKey, l.Get("kind"), l.Get("workload"), l.Get("figure")}
 		list := m.inexact[k]
 		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
 			if v > 0 {
@@ -284,17 +285,17 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 		}
 		k := allocation{l.Get("workload"), of, resource}
 		given := m.allocations[k]
-		p.gauge(it, func(i int, v, _ float64) { given.most(p.steps, i, v) }, nil)
+		p.gauge(it, func(i int, v, _ float64) { given.raiseTo(p.steps, i, v) }, nil)
 		m.allocations[k] = given
 		return
 	}
 	o := m.owner(of, kind)
 	o.kinds[string(kind)], o.ids[l.Get("workload")] = true, true
-	var w *piece
-	k := id{m.site, l.Get("workload")}
+	var w *nodeUse
+	k := workloadKey{m.site, l.Get("workload")}
 	if name == gpuMemory || name == workloadGPU || p.wide[k] {
 		if w = m.work[k]; w == nil {
-			w = &piece{gpus: map[string]float64{}, devices: map[string]bool{}}
+			w = &nodeUse{gpus: map[string]float64{}, devices: map[string]bool{}}
 			m.work[k] = w
 		}
 	}
@@ -307,7 +308,7 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	case workloadWait:
 		p.counter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
 	case workloadIO:
-		w.wrote(l.Get("direction"), p.counter2(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }).last)
+		w.addWritten(l.Get("direction"), p.counter2(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }).last)
 	case workloadIOWait:
 		p.counter(it, func(i int, v, _ float64) { o.ioWait.add(p.steps, i, v) }, nil)
 	case workloadMemory:

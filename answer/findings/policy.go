@@ -41,8 +41,8 @@ type Policy struct {
 	alone, short time.Duration
 }
 
-// look takes the rules about single workloads into account.
-func (p *Policy) look(rules *misuse.Policy) {
+// include takes the rules about single workloads into account.
+func (p *Policy) include(rules *misuse.Policy) {
 	p.briefest, p.alone = min(p.briefest, rules.Briefest()), min(p.alone, rules.Alone())
 	if rules.ManySmallJobs.On {
 		p.short = max(p.short, time.Duration(rules.ManySmallJobs.Short))
@@ -75,7 +75,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
 	p := &Policy{base: base, memo: map[string]*misuse.Policy{}, briefest: base.Briefest(), alone: base.Alone()}
-	p.look(base)
+	p.include(base)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return p, nil
 	}
@@ -90,7 +90,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		return nil, err
 	}
 	p.briefest, p.alone, p.short = base.Briefest(), base.Alone(), 0
-	p.look(base)
+	p.include(base)
 	for i, o := range f.Overrides {
 		if o.Partition == "" && o.Node == "" {
 			return nil, fmt.Errorf("override %d: no partition or node given", i+1)
@@ -111,7 +111,7 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		if err := check(&probe); err != nil {
 			return nil, fmt.Errorf("override %d: %w", i+1, err)
 		}
-		p.look(&probe)
+		p.include(&probe)
 		p.rules = append(p.rules, override{o.Partition, o.Node, o.Rules})
 	}
 	return p, nil
@@ -164,7 +164,7 @@ func strict(text []byte, into any) error {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return plain(err)
+		return shortError(err)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func merge(p *misuse.Policy, n *yaml.Node) error {
 	}
 	text, err := yaml.Marshal(n)
 	if err != nil {
-		return plain(err)
+		return shortError(err)
 	}
 	return strict(text, p)
 }
@@ -241,7 +241,7 @@ func check(p *misuse.Policy) error {
 	return nil
 }
 
-func plain(err error) error {
+func shortError(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	return errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type findings.file", "", " in type misuse.",
 		" in ").Replace(text))
@@ -254,14 +254,14 @@ func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
 	}
 	key := partition
 	for _, o := range p.rules {
-		key += "\x00" + fmt.Sprint(o.fits(partition, nodes))
+		key += "\x00" + fmt.Sprint(o.appliesTo(partition, nodes))
 	}
 	if m := p.memo[key]; m != nil {
 		return m
 	}
 	m := *p.base
 	for i := range p.rules {
-		if p.rules[i].fits(partition, nodes) {
+		if p.rules[i].appliesTo(partition, nodes) {
 			// It was merged successfully when it was read, so there is no error.
 			_ = merge(&m, &p.rules[i].rules)
 		}
@@ -270,7 +270,7 @@ func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
 	return &m
 }
 
-func (o *override) fits(partition string, nodes []string) bool {
+func (o *override) appliesTo(partition string, nodes []string) bool {
 	if o.partition != "" {
 		if ok, err := path.Match(o.partition, partition); err != nil || !ok {
 			return false

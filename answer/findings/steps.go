@@ -105,8 +105,8 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 		if m.site != site {
 			return
 		}
-		m.join(given[m.place], r.steps())
-		traces := m.traces(r, wait.at(m))
+		m.join(given[m.nodeKey], r.steps())
+		traces := m.traces(r, wait.waitersFor(m))
 		mu.Lock()
 		defer mu.Unlock()
 		rule := &p.For("", []string{m.node}).OverShare

@@ -37,7 +37,7 @@ func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 	if all == nil || waits == nil { // waiting is required
 		return t, nil
 	}
-	t = fairshare.Trace{Step: r.step.Seconds(), Capacity: 1, Machine: make(line, steps), Pressure: m.ioWaits.over(m.ioWatched)}
+	t = fairshare.Trace{Step: r.step.Seconds(), Capacity: 1, Machine: make(line, steps), Pressure: m.ioWaits.divideBy(m.ioWatched)}
 	if t.Pressure == nil {
 		t.Pressure = waits
 	}

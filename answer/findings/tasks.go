@@ -21,15 +21,15 @@ const (
 
 // stepOn identifies a step of a workload on a node.
 type stepOn struct {
-	id
+	workloadKey
 	node, step string
 }
 
 // tasks adds the balance of the tasks of their steps to workloads. Counters cover the whole time of a step.
 func (e *Evaluator) tasks(ctx context.Context, r *reading) error {
-	at := map[id]int{}
+	at := map[workloadKey]int{}
 	for i := range r.list {
-		k := id{r.list[i].Site, r.list[i].ID}
+		k := workloadKey{r.list[i].Site, r.list[i].ID}
 		if _, again := at[k]; again { // the steps of its runs have the same names
 			at[k] = -1
 			continue
@@ -40,16 +40,16 @@ func (e *Evaluator) tasks(ctx context.Context, r *reading) error {
 	var ids []string
 	read := func(names []string, use func(k stepOn, name string, it chunkenc.Iterator), ms ...*labels.Matcher) error {
 		var n series.Labels
-		return series.Each(ctx, e.Series, r.from.Add(-before), r.to, func(l labels.Labels, it chunkenc.Iterator) error {
+		return series.ForEach(ctx, e.Series, r.from.Add(-before), r.to, func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l)
-			if k := (stepOn{id{n.Site, n.Workload}, n.Node, n.Part}); n.Node != "" {
+			if k := (stepOn{workloadKey{n.Site, n.Workload}, n.Node, n.Part}); n.Node != "" {
 				use(k, n.Metric, it)
 			}
 			return nil
 		}, append(ms, series.OneOf(model.MetricNameLabel, names))...)
 	}
 	err := read([]string{taskCount, busiestTask}, func(k stepOn, name string, it chunkenc.Iterator) {
-		if i, ok := at[k.id]; !ok || i < 0 {
+		if i, ok := at[k.workloadKey]; !ok || i < 0 {
 			return
 		}
 		t := found[k]
@@ -77,7 +77,7 @@ func (e *Evaluator) tasks(ctx context.Context, r *reading) error {
 		return err
 	}
 	for k, t := range found {
-		w := &r.list[at[k.id]]
+		w := &r.list[at[k.workloadKey]]
 		w.Tasks = append(w.Tasks, *t)
 	}
 	for i := range r.list {

@@ -27,14 +27,14 @@ func (r *reading) steps() int { return int(r.to.Sub(r.from) / r.step) }
 
 // nodeTrace is one resource of one node.
 type nodeTrace struct {
-	place
+	nodeKey
 	part, what string
 	trace      fairshare.Trace
 	waited     []line // seconds that threads of each owner of the trace waited for it; nil if not measured
 }
 
 // traces returns the resources of a node on which more than one owner worked or waited.
-func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
+func (m *machine) traces(r *reading, wait waiters) (out []nodeTrace) {
 	second := 1 / r.step.Seconds()
 	add := func(part, what, figure string, t fairshare.Trace, of func(*owner) (use, want line)) {
 		t.Step, t.Scheduled = r.step.Seconds(), m.scheduled
@@ -60,23 +60,23 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 			return
 		}
 		slices.SortFunc(t.Owners, func(a, b fairshare.Owner) int { return strings.Compare(a.Name, b.Name) })
-		out = append(out, nodeTrace{place: m.place, part: part, what: what, trace: t})
+		out = append(out, nodeTrace{nodeKey: m.nodeKey, part: part, what: what, trace: t})
 	}
 	cores := float64(len(m.cpus))
 	add("cpu", "CPUs", exactCPU, fairshare.Trace{
-		Capacity: cores, Machine: m.used.over(m.all).scaled(cores), Pressure: m.cpuWaits.over(m.cpuWatched),
-		Runnable: m.tasks.over(m.tasksWatched),
+		Capacity: cores, Machine: m.used.divideBy(m.all).scaled(cores), Pressure: m.cpuWaits.divideBy(m.cpuWatched),
+		Runnable: m.tasks.divideBy(m.tasksWatched),
 	}, func(o *owner) (use, want line) {
 		use = o.cpu.scaled(second)
 		return use, use.plus(o.wait.scaled(second))
 	})
-	available := m.free.over(m.total)
+	available := m.free.divideBy(m.total)
 	inUse := make(line, len(available))
 	for i, share := range available {
 		inUse[i] = (1 - share) * m.size
 	}
 	add("memory", "memory", exactMemory,
-		fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
+		fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.divideBy(m.memAll), Available: available},
 		func(o *owner) (use, want line) { return o.memory.scaled(second), nil })
 	add("gpu", "GPUs", exactGPU, fairshare.Trace{Capacity: float64(len(m.gpus))},
 		func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
@@ -87,7 +87,7 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	}
 	// A batch system does not allocate storage traffic, and no job queues for it.
 	if t, waited := m.storage(r); len(t.Owners) > 1 {
-		out = append(out, nodeTrace{place: m.place, part: "storage", what: "storage traffic", trace: t, waited: waited})
+		out = append(out, nodeTrace{nodeKey: m.nodeKey, part: "storage", what: "storage traffic", trace: t, waited: waited})
 	}
 	return out
 }
@@ -246,17 +246,17 @@ var forNode = []string{"", "none", "resources", "priority"}
 // waiting records when requests waited, by partition, shape and owner.
 type waiting struct {
 	parts map[partition]map[shape]map[string][]bool
-	of    map[place][]partition
+	of    map[nodeKey][]partition
 }
 
 type partition struct{ site, name string }
 
-// waits holds the owners with requests that wait for a node, step by step: for any resources, and for GPUs.
-type waits struct{ any, gpu map[string][]bool }
+// waiters holds the owners with requests that wait for a node, step by step: for any resources, and for GPUs.
+type waiters struct{ any, gpu map[string][]bool }
 
 // waitingOf collects the waiting requests. A job waits for all nodes on which other jobs of its partition run.
 func waitingOf(r *reading, rows []store.Workload) *waiting {
-	w := &waiting{parts: map[partition]map[shape]map[string][]bool{}, of: map[place][]partition{}}
+	w := &waiting{parts: map[partition]map[shape]map[string][]bool{}, of: map[nodeKey][]partition{}}
 	steps := r.steps()
 	for i := range rows {
 		row := &rows[i]
@@ -265,7 +265,7 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 		}
 		k := partition{row.Site, row.Partition}
 		for _, n := range row.Nodes {
-			if p := (place{row.Site, n}); !slices.Contains(w.of[p], k) {
+			if p := (nodeKey{row.Site, n}); !slices.Contains(w.of[p], k) {
 				w.of[p] = append(w.of[p], k)
 			}
 		}
@@ -303,12 +303,12 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 	return w
 }
 
-// at returns the owners with requests that wait for a node. Requests that could never run there are excluded.
-func (w *waiting) at(m *machine) (out waits) {
+// waitersFor returns the owners with requests that wait for a node. Requests that could never run there are excluded.
+func (w *waiting) waitersFor(m *machine) (out waiters) {
 	cores, gpus := float64(len(m.cpus)), float64(len(m.gpus))
-	for _, k := range w.of[m.place] {
+	for _, k := range w.of[m.nodeKey] {
 		for need, owners := range w.parts[k] {
-			if !need.fits(cores, m.size, gpus) {
+			if !need.couldRun(cores, m.size, gpus) {
 				continue
 			}
 			out.any = join(out.any, owners)

@@ -48,12 +48,12 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 		climbs: map[subject]misuse.Finding{}}
 	if err := k.runningServices(ctx, end, func(w *store.Workload) error {
 		x.owners[w.Owner] = true
-		return k.recent(ctx, end, w, x.take)
+		return k.recent(ctx, end, w, x.scan)
 	}); err != nil {
 		return nil, fmt.Errorf("detect anomalies: %w", err)
 	}
 	for _, of := range []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners} {
-		if err := of(ctx, end, x.take); err != nil {
+		if err := of(ctx, end, x.scan); err != nil {
 			return nil, fmt.Errorf("detect anomalies: %w", err)
 		}
 	}
@@ -81,8 +81,8 @@ type search struct {
 	climbs   map[subject]misuse.Finding
 }
 
-// take examines series.
-func (x *search) take(list []series) error {
+// scan examines series.
+func (x *search) scan(list []series) error {
 	for i := range list {
 		s := &list[i]
 		if s.subject == Owner && !x.owners[s.owner] {
@@ -94,7 +94,7 @@ func (x *search) take(list []series) error {
 		}
 		x.climb(s)
 		if s.subject == Node && s.figure == "watts" {
-			like := s.site + ": " + x.limits.like(s)
+			like := s.site + ": " + x.limits.likeness(s)
 			x.peers[like] = append(x.peers[like], *s)
 		}
 	}

@@ -69,7 +69,7 @@ type Keeper struct {
 	odd   []misuse.Finding
 	oddAt time.Time // end of the last search for anomalies
 
-	past map[machine]*kept // hours of services, by site, and id and owner
+	past map[machine]*recentHours // hours of services, by site, and id and owner
 
 	limitsMu sync.Mutex
 	known    *limits
@@ -104,9 +104,9 @@ func (k *Keeper) Look(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	n := 0
-	steps, err := k.due(ctx, end)
+	steps, err := k.dueHours(ctx, end)
 	if err == nil && steps > 0 {
-		n, err = k.make(ctx, end, steps)
+		n, err = k.forecastAll(ctx, end, steps)
 	}
 	return n, errors.Join(err, k.write(ctx))
 }
@@ -158,8 +158,8 @@ func (k *Keeper) end(ctx context.Context) (time.Time, error) {
 	return mark.UTC().Truncate(time.Hour), nil
 }
 
-// due returns the number of hours that a run at end must forecast; 0 if none is due.
-func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
+// dueHours returns the number of hours that a run at end must forecast; 0 if none is due.
+func (k *Keeper) dueHours(ctx context.Context, end time.Time) (int, error) {
 	runs, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: done, Newest: true})
 	if err != nil {
 		return 0, err
@@ -176,7 +176,7 @@ func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 	case !last["hourly"].Before(end) || !last["daily"].Before(end):
 		return 0, nil
 	}
-	if now, err := k.up(ctx, last["daily"]); err != nil || now > arrived*based+24*hour {
+	if now, err := k.upSeconds(ctx, last["daily"]); err != nil || now > arrived*based+24*hour {
 		return DailySteps, err
 	}
 	return HourlySteps, nil
@@ -185,8 +185,8 @@ func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
 // arrived is the growth of the nodes' up-time before a daily run from which the run is repeated, because hours arrived late.
 const arrived = 1.05
 
-// up returns the seconds for which all nodes were up in the time that a forecast made at an hour is based on.
-func (k *Keeper) up(ctx context.Context, end time.Time) (sum float64, err error) {
+// upSeconds returns the seconds for which all nodes were up in the time that a forecast made at an hour is based on.
+func (k *Keeper) upSeconds(ctx context.Context, end time.Time) (sum float64, err error) {
 	rows, err := k.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanWhole, By: []string{"site"}})
 	for i := range rows {
@@ -211,13 +211,13 @@ func (k *Keeper) daily(end time.Time) time.Time {
 	return at.UTC().Truncate(time.Hour)
 }
 
-// make forecasts every subject, evaluates past forecasts and deletes old ones.
-func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error) {
+// forecastAll forecasts every subject, evaluates past forecasts and deletes old ones.
+func (k *Keeper) forecastAll(ctx context.Context, end time.Time, steps int) (int, error) {
 	open, err := k.unjudged(ctx, end)
 	if err != nil {
 		return 0, err
 	}
-	up, err := k.up(ctx, end)
+	up, err := k.upSeconds(ctx, end)
 	if err != nil {
 		return 0, err
 	}
@@ -272,7 +272,7 @@ const (
 
 // forecast extrapolates one series; false if it has too few hours.
 func (k *Keeper) forecast(s *series, end time.Time, steps int) (store.Forecast, bool) {
-	if s.measured() < least {
+	if s.countMeasured() < least {
 		return store.Forecast{}, false
 	}
 	return k.extrapolate(s, end, steps), true
@@ -301,7 +301,7 @@ func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, ste
 		return nil, 0, err
 	}
 	one := func(s *series) {
-		n := s.measured()
+		n := s.countMeasured()
 		if measured = max(measured, n); n >= Least {
 			out = append(out, k.extrapolate(s, end, steps))
 		}

@@ -35,15 +35,15 @@ func (o open) judge(s *series, end time.Time) []store.Forecast {
 		if f.Made.Add(time.Duration(len(f.Point)) * f.Step).After(end) {
 			continue
 		}
-		j := judged(&f, s.values, end)
+		j := evaluate(&f, s.values, end)
 		f.Judged = &j
 		out = append(out, f)
 	}
 	return out
 }
 
-// judged returns the errors over the measured steps. The baseline is the same hour of the day before the forecast was made.
-func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
+// evaluate returns the errors over the measured steps. The baseline is the same hour of the day before the forecast was made.
+func evaluate(f *store.Forecast, values []float64, end time.Time) store.Judged {
 	var j store.Judged
 	first := len(values) - int(end.Sub(f.Made)/time.Hour)
 	for i, v := range f.Point {

@@ -89,8 +89,8 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 	return l, nil
 }
 
-// bound sets the capacity of series that have none yet.
-func (l *limits) bound(list []series) {
+// setCapacity sets the capacity of series that have none yet.
+func (l *limits) setCapacity(list []series) {
 	for i := range list {
 		s := &list[i]
 		node := ""
@@ -102,7 +102,7 @@ func (l *limits) bound(list []series) {
 		case s.figure == "gpus":
 			s.capacity = l.gpus[machine{s.site, node}].count
 		case s.figure == "watts":
-			s.capacity = headroom * most(s.values)
+			s.capacity = headroom * largest(s.values)
 		case s.subject == Workload && s.figure == "memory_bytes" && s.limit > 0:
 			s.capacity = s.limit
 		case s.subject == Owner || s.subject == Workload:
@@ -111,8 +111,8 @@ func (l *limits) bound(list []series) {
 	}
 }
 
-// most returns the largest measured value; 0 without any.
-func most(values []float64) float64 {
+// largest returns the largest measured value; 0 without any.
+func largest(values []float64) float64 {
 	m := 0.0
 	for _, v := range values {
 		if !math.IsNaN(v) {
@@ -122,8 +122,8 @@ func most(values []float64) float64 {
 	return m
 }
 
-// like describes the hardware of a node, for comparison with equal nodes.
-func (l *limits) like(s *series) string {
+// likeness describes the hardware of a node, for comparison with equal nodes.
+func (l *limits) likeness(s *series) string {
 	words := []string{fmt.Sprintf("%g cores", math.Round(s.cores))}
 	if g := l.gpus[machine{s.site, s.name}]; g.count > 0 {
 		models := strings.Split(g.models, ", ")

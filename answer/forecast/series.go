@@ -24,7 +24,7 @@ type series struct {
 	limit                              float64 // of the memory of a service, bytes; 0 for none
 }
 
-func (s *series) measured() int {
+func (s *series) countMeasured() int {
 	n := 0
 	for _, v := range s.values {
 		if !math.IsNaN(v) {
@@ -91,7 +91,7 @@ func (g grid) empty() []float64 {
 	return out
 }
 
-func (g grid) at(t time.Time) (int, bool) {
+func (g grid) index(t time.Time) (int, bool) {
 	i := int(t.Sub(g.from) / time.Hour)
 	return i, i >= 0 && i < g.n
 }
@@ -119,7 +119,7 @@ func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) e
 	}
 	dropBorders(rows)
 	list := lines(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour })
-	l.bound(list)
+	l.setCapacity(list)
 	return take(list)
 }
 
@@ -186,7 +186,7 @@ func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, 
 		}
 		return *u.UpSeconds
 	})
-	l.bound(list)
+	l.setCapacity(list)
 	return take(list)
 }
 
@@ -204,7 +204,7 @@ func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUs
 	all, order := map[key]*series{}, []key{}
 	for i := range rows {
 		u := &rows[i]
-		at, ok := g.at(u.At)
+		at, ok := g.index(u.At)
 		seconds := over(u)
 		if !ok || seconds == 0 || !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds) {
 			continue
@@ -277,7 +277,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 		if watched[u.Site] == nil {
 			watched[u.Site] = g.empty()
 		}
-		at, ok := g.at(u.At)
+		at, ok := g.index(u.At)
 		switch {
 		case !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds):
 			partly[hourOf(u.Site, u.At)] = true
@@ -294,7 +294,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 	all, order := map[key]*series{}, []key{}
 	for i := range rows {
 		u := &rows[i]
-		at, ok := g.at(u.At)
+		at, ok := g.index(u.At)
 		if !ok {
 			continue
 		}
@@ -326,7 +326,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 	for _, id := range order {
 		out = append(out, *all[id])
 	}
-	l.bound(out)
+	l.setCapacity(out)
 	return take(out)
 }
 
@@ -340,7 +340,7 @@ func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series
 func (k *Keeper) runningServices(ctx context.Context, end time.Time, each func(*store.Workload) error) error {
 	live := true
 	rows, _, err := k.Catalogue.Workloads(ctx,
-		store.Filter{Kinds: workload.Words(workload.Services()), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
+		store.Filter{Kinds: workload.KindNames(workload.Services()), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
 	if err != nil {
 		return fmt.Errorf("list the services: %w", err)
 	}
@@ -356,8 +356,8 @@ func (k *Keeper) runningServices(ctx context.Context, end time.Time, each func(*
 	return nil
 }
 
-// kept holds the hours of a service up to a time.
-type kept struct {
+// recentHours holds the hours of a service up to a time.
+type recentHours struct {
 	to   time.Time
 	list []series
 }
@@ -381,7 +381,7 @@ func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, t
 	if have != nil && end.Sub(have.to) >= 0 && end.Sub(have.to) < 24*time.Hour {
 		hours = int(end.Sub(have.to) / time.Hour)
 	} else {
-		have = &kept{}
+		have = &recentHours{}
 	}
 	err = k.service(ctx, end, hours, of, func(list []series) error {
 		if len(have.list) > 0 {
@@ -394,7 +394,7 @@ func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, t
 		return err
 	}
 	if k.past == nil {
-		k.past = map[machine]*kept{}
+		k.past = map[machine]*recentHours{}
 	}
 	k.past[id] = have
 	return take(have.list)
@@ -453,7 +453,7 @@ func (k *Keeper) service(ctx context.Context, end time.Time, hours int, of serie
 	if err != nil {
 		return err
 	}
-	l.bound(out)
+	l.setCapacity(out)
 	return take(out)
 }
 
@@ -506,7 +506,7 @@ func (k *Keeper) query(ctx context.Context, end time.Time, hours int, expr strin
 	for _, one := range m {
 		s := series{site: one.Metric.Get("site"), name: one.Metric.Get("mountpoint"), values: g.empty()}
 		for _, p := range one.Floats {
-			if at, ok := g.at(time.UnixMilli(p.T).Add(-time.Hour)); ok && !math.IsInf(p.F, 0) {
+			if at, ok := g.index(time.UnixMilli(p.T).Add(-time.Hour)); ok && !math.IsInf(p.F, 0) {
 				s.values[at] = p.F
 			}
 		}

@@ -93,7 +93,7 @@ func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 	}
 	for _, c := range broken {
 		if *c.Value != nil { // another rule may have withheld it
-			l.note(subject, at, c, **c.Value)
+			l.report(subject, at, c, **c.Value)
 		}
 	}
 	n := 0
@@ -106,7 +106,7 @@ func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 	return n
 }
 
-func (l *Ledger) note(subject string, at time.Time, c *Check, v float64) {
+func (l *Ledger) report(subject string, at time.Time, c *Check, v float64) {
 	if l == nil {
 		return
 	}

@@ -46,7 +46,7 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 		if until < waiting {
 			run.End = time.UnixMilli(until).UTC()
 		}
-		c.d.each(&run, c.d.get)
+		c.d.mapTexts(&run, c.d.get)
 		f(&run)
 	}
 	if err := rows.Err(); err != nil {

@@ -149,7 +149,7 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 	if c.settler, err = newSettler(context.Background(), db, path, pages, log); err != nil {
 		return nil, err
 	}
-	c.settler.settle(context.Background(), 0) // from now on there is a note, and a log
+	c.settler.checkpoint(context.Background(), 0) // from now on there is a note, and a log
 	return c, nil
 }
 
@@ -179,7 +179,7 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 	if c.find, err = c.db.PrepareContext(ctx, findSQL); err != nil || c.d.indexes {
 		return err
 	}
-	c.inserts = &inserts{db: c.db, by: map[measured]*sql.Stmt{}}
+	c.inserts = &inserts{db: c.db, by: map[figureSet]*sql.Stmt{}}
 	c.lists = newLists(c.db, &c.write, c.log)
 	c.byKey, err = c.db.PrepareContext(ctx, byKeySQL)
 	return err
@@ -347,7 +347,7 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 	if _, err := c.db.ExecContext(ctx, c.d.emptyFile); err != nil {
 		c.log.Warn("space of the old catalogue is not given back yet", "err", err)
 	}
-	c.settler.settle(ctx, 0)
+	c.settler.checkpoint(ctx, 0)
 	return nil
 }
 
@@ -367,7 +367,7 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	if err == nil {
 		if err = f(tx); err == nil {
 			if err = tx.Commit(); err == nil {
-				c.settler.settle(ctx, settleAt)
+				c.settler.checkpoint(ctx, settleAt)
 			}
 		} else {
 			err = errors.Join(err, tx.Rollback())

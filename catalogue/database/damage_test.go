@@ -88,7 +88,7 @@ func killed(t *testing.T) string {
 		t.Fatal(err)
 	}
 	c.write.Lock()
-	c.settler.settle(t.Context(), 0)
+	c.settler.checkpoint(t.Context(), 0)
 	c.write.Unlock()
 	const share = killedRows / killedWrites
 	for i := range killedWrites {
@@ -246,7 +246,7 @@ func TestSettle(t *testing.T) {
 		t.Helper()
 		c.write.Lock()
 		defer c.write.Unlock()
-		c.settler.settle(t.Context(), 0)
+		c.settler.checkpoint(t.Context(), 0)
 		if err := durable.NewPages(path).Check(slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ type dialect struct {
 	corrupt, full, unopened, gone, away func(error) bool
 }
 
-func same(s string) string { return s }
+func identity(s string) string { return s }
 
 func never(error) bool { return false }
 
@@ -59,11 +59,11 @@ func sqliteDialect() *dialect {
 			return "EXISTS (SELECT 1 FROM json_each(" + column + ") AS k WHERE k.key IN " + list + ")"
 		},
 		pattern: func(column, param string) string { return column + " GLOB " + param },
-		glob:    same,
+		glob:    identity,
 		indexed: func(index string) string { return " INDEXED BY " + index },
 		down:    " DESC",
-		put:     same,
-		get:     same,
+		put:     identity,
+		get:     identity,
 		// SQLITE_CORRUPT, SQLITE_NOTADB
 		corrupt:  func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) },
 		full:     func(err error) bool { code, ok := errorCode(err); return ok && code == 13 }, // SQLITE_FULL

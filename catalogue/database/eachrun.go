@@ -88,7 +88,7 @@ func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int
 		if submit != nil {
 			run.Submit = timeOf(*submit)
 		}
-		c.d.each(&run, c.d.get)
+		c.d.mapTexts(&run, c.d.get)
 		next(&run)
 	}
 	return c.explain(ctx, rows.Err())

@@ -14,7 +14,7 @@ import (
 // Columns of figures come from package figure. Missing columns are added when the database is
 // opened; the schema defines all others.
 var (
-	figures      = figure.Of(figure.Runs)
+	figures      = figure.InScope(figure.Runs)
 	runColumns   = figure.Columns(figure.Runs)
 	usedColumns  = figure.Columns(figure.Hours)
 	nodesColumns = slices.Concat(figure.Columns(figure.Nodes), usedColumns)
@@ -45,10 +45,10 @@ var figureTables = []struct {
 	name    string
 	columns []string
 	sorted  bool // lists can be sorted by them
-}{{"workloads", with(runColumns, sharesColumn), true}, {"uses", with(usedColumns, inexactColumn), false},
-	{"node_uses", with(nodesColumns, inexactColumn), false}}
+}{{"workloads", withColumns(runColumns, sharesColumn), true}, {"uses", withColumns(usedColumns, inexactColumn), false},
+	{"node_uses", withColumns(nodesColumns, inexactColumn), false}}
 
-func with(columns []string, more string) []string { return append(slices.Clip(columns), more) }
+func withColumns(columns []string, more string) []string { return append(slices.Clip(columns), more) }
 
 // addColumns adds the missing columns of figures to the tables and records the time. An older
 // program can still use the database; it leaves them empty.

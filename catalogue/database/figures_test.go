@@ -99,7 +99,7 @@ func TestEveryFigureIsKept(t *testing.T) {
 	if err := c.Upsert(t.Context(), []store.Workload{want}); err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range figure.Of(figure.Runs) {
+	for i, f := range figure.InScope(figure.Runs) {
 		rows, _, err := c.Workloads(t.Context(), store.Filter{Sort: f.Key})
 		if err != nil {
 			t.Fatal(err)

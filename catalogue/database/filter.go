@@ -53,8 +53,8 @@ func owners(w *store.Workload) string {
 // mayLack reports whether the sort key is unknown for some rows.
 func mayLack(order string) bool { return slices.Index(heldNumbers, order) >= numberSubmit }
 
-// held converts a row for the columns.
-func held(key int64, w *store.Workload, until int64) columns.Row {
+// columnRow converts a row for the columns.
+func columnRow(key int64, w *store.Workload, until int64) columns.Row {
 	start, wall := w.Start.UnixMilli(), until
 	switch until {
 	case running:

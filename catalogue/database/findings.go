@@ -73,10 +73,10 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 			w.and(column + " = " + w.param(value))
 		}
 	}
-	w.in("rule", f.Rules)
-	w.in("severity", f.Severities)
-	w.in("owner", f.Owners)
-	w.in("state", f.States)
+	w.addIn("rule", f.Rules)
+	w.addIn("severity", f.Severities)
+	w.addIn("owner", f.Owners)
+	w.addIn("state", f.States)
 	if !f.Since.IsZero() {
 		w.and("seen_ms >= " + w.param(f.Since.UnixMilli()))
 	}

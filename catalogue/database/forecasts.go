@@ -99,7 +99,7 @@ func (c *Catalogue) Forecasts(ctx context.Context, f store.ForecastFilter) ([]st
 			w.and(by[0] + " = " + w.param(c.d.put(by[1])))
 		}
 	}
-	w.in("figure", f.Figures)
+	w.addIn("figure", f.Figures)
 	if !f.Since.IsZero() {
 		w.and("made_ms >= " + w.param(f.Since.UnixMilli()))
 	}

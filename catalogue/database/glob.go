@@ -80,7 +80,7 @@ func parseSet(p []rune) (step, int) {
 	return s, i + 1
 }
 
-func (s *step) takes(r rune) bool {
+func (s *step) accepts(r rune) bool {
 	switch {
 	case s.never:
 		return false
@@ -117,7 +117,7 @@ func (g glob) matches(text string) bool {
 			if r == utf8.RuneError && n == 1 {
 				r = utf8.MaxRune + 1 + rune(text[0])
 			}
-			if g.steps[at].takes(r) {
+			if g.steps[at].accepts(r) {
 				at, text = at+1, text[n:]
 				continue
 			}

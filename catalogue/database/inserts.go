@@ -14,10 +14,10 @@ import (
 // or limit. Because SQLite binds a NULL at the same cost as a number, a row is written by a statement with only its own
 // figures. The rows of a machine have few different sets of figures.
 
-// measured is a set of figures, a bit each.
-type measured [(figure.RowLen + 63) / 64]uint64
+// figureSet is a set of figures, a bit each.
+type figureSet [(figure.RowLen + 63) / 64]uint64
 
-func measuredOf(w *store.Workload) (m measured) {
+func measuredOf(w *store.Workload) (m figureSet) {
 	for i := range figures {
 		if *w.Row.At(i) != nil {
 			m[i/64] |= 1 << (i % 64)
@@ -26,7 +26,7 @@ func measuredOf(w *store.Workload) (m measured) {
 	return m
 }
 
-func (m *measured) has(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
+func (m *figureSet) isSet(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
 
 // maxInserts is the maximum number of prepared statements. Rows with further sets of figures are written with all columns.
 const maxInserts = 24
@@ -34,7 +34,7 @@ const maxInserts = 24
 // inserts are the statements by the figures that they write. They are guarded by the lock of the writer.
 type inserts struct {
 	db *sql.DB
-	by map[measured]*sql.Stmt
+	by map[figureSet]*sql.Stmt
 }
 
 // prepare prepares the statements for rows. Do not call it in a transaction, because it may use another connection.
@@ -49,7 +49,7 @@ func (s *inserts) prepare(ctx context.Context, rows []store.Workload) error {
 		}
 		columns := slices.Clone(facts)
 		for i, c := range runColumns {
-			if m.has(i) {
+			if m.isSet(i) {
 				columns = append(columns, c)
 			}
 		}

@@ -251,7 +251,7 @@ func (w *conditions) list(values []string) string {
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
-func (w *conditions) in(column string, values []string) {
+func (w *conditions) addIn(column string, values []string) {
 	if len(values) > 0 {
 		w.and(column + " IN " + w.list(values))
 	}
@@ -264,10 +264,10 @@ func grouped(f store.Filter) bool {
 }
 
 func (w *conditions) filter(f store.Filter) {
-	w.in("id", f.IDs)
+	w.addIn("id", f.IDs)
 	w.family(f.Family)
 	w.groups(f)
-	w.in("site", f.Sites)
+	w.addIn("site", f.Sites)
 	if f.Running != nil {
 		w.and("until_ms " + map[bool]string{true: "=", false: "<"}[*f.Running] + " " + w.param(int64(running)))
 	}
@@ -318,13 +318,13 @@ func exact(pattern string) (string, bool) {
 
 // groups adds the conditions on the columns that rows are counted by.
 func (w *conditions) groups(f store.Filter) {
-	w.in("kind", f.Kinds)
+	w.addIn("kind", f.Kinds)
 	if len(f.Owners) > 0 {
 		w.and("(owner IN " + w.list(f.Owners) + " OR " + w.shared(f.Owners) + ")")
 	}
-	w.in("account", f.Accounts)
-	w.in("partition_name", f.Partitions)
-	w.in("state", f.States)
+	w.addIn("account", f.Accounts)
+	w.addIn("partition_name", f.Partitions)
+	w.addIn("state", f.States)
 	switch command, one := exact(f.Command); {
 	case f.Command == "":
 	case one:
@@ -377,7 +377,7 @@ func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error
 			return 0, err
 		}
 	}
-	w.in("owner", f.Owners)
+	w.addIn("owner", f.Owners)
 	f.Owners = nil
 	w.groups(f)
 	if f.Running != nil {

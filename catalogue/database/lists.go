@@ -84,11 +84,11 @@ const generationSQL = `SELECT n FROM generation`
 // there are few or the columns cannot be read.
 func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 	for {
-		now, err := l.now(ctx)
+		now, err := l.lastWrite(ctx)
 		if err != nil {
 			return nil, err
 		}
-		table, r, err := l.take(ctx, now)
+		table, r, err := l.current(ctx, now)
 		if err != nil || r == nil {
 			return table, err
 		}
@@ -100,14 +100,14 @@ func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 	}
 }
 
-// now returns the number of the newest write.
-func (l *lists) now(ctx context.Context) (n int64, err error) {
+// lastWrite returns the number of the newest write.
+func (l *lists) lastWrite(ctx context.Context) (n int64, err error) {
 	err = l.db.QueryRowContext(ctx, generationSQL).Scan(&n)
 	return n, err
 }
 
-// take returns the columns, or the running reading that builds them.
-func (l *lists) take(ctx context.Context, now int64) (*columns.Table, *reading, error) {
+// current returns the columns, or the running reading that builds them.
+func (l *lists) current(ctx context.Context, now int64) (*columns.Table, *reading, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.columns != nil {
@@ -175,8 +175,8 @@ func (l *lists) read(r *reading) {
 	l.log.Info("lists are answered from memory", "workloads", table.Len(), "bytes", table.Bytes(), "took", took.Round(time.Millisecond))
 }
 
-// follows reports whether writes must be applied to the columns; the caller holds the lock of writers.
-func (l *lists) follows() bool {
+// tracksWrites reports whether writes must be applied to the columns; the caller holds the lock of writers.
+func (l *lists) tracksWrites() bool {
 	if l == nil {
 		return false
 	}
@@ -344,7 +344,7 @@ func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f sto
 			if !there { // deleted since
 				continue
 			}
-			if r := held(key, &w.Workload, w.until); selects(q, &r) {
+			if r := columnRow(key, &w.Workload, w.until); selects(q, &r) {
 				out = append(out, w.Workload)
 			}
 		}
@@ -353,14 +353,14 @@ func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f sto
 	return out, total, nil
 }
 
-// found is a row, and its stored end.
-type found struct {
+// foundRow is a row, and its stored end.
+type foundRow struct {
 	store.Workload
 	until int64
 }
 
 // fetch reads the rows with the given keys.
-func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, error) {
+func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*foundRow, error) {
 	list, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err
@@ -370,14 +370,14 @@ func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, 
 		return nil, err
 	}
 	defer rows.Close()
-	out := make(map[int64]*found, len(keys))
+	out := make(map[int64]*foundRow, len(keys))
 	for rows.Next() {
 		var key int64
 		w, until, err := c.d.scan(rows, &key)
 		if err != nil {
 			return nil, err
 		}
-		out[key] = &found{w, until}
+		out[key] = &foundRow{w, until}
 	}
 	return out, rows.Err()
 }
@@ -387,9 +387,9 @@ func (c *Catalogue) Warm(ctx context.Context) error {
 	if c.lists == nil {
 		return nil
 	}
-	now, err := c.lists.now(ctx)
+	now, err := c.lists.lastWrite(ctx)
 	if err == nil {
-		_, _, err = c.lists.take(ctx, now)
+		_, _, err = c.lists.current(ctx, now)
 	}
 	if err != nil {
 		return fmt.Errorf("read the columns of lists: %w", c.explain(ctx, err))

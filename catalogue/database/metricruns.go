@@ -56,7 +56,7 @@ func (c *Catalogue) MetricRuns(ctx context.Context, f store.MetricRunFilter) (ou
 		column string
 		list   []string
 	}{{"namespace", f.Namespaces}, {"name", f.Names}, {"set_name", f.Sets}, {"site", f.Sites}} {
-		w.in(by.column, by.list)
+		w.addIn(by.column, by.list)
 	}
 	if !f.Since.IsZero() {
 		w.and("started_ms >= " + w.param(f.Since.UnixMilli()))

@@ -202,15 +202,15 @@ type level struct {
 	span store.Span
 }
 
-// stretch is a part of an interval that is read from one level.
-type stretch struct {
+// levelSpan is a part of an interval that is read from one level.
+type levelSpan struct {
 	level    string
 	from, to int64
 }
 
-// stretches covers an interval with as few rows as the span allows: whole months, then days, and
+// coveringSpans covers an interval with as few rows as the span allows: whole months, then days, and
 // hours at both ends.
-func stretches(q *store.RollupQuery) []stretch {
+func coveringSpans(q *store.RollupQuery) []levelSpan {
 	from := store.SpanStart(store.SpanHour, q.From)
 	to := store.SpanStart(store.SpanHour, q.To.Add(time.Hour-time.Nanosecond))
 	up := func(s store.Span, t time.Time) time.Time { // the first beginning that is not before t
@@ -230,27 +230,27 @@ func stretches(q *store.RollupQuery) []stretch {
 	case store.SpanMonth, store.SpanWhole:
 		levels = append(levels, level{"d", store.SpanDay}, level{"m", store.SpanMonth})
 	}
-	var cover func(i int, a, b time.Time) []stretch
-	cover = func(i int, a, b time.Time) []stretch {
+	var cover func(i int, a, b time.Time) []levelSpan
+	cover = func(i int, a, b time.Time) []levelSpan {
 		if !a.Before(b) {
 			return nil
 		}
 		if i == 0 {
-			return []stretch{{levels[0].name, a.UnixMilli(), b.UnixMilli()}}
+			return []levelSpan{{levels[0].name, a.UnixMilli(), b.UnixMilli()}}
 		}
 		begin, end := up(levels[i].span, a), store.SpanStart(levels[i].span, b)
 		if !begin.Before(end) {
 			return cover(i-1, a, b)
 		}
 		out := cover(i-1, a, begin)
-		out = append(out, stretch{levels[i].name, begin.UnixMilli(), end.UnixMilli()})
+		out = append(out, levelSpan{levels[i].name, begin.UnixMilli(), end.UnixMilli()})
 		return append(out, cover(i-1, end, b)...)
 	}
 	return cover(len(levels)-1, from, to)
 }
 
 // bucket returns the expression that groups times within a stretch.
-func (s stretch) bucket(span store.Span) string {
+func (s levelSpan) bucket(span store.Span) string {
 	switch {
 	case span == store.SpanHourOfWeek:
 		return "345600000 + (at_ms - 345600000) % 604800000" // from Monday 1970-01-05 on
@@ -277,19 +277,19 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 		group [6]string
 	}
 	rows := map[where]*store.Use{}
-	for _, s := range stretches(&q) {
+	for _, s := range coveringSpans(&q) {
 		w := &conditions{d: c.d}
 		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
-		w.in("site", q.Sites)
-		w.in("kind", q.Kinds)
-		w.in("owner", q.Owners)
-		w.in("account", q.Accounts)
-		w.in("partition_name", q.Partitions)
+		w.addIn("site", q.Sites)
+		w.addIn("kind", q.Kinds)
+		w.addIn("owner", q.Owners)
+		w.addIn("account", q.Accounts)
+		w.addIn("partition_name", q.Partitions)
 		if q.Command != "" {
 			w.and(w.pattern("command", q.Command))
 		}
 		text := selectSums(s.bucket(q.Span), columns, usedColumns, "uses JOIN use_groups ON id = group_id", w)
-		err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
+		err := c.eachRow(ctx, text, w.args, func(scan func(...any) error) error {
 			var at int64
 			var u store.Use
 			dest := []any{&at}
@@ -356,13 +356,13 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 		site, node string
 	}
 	rows := map[where]*store.NodeUse{}
-	for _, s := range stretches(&q) {
+	for _, s := range coveringSpans(&q) {
 		w := &conditions{d: c.d}
 		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
-		w.in("site", q.Sites)
-		w.in("node", q.Nodes)
+		w.addIn("site", q.Sites)
+		w.addIn("node", q.Nodes)
 		text := selectSums(s.bucket(q.Span), q.By, nodesColumns, "node_uses", w)
-		err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
+		err := c.eachRow(ctx, text, w.args, func(scan func(...any) error) error {
 			var at int64
 			var u store.NodeUse
 			dest := []any{&at}
@@ -414,7 +414,7 @@ func selectSums(bucket string, keys, names []string, table string, w *conditions
 	return q + " GROUP BY " + strings.Join(group, ", ")
 }
 
-func (c *Catalogue) each(ctx context.Context, q string, args []any, f func(scan func(...any) error) error) error {
+func (c *Catalogue) eachRow(ctx context.Context, q string, args []any, f func(scan func(...any) error) error) error {
 	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
 		return c.explain(ctx, err)

@@ -74,7 +74,7 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	c.write.Lock()
 	defer c.write.Unlock()
 	var at int64
-	follows := c.lists.follows()
+	follows := c.lists.tracksWrites()
 	changes := []columns.Change{}
 	if err := c.inserts.prepare(ctx, rows); err != nil {
 		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), c.explain(ctx, err))
@@ -84,7 +84,7 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 			return err
 		}
 		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find),
-			inserts: c.inserts, opened: map[measured]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{},
+			inserts: c.inserts, opened: map[figureSet]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{},
 			steps: map[int64][]store.Step{}}
 		defer u.insert.Close()
 		defer u.find.Close()
@@ -123,9 +123,9 @@ type upsert struct {
 	follows      bool                // changes must be applied to the columns of lists
 	changes      []columns.Change
 	args         []any
-	steps        map[int64][]store.Step // by the key of their run
-	inserts      *inserts               // nil if rows are written with all columns
-	opened       map[measured]*sql.Stmt // this transaction's
+	steps        map[int64][]store.Step  // by the key of their run
+	inserts      *inserts                // nil if rows are written with all columns
+	opened       map[figureSet]*sql.Stmt // this transaction's
 }
 
 func (u *upsert) row(ctx context.Context, w *store.Workload) error {
@@ -180,7 +180,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		return err
 	}
 	if u.follows {
-		u.changes = append(u.changes, columns.Change{Row: held(key, w, until)})
+		u.changes = append(u.changes, columns.Change{Row: columnRow(key, w, until)})
 	}
 	if len(w.Steps) > 0 {
 		u.steps[key] = w.Steps
@@ -307,12 +307,12 @@ func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until i
 			return w, 0, err
 		}
 	}
-	d.each(&w, d.get)
+	d.mapTexts(&w, d.get)
 	return w, until, nil
 }
 
-// each applies a change to the texts of a row.
-func (d *dialect) each(w *store.Workload, change func(string) string) {
+// mapTexts applies a change to the texts of a row.
+func (d *dialect) mapTexts(w *store.Workload, change func(string) string) {
 	if d.name == "sqlite" {
 		return // stores any text
 	}
@@ -330,6 +330,6 @@ func (d *dialect) each(w *store.Workload, change func(string) string) {
 // clean returns the row with text that the database can store.
 func (d *dialect) clean(w *store.Workload) *store.Workload {
 	c := *w
-	d.each(&c, d.put)
+	d.mapTexts(&c, d.put)
 	return &c
 }

@@ -61,7 +61,7 @@ func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]boo
 	defer func() {
 		_, detached := conn.ExecContext(context.WithoutCancel(ctx), `DETACH DATABASE damaged`)
 		err = errors.Join(err, detached)
-		c.settler.settle(ctx, 0)
+		c.settler.checkpoint(ctx, 0)
 	}()
 	damaged, err := damagedTables(ctx, conn, bad)
 	if err != nil {

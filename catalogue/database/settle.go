@@ -40,8 +40,8 @@ func newSettler(ctx context.Context, db *sql.DB, path string, pages *durable.Pag
 	return &settler{path: path, pages: pages, conn: conn, log: log}, nil
 }
 
-// settle copies the log into the file if at least from bytes were written since the last time.
-func (s *settler) settle(ctx context.Context, from int64) {
+// checkpoint copies the log into the file if at least from bytes were written since the last time.
+func (s *settler) checkpoint(ctx context.Context, from int64) {
 	if s == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (s *settler) close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	s.settle(ctx, 0)
+	s.checkpoint(ctx, 0)
 	return s.conn.Close()
 }
 

@@ -33,7 +33,7 @@ func (c *Catalogue) Waits(ctx context.Context, q store.WaitQuery, f func(*store.
 		text += " UNION ALL SELECT " + waitColumns +
 			fmt.Sprintf(" FROM workloads WHERE submit_ms IS NOT NULL AND until_ms = %d AND submit_ms < ", int64(waiting)) + until + wanted
 	}
-	err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
+	err := c.eachRow(ctx, text, w.args, func(scan func(...any) error) error {
 		var x store.Wait
 		var nodes string
 		var submit, start, seen, end int64

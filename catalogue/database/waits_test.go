@@ -10,7 +10,7 @@ func TestWaitsIndex(t *testing.T) {
 	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
 	t.Cleanup(func() { _ = c.Close() })
 	var plan strings.Builder
-	err := c.each(t.Context(), "EXPLAIN QUERY PLAN SELECT "+waitColumns+" FROM workloads"+c.d.indexed("workloads_waits")+" WHERE submit_ms IS NOT NULL AND start_ms >= 1 AND start_ms < 2", nil, func(scan func(...any) error) error {
+	err := c.eachRow(t.Context(), "EXPLAIN QUERY PLAN SELECT "+waitColumns+" FROM workloads"+c.d.indexed("workloads_waits")+" WHERE submit_ms IS NOT NULL AND start_ms >= 1 AND start_ms < 2", nil, func(scan func(...any) error) error {
 		var id, parent, unused int
 		var text string
 		err := scan(&id, &parent, &unused, &text)

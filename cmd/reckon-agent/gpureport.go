@@ -202,7 +202,7 @@ func newGPULoad() *cobra.Command {
 			seconds, e2 := strconv.ParseFloat(args[1], 64)
 			times, e3 := strconv.Atoi(args[2])
 			if err := errors.Join(e1, e2, e3); err != nil {
-				return wrong(err)
+				return usageErrorOf(err)
 			}
 			for ; times > 1; times-- { // the last one is this process
 				c := exec.CommandContext(cmd.Context(), "/proc/self/exe", gpuLoad, args[0], args[1], "1")

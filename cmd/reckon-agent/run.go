@@ -106,7 +106,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	fmt.Fprintf(stderr, "reckon-agent: node %s at %s/metrics, reading %s\n", a.Node(), door.address(), a.Reading())
 
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: o.push.labels(a.Node()), Keep: door.keep}))
+	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: o.push.labels(a.Node()), Keep: door.seriesFilter}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  metrics\n/healthz  health check\n", buildinfo.Get().Version, a.Node())

@@ -136,10 +136,10 @@ func knownOnly(h http.Handler) http.Handler {
 	})
 }
 
-// keep returns a filter for the series that the sender of a request may see. Root, the agent's user, system
+// seriesFilter returns a filter for the series that the sender of a request may see. Root, the agent's user, system
 // accounts (such as Prometheus's) and members of metrics-users see all. Other users see their own work and the
 // machine's series.
-func (d *door) keep(r *http.Request) func(*metric.Series) bool {
+func (d *door) seriesFilter(r *http.Request) func(*metric.Series) bool {
 	uid, known := r.Context().Value(peerKey{}).(uint32)
 	if !d.byUser() || known && (uid < firstUser("/etc/login.defs") || int(uid) == os.Geteuid()) {
 		return nil

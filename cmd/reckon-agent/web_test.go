@@ -75,7 +75,7 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 		b.Add(metric.NewSeries(cpu, "group/n/2", "48711"), 2)
 		b.Add(metric.NewSeries(up), 4)
 		return nil
-	}, expose.Options{Keep: d.keep}))
+	}, expose.Options{Keep: d.seriesFilter}))
 	srv := &http.Server{Handler: h, ConnContext: d.peer}
 	go func() { _ = srv.Serve(d) }()
 	defer srv.Close()

@@ -51,7 +51,7 @@ func newAlertsList(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use: "list", Short: "List pending and firing alerts", Args: cobra.NoArgs,
-		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			list, err := c.Alerts(ctx)
 			if err != nil {
 				return err
@@ -100,7 +100,7 @@ func newAlertsRules(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use: "rules", Short: "List the rules that are evaluated", Args: cobra.NoArgs,
-		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			list, err := c.Rules(ctx)
 			if err != nil {
 				return err

@@ -42,7 +42,7 @@ tokens: protect it as you protect those.`,
 			return runBackup(cmd.Context(), g, data, file)
 		},
 	}
-	g.shared.word(cmd, "data", &data)
+	g.shared.addFlag(cmd, "data", &data)
 	return cmd
 }
 

@@ -134,7 +134,7 @@ var hourly = map[string]func(float64) string{
 func figureOf(key string) *figure.Figure {
 	for _, scope := range []figure.Scope{figure.Runs, figure.Hours, figure.Nodes} {
 		if at := figure.Index(scope, key); at >= 0 {
-			return &figure.Of(scope)[at]
+			return &figure.InScope(scope)[at]
 		}
 	}
 	return nil

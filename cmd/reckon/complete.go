@@ -49,5 +49,5 @@ func firstArg(g *globals, words func(context.Context, *globals, string) ([]strin
 
 // kindWords returns the kinds of workload as strings.
 func kindWords() []string {
-	return workload.Words(workload.Kinds())
+	return workload.KindNames(workload.Kinds())
 }

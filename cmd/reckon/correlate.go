@@ -176,7 +176,7 @@ func printPairs(s term.Screen, pairs []correlate.Pair) error {
 		if !math.IsNaN(p.Low) && !math.IsNaN(p.High) {
 			band = coefficient(p.Low) + " to " + coefficient(p.High)
 		}
-		t.Add(p.A, p.B, coefficient(p.Pearson), band, coefficient(p.Spearman), strconv.Itoa(p.Points), whole(p.Effective), lag,
+		t.Add(p.A, p.B, coefficient(p.Pearson), band, coefficient(p.Spearman), strconv.Itoa(p.Points), wholeNumber(p.Effective), lag,
 			coefficient(p.LagPearson))
 	}
 	return t.Print(s)
@@ -189,7 +189,7 @@ func coefficient(v float64) string {
 	return fmt.Sprintf("%+.2f", v)
 }
 
-func whole(v float64) string {
+func wholeNumber(v float64) string {
 	if math.IsNaN(v) {
 		return term.Unknown
 	}

@@ -106,7 +106,8 @@ func lagOf(p correlate.Pair, forward bool) string {
 
 func pairText(p correlate.Pair) string {
 	return fmt.Sprintf("%s with %s: %s (95 %% between %s and %s), Spearman %s, %d points worth %s independent ones; at a lag of %s: %s",
-		p.A, p.B, coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High), coefficient(p.Spearman), p.Points, whole(p.Effective),
+		p.A, p.B, coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High), coefficient(p.Spearman), p.Points,
+		wholeNumber(p.Effective),
 		lagOf(p, true), coefficient(p.LagPearson))
 }
 
@@ -195,7 +196,7 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 	for _, p := range pairs {
 		fmt.Fprintf(&b, `<tr><td>%s<td>%s<td>%s<td>%s to %s<td>%s<td>%d<td>%s<td>%s<td>%s</tr>`, plotText(p.A, 60), plotText(p.B, 60),
 			coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High),
-			coefficient(p.Spearman), p.Points, whole(p.Effective), html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson))
+			coefficient(p.Spearman), p.Points, wholeNumber(p.Effective), html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson))
 	}
 	b.WriteString("</tbody></table></div></body></html>\n")
 	_, err := io.WriteString(w, b.String())

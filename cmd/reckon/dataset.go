@@ -62,7 +62,7 @@ and FILE.md for people.`,
 	f.StringVar(&o.gap, "gap", "",
 		"longest time without a sample that is bridged (default: five steps, or five times the spacing of the series)")
 	o.format = g.shared.format(cmd, "csv", "parquet")
-	g.shared.word(cmd, "output", &o.output)
+	g.shared.addFlag(cmd, "output", &o.output)
 	return cmd
 }
 

@@ -101,7 +101,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 			show(share, p)
 		}
 	}
-	done, err := simulation.Fill(ctx, fleet, o.data, demoSite, o.log,
+	done, err := simulation.WriteHistory(ctx, fleet, o.data, demoSite, o.log,
 		simulation.Stretch{Until: now.Add(-24 * time.Hour), Tick: time.Minute, Export: 2 * time.Minute,
 			Progress: turn(from, 0, 0.45, demoPast-24*time.Hour)},
 		simulation.Stretch{Until: now, Tick: 30 * time.Second, Export: time.Minute,
@@ -154,7 +154,7 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 		return fmt.Errorf("the data directory: %w; choose another one with --data", err)
 	}
 	if len(list) > 0 {
-		if m, ok := server.ReadMadeUp(o.data); !ok || m.By != demoBy {
+		if m, ok := server.ReadSimulated(o.data); !ok || m.By != demoBy {
 			return fmt.Errorf(
 				"%s holds data that is not from a demo, and a demo would overwrite it; choose another directory with --data, or move "+
 					"this one away", o.data)
@@ -168,7 +168,7 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 			return fmt.Errorf("recreate the demo: %w", err)
 		}
 	}
-	return server.MarkMadeUp(o.data,
-		server.MadeUp{Warning: "everything in this directory is simulated by " + demoBy + ", which deletes it when it starts again",
+	return server.MarkSimulated(o.data,
+		server.Simulated{Warning: "everything in this directory is simulated by " + demoBy + ", which deletes it when it starts again",
 			By: demoBy, Made: now, Seed: seed})
 }

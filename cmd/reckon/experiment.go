@@ -71,7 +71,7 @@ A plan:
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "",
 		"folder for the results; it must not exist yet, or be empty (default: the name of the plan and the time)")
-	g.shared.word(cmd, "domain", &o.domain)
+	g.shared.addFlag(cmd, "domain", &o.domain)
 	f.BoolVar(&o.check, "check", false, "dry run: print the steps and how long they take")
 	f.BoolVar(&o.noData, "no-data", false, "run and mark only; ask no server")
 	o.format = g.shared.format(cmd, "csv", "parquet")
@@ -291,7 +291,7 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure, domai
 		}
 	}
 	for _, col := range m.columns {
-		got, err := m.ask(ctx, col.Expr, g.now().Add(-time.Minute), g.now())
+		got, err := m.query(ctx, col.Expr, g.now().Add(-time.Minute), g.now())
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", col.Name, err)
 		}
@@ -316,7 +316,7 @@ func (m *measurement) power(ctx context.Context, g *globals, domain string) ([]d
 		m.plan.Node = node
 	}
 	for _, way := range dataset.PowerMeters(domain) {
-		got, err := m.ask(ctx, way, now.Add(-10*time.Minute), now)
+		got, err := m.query(ctx, way, now.Add(-10*time.Minute), now)
 		if err != nil {
 			return nil, err
 		}
@@ -329,13 +329,13 @@ func (m *measurement) power(ctx context.Context, g *globals, domain string) ([]d
 
 func (m *measurement) window() time.Duration { return 4 * m.step }
 
-func (m *measurement) ask(ctx context.Context, expr string, from, to time.Time) (map[int64]float64, error) {
+func (m *measurement) query(ctx context.Context, expr string, from, to time.Time) (map[int64]float64, error) {
 	return oneSeries(ctx, m.c, dataset.OnNode(expr, m.plan.Node, m.window()), from, to, m.step)
 }
 
 // write writes the data set to the folder.
 func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions, marks []experiment.Mark, from, to time.Time) error {
-	if err := m.settle(ctx, to); err != nil {
+	if err := m.waitForSamples(ctx, to); err != nil {
 		return err
 	}
 	frame, err := m.frame(ctx, from, to)
@@ -357,8 +357,8 @@ func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions
 	return writeDataset(g, datasetOptions{output: filepath.Join(o.output, "data."+o.format.value), format: o.format}, frame)
 }
 
-// settle waits until the server has samples of the end, or no longer gets any.
-func (m *measurement) settle(ctx context.Context, end time.Time) error {
+// waitForSamples waits until the server has samples of the end, or no longer gets any.
+func (m *measurement) waitForSamples(ctx context.Context, end time.Time) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for range 60 {
@@ -393,7 +393,7 @@ func (m *measurement) frame(ctx context.Context, from, to time.Time) (*dataset.F
 		f.Time = append(f.Time, at.UnixMilli())
 	}
 	for _, col := range m.columns {
-		values, err := m.ask(ctx, col.Expr, begin, to)
+		values, err := m.query(ctx, col.Expr, begin, to)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", col.Name, err)
 		}
@@ -433,7 +433,7 @@ func labelRuns(f *dataset.Frame, marks []experiment.Mark, window time.Duration) 
 	var keep []int
 	for i, t := range f.Time {
 		at := time.UnixMilli(t)
-		if name, rep, ok := experiment.At(marks, at.Add(-window), at); ok {
+		if name, rep, ok := experiment.RunAt(marks, at.Add(-window), at); ok {
 			keep, runs, reps = append(keep, i), append(runs, name), append(reps, fmt.Sprint(rep))
 		}
 	}

@@ -62,8 +62,8 @@ Without --since it writes the last hour. A time is a duration before now (30m, 2
 	o.kind = &choice{value: "sample", words: []string{"sample", "sysinfo", "job"}}
 	f.Var(o.kind, "type", "what to write: sample, sysinfo, job")
 	complete(cmd, "type", o.kind.words...)
-	g.shared.word(cmd, "since", &o.since)
-	g.shared.word(cmd, "until", &o.until)
+	g.shared.addFlag(cmd, "since", &o.since)
+	g.shared.addFlag(cmd, "until", &o.until)
 	f.StringVar(&o.step, "step", "5m", "time between two samples of a node")
 	f.StringVar(&o.cluster, "cluster", "", "name of the cluster (default the site)")
 	return cmd
@@ -144,7 +144,7 @@ func (x *sonarExport) samples(ctx context.Context, since, until time.Time, step 
 		if to.Before(from) {
 			break
 		}
-		if err := x.some(ctx, from, to, step); err != nil {
+		if err := x.exportRange(ctx, from, to, step); err != nil {
 			return err
 		}
 	}
@@ -185,9 +185,9 @@ func newExportTotals() exportTotals {
 // new samples.
 const carriedFor = 3600
 
-// carry adds the use of ended parts to a job's later readings. They include all its use so far, as
+// addEnded adds the use of ended parts to a job's later readings. They include all its use so far, as
 // in sonar, which counts children with their parents.
-func (x *sonarExport) carry(k readingKey, id string, j *exportJob) {
+func (x *sonarExport) addEnded(k readingKey, id string, j *exportJob) {
 	key := [3]string{k.site, k.node, id}
 	old, known := x.totals[key]
 	if !known || k.at-old.at > carriedFor {
@@ -212,7 +212,7 @@ func sumOf(parts map[string]float64) (sum float64) {
 	return sum
 }
 
-func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Duration) error {
+func (x *sonarExport) exportRange(ctx context.Context, from, to time.Time, step time.Duration) error {
 	all := map[readingKey]*sonarReading{}
 	at := func(l map[string]string, t time.Time) *sonarReading {
 		k := readingKey{t.Unix(), l["site"], l["node"]}
@@ -315,8 +315,8 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		}
 		r.Time, r.Node = sonar.Stamp(time.Unix(k.at, 0)), k.node
 		for _, id := range slices.Sorted(maps.Keys(r.jobs)) {
-			x.carry(k, id, r.jobs[id])
-			r.Jobs = append(r.Jobs, r.jobs[id].out(id, float64(k.at)))
+			x.addEnded(k, id, r.jobs[id])
+			r.Jobs = append(r.Jobs, r.jobs[id].record(id, float64(k.at)))
 		}
 		if err := x.write("sample", r.OutSample); err != nil {
 			return err
@@ -326,9 +326,9 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 	return nil
 }
 
-// out returns a job as one process per program. Figures known only for the whole job are assigned
+// record returns a job as one process per program. Figures known only for the whole job are assigned
 // to the program with the highest use.
-func (j *exportJob) out(id string, at float64) *sonar.OutJob {
+func (j *exportJob) record(id string, at float64) *sonar.OutJob {
 	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
 	o.Job, o.Epoch = sonar.Number(id)
 	rest, programs := sumOf(j.cpu), map[string]float64{}

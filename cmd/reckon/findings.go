@@ -72,8 +72,8 @@ of that. The thresholds are a policy:
 	f.StringSliceVar(&o.filter.Severities, "severity", nil, "of these severities: high, medium, low")
 	f.StringSliceVarP(&o.filter.States, "state", "s", nil, "in these states: new, open, gone (default: new and open)")
 	f.StringVarP(&o.filter.Workload, "workload", "j", "", "about this workload: slurm/4711, or the number of a batch job")
-	g.shared.word(cmd, "node", &o.filter.Node)
-	g.shared.word(cmd, "since", &o.since)
+	g.shared.addFlag(cmd, "node", &o.filter.Node)
+	g.shared.addFlag(cmd, "since", &o.since)
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
 	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
@@ -114,7 +114,7 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	}
 	switch {
 	case o.explain != "":
-		f, err := o.one(cmd.Context(), c, since)
+		f, err := o.fetchFinding(cmd.Context(), c, since)
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	return printFindings(g, o, list, columns)
 }
 
-// one fetches the finding to explain. With --since it may belong to imported time.
-func (o *findingsOptions) one(ctx context.Context, c *client.Client, since time.Time) (client.Finding, error) {
+// fetchFinding fetches the finding to explain. With --since it may belong to imported time.
+func (o *findingsOptions) fetchFinding(ctx context.Context, c *client.Client, since time.Time) (client.Finding, error) {
 	f, err := c.Finding(ctx, o.explain)
 	if err == nil || since.IsZero() {
 		return f, err
@@ -156,7 +156,7 @@ func (o *findingsOptions) list(ctx context.Context, c *client.Client, now time.T
 	if err != nil || len(list.Findings) > 0 {
 		return list, err
 	}
-	of := named{"owner": f.Owners}
+	of := filterValues{"owner": f.Owners}
 	if f.Workload != "" {
 		of["id"] = []string{f.Workload}
 	}
@@ -465,7 +465,7 @@ func findingsAck(g *globals) *cobra.Command {
 		Use:   "ack ID",
 		Short: "Acknowledge a finding",
 		Args:  cobra.ExactArgs(1),
-		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			f, err := c.AcknowledgeFinding(ctx, args[0])
 			if err != nil {
 				return err

@@ -58,10 +58,10 @@ all users, and the partition to take.`,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&q.Cores, "cores", 0, "cores on one node")
-	g.shared.word(cmd, "memory", &memory)
+	g.shared.addFlag(cmd, "memory", &memory)
 	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs on one node; below 1 a part of the time of one")
 	f.StringVar(&gpuMemory, "gpu-memory", "", "memory of one GPU, such as 3G (1024 based)")
-	g.shared.word(cmd, "time", &length)
+	g.shared.addFlag(cmd, "time", &length)
 	f.BoolVar(&ranked, "rank", false, "order the nodes by the watts that it adds there, as `reckon rank --explain`")
 	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
@@ -88,9 +88,9 @@ func byteCount(flag, text string) (float64, error) {
 }
 
 func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) error {
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Fit(ctx, q)
-		return shown{json: list, csv: csvOf(list.Places), rows: len(list.Places), missing: list.Missing,
+		return output{json: list, csv: csvOf(list.Places), rows: len(list.Places), missing: list.Missing,
 			empty: "no node has reported within the last day; start an agent with `reckon up` or reckon-agent",
 			print: func(s term.Screen) error {
 				if err := fitTable(list.Places).Print(s); err != nil {
@@ -115,8 +115,8 @@ func fitTable(places []client.Place) *term.Table {
 		if p.Fits != nil {
 			fits = map[bool]string{true: "yes", false: "no"}[*p.Fits]
 		}
-		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), counted(p.Up)+fmt.Sprintf(" of %d", p.Nodes),
-			counted(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
+		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), formatCount(p.Up)+fmt.Sprintf(" of %d", p.Nodes),
+			formatCount(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
 			term.Number(p.GPUs), fmt.Sprint(p.Comparable), term.Seconds(p.WaitP50), term.Seconds(p.WaitP90), p.Why)
 	}
 	return t
@@ -158,8 +158,8 @@ func printSharing(g *globals, list []client.GPUShare) error {
 	return t.Print(g.screen())
 }
 
-// counted formats a number that may be unknown.
-func counted(n *int) string {
+// formatCount formats a number that may be unknown.
+func formatCount(n *int) string {
 	if n == nil {
 		return term.Unknown
 	}

@@ -51,9 +51,9 @@ made on demand, as with --now. Kept forecasts need two days of history.`,
 		},
 	}
 	f := cmd.Flags()
-	g.shared.word(cmd, "node", &q.Node)
-	g.shared.word(cmd, "owner", &q.Owner)
-	g.shared.word(cmd, "site", &q.Site)
+	g.shared.addFlag(cmd, "node", &q.Node)
+	g.shared.addFlag(cmd, "owner", &q.Owner)
+	g.shared.addFlag(cmd, "site", &q.Site)
 	f.BoolVar(&q.Now, "now", false, "forecast from what there is at this moment")
 	f.IntVar(&q.Hours, "hours", 0, "how far ahead, 1 to 336; forecast at this moment, as with --now")
 	f.BoolVar(&steps, "steps", false, "a line for each hour")
@@ -63,9 +63,9 @@ made on demand, as with --now. Kept forecasts need two days of history.`,
 }
 
 func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps bool, format string) error {
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Forecast(ctx, q)
-		a := shown{json: list, csv: csvOf(forecastRows(list.Forecasts)), rows: len(list.Forecasts), missing: list.Missing,
+		a := output{json: list, csv: csvOf(forecastRows(list.Forecasts)), rows: len(list.Forecasts), missing: list.Missing,
 			empty: tooLittle(&list),
 			print: func(term.Screen) error { return printForecasts(g, list.Forecasts) }}
 		if steps {

@@ -36,7 +36,7 @@ func newGraphList(g *globals) *cobra.Command {
 		Use: "ls", Short: "List the subgraphs that you may see", Args: cobra.NoArgs,
 		Example: `  reckon graph ls
   reckon graph ls --format json`,
-		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			list, err := c.Subgraphs(ctx)
 			if err != nil {
 				return err
@@ -73,7 +73,7 @@ with --values each series is shown with its latest value and that value's time.`
 		Example: `  reckon graph get urn:reckon:site/default
   reckon graph get urn:reckon:site/default --format jsonld
   reckon graph get urn:reckon:site/default --values`,
-		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			doc, err := c.Subgraph(ctx, args[0], mediaTypes[format.value], values)
 			if err != nil {
 				return err
@@ -124,7 +124,7 @@ func newGraphRemove(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm ID...", Short: "Delete subgraphs", Args: cobra.MinimumNArgs(1),
 		Example: `  reckon graph rm urn:example:dataset/maps`,
-		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			for _, id := range args {
 				if err := c.DeleteSubgraph(ctx, id); err != nil {
 					return err
@@ -204,7 +204,7 @@ func newGraphWalk(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "walk IRI", Short: "Show the connections of an entity, in both directions", Args: cobra.ExactArgs(1),
 		Example: `  reckon graph walk urn:reckon:site/default`,
-		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			links, err := c.GraphLinks(ctx, args[0])
 			if err != nil {
 				return err

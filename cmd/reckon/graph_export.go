@@ -24,7 +24,7 @@ func newGraphExport(g *globals) *cobra.Command {
 of the latest minute; the server has to run with the setting graph-compatible.`,
 		Example: `  reckon graph export --format nquads > graph.nq
   reckon graph export --vocabulary glaciation --format jsonld`,
-		RunE: g.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			from := allSubgraphs
 			if vocabulary.value == "glaciation" {
 				from = latestSnapshot

@@ -58,11 +58,11 @@ func importCommand(g *globals, shared *pflag.FlagSet, name string, cmd *cobra.Co
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) }
 	shared.VisitAll(func(flag *pflag.Flag) {
-		take(cmd, flag, func() {
+		addShared(cmd, flag, func() {
 			f.Site, f.Force = shared.Lookup("site").Value.String(), shared.Lookup("force-site").Value.String() == "true"
 		})
 	})
-	g.shared.word(cmd, "data", &f.data)
+	g.shared.addFlag(cmd, "data", &f.data)
 	f.format = g.shared.format(cmd, "text", "json")
 	return cmd, f
 }
@@ -165,7 +165,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	case r.Useless():
 		err = fmt.Errorf("nothing was imported: the input has no record of %s that can be read", f.Format)
 	case r.Unread > 0:
-		err = fmt.Errorf("no record can be read in %d of %s", r.Unread, many(r.Files, "file"))
+		err = fmt.Errorf("no record can be read in %d of %s", r.Unread, countOf(r.Files, "file"))
 	}
 	return err
 }
@@ -213,8 +213,8 @@ func (c countedFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// many formats a number of things; several is an irregular plural.
-func many(n int, thing string, several ...string) string {
+// countOf formats a number of things; several is an irregular plural.
+func countOf(n int, thing string, several ...string) string {
 	switch {
 	case n == 1:
 		return "1 " + thing
@@ -245,7 +245,7 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		fmt.Fprintf(g.stderr, "and %d more that cannot be parsed\n", more)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s: %s new, %s known", many(r.Files, "file"), many(r.Records, "record"),
+	fmt.Fprintf(&b, "%s, %s: %s new, %s known", countOf(r.Files, "file"), countOf(r.Records, "record"),
 		format.Count(float64(r.Taken)), format.Count(float64(r.Known)))
 	for _, c := range []struct {
 		n    int
@@ -259,12 +259,12 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		}
 	}
 	if n := r.BadCount - r.Refused; n > 0 {
-		fmt.Fprintf(&b, "; %s could not be read", many(n, "line or document", "lines or documents"))
+		fmt.Fprintf(&b, "; %s could not be read", countOf(n, "line or document", "lines or documents"))
 	}
 	if r.BadFields > 0 {
-		fmt.Fprintf(&b, "; %s could not be read", many(r.BadFields, "field"))
+		fmt.Fprintf(&b, "; %s could not be read", countOf(r.BadFields, "field"))
 	}
-	fmt.Fprintf(&b, "\n%s, %s in %.1f s", many(r.Workloads, "workload"), many(r.Samples, "sample"), took.Seconds())
+	fmt.Fprintf(&b, "\n%s, %s in %.1f s", countOf(r.Workloads, "workload"), countOf(r.Samples, "sample"), took.Seconds())
 	if r.From != nil && r.To != nil {
 		fmt.Fprintf(&b, ", from %s to %s UTC\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"),
 			r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))

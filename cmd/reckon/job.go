@@ -86,8 +86,8 @@ latest by owner and name instead.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "start of the profile (default: the start of the workload)")
 	cmd.Flags().StringVar(&o.to, "to", "", "end of the profile (default: the end of the workload, or now)")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the profile, 1s or more")
-	g.shared.word(cmd, "start", &o.start)
-	g.shared.word(cmd, "site", &o.site)
+	g.shared.addFlag(cmd, "start", &o.start)
+	g.shared.addFlag(cmd, "site", &o.site)
 	o.by = &choice{words: []string{"node", "command", "part"}}
 	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")
 	complete(cmd, "by", o.by.words...)
@@ -99,7 +99,7 @@ latest by owner and name instead.`,
 	cmd.Flags().BoolVar(&o.seff, "seff", false, "the lines of Slurm's seff, in its order")
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N started, 1 to 100")
 	g.shared.list(cmd, "owner", &o.find.Owners)
-	g.shared.word(cmd, "name", &o.find.Name)
+	g.shared.addFlag(cmd, "name", &o.find.Name)
 	cmd.Flags().BoolVar(&o.logs.show, "logs", false,
 		"its logs from Loki, or the commands that show them, if no Loki is configured, by --loki or on the server")
 	cmd.Flags().StringVar(&o.logs.loki, "loki", "", "address of Loki for --logs, such as http://loki:3100 (default RECKON_LOKI)")

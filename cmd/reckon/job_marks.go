@@ -68,6 +68,6 @@ func (p *page) legend(drawn map[string]bool) {
 		}
 	}
 	if len(out) > 0 {
-		p.fold(0, "%s", strings.Join(out, "   "))
+		p.printWrapped(0, "%s", strings.Join(out, "   "))
 	}
 }

@@ -75,7 +75,7 @@ func printMembers(s term.Screen, m client.Members, now time.Time) error {
 	if all == 1 {
 		count = "1 " + word
 	}
-	p.fold(2, "%s  %s: %s", p.Paint(term.Bold, strings.TrimSpace(term.Safe(m.ID)+"  "+term.Safe(m.Name))), count,
+	p.printWrapped(2, "%s  %s: %s", p.Paint(term.Bold, strings.TrimSpace(term.Safe(m.ID)+"  "+term.Safe(m.Name))), count,
 		strings.Join(states, ", "))
 	named := func(name, value string) string {
 		if value == "" {
@@ -141,7 +141,7 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 	}
 	p.fact("Marks", marks.legend())
 	if more := len(m.Members) - len(shown); more > 0 {
-		p.fold(0, "and %d more: shown are those that did not end well and those that used most; --format csv lists all", more)
+		p.printWrapped(0, "and %d more: shown are those that did not end well and those that used most; --format csv lists all", more)
 	}
 	return nil
 }

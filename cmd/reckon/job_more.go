@@ -70,7 +70,7 @@ func (p *page) events(d client.WorkloadDetail, now time.Time) {
 		if e.Part != "" {
 			where += ", part " + term.Safe(e.Part)
 		}
-		p.fold(3, "%s %s to %s  %s%s", p.Paint(style, sign), term.Clock(e.From, now), term.Clock(e.To, now), what, where)
+		p.printWrapped(3, "%s %s to %s  %s%s", p.Paint(style, sign), term.Clock(e.From, now), term.Clock(e.To, now), what, where)
 	}
 }
 
@@ -221,7 +221,7 @@ func (p *page) next(d *client.WorkloadDetail) {
 	if d.NoAdvice != nil && workload.Kind(d.Kind).Group() {
 		why := d.NoAdvice.Text
 		p.line("")
-		p.fold(0, "%s", strings.ToUpper(why[:1])+why[1:])
+		p.printWrapped(0, "%s", strings.ToUpper(why[:1])+why[1:])
 	}
 	p.advice(d.Advice)
 }

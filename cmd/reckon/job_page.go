@@ -20,8 +20,8 @@ type page struct {
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
 
-// fold prints a line, wrapped on a narrow screen.
-func (p *page) fold(indent int, format string, args ...any) {
+// printWrapped prints a line, wrapped on a narrow screen.
+func (p *page) printWrapped(indent int, format string, args ...any) {
 	p.b.WriteString(p.Fold(fmt.Sprintf(format, args...), indent) + "\n")
 }
 
@@ -34,7 +34,7 @@ func (p *page) fact(name string, figures ...string) {
 		}
 	}
 	if len(known) > 0 {
-		p.fold(12, "%-11s %s", name, strings.Join(known, "   "))
+		p.printWrapped(12, "%-11s %s", name, strings.Join(known, "   "))
 	}
 }
 
@@ -73,7 +73,7 @@ func (p *page) header(w client.Workload, now time.Time) {
 	if name := shortName(w); name != "" {
 		title += "  " + term.Safe(name)
 	}
-	p.fold(2, "%s  %s", p.Paint(term.Bold, title), state(w))
+	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), state(w))
 	word := func(name, value string) string {
 		if value == "" {
 			return ""
@@ -94,7 +94,7 @@ func (p *page) header(w client.Workload, now time.Time) {
 
 func (p *page) totals(d client.WorkloadDetail) {
 	w := d.Workload
-	if w.CPUSeconds == nil && (waits(w) || begun(w) || neverBegan(w)) {
+	if w.CPUSeconds == nil && (isPending(w) || isStartedArray(w) || neverBegan(w)) {
 		return
 	}
 	p.line("")
@@ -209,7 +209,7 @@ func (m marked) memoryCell(w *client.Workload) string {
 
 // requests compares use with requests, as bars.
 func (p *page) requests(w client.Workload) {
-	if waits(w) || begun(w) || neverBegan(w) {
+	if isPending(w) || isStartedArray(w) || neverBegan(w) {
 		p.asks(w)
 		return
 	}
@@ -265,7 +265,7 @@ func (p *page) requests(w client.Workload) {
 	for _, r := range rows {
 		text := term.Pad(r.text, wide, false, p.ASCII)
 		if bar < 4 { // no space: the number suffices
-			p.fold(12, "%-11s %s  %s", r.name, text, term.Percent(r.share))
+			p.printWrapped(12, "%-11s %s  %s", r.name, text, term.Percent(r.share))
 			continue
 		}
 		p.line("%-11s %s  [%s] %s", r.name, text, p.Bar(r.share, bar), term.Percent(r.share))

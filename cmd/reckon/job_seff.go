@@ -64,7 +64,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		line("Nodes", "%.0f", nodes)
 		line("Cores per node", "%.0f", math.Ceil(*cores/nodes))
 	}
-	if waits(d.Workload) || begun(d.Workload) {
+	if isPending(d.Workload) || isStartedArray(d.Workload) {
 		b.WriteString("Efficiency not available for jobs in the PENDING state.\n")
 		_, err := io.WriteString(w, b.String())
 		return err
@@ -104,7 +104,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 
 func seffState(w client.Workload) string {
 	switch {
-	case w.State != "" && (w.State != "pending" || waits(w)):
+	case w.State != "" && (w.State != "pending" || isPending(w)):
 		return strings.ToUpper(term.Safe(w.State))
 	case w.Running:
 		return "RUNNING"

@@ -73,7 +73,8 @@ func (p *page) steps(d client.WorkloadDetail) error {
 	}
 	all := max(float64(len(d.Steps)), deref(d.StepCount))
 	if more := all - float64(len(shown)); more > 0 {
-		p.fold(0, "and %.0f more steps: shown are those that failed and those that used most; --format json lists %d", more, len(d.Steps))
+		p.printWrapped(0, "and %.0f more steps: shown are those that failed and those that used most; --format json lists %d", more,
+			len(d.Steps))
 	}
 	return nil
 }
@@ -95,7 +96,7 @@ func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now tim
 	if step.Name != "" && step.Name != step.ID {
 		title += "  " + term.Safe(step.Name)
 	}
-	p.fold(2, "%s  %s", p.Paint(term.Bold, title), stepState(&step))
+	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), stepState(&step))
 	p.fact("Job", strings.TrimSpace(term.Safe(d.ID)+" "+term.Safe(shortName(d.Workload)))+", "+state(d.Workload), "of "+term.Safe(d.Owner))
 	nodes := step.Nodes
 	if nodes == "" {

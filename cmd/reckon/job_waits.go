@@ -8,16 +8,18 @@ import (
 	"reckon/web/client"
 )
 
-// waits reports whether a workload has not started.
-func waits(w client.Workload) bool { return w.State == "pending" && !w.Running && w.CPUSeconds == nil }
+// isPending reports whether a workload has not started.
+func isPending(w client.Workload) bool {
+	return w.State == "pending" && !w.Running && w.CPUSeconds == nil
+}
 
 // neverBegan reports whether it ended before it started.
 func neverBegan(w client.Workload) bool {
 	return w.End != nil && w.Submit != nil && w.CPUSeconds == nil && w.WallSeconds == 0 && len(w.Nodes) == 0
 }
 
-// begun reports whether it is the waiting part of an array with only started tasks.
-func begun(w client.Workload) bool { return w.State == "started" && w.CPUSeconds == nil }
+// isStartedArray reports whether it is the waiting part of an array with only started tasks.
+func isStartedArray(w client.Workload) bool { return w.State == "started" && w.CPUSeconds == nil }
 
 // submitted returns the submit time, or the start if the submit time is unknown.
 func submitted(w client.Workload) time.Time {
@@ -32,7 +34,7 @@ func waited(w *client.Workload) float64 { return max(w.Seen.Sub(submitted(*w)).S
 
 // startText formats the start of a workload, or unknown for one that has not started.
 func startText(w client.Workload, now time.Time) string {
-	if waits(w) || begun(w) || neverBegan(w) {
+	if isPending(w) || isStartedArray(w) || neverBegan(w) {
 		return term.Unknown
 	}
 	return term.Clock(w.Start, now)
@@ -44,14 +46,14 @@ const silentAfter = 15 * time.Minute
 // times prints when it waited, started and ended.
 func (p *page) times(w client.Workload, now time.Time) {
 	switch {
-	case waits(w):
+	case isPending(w):
 		reason, since := "", waited(&w)
 		if w.Reason != "" {
 			reason = "because " + term.Safe(w.Reason)
 		}
 		p.fact("Time", "waits since "+term.Clock(submitted(w), now)+" ("+term.Seconds(&since)+" by "+term.Clock(w.Seen, now)+")", reason)
 		return
-	case begun(w) && w.End != nil:
+	case isStartedArray(w) && w.End != nil:
 		waited := w.End.Sub(submitted(w)).Seconds()
 		p.fact("Time", "submitted "+term.Clock(submitted(w), now), "the last task started "+term.Clock(*w.End, now),
 			"waited "+term.Seconds(&waited))

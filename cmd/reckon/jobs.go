@@ -75,16 +75,16 @@ are of whole runs. "-" means not measured.
 	f.StringSliceVarP(&o.filter.IDs, "id", "j", nil, "with these ids, every run of them: slurm/4711, or the number of a batch job")
 	g.shared.list(cmd, "kind", &o.filter.Kinds)
 	g.shared.list(cmd, "node", &o.filter.Nodes)
-	g.shared.word(cmd, "name", &o.filter.Name)
-	g.shared.word(cmd, "command", &o.filter.Command)
+	g.shared.addFlag(cmd, "name", &o.filter.Name)
+	g.shared.addFlag(cmd, "command", &o.filter.Command)
 	g.shared.list(cmd, "account", &o.filter.Accounts)
 	g.shared.list(cmd, "partition", &o.filter.Partitions)
 	g.shared.list(cmd, "site", &o.filter.Sites)
 	f.StringSliceVarP(&o.filter.States, "state", "s", nil,
 		"in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like; "+
 			"Slurm's abbreviations such as OOM will do")
-	g.shared.word(cmd, "since", &o.since)
-	g.shared.word(cmd, "until", &o.until)
+	g.shared.addFlag(cmd, "since", &o.since)
+	g.shared.addFlag(cmd, "until", &o.until)
 	f.Float64Var(&o.filter.MinCPU, "min-cpu", 0, "that used at least this many CPU seconds")
 	f.BoolVar(&o.running, "running", false, "only those that run; --running=false: only those that ended")
 	f.StringVar(&o.sort, "sort", "cpu",
@@ -170,11 +170,12 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Workloads(ctx, f)
 		if err == nil && len(list.Workloads) == 0 {
 			err = strangeNames(ctx, c, g.now(),
-				named{"owner": f.Owners, "account": f.Accounts, "partition": f.Partitions, "node": f.Nodes, "site": f.Sites, "id": f.IDs})
+				filterValues{"owner": f.Owners, "account": f.Accounts, "partition": f.Partitions, "node": f.Nodes, "site": f.Sites,
+					"id": f.IDs})
 		}
 		empty := "no workload matches; a longer --since or fewer filters show more"
 		if byCommand := f; err == nil && len(list.Workloads) == 0 && f.Name != "" && f.Command == "" {
@@ -183,7 +184,7 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 				empty = fmt.Sprintf("no workload has such a name, but some ran such a program: --command '%s' lists them", f.Name)
 			}
 		}
-		return shown{json: orEmpty(list.Workloads), rows: len(list.Workloads), missing: list.Missing, empty: empty,
+		return output{json: orEmpty(list.Workloads), rows: len(list.Workloads), missing: list.Missing, empty: empty,
 			csv:   func(w io.Writer) error { return client.WriteCSV(w, list.Workloads, columns...) },
 			print: func(s term.Screen) error { return printJobs(g, s, list, columns) }}, err
 	})
@@ -193,7 +194,7 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 	now, marks, across := g.now(), marked{}, false
 	for i := range list.Workloads {
 		w := &list.Workloads[i]
-		for k, f := range figure.Of(figure.Hours) {
+		for k, f := range figure.InScope(figure.Hours) {
 			if at := figure.Index(figure.Runs, f.Key); w.Within != nil && at >= 0 && f.Key != "gpu_seconds" { // which is shown as a mean
 				p, v := w.Row.At(at), *w.Within.At(k)
 				across = across || *p != nil && v != nil && **p != *v
@@ -207,7 +208,7 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 		table = func(list []client.Workload, now time.Time) *term.Table {
 			return picked(marks, list, columns, func(w *client.Workload) figure.Degrees { return w.Exactness }, now)
 		}
-	case !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !waits(w) }):
+	case !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !isPending(w) }):
 		table = waitingTable
 	}
 	if err := table(list.Workloads, now).Print(s); err != nil {

@@ -63,8 +63,8 @@ func (p *plugin) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "kubectl", append(own, args...)...)
 }
 
-// ask returns the output of kubectl.
-func (p *plugin) ask(ctx context.Context, args ...string) ([]byte, error) {
+// output returns the output of kubectl.
+func (p *plugin) output(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var problem bytes.Buffer
@@ -124,7 +124,7 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 	}()
 	env := map[string]string{}
 	scheme := "http"
-	switch ca, err := p.ask(ctx, "get", "configmap", p.service+"-ca", "--ignore-not-found", "-o", `jsonpath={.data.ca\.crt}`); {
+	switch ca, err := p.output(ctx, "get", "configmap", p.service+"-ca", "--ignore-not-found", "-o", `jsonpath={.data.ca\.crt}`); {
 	case err != nil:
 		return nil, fmt.Errorf("read the certificate of the server: %w", err)
 	case len(bytes.TrimSpace(ca)) > 0:
@@ -136,7 +136,7 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 	own := d.getenv("RECKON_TOKEN_FILE") != "" ||
 		slices.ContainsFunc(args, func(a string) bool { return a == "--token-file" || strings.HasPrefix(a, "--token-file=") })
 	if scheme == "https" && !own { // without TLS no token is sent
-		token, err := p.ask(ctx, "create", "token", p.service, "--audience="+p.audience, "--duration=1h")
+		token, err := p.output(ctx, "create", "token", p.service, "--audience="+p.audience, "--duration=1h")
 		if err != nil {
 			return nil, fmt.Errorf("make a token: %w; or give one of your own with --token-file", err)
 		}

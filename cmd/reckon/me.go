@@ -46,9 +46,9 @@ the owner of the token. With -u it covers another user whom you may see.`,
 		},
 	}
 	since = "7d"
-	g.shared.word(cmd, "owner", &owner)
-	g.shared.word(cmd, "since", &since)
-	g.shared.word(cmd, "until", &until)
+	g.shared.addFlag(cmd, "owner", &owner)
+	g.shared.addFlag(cmd, "since", &since)
+	g.shared.addFlag(cmd, "until", &until)
 	format = g.shared.format(cmd, "table", "json")
 	return cmd
 }
@@ -86,7 +86,7 @@ func ownerReport(ctx context.Context, g *globals, owner, since, until string) (c
 		return r, err
 	}
 	if owner != "" && r.Used.CPUSeconds == nil && r.RunningTotal+r.WaitingTotal+r.FailedTotal == 0 {
-		if err := strangeNames(ctx, c, now, named{"owner": {owner}}); err != nil {
+		if err := strangeNames(ctx, c, now, filterValues{"owner": {owner}}); err != nil {
 			return r, err
 		}
 	}

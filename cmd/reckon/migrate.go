@@ -37,7 +37,7 @@ elsewhere, restart the server with --store, and migrate the copy while it runs.`
 }
 
 func runMigrate(ctx context.Context, g *globals, data string, to *storeFlags) error {
-	if to.none() {
+	if to.isEmpty() {
 		return &usageError{errors.New("no destination: give --store for the series, --catalogue for the catalogue, or both")}
 	}
 	if err := to.check(); err != nil {

@@ -62,8 +62,8 @@ report; see reckon docs who should move.`,
 	}
 	g.shared.list(cmd, "owner", &q.Owners)
 	g.shared.list(cmd, "site", &q.Sites)
-	g.shared.word(cmd, "since", &since)
-	g.shared.word(cmd, "until", &until)
+	g.shared.addFlag(cmd, "since", &since)
+	g.shared.addFlag(cmd, "until", &until)
 	addColumns[client.Move](g.shared, cmd, &columns)
 	form = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
@@ -84,7 +84,7 @@ func readShapes(file string) (text []byte, err error) {
 }
 
 func runMove(ctx context.Context, g *globals, q client.MoveQuery, form string, columns []string) error {
-	return show(ctx, g, form, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, form, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Move(ctx, q)
 		paragraphs := slices.Equal(columns, []string{"text"}) && form == "table"
 		rows := append(slices.Clone(list.Moves), list.Stays...)
@@ -95,7 +95,7 @@ func runMove(ctx context.Context, g *globals, q client.MoveQuery, form string, c
 		if list.Judged == 0 {
 			empty = "no work can be judged: runs of one name need a count of 10 or 100 core-hours, begun on 3 days of the period"
 		}
-		return shown{json: list, csv: csvOf(rows, columns...), rows: len(rows), missing: list.Missing, empty: empty,
+		return output{json: list, csv: csvOf(rows, columns...), rows: len(rows), missing: list.Missing, empty: empty,
 			print: func(s term.Screen) error {
 				if paragraphs {
 					for i := range list.Moves {

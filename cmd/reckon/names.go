@@ -14,15 +14,15 @@ import (
 	"reckon/web/client"
 )
 
-// named holds values of filters, by type of name: owner, account, partition, node, site, or id of a workload.
-type named map[string][]string
+// filterValues holds values of filters, by type of name: owner, account, partition, node, site, or id of a workload.
+type filterValues map[string][]string
 
 // longAgo is the time over which names are searched: a name that ever occurred is not an error.
 const longAgo = 400 * 24 * time.Hour
 
 // strangeNames returns an error for the first name unknown to the server, with the nearest known
 // name. Use it for answers without rows. Failed lookups are ignored.
-func strangeNames(ctx context.Context, c *client.Client, now time.Time, of named) error {
+func strangeNames(ctx context.Context, c *client.Client, now time.Time, of filterValues) error {
 	for _, what := range slices.Sorted(maps.Keys(of)) {
 		if len(of[what]) == 0 {
 			continue

@@ -88,7 +88,7 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 	if format == "csv" {
 		return client.WriteCSV(g.stdout, found)
 	}
-	if err := d.fill(ctx, c, g.now()); err != nil {
+	if err := d.load(ctx, c, g.now()); err != nil {
 		return err
 	}
 	if format == "json" {
@@ -97,7 +97,7 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 	return d.print(g.screen(), g.now())
 }
 
-func (d *nodeDetail) fill(ctx context.Context, c *client.Client, now time.Time) error {
+func (d *nodeDetail) load(ctx context.Context, c *client.Client, now time.Time) error {
 	running, day := true, now.AddDate(0, 0, -1)
 	list, err := c.Workloads(ctx, client.Filter{Nodes: []string{d.Node.Node}, Running: &running, Sort: "-cpu_seconds", Limit: nodeTop})
 	if err != nil {
@@ -148,16 +148,17 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		line("partitions", "%s", strings.Join(n.Batch.Partitions, ", "))
 	}
 	line("cores", "%s used%s, load %s, pressure %s", usedOf(term.Cores, n.CoresUsed, n.Cores),
-		held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.CoresHeld, x.Cores }, term.Cores), term.Cores(n.Load1),
+		formatAllocated(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.CoresHeld, x.Cores }, term.Cores),
+		term.Cores(n.Load1),
 		term.Percent(n.CPUPressure))
 	line("memory", "%s used%s", usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes),
-		held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.MemoryHeld, x.MemoryBytes }, term.Bytes))
+		formatAllocated(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.MemoryHeld, x.MemoryBytes }, term.Bytes))
 	if n.MemoryTraffic != nil {
 		line("traffic", "%s between processors and memory", term.Rate(n.MemoryTraffic))
 	}
 	if n.GPUs != nil && *n.GPUs > 0 {
 		line("GPUs", "%s%s", term.Number(n.GPUs),
-			held(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.GPUsHeld, x.GPUs }, term.Number))
+			formatAllocated(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.GPUsHeld, x.GPUs }, term.Number))
 	}
 	if n.Watts != nil {
 		line("power", "%s, %s without work (%s)", power(*n), term.Watts(n.WattsIdle), n.PowerMethod)
@@ -210,8 +211,8 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 	return printMissing(s, []client.Node{*n})
 }
 
-// held formats the allocated amount of a resource, if a batch system schedules the node.
-func held(b *client.NodeBatch, of func(*client.NodeBatch) (*float64, *float64), format func(*float64) string) string {
+// formatAllocated formats the allocated amount of a resource, if a batch system schedules the node.
+func formatAllocated(b *client.NodeBatch, of func(*client.NodeBatch) (*float64, *float64), format func(*float64) string) string {
 	if b == nil {
 		return ""
 	}

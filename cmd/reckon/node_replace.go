@@ -28,7 +28,7 @@ shows one node.`,
 		Example:           `  reckon node replace gpu17`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArg(g, completeNodes),
-		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			r, err := c.ReplaceNode(ctx, site, args[0])
 			if err != nil {
 				return err

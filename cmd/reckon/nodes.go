@@ -67,13 +67,13 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Nodes(ctx)
 		if err != nil {
-			return shown{}, err
+			return output{}, err
 		}
-		nodes, err := o.pick(list.Nodes)
-		return shown{json: orEmpty(nodes), csv: csvOf(nodes, columns...), rows: len(nodes), missing: list.Missing,
+		nodes, err := o.selectNodes(list.Nodes)
+		return output{json: orEmpty(nodes), csv: csvOf(nodes, columns...), rows: len(nodes), missing: list.Missing,
 			empty: "no node has reported yet; wait for the first export, or start an agent with `reckon up` or reckon-agent",
 			print: func(s term.Screen) error {
 				if len(columns) > 0 {
@@ -97,8 +97,8 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 	})
 }
 
-// pick keeps the selected nodes. A name, partition or state that no node has is an error.
-func (o *nodesOptions) pick(nodes []client.Node) ([]client.Node, error) {
+// selectNodes keeps the selected nodes. A name, partition or state that no node has is an error.
+func (o *nodesOptions) selectNodes(nodes []client.Node) ([]client.Node, error) {
 	keep := func(what string, wanted []string, of func(*client.Node) []string) error {
 		var met []string
 		for i := range nodes {

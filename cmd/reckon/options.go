@@ -213,9 +213,9 @@ lists all settings, as a file in which each is a comment.`,
 			return err
 		},
 	}
-	set.Attach(cmd, wrong)
+	set.Attach(cmd, usageErrorOf)
 	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file, with what they mean")
 	return cmd
 }
 
-func wrong(err error) error { return &usageError{err} }
+func usageErrorOf(err error) error { return &usageError{err} }

@@ -80,14 +80,14 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&o.families, "family", nil, "try only these families (default: all)")
 	f.StringVar(&o.name, "name", "", "short description of what the model covers")
-	g.shared.word(cmd, "domain", &o.in.domain)
+	g.shared.addFlag(cmd, "domain", &o.in.domain)
 	f.StringVar(&o.licence, "licence", "", "licence of the data, kept in the model")
 	f.StringVar(&o.machine.CPU, "cpu", "", "model name of the CPU that was measured: other machines then refuse the model")
 	f.IntVar(&o.machine.Cores, "cores", 0, "its physical cores, kept in the model")
 	f.IntVar(&o.machine.Sockets, "sockets", 0, "its sockets, kept in the model")
 	f.BoolVar(&o.honest, "nested", true,
 		"state the error of choosing and fitting together (slower); without it the error of the chosen family, which is too small")
-	g.shared.word(cmd, "output", &o.output)
+	g.shared.addFlag(cmd, "output", &o.output)
 	o.format = g.shared.format(cmd, "table", "json")
 	complete(cmd, "family", powerfit.Families()...)
 	return cmd
@@ -180,8 +180,8 @@ func printJSON(g *globals, v any) error {
 	return enc.Encode(v)
 }
 
-// kept returns the number of columns that a model uses, regardless of lags.
-func kept(m *powermodel.Model) int {
+// countColumns returns the number of columns that a model uses, regardless of lags.
+func countColumns(m *powermodel.Model) int {
 	names := map[string]bool{}
 	for _, f := range m.Features {
 		names[f.Name] = true
@@ -192,7 +192,7 @@ func kept(m *powermodel.Model) int {
 // printCandidates prints the error of every family next to the baseline.
 func printCandidates(g *globals, r *powerfit.Result, given int) error {
 	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n",
-		term.Number(new(float64(r.Model.Training.Rows))), kept(r.Model), given, r.Protocol, len(r.Folds))
+		term.Number(new(float64(r.Model.Training.Rows))), countColumns(r.Model), given, r.Protocol, len(r.Folds))
 	t := scoreTable("FAMILY")
 	for _, c := range r.Candidates {
 		name := c.Family

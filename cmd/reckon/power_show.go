@@ -176,7 +176,8 @@ func explain(g *globals, m *powermodel.Model, points [][]float64, titles []strin
 		if f.Lag > 0 {
 			name += fmt.Sprintf(", %g s before", float64(f.Lag)*m.StepSeconds)
 		}
-		row(lead(name, plain(f.Min), plain(f.Max), f.Unit, plain(points[0][k])), func(i int) float64 { return watts[i][k] })
+		row(lead(name, formatNumber(f.Min), formatNumber(f.Max), f.Unit, formatNumber(points[0][k])),
+			func(i int) float64 { return watts[i][k] })
 	}
 	row(lead("together", "", "", "", ""), func(i int) float64 { return m.Predict(points[i]).Watts })
 	fmt.Fprintln(g.stdout)
@@ -197,7 +198,7 @@ func explain(g *globals, m *powermodel.Model, points [][]float64, titles []strin
 	return nil
 }
 
-func plain(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 func machineText(m powermodel.Machine) string {
 	var parts []string
@@ -250,7 +251,7 @@ boards. One day beside a meter and ` + "`reckon power fit`" + ` make a better mo
 	f.IntVar(&m.Sockets, "sockets", 1, "sockets")
 	f.StringVar(&memory, "memory", "", "memory installed, such as 384GiB")
 	f.StringVar(&m.Arch, "arch", runtime.GOARCH, "architecture, amd64 or arm64")
-	g.shared.word(cmd, "output", &output)
+	g.shared.addFlag(cmd, "output", &output)
 	return cmd
 }
 

@@ -38,12 +38,12 @@ without recent data. With --explain, nodes without room come last.`,
 	}
 	f := cmd.Flags()
 	f.Float64Var(&q.Cores, "cores", 0, "cores requested")
-	g.shared.word(cmd, "memory", &memory)
+	g.shared.addFlag(cmd, "memory", &memory)
 	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs requested")
 	f.Float64Var(&q.UseCores, "use", 0, "cores that it is expected to use, if not all")
 	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy; by default what a busy GPU adds on the node")
-	g.shared.word(cmd, "time", &length)
-	g.shared.word(cmd, "site", &q.Site)
+	g.shared.addFlag(cmd, "time", &length)
+	g.shared.addFlag(cmd, "site", &q.Site)
 	g.shared.list(cmd, "node", &q.Nodes)
 	f.StringSliceVar(&q.Data, "data", nil, "data that it reads, as the knowledge graph names it: an IRI, or KIND/NAMESPACE/NAME")
 	f.IntVar(&q.Limit, "limit", 0, "at most this many, 0 for all")
@@ -73,9 +73,9 @@ func rankAmounts(q *client.RankQuery, memory, length string) error {
 }
 
 func runRank(ctx context.Context, g *globals, q client.RankQuery, explain bool, format string) error {
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Rank(ctx, q)
-		return shown{json: list, csv: csvOf(list.Nodes), rows: len(list.Nodes), missing: list.Missing,
+		return output{json: list, csv: csvOf(list.Nodes), rows: len(list.Nodes), missing: list.Missing,
 			empty: "no node has reported; start an agent with `reckon up` or reckon-agent",
 			print: func(s term.Screen) error {
 				if err := printRanking(g, s, list, explain); err != nil {

@@ -63,12 +63,12 @@ mails it weekly (setting digest).`,
 	f := cmd.Flags()
 	period = &choice{value: "month", words: client.Periods()}
 	f.Var(period, "period", "length of time up to its end: "+strings.Join(period.words, ", "))
-	g.shared.word(cmd, "owner", &owner)
-	g.shared.word(cmd, "since", &since)
-	g.shared.word(cmd, "until", &until)
+	g.shared.addFlag(cmd, "owner", &owner)
+	g.shared.addFlag(cmd, "since", &since)
+	g.shared.addFlag(cmd, "until", &until)
 	f.BoolVar(&public, "public", false, "remove names")
 	f.StringVar(&site, "title", "", "name of the site in the heading")
-	g.shared.word(cmd, "output", &output)
+	g.shared.addFlag(cmd, "output", &output)
 	format = g.shared.format(cmd, "html", "json", "csv", "text")
 	f.Var(table, "table", "with --format csv: "+strings.Join(table.words, ", "))
 	complete(cmd, "period", period.words...)
@@ -101,7 +101,7 @@ func runReport(ctx context.Context, g *globals, period, format, table, until, ou
 		return err
 	}
 	g.partial(r.Missing)
-	w, done, err := g.into(output)
+	w, done, err := g.openOutput(output)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func runReport(ctx context.Context, g *globals, period, format, table, until, ou
 	return report.Write(w, &r, site)
 }
 
-// into opens the destination of a report: a file, or standard output without a name. The returned function closes it.
-func (g *globals) into(name string) (io.Writer, func() error, error) {
+// openOutput opens the destination of a report: a file, or standard output without a name. The returned function closes it.
+func (g *globals) openOutput(name string) (io.Writer, func() error, error) {
 	if name == "" || name == "-" {
 		return g.stdout, func() error { return nil }, nil
 	}
@@ -139,7 +139,7 @@ func runOwnerReport(ctx context.Context, g *globals, owner, since, until, format
 		return err
 	}
 	g.partial(r.Missing)
-	w, done, err := g.into(output)
+	w, done, err := g.openOutput(output)
 	if err != nil {
 		return err
 	}

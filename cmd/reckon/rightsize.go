@@ -35,7 +35,7 @@ or a systemd unit; patch and vpa write objects for kubectl.`,
 			return runRightsize(cmd.Context(), g, args[0], site, format.value)
 		},
 	}
-	g.shared.word(cmd, "site", &site)
+	g.shared.addFlag(cmd, "site", &site)
 	format = g.shared.format(cmd, "table", "json", "resources", "patch", "vpa")
 	return cmd
 }

@@ -66,7 +66,7 @@ it could not be run.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // the rest belongs to the command
 	f.BoolVar(&o.json, "json", false, "print the report as JSON, on standard output")
-	g.shared.word(cmd, "output", &o.output)
+	g.shared.addFlag(cmd, "output", &o.output)
 	f.StringVar(&o.profile, "profile", "", "write the profile, one line a second, to this CSV file")
 	f.BoolVar(&o.plot, "plot", false, "draw cores and memory over time after the report")
 	f.BoolVar(&o.wait, "wait", false, "wait for every descendant, also those that daemonised")
@@ -149,7 +149,7 @@ func nextOf(r *run.Report) *client.Advice {
 	if r.MemoryPeakBytes != nil {
 		of.MemoryNeededPeakBytes = new(float64(*r.MemoryPeakBytes))
 	}
-	a := rightsize.For([]rightsize.Run{of}, false)
+	a := rightsize.Recommend([]rightsize.Run{of}, false)
 	if a == nil || a.Cores == nil || a.Memory == nil || of.Cut || len(r.Survivors) > 0 {
 		return nil
 	}

@@ -45,8 +45,8 @@ compare compares two runs and marks differences that are noise.`,
 	f.StringSliceVarP(&o.filter.Namespaces, "namespace", "n", nil, "of these namespaces")
 	f.StringSliceVar(&o.filter.Sets, "set", nil, "of MetricSets of these names")
 	g.shared.list(cmd, "site", &o.filter.Sites)
-	g.shared.word(cmd, "since", &o.since)
-	g.shared.word(cmd, "until", &o.until)
+	g.shared.addFlag(cmd, "since", &o.since)
+	g.shared.addFlag(cmd, "until", &o.until)
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 100)")
 	o.format = g.shared.format(cmd, "table", "json", "csv")
 	cmd.AddCommand(newRunsShow(g), newRunsCompare(g))
@@ -172,7 +172,7 @@ One run against three or more earlier ones shows whether it is out of the ordina
 		Example: `  reckon runs compare demo-3f2a9c1b demo-77aa01c2
   reckon runs compare a1,a2,a3 b1,b2,b3`,
 		Args: cobra.ExactArgs(2),
-		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			var sides [2][]string
 			for i, arg := range args {
 				for word := range strings.SplitSeq(arg, ",") {

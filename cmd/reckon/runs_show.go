@@ -28,7 +28,7 @@ and memory over time, and the reports of the programs themselves.
 --format csv and parquet give the samples: a row for each, with the pod, the end of the
 interval and its length. Figures that add up are differences of counters.`,
 		Args: cobra.ExactArgs(1),
-		RunE: g.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			namespace, name, err := runOf(ctx, c, args[0])
 			if err != nil {
 				return err

@@ -43,8 +43,8 @@ Without a batch system a run counts with the cores that it used (p95).`,
 			return runScale(cmd.Context(), g, args[0], start, site, format.value)
 		},
 	}
-	g.shared.word(cmd, "start", &start)
-	g.shared.word(cmd, "site", &site)
+	g.shared.addFlag(cmd, "start", &start)
+	g.shared.addFlag(cmd, "site", &site)
 	format = g.shared.format(cmd, "table", "json", "csv")
 	return cmd
 }
@@ -54,9 +54,9 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		s, err := c.Scale(ctx, id, client.Range{Start: at, Site: site})
-		return shown{json: s, csv: csvOf(s.Runs), rows: 1, missing: s.Missing, // CSV lists the compared runs
+		return output{json: s, csv: csvOf(s.Runs), rows: 1, missing: s.Missing, // CSV lists the compared runs
 			print: func(screen term.Screen) error { return printScale(screen, s, g.now()) }}, err
 	})
 }
@@ -75,7 +75,7 @@ func printScale(s term.Screen, d client.Scale, now time.Time) error {
 		}
 	}
 	p.verdicts(d.Verdicts)
-	best := better(d)
+	best := betterLaw(d)
 	if best != nil {
 		p.speedups(d, best)
 	}
@@ -96,8 +96,8 @@ func resourceName(word string) string {
 	return term.Safe(word)
 }
 
-// better returns the law behind the speed-ups of the runs: the richer one if the server found it clearly better.
-func better(d client.Scale) *client.ScaleFit {
+// betterLaw returns the law behind the speed-ups of the runs: the richer one if the server found it clearly better.
+func betterLaw(d client.Scale) *client.ScaleFit {
 	for _, f := range []*client.ScaleFit{d.Amdahl, d.USL} {
 		if f == nil {
 			continue

@@ -25,7 +25,7 @@ func sizesOf(runs []client.ScaleRun, unit string) []size {
 		for ; i < len(runs) && runs[i].Size(unit) == s.latest.Size(unit); i++ {
 			s.runs++
 			seconds = append(seconds, runs[i].Seconds)
-			if used := spent(&runs[i], unit); used != nil {
+			if used := usedTime(&runs[i], unit); used != nil {
 				cpu = append(cpu, *used)
 			}
 			if runs[i].Start.After(s.latest.Start) {
@@ -42,8 +42,8 @@ func sizesOf(runs []client.ScaleRun, unit string) []size {
 	return out
 }
 
-// spent returns the core time or GPU time that a run used.
-func spent(r *client.ScaleRun, unit string) *float64 {
+// usedTime returns the core time or GPU time that a run used.
+func usedTime(r *client.ScaleRun, unit string) *float64 {
 	if unit == "gpus" {
 		return r.GPUSeconds
 	}

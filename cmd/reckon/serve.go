@@ -37,7 +37,7 @@ With the setting scrape-config it scrapes exporters itself, like Prometheus.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), g, o) },
 	}
-	set.Attach(cmd, wrong)
+	set.Attach(cmd, usageErrorOf)
 	return cmd
 }
 
@@ -60,7 +60,7 @@ func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	c.Logs, c.Member, c.Receive, c.Series = o.logs, o.member, true, aSite
 	err = server.Serve(ctx, c, func(s *server.Server) {
 		fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
-			buildinfo.Get().Version, s.URL(), g.stores.place(c.Data), s.URL())
+			buildinfo.Get().Version, s.URL(), g.stores.describe(c.Data), s.URL())
 		resident.HugePages(ctx)
 	})
 	if err == nil {

@@ -70,17 +70,17 @@ func (s *shared) holder(flags *pflag.FlagSet) *cobra.Command {
 // list adds a flag with several values, which are stored in to before the command runs.
 func (s *shared) list(cmd *cobra.Command, name string, to *[]string) {
 	flag := s.lists.Lookup(name)
-	take(cmd, flag, func() { *to = flag.Value.(pflag.SliceValue).GetSlice() })
+	addShared(cmd, flag, func() { *to = flag.Value.(pflag.SliceValue).GetSlice() })
 }
 
-// word adds a flag with one value, which is stored in to before the command runs. Without the flag, to keeps its default.
-func (s *shared) word(cmd *cobra.Command, name string, to *string) {
+// addFlag adds a flag with one value, which is stored in to before the command runs. Without the flag, to keeps its default.
+func (s *shared) addFlag(cmd *cobra.Command, name string, to *string) {
 	flag := s.words.Lookup(name)
-	take(cmd, flag, func() { *to = flag.Value.String() })
+	addShared(cmd, flag, func() { *to = flag.Value.String() })
 }
 
-// take adds a shared flag to a command. If the flag was given, store is called with its value before the command runs.
-func take(cmd *cobra.Command, flag *pflag.Flag, store func()) {
+// addShared adds a shared flag to a command. If the flag was given, store is called with its value before the command runs.
+func addShared(cmd *cobra.Command, flag *pflag.Flag, store func()) {
 	cmd.Flags().AddFlag(flag)
 	before := cmd.PreRun
 	cmd.PreRun = func(cmd *cobra.Command, args []string) {

@@ -11,8 +11,8 @@ import (
 	"reckon/web/client"
 )
 
-// shown is an answer of the server with the output formats of commands.
-type shown struct {
+// output is an answer of the server with the output formats of commands.
+type output struct {
 	json    any
 	csv     func(io.Writer) error
 	rows    int // of the table
@@ -29,7 +29,7 @@ func csvOf[R any](rows []R, columns ...string) func(io.Writer) error {
 }
 
 // show queries the server and writes the answer by format: table, json or csv.
-func show(ctx context.Context, g *globals, format string, ask func(context.Context, *client.Client) (shown, error)) error {
+func show(ctx context.Context, g *globals, format string, ask func(context.Context, *client.Client) (output, error)) error {
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -53,8 +53,8 @@ func show(ctx context.Context, g *globals, format string, ask func(context.Conte
 	return a.print(g.screen())
 }
 
-// ask returns the action of a command that asks a server.
-func (g *globals) ask(f func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+// withClient returns the action of a command that asks a server.
+func (g *globals) withClient(f func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := g.client()
 		if err != nil {

@@ -86,7 +86,7 @@ several times, or to the server of --server.`,
 	f.StringArrayVar(&o.push, "push", nil, "address to push to, as of reckon-agent; may be repeated (default: the server)")
 	f.StringVar(&o.queue, "queue", "", "directory of the queues of the nodes (default: a temporary one)")
 	f.DurationVar(&o.drain, "drain", 5*time.Minute, "how long to wait at the end for a server that is behind or away")
-	g.shared.word(cmd, "data", &o.data)
+	g.shared.addFlag(cmd, "data", &o.data)
 	return cmd
 }
 
@@ -175,13 +175,13 @@ func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *sim
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	// In a directory with measured data, the label site distinguishes the simulated data; otherwise the server shows a warning.
 	if list, err := os.ReadDir(o.data); errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
-		if err := server.MarkMadeUp(o.data,
-			server.MadeUp{Warning: "this directory was begun with a site that reckon simulate generated", By: "reckon simulate",
+		if err := server.MarkSimulated(o.data,
+			server.Simulated{Warning: "this directory was begun with a site that reckon simulate generated", By: "reckon simulate",
 				Made: g.now().UTC(), Seed: o.site.Seed}); err != nil {
 			return err
 		}
 	}
-	done, err := simulation.Fill(ctx, fleet, o.data, o.name, log, stretch)
+	done, err := simulation.WriteHistory(ctx, fleet, o.data, o.name, log, stretch)
 	if err != nil {
 		return err
 	}

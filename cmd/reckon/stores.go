@@ -22,8 +22,8 @@ func (s *storeFlags) register() {
 		"`URL` of a PostgreSQL for the catalogue: postgres://USER@HOST/DATABASE, password_file=FILE behind a ?")
 }
 
-// none reports whether neither flag is given.
-func (s *storeFlags) none() bool { return s.store == "" && s.catalogue == "" }
+// isEmpty reports whether neither flag is given.
+func (s *storeFlags) isEmpty() bool { return s.store == "" && s.catalogue == "" }
 
 func (s *storeFlags) check() error {
 	if err := server.CheckStores(s.store, s.catalogue); err != nil {
@@ -32,8 +32,8 @@ func (s *storeFlags) check() error {
 	return nil
 }
 
-// place describes the storage of the data for users.
-func (s *storeFlags) place(data string) string {
+// describe describes the storage of the data for users.
+func (s *storeFlags) describe(data string) string {
 	switch {
 	case s.store != "" && s.catalogue != "":
 		return "series in " + server.Shown(s.store) + ", catalogue in " + server.Shown(s.catalogue)

@@ -87,7 +87,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.StringVar(&o.peer, "net-peer", "", "send the network load to this HOST:PORT, where --net-sink takes it")
 	f.StringVar(&o.sink, "net-sink", "", "take network loads on this ADDRESS:PORT and throw them away, until a signal or --for")
 	o.format = g.shared.format(cmd, "table", "csv", "json")
-	g.shared.word(cmd, "output", &o.output)
+	g.shared.addFlag(cmd, "output", &o.output)
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 when the target was not achieved")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no line on standard error for each step")
 	cmd.MarkFlagsMutuallyExclusive("ramp", "random", "trace", "net-sink")

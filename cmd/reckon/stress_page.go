@@ -34,7 +34,7 @@ func printStress(s term.Screen, r *stress.Report) error {
 			if !ok {
 				continue
 			}
-			t.Add(number, from, length, stressNames[of], amount(of, &f.Wish), amount(of, f.Achieved), off(of, f), points(f.Deviation))
+			t.Add(number, from, length, stressNames[of], amount(of, &f.Wish), amount(of, f.Achieved), deviation(of, f), points(f.Deviation))
 			number, from, length = "", "", ""
 		}
 	}
@@ -98,7 +98,7 @@ func points(v *float64) string {
 	return strconv.FormatFloat(100**v, 'f', 2, 64) + "%"
 }
 
-func off(of stress.Resource, f stress.Figure) string {
+func deviation(of stress.Resource, f stress.Figure) string {
 	switch {
 	case f.Achieved == nil:
 		return term.Unknown

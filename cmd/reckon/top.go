@@ -204,7 +204,7 @@ func printTop(ctx context.Context, s term.Screen, m *topModel, feed <-chan feedM
 			if m.client == nil && f.live.CoresUsed == nil && len(f.live.Workloads) == 0 {
 				continue // the first reading of this machine: rates need two
 			}
-			m.take(f.live)
+			m.setTick(f.live)
 			if _, err := fmt.Fprintln(s, m.machineLine()); err != nil {
 				return err
 			}

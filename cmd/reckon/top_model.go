@@ -24,14 +24,14 @@ type order struct {
 func orders() []order {
 	return []order{
 		{"c", "cpu", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.Cores, a.Cores) }},
-		{"m", "memory", func(a, b *client.LiveWorkload) int { return known(b.MemoryBytes, a.MemoryBytes) }},
-		{"i", "io", func(a, b *client.LiveWorkload) int { return known(storageRate(b), storageRate(a)) }},
-		{"b", "network", func(a, b *client.LiveWorkload) int { return known(networkRate(b), networkRate(a)) }},
-		{"f", "traffic", func(a, b *client.LiveWorkload) int { return known(b.MemoryTrafficRate, a.MemoryTrafficRate) }},
+		{"m", "memory", func(a, b *client.LiveWorkload) int { return compareKnown(b.MemoryBytes, a.MemoryBytes) }},
+		{"i", "io", func(a, b *client.LiveWorkload) int { return compareKnown(storageRate(b), storageRate(a)) }},
+		{"b", "network", func(a, b *client.LiveWorkload) int { return compareKnown(networkRate(b), networkRate(a)) }},
+		{"f", "traffic", func(a, b *client.LiveWorkload) int { return compareKnown(b.MemoryTrafficRate, a.MemoryTrafficRate) }},
 		{"g", "gpu", func(a, b *client.LiveWorkload) int {
-			return cmp.Or(known(b.GPU, a.GPU), known(b.GPUMemory, a.GPUMemory))
+			return cmp.Or(compareKnown(b.GPU, a.GPU), compareKnown(b.GPUMemory, a.GPUMemory))
 		}},
-		{"w", "wait", func(a, b *client.LiveWorkload) int { return known(b.Wait, a.Wait) }},
+		{"w", "wait", func(a, b *client.LiveWorkload) int { return compareKnown(b.Wait, a.Wait) }},
 		{"p", "processes", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.Processes, a.Processes) }},
 		{"t", "time", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) }},
 		{"n", "name", func(a, b *client.LiveWorkload) int { return cmp.Compare(a.ID, b.ID) }},
@@ -50,8 +50,8 @@ func orderOf(name string) int {
 	return slices.IndexFunc(orders(), func(o order) bool { return o.name == name })
 }
 
-// known compares figures. An unknown one is smaller than any other.
-func known(a, b *float64) int {
+// compareKnown compares figures. An unknown one is smaller than any other.
+func compareKnown(a, b *float64) int {
 	switch {
 	case a == nil && b == nil:
 		return 0
@@ -171,12 +171,12 @@ func (m *topModel) tick(f feedMsg) tea.Cmd {
 		m.held = &f.live
 		return m.listen
 	}
-	m.take(f.live)
+	m.setTick(f.live)
 	return tea.Batch(m.listen, m.askDetail())
 }
 
-// take makes l the displayed tick.
-func (m *topModel) take(l client.Live) {
+// setTick makes l the displayed tick.
+func (m *topModel) setTick(l client.Live) {
 	m.now, m.have = l, true
 	seen := make(map[string]bool, len(l.Workloads))
 	for i := range l.Workloads {
@@ -328,7 +328,7 @@ func (m *topModel) typeFilter(k tea.Key) {
 func (m *topModel) pause() {
 	m.paused = !m.paused
 	if !m.paused && m.held != nil {
-		m.take(*m.held)
+		m.setTick(*m.held)
 		m.held = nil
 	}
 }

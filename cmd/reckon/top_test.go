@@ -138,14 +138,14 @@ func TestTopLocalInTerminal(t *testing.T) {
 func TestTopFits(t *testing.T) {
 	m := newTopModel(term.Screen{Terminal: true, Color: true}, nil, "n1", 0)
 	for i := range 3 {
-		m.take(apitest.Tick(fixedNow().Add(time.Duration(i)*time.Second), 40))
+		m.setTick(apitest.Tick(fixedNow().Add(time.Duration(i)*time.Second), 40))
 	}
 	m.chosen = rowKey(&m.now.Workloads[30])
 	for _, v := range []view{viewList, viewDetail, viewHelp} {
 		m.view = v
 		for _, size := range [][2]int{{1, 1}, {10, 3}, {20, 5}, {30, 11}, {40, 12}, {50, 13}, {80, 24}, {132, 43}, {300, 100}} {
 			m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			lines := strings.Split(m.draw(), "\n")
+			lines := strings.Split(m.render(), "\n")
 			if len(lines) > size[1] {
 				t.Errorf("view %d at %v has %d lines", v, size, len(lines))
 			}
@@ -160,7 +160,7 @@ func TestTopFits(t *testing.T) {
 
 func TestTopOrders(t *testing.T) {
 	m := newTopModel(term.Screen{Width: 80, Height: 24}, nil, "n1", 0)
-	m.take(apitest.Tick(fixedNow(), 10))
+	m.setTick(apitest.Tick(fixedNow(), 10))
 	m.now.Workloads[2].MemoryTrafficRate = new(1e9)
 	m.now.Workloads[4].GPU, m.now.Workloads[5].GPU = new(0.25), new(0.5)
 	for i, want := range []string{"slurm/4711", "unit/daemon9.service", "slurm/4718", "slurm/4717", "slurm/4713", "slurm/4716", "slurm/4719", "slurm/4711", "unit/daemon9.service", "slurm/4711"} {
@@ -176,9 +176,9 @@ func TestTopOrders(t *testing.T) {
 
 func BenchmarkTopView(b *testing.B) {
 	m := newTopModel(term.Screen{Terminal: true, Color: true, Width: 132, Height: 43}, nil, "n1", 0)
-	m.take(apitest.Tick(fixedNow(), 1000))
+	m.setTick(apitest.Tick(fixedNow(), 1000))
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = m.draw()
+		_ = m.render()
 	}
 }

@@ -16,13 +16,13 @@ import (
 
 // View draws the screen on top of the terminal's content.
 func (m *topModel) View() tea.View {
-	v := tea.NewView(m.draw())
+	v := tea.NewView(m.render())
 	v.AltScreen = true
 	return v
 }
 
-// draw returns the screen: at most its height in lines, each at most its width.
-func (m *topModel) draw() string {
+// render returns the screen: at most its height in lines, each at most its width.
+func (m *topModel) render() string {
 	if m.screen.Width < 10 || m.screen.Height < 3 {
 		return "q quits"
 	}

@@ -58,7 +58,7 @@ on where it stopped.`,
 			return runUp(cmd.Context(), g, demo)
 		},
 	}
-	set.Attach(cmd, wrong)
+	set.Attach(cmd, usageErrorOf)
 	cmd.Flags().BoolVar(&demo, "demo", false, "show a simulated site, with a week behind it, instead of this machine")
 	return cmd
 }
@@ -77,7 +77,7 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	switch {
 	case err != nil:
 		return err
-	case demo && !g.stores.none():
+	case demo && !g.stores.isEmpty():
 		return &usageError{errors.New("--demo keeps its simulated data in the data directory; drop --store and --catalogue")}
 	case demo:
 		c.APISocket, c.ScrapeConfig = "", ""
@@ -114,7 +114,7 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 // greet prints the addresses and paths, and the unavailable sensors with their reasons.
 func greet(g *globals, s *server.Server) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
-		buildinfo.Get().Version, s.Agent().Node(), s.URL(), g.stores.place(g.serverOptions.Data))
+		buildinfo.Get().Version, s.Agent().Node(), s.URL(), g.stores.describe(g.serverOptions.Data))
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
 	noted := func(name string) bool {
 		return slices.ContainsFunc(s.Notes(), func(n agent.Note) bool { return n.Sensor == name })
@@ -191,7 +191,7 @@ func showNotes(w io.Writer, notes []agent.Note) {
 
 // showFirst prints the workloads with the highest use so far, and since when that is measured.
 func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Time) {
-	c, err := client.New("", client.WithHTTP(s.Inside()))
+	c, err := client.New("", client.WithHTTP(s.InProcessClient()))
 	if err != nil {
 		return
 	}

@@ -71,8 +71,8 @@ means not measured. Times are UTC.`,
 		"grouped by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
 	o.span = &choice{value: "whole", words: []string{"whole", "hour", "day", "week", "month"}}
 	f.Var(o.span, "per", "one row for each hour, day, week or month; whole: for all the time together")
-	g.shared.word(cmd, "since", &o.since)
-	g.shared.word(cmd, "until", &o.until)
+	g.shared.addFlag(cmd, "since", &o.since)
+	g.shared.addFlag(cmd, "until", &o.until)
 	o.heatmap = &choice{words: []string{"hour-of-week"}}
 	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are; with --by, of each group")
 	g.shared.list(cmd, "owner", &o.query.Owners)
@@ -81,7 +81,7 @@ means not measured. Times are UTC.`,
 	g.shared.list(cmd, "kind", &o.query.Kinds)
 	g.shared.list(cmd, "node", &o.query.Nodes)
 	g.shared.list(cmd, "site", &o.query.Sites)
-	g.shared.word(cmd, "command", &o.query.Command)
+	g.shared.addFlag(cmd, "command", &o.query.Command)
 	o.sort = &choice{value: "cpu",
 		words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
 	f.Var(o.sort, "sort", "by "+strings.Join(o.sort.words, ", ")+", most first within each stretch of time")
@@ -150,14 +150,14 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
+	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Usage(ctx, q)
 		if err == nil && len(list.Rows) == 0 {
 			err = strangeNames(ctx, c, g.now(),
-				named{"owner": q.Owners, "account": q.Accounts, "partition": q.Partitions, "node": q.Nodes, "site": q.Sites})
+				filterValues{"owner": q.Owners, "account": q.Accounts, "partition": q.Partitions, "node": q.Nodes, "site": q.Sites})
 		}
 		sortUsage(list.Rows, o.sort.value)
-		return shown{json: list, csv: csvOf(list.Rows, columns...), rows: len(list.Rows), missing: list.Missing,
+		return output{json: list, csv: csvOf(list.Rows, columns...), rows: len(list.Rows), missing: list.Missing,
 			empty: "nothing was used that matches; a longer --since or fewer filters show more",
 			print: func(s term.Screen) error {
 				if q.Span == "hour-of-week" {
@@ -183,7 +183,7 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 
 // anyUse reports whether anything but starts was counted.
 func anyUse(u *client.Usage) bool {
-	for i, f := range figure.Of(figure.Hours) {
+	for i, f := range figure.InScope(figure.Hours) {
 		if v := *u.UsageFigures.At(i); f.Key != "started" && v != nil && *v > 0 {
 			return true
 		}
@@ -255,7 +255,7 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	return t
 }
 
-func stretch(span string, t *time.Time) string {
+func formatSpan(span string, t *time.Time) string {
 	switch {
 	case t == nil:
 		return term.Unknown
@@ -441,7 +441,7 @@ func usageRows(list client.UsageList, limit int) iter.Seq2[*client.Usage, []stri
 			}
 			var cells []string
 			if list.Span != "whole" {
-				cells = append(cells, stretch(list.Span, r.From))
+				cells = append(cells, formatSpan(list.Span, r.From))
 			}
 			for _, by := range list.By {
 				cells = append(

@@ -41,13 +41,13 @@ func usageFigure(name string) (int, error) {
 func (m marked) figures(list client.UsageList, places []int, limit int) *term.Table {
 	columns := groupColumns(list)
 	for _, at := range places {
-		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hours)[at].Heading), Right: true},
+		columns = append(columns, term.Column{Title: strings.ToUpper(figure.InScope(figure.Hours)[at].Heading), Right: true},
 			term.Column{Title: "OF USED", Right: true})
 	}
 	t := term.NewTable(columns...)
 	for r, cells := range usageRows(list, limit) {
 		for _, at := range places {
-			f := &figure.Of(figure.Hours)[at]
+			f := &figure.InScope(figure.Hours)[at]
 			v, text := *r.UsageFigures.At(at), term.Unknown
 			if v != nil {
 				text = format.Figure(*v, f.Unit)

@@ -115,7 +115,7 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 	cmd.Flags().StringVar(&role, "role", "user", "admin, support or user")
 	cmd.Flags().StringArrayVar(&owners, "owner", nil,
 		"an owner with work that is this user's own, repeatable (default: the owner of the same name)")
-	g.shared.word(cmd, "password-file", &file)
+	g.shared.addFlag(cmd, "password-file", &file)
 	complete(cmd, "role", "admin", "support", "user")
 	return cmd
 }
@@ -134,7 +134,7 @@ func userPassword(g *globals, at *usersAt) *cobra.Command {
 			return k.SetPassword(ctx, args[0], password)
 		}),
 	}
-	g.shared.word(cmd, "password-file", &file)
+	g.shared.addFlag(cmd, "password-file", &file)
 	return cmd
 }
 
@@ -410,9 +410,9 @@ minutes is recorded once. Without --since it covers a week. Entries are kept for
 	since = "7d"
 	f := cmd.Flags()
 	at.register(cmd)
-	g.shared.word(cmd, "owner", &owner)
+	g.shared.addFlag(cmd, "owner", &owner)
 	f.StringVar(&viewer, "viewer", "", "by this viewer")
-	g.shared.word(cmd, "since", &since)
+	g.shared.addFlag(cmd, "since", &since)
 	f.IntVar(&limit, "limit", 1000, "at most this many, the newest")
 	format := g.shared.format(cmd, "table", "json", "csv")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -39,13 +39,13 @@ With --data it reads the directory of a server that is stopped.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.offline = cmd.Flags().Changed("data") || !g.stores.none()
+			o.offline = cmd.Flags().Changed("data") || !g.stores.isEmpty()
 			return runVerify(cmd.Context(), g, o)
 		},
 	}
 	f := cmd.Flags()
-	g.shared.word(cmd, "since", &o.since)
-	g.shared.word(cmd, "until", &o.until)
+	g.shared.addFlag(cmd, "since", &o.since)
+	g.shared.addFlag(cmd, "until", &o.until)
 	f.BoolVar(&o.last, "last", false, "show the last proof of the server")
 	f.BoolVar(&o.look, "dry-run", false, "make no hour again")
 	f.AddFlag(g.serving.Flags.Lookup("data"))

@@ -30,7 +30,7 @@ func List() []Dashboard {
 	return list
 }
 
-func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
+func single(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
 
 // rate returns the rate of a counter over Grafana's step; sumBy sums rates.
 func rate(metric, of string) string { return "rate(" + metric + "{" + of + "}[$__rate_interval])" }
@@ -40,7 +40,7 @@ func sumBy(labels, metric, of string) string {
 }
 
 func stat(title, unit, expr string) Panel {
-	return Panel{Title: title, Unit: unit, Kind: "stat", Width: 4, Queries: one(expr, "")}
+	return Panel{Title: title, Unit: unit, Kind: "stat", Width: 4, Queries: single(expr, "")}
 }
 
 func site() Dashboard {
@@ -57,21 +57,21 @@ func site() Dashboard {
 			}},
 			{Title: "Use", Panels: []Panel{
 				{Title: "Cores by owner", Unit: "short", Stack: true, Link: toOwner,
-					Queries: one(`topk(12, `+sumBy("owner", `reckon_workload_cpu_seconds_total`, onSite)+`)`, "{{owner}}")},
+					Queries: single(`topk(12, `+sumBy("owner", `reckon_workload_cpu_seconds_total`, onSite)+`)`, "{{owner}}")},
 				{Title: "Memory by owner", Unit: "bytes", Stack: true, Link: toOwner,
-					Queries: one(`topk(12, sum by (owner) (reckon_workload_memory_bytes{`+onSite+`}))`, "{{owner}}")},
+					Queries: single(`topk(12, sum by (owner) (reckon_workload_memory_bytes{`+onSite+`}))`, "{{owner}}")},
 				{Title: "CPU in use by node", Unit: "percentunit", Link: toNode,
-					Queries: one(`topk(20, 1 - avg by (node) (rate(node_cpu_seconds_total{`+onSite+`,mode="idle"}[$__rate_interval])))`,
+					Queries: single(`topk(20, 1 - avg by (node) (rate(node_cpu_seconds_total{`+onSite+`,mode="idle"}[$__rate_interval])))`,
 						"{{node}}")},
 				{Title: "Available memory by node, the least", Unit: "percentunit", Link: toNode,
-					Queries: one(`bottomk(20, node_memory_MemAvailable_bytes{`+onSite+`} / node_memory_MemTotal_bytes{`+onSite+`})`,
+					Queries: single(`bottomk(20, node_memory_MemAvailable_bytes{`+onSite+`} / node_memory_MemTotal_bytes{`+onSite+`})`,
 						"{{node}}")},
 				{Title: "Workloads that use most", Unit: "short", Kind: "bargauge", Link: toWorkload, Queries: []Query{
 					{Expr: `topk(15, ` + sumBy("workload, owner", `reckon_workload_cpu_seconds_total`, onSite) + `)`,
 						Legend: "{{workload}} of {{owner}}", Instant: true}}},
 				{Title: "Waiting for a processor", Help: "Pressure (PSI): share of time in which something waited for CPU.",
 					Unit: "percentunit", Link: toNode,
-					Queries: one(`topk(20, `+rate(`node_pressure_cpu_waiting_seconds_total`, onSite)+`)`, "{{node}}")},
+					Queries: single(`topk(20, `+rate(`node_pressure_cpu_waiting_seconds_total`, onSite)+`)`, "{{node}}")},
 			}},
 		}}
 }
@@ -81,37 +81,37 @@ func node() Dashboard {
 		Vars: []Var{siteVar, nodeVar}, Rows: []Row{
 			{Title: "Who uses it", Panels: []Panel{
 				{Title: "Cores by workload", Help: "Workloads and other add up to what the machine was busy.", Unit: "short", Stack: true,
-					Width: 24, Link: toWorkload, Queries: one(`topk(15, `+sumBy("workload", `reckon_workload_cpu_seconds_total`, onNode)+
+					Width: 24, Link: toWorkload, Queries: single(`topk(15, `+sumBy("workload", `reckon_workload_cpu_seconds_total`, onNode)+
 						`)`, "{{workload}}")},
 				{Title: "Memory by workload", Unit: "bytes", Stack: true, Link: toWorkload,
-					Queries: one(`topk(15, sum by (workload) (reckon_workload_memory_bytes{`+onNode+`}))`, "{{workload}}")},
+					Queries: single(`topk(15, sum by (workload) (reckon_workload_memory_bytes{`+onNode+`}))`, "{{workload}}")},
 				{Title: "Storage by workload", Unit: "Bps", Link: toWorkload,
-					Queries: one(`topk(15, `+sumBy("workload, direction", `reckon_workload_io_bytes_total`, onNode)+`)`,
+					Queries: single(`topk(15, `+sumBy("workload, direction", `reckon_workload_io_bytes_total`, onNode)+`)`,
 						"{{workload}} {{direction}}")},
 				{Title: "Network by workload", Help: "Payload at sockets, without loopback.", Unit: "Bps", Link: toWorkload,
-					Queries: one(`topk(15, `+sumBy("workload, direction", `reckon_workload_network_bytes_total`, onNode)+`)`,
+					Queries: single(`topk(15, `+sumBy("workload, direction", `reckon_workload_network_bytes_total`, onNode)+`)`,
 						"{{workload}} {{direction}}")},
 				{Title: "Page faults that wait for storage",
 					Help: "Major faults per second: memory that had to be read from disk. A steady rate means that memory is short.",
-					Unit: "short", Queries: one(rate(`node_vmstat_pgmajfault`, onNode), "{{node}}")},
+					Unit: "short", Queries: single(rate(`node_vmstat_pgmajfault`, onNode), "{{node}}")},
 			}},
 			{Title: "Memory traffic and interconnects, where the hardware counts them", Collapsed: true, Panels: []Panel{
 				{Title: "Cores in use", Unit: "short",
-					Queries: one(`sum by (node) (rate(node_cpu_seconds_total{`+onNode+`,mode!~"idle|iowait"}[$__rate_interval]))`,
+					Queries: single(`sum by (node) (rate(node_cpu_seconds_total{`+onNode+`,mode!~"idle|iowait"}[$__rate_interval]))`,
 						"{{node}}")},
-				{Title: "Memory traffic by socket", Help: "Bytes that the memory controllers moved.", Unit: "Bps", Queries: one(
+				{Title: "Memory traffic by socket", Help: "Bytes that the memory controllers moved.", Unit: "Bps", Queries: single(
 					sumBy("node, socket, direction", `reckon_node_memory_traffic_bytes_total`, onNode),
 					"{{node}} socket {{socket}} {{direction}}")},
 				{Title: "Memory traffic by workload", Help: "Counted by resctrl, or estimated from cache misses.", Unit: "Bps",
 					Stack: true, Link: toWorkload,
-					Queries: one(`topk(15, `+sumBy("workload", `reckon_workload_memory_traffic_bytes_total`, onNode)+`)`,
+					Queries: single(`topk(15, `+sumBy("workload", `reckon_workload_memory_traffic_bytes_total`, onNode)+`)`,
 						"{{workload}}")},
 				{Title: "Memory traffic of the caches, local and remote",
 					Help: "Between the last-level caches of a socket and the memory of its own and of other sockets, by resctrl.",
-					Unit: "Bps", Queries: one(sumBy("node, socket, memory", `reckon_node_cache_memory_bytes_total`, onNode),
+					Unit: "Bps", Queries: single(sumBy("node, socket, memory", `reckon_node_cache_memory_bytes_total`, onNode),
 						"{{node}} socket {{socket}} {{memory}}")},
 				{Title: "Memory of workloads by NUMA node", Help: "On machines with several NUMA nodes.", Unit: "bytes", Stack: true,
-					Queries: one(`sum by (node, numa_node) (reckon_workload_memory_numa_bytes{`+onNode+`})`,
+					Queries: single(`sum by (node, numa_node) (reckon_workload_memory_numa_bytes{`+onNode+`})`,
 						"{{node}} NUMA node {{numa_node}}")},
 				{Title: "Interconnects", Help: "Octets at ports of InfiniBand, Omni-Path, RoCE and Slingshot.", Unit: "Bps",
 					Queries: []Query{
@@ -122,7 +122,7 @@ func node() Dashboard {
 			}},
 			{Title: "The machine", Panels: []Panel{
 				{Title: "CPU by mode", Unit: "short", Stack: true,
-					Queries: one(`sum by (node, mode) (rate(node_cpu_seconds_total{`+onNode+`,mode!="idle"}[$__rate_interval]))`,
+					Queries: single(`sum by (node, mode) (rate(node_cpu_seconds_total{`+onNode+`,mode!="idle"}[$__rate_interval]))`,
 						"{{node}} {{mode}}")},
 				{Title: "Memory", Unit: "bytes",
 					Queries: []Query{{Expr: `node_memory_MemTotal_bytes{` + onNode + `}`, Legend: "{{node}} total"},
@@ -134,7 +134,7 @@ func node() Dashboard {
 					{Expr: rate(`node_pressure_memory_waiting_seconds_total`, onNode), Legend: "{{node}} memory"}, {
 						Expr: rate(`node_pressure_io_waiting_seconds_total`, onNode), Legend: "{{node}} storage"}}},
 				{Title: "Free on file systems", Unit: "percentunit",
-					Queries: one(`node_filesystem_avail_bytes{`+onNode+`,fstype!~"tmpfs|ramfs|overlay"} / node_filesystem_size_bytes{`+
+					Queries: single(`node_filesystem_avail_bytes{`+onNode+`,fstype!~"tmpfs|ramfs|overlay"} / node_filesystem_size_bytes{`+
 						onNode+`,fstype!~"tmpfs|ramfs|overlay"}`, "{{node}} {{mountpoint}}")},
 				{
 					Title: "Disks", Unit: "Bps", Queries: []Query{
@@ -142,21 +142,22 @@ func node() Dashboard {
 						{Expr: rate(`node_disk_written_bytes_total`, onNode), Legend: "{{node}} {{device}} written"}}},
 				{Title: "Response time of disks",
 					Help: "95 % of the requests were answered within this time, waiting in the queue of the kernel included.", Unit: "s",
-					Queries: one(`histogram_quantile(0.95, `+sumBy("node, device, operation", `reckon_node_disk_response_seconds`, onNode)+
+					Queries: single(`histogram_quantile(0.95, `+sumBy("node, device, operation", `reckon_node_disk_response_seconds`,
+						onNode)+
 						`)`, "{{node}} {{device}} {{operation}}")},
 				{Title: "Threads that wait for disks",
 					Help: "How many threads of a workload slept on average until a disk had answered.", Unit: "short", Link: toWorkload,
-					Queries: one(`topk(15, `+sumBy("node, workload, device", `reckon_workload_disk_wait_seconds_total`, onNode)+`)`,
+					Queries: single(`topk(15, `+sumBy("node, workload, device", `reckon_workload_disk_wait_seconds_total`, onNode)+`)`,
 						"{{workload}} {{device}}")},
 				{Title: "Delay in the run queue", Help: "95 % of the waits of threads for a processor were shorter.",
-					Unit: "s", Queries: one(`histogram_quantile(0.95, `+sumBy("node", `reckon_workload_run_queue_seconds`, onNode)+`)`,
+					Unit: "s", Queries: single(`histogram_quantile(0.95, `+sumBy("node", `reckon_workload_run_queue_seconds`, onNode)+`)`,
 						"{{node}}")},
 				{Title: "Network", Unit: "Bps", Queries: []Query{
 					{Expr: `rate(node_network_receive_bytes_total{` + onNode + `,device!="lo"}[$__rate_interval])`,
 						Legend: "{{node}} {{device}} in"},
 					{Expr: `rate(node_network_transmit_bytes_total{` + onNode + `,device!="lo"}[$__rate_interval])`,
 						Legend: "{{node}} {{device}} out"}}},
-				{Title: "Power", Unit: "watt", Queries: one(sumBy("node, domain", `reckon_node_attributed_energy_joules_total`, onNode),
+				{Title: "Power", Unit: "watt", Queries: single(sumBy("node, domain", `reckon_node_attributed_energy_joules_total`, onNode),
 					"{{node}} {{domain}}")},
 			}},
 		}}
@@ -176,11 +177,11 @@ func workload() Dashboard {
 					{Expr: `sum by (workload) (max by (workload, node) (reckon_workload_request_memory_bytes{` + onWork + `}))`,
 						Legend: "{{workload}} requested"}}},
 				{Title: "Cores, p95 over seconds", Help: "From the native histogram: one observation a second.", Unit: "short",
-					Queries: one(`histogram_quantile(0.95, `+sumBy("workload", `reckon_workload_cores`, onWork)+`)`, "{{workload}}")},
+					Queries: single(`histogram_quantile(0.95, `+sumBy("workload", `reckon_workload_cores`, onWork)+`)`, "{{workload}}")},
 				{Title: "Threads that wait for a processor", Unit: "short",
-					Queries: one(sumBy("workload", `reckon_workload_cpu_wait_seconds_total`, onWork), "{{workload}}")},
+					Queries: single(sumBy("workload", `reckon_workload_cpu_wait_seconds_total`, onWork), "{{workload}}")},
 				{Title: "Threads that wait for disks", Help: "How many of its threads slept on average until a disk had answered.",
-					Unit: "short", Queries: one(sumBy("workload, device", `reckon_workload_disk_wait_seconds_total`, onWork),
+					Unit: "short", Queries: single(sumBy("workload, device", `reckon_workload_disk_wait_seconds_total`, onWork),
 						"{{workload}} {{device}}")},
 				{Title: "Delay in the run queue",
 					Help: "How long a thread waited before it got a processor: half of the waits, 95 % and 99 % were shorter.", Unit: "s",
@@ -198,24 +199,24 @@ func workload() Dashboard {
 			}},
 			{Title: "Where and by what", Panels: []Panel{
 				{Title: "Cores by node", Unit: "short", Stack: true, Link: toNode,
-					Queries: one(sumBy("node", `reckon_workload_cpu_seconds_total`, onWork), "{{node}}")},
+					Queries: single(sumBy("node", `reckon_workload_cpu_seconds_total`, onWork), "{{node}}")},
 				{Title: "Cores by program", Unit: "short", Stack: true,
-					Queries: one(`topk(12, `+sumBy("command", `reckon_command_cpu_seconds_total`, onWork)+`)`, "{{command}}")},
-				{Title: "Storage", Unit: "Bps", Queries: one(sumBy("workload, direction", `reckon_workload_io_bytes_total`, onWork),
+					Queries: single(`topk(12, `+sumBy("command", `reckon_command_cpu_seconds_total`, onWork)+`)`, "{{command}}")},
+				{Title: "Storage", Unit: "Bps", Queries: single(sumBy("workload, direction", `reckon_workload_io_bytes_total`, onWork),
 					"{{workload}} {{direction}}")},
 				{Title: "Network", Help: "Payload at sockets, without loopback.", Unit: "Bps",
-					Queries: one(sumBy("workload, direction", `reckon_workload_network_bytes_total`, onWork),
+					Queries: single(sumBy("workload, direction", `reckon_workload_network_bytes_total`, onWork),
 						"{{workload}} {{direction}}")},
 				{Title: "Page faults", Help: "Per second: major faults waited for storage, minor ones did not.", Unit: "short",
-					Queries: one(sumBy("workload, type", `reckon_workload_page_faults_total`, onWork), "{{workload}} {{type}}")},
+					Queries: single(sumBy("workload, type", `reckon_workload_page_faults_total`, onWork), "{{workload}} {{type}}")},
 				{Title: "Power", Unit: "watt",
-					Queries: one(sumBy("workload, domain, method", `reckon_workload_energy_joules_total`, onWork),
+					Queries: single(sumBy("workload, domain, method", `reckon_workload_energy_joules_total`, onWork),
 						"{{workload}} {{domain}} ({{method}})")},
-				{Title: "GPUs", Unit: "short", Queries: one(sumBy("workload, device", `reckon_workload_gpu_seconds_total`, onWork),
+				{Title: "GPUs", Unit: "short", Queries: single(sumBy("workload, device", `reckon_workload_gpu_seconds_total`, onWork),
 					"{{workload}} {{device}}")},
 				{
 					Title: "Kind of GPU use", Help: "Share of the time in which units of its GPUs were busy, mean of them while it " +
-						"computed there; of a shared GPU, others are in it.", Unit: "percentunit", Queries: one(
+						"computed there; of a shared GPU, others are in it.", Unit: "percentunit", Queries: single(
 						`avg by (engine) (rate(reckon_gpu_engine_busy_seconds_total{engine=~"sm|tensor|fp64|fp32|fp16|`+
 							`dram"}[$__rate_interval]) and on (node, device) (sum by (node, device) (`+
 							rate(`reckon_workload_gpu_seconds_total`, onWork)+`) > 0))`, "{{engine}}")},
@@ -224,17 +225,17 @@ func workload() Dashboard {
 					{Expr: `sum by (workload) (reckon_workload_threads{` + onWork + `})`, Legend: "{{workload}} threads"}}},
 			}},
 			{Title: "Memory traffic, where the hardware counts it", Collapsed: true, Panels: []Panel{
-				{Title: "Cores in use", Unit: "short", Queries: one(sumBy("workload", `reckon_workload_cpu_seconds_total`, onWork),
+				{Title: "Cores in use", Unit: "short", Queries: single(sumBy("workload", `reckon_workload_cpu_seconds_total`, onWork),
 					"{{workload}}")},
 				{
 					Title: "Memory traffic", Help: "Between caches and memory: counted by resctrl, or estimated from cache misses.",
-					Unit: "Bps", Queries: one(sumBy("workload, method", `reckon_workload_memory_traffic_bytes_total`, onWork),
+					Unit: "Bps", Queries: single(sumBy("workload, method", `reckon_workload_memory_traffic_bytes_total`, onWork),
 						"{{workload}} ({{method}})")},
 				{Title: "Memory by NUMA node", Help: "On machines with several NUMA nodes.", Unit: "bytes", Stack: true,
-					Queries: one(`sum by (workload, numa_node) (reckon_workload_memory_numa_bytes{`+onWork+`})`,
+					Queries: single(`sum by (workload, numa_node) (reckon_workload_memory_numa_bytes{`+onWork+`})`,
 						"{{workload}} NUMA node {{numa_node}}")},
 				{Title: "Interconnects", Help: "Octets of RDMA adapters while this workload alone used them: at least what it moved.",
-					Unit: "Bps", Queries: one(sumBy("workload, device, direction", `reckon_workload_interconnect_bytes_total`, onWork),
+					Unit: "Bps", Queries: single(sumBy("workload, device, direction", `reckon_workload_interconnect_bytes_total`, onWork),
 						"{{workload}} {{device}} {{direction}}")},
 			}},
 		}}
@@ -249,18 +250,18 @@ func owner() Dashboard {
 				stat("Core hours of the last day", "short", `sum(increase(reckon_workload_cpu_seconds_total{`+onOwner+`}[1d])) / 3600`),
 				stat("Energy of the last day", "joule", `sum(increase(reckon_workload_energy_joules_total{`+onOwner+`}[1d]))`),
 				{Title: "Cores by workload", Unit: "short", Stack: true, Link: toWorkload,
-					Queries: one(`topk(12, `+sumBy("workload", `reckon_workload_cpu_seconds_total`, onOwner)+`)`, "{{workload}}")},
+					Queries: single(`topk(12, `+sumBy("workload", `reckon_workload_cpu_seconds_total`, onOwner)+`)`, "{{workload}}")},
 				{Title: "Memory by workload", Unit: "bytes", Stack: true, Link: toWorkload,
-					Queries: one(`topk(12, sum by (workload) (reckon_workload_memory_bytes{`+onOwner+`}))`, "{{workload}}")},
+					Queries: single(`topk(12, sum by (workload) (reckon_workload_memory_bytes{`+onOwner+`}))`, "{{workload}}")},
 				{Title: "Cores by node", Unit: "short", Stack: true, Link: toNode,
-					Queries: one(sumBy("node", `reckon_workload_cpu_seconds_total`, onOwner), "{{node}}")},
-				{Title: "Power", Unit: "watt", Queries: one(sumBy("owner, domain", `reckon_workload_energy_joules_total`, onOwner),
+					Queries: single(sumBy("node", `reckon_workload_cpu_seconds_total`, onOwner), "{{node}}")},
+				{Title: "Power", Unit: "watt", Queries: single(sumBy("owner, domain", `reckon_workload_energy_joules_total`, onOwner),
 					"{{owner}} {{domain}}")},
 				{Title: "Cores requested and used", Unit: "short", Queries: []Query{
 					{Expr: `sum by (owner) (reckon_workload_request_cores{` + onOwner + `})`, Legend: "{{owner}} requested"},
 					{Expr: sumBy("owner", `reckon_workload_cpu_seconds_total`, onOwner), Legend: "{{owner}} used"}}},
 				{Title: "GPUs in use", Unit: "short",
-					Queries: one(sumBy("owner", `reckon_workload_gpu_seconds_total`, onOwner), "{{owner}}")},
+					Queries: single(sumBy("owner", `reckon_workload_gpu_seconds_total`, onOwner), "{{owner}}")},
 			}},
 		}}
 }

@@ -32,7 +32,7 @@ func goTypes() []byte {
 	var b bytes.Buffer
 	b.WriteString(header + "package figure\n")
 	for _, s := range structs {
-		list := figure.Of(s.scope)
+		list := figure.InScope(s.scope)
 		fmt.Fprintf(&b, "\n// %s\ntype %s struct {\n", s.doc, s.name)
 		for i := range list {
 			f := &list[i]
@@ -76,7 +76,7 @@ func pageTypes() []byte {
 	b.WriteString("/** A figure; null where it was not measured. */\nexport type Num = number | null | undefined;\n")
 	for _, s := range structs {
 		fmt.Fprintf(&b, "\nexport interface %s {\n", s.name)
-		for _, f := range figure.Of(s.scope) {
+		for _, f := range figure.InScope(s.scope) {
 			if s.scope == figure.Runs && f.Internal {
 				continue
 			}
@@ -93,7 +93,7 @@ func pageTypes() []byte {
 	}
 	b.WriteString(
 		"\n/** The figures of a run that lists can show. */\nexport const figures: { key: keyof Row; title: string; unit: string }[] = [\n")
-	for _, f := range figure.Of(figure.Runs) {
+	for _, f := range figure.InScope(figure.Runs) {
 		if !f.Internal {
 			fmt.Fprintf(&b, "  { key: %q, title: %q, unit: %q },\n", f.Key, f.Heading, unit(&f))
 		}

@@ -21,7 +21,7 @@ func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
 		if err != nil {
 			return copied, s.o.Explain(ctx, err)
 		}
-		if err := to.adopt(ctx, r.Info, quads); err != nil {
+		if err := to.copyGraph(ctx, r.Info, quads); err != nil {
 			return copied, fmt.Errorf("copy the subgraph %q: %w", r.ID, err)
 		}
 		copied++
@@ -29,8 +29,8 @@ func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
 	return copied, nil
 }
 
-// adopt writes a subgraph of another store with its version there.
-func (s *Store) adopt(ctx context.Context, from graph.Info, quads []graph.Quad) error {
+// copyGraph writes a subgraph of another store with its version there.
+func (s *Store) copyGraph(ctx context.Context, from graph.Info, quads []graph.Quad) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		r, there, err := find(ctx, tx, from.ID)
 		if err != nil || there && r.Version >= from.Version {

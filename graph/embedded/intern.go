@@ -113,8 +113,8 @@ func placeholders(first, n int) string {
 	return b.String()
 }
 
-// lookUp reads the ids of terms from the database. found may also receive other terms with the same hash.
-func lookUp(ctx context.Context, db querier, terms []string, found map[string]int64) error {
+// readIDs reads the ids of terms from the database. found may also receive other terms with the same hash.
+func readIDs(ctx context.Context, db querier, terms []string, found map[string]int64) error {
 	return inChunks(terms, func(part []string) error {
 		args := make([]any, len(part))
 		for i, t := range part {
@@ -154,9 +154,9 @@ func noteIDs(ctx context.Context, db querier, ids map[string]int64, text string,
 	return rows.Err()
 }
 
-// ahead creates the terms of several changes in index order, so that each index page is written
+// createTerms creates the terms of several changes in index order, so that each index page is written
 // once. Creating them change by change would touch pages all over the index each time.
-func (t *interner) ahead(ctx context.Context, tx *sql.Tx, list []graph.Change) error {
+func (t *interner) createTerms(ctx context.Context, tx *sql.Tx, list []graph.Change) error {
 	if !t.keep || len(list) < 2 {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (t *interner) intern(ctx context.Context, tx *sql.Tx, terms []graph.Term) (
 	t.mu.Unlock()
 	byHash(missing)
 	found := make(map[string]int64, len(missing))
-	if err := lookUp(ctx, tx, missing, found); err != nil {
+	if err := readIDs(ctx, tx, missing, found); err != nil {
 		return nil, err
 	}
 	if err := addTerms(ctx, tx, slices.DeleteFunc(missing, func(s string) bool { _, ok := found[s]; return ok }), found); err != nil {

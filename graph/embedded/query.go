@@ -78,7 +78,7 @@ func (v *view) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error
 		text[i] = t.String()
 	}
 	found := make(map[string]int64, len(terms))
-	if err := lookUp(ctx, v.s.o.DB, text, found); err != nil {
+	if err := readIDs(ctx, v.s.o.DB, text, found); err != nil {
 		return nil, err
 	}
 	out := make([]sparql.ID, len(terms))
@@ -91,7 +91,7 @@ func (v *view) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error
 // Terms implements sparql.Dataset.
 func (v *view) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, error) {
 	out := make([]graph.Term, len(ids))
-	missing := v.m.terms.look(ids, out)
+	missing := v.m.terms.lookup(ids, out)
 	at := make(map[int64]int, len(missing))
 	for _, i := range missing {
 		at[int64(ids[i])] = i
@@ -124,7 +124,7 @@ func (v *view) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, error)
 	if at := slices.Index(out, graph.Term{}); at >= 0 {
 		return nil, fmt.Errorf("%w: %d", sparql.ErrNoTerm, ids[at])
 	}
-	v.m.terms.keep(ids, out, missing)
+	v.m.terms.add(ids, out, missing)
 	return out, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"reckon/internal/durable"
 )
 
-// seen is the newest change of the database that this server has recorded.
-type seen struct {
+// lastChange is the newest change of the database that this server has recorded.
+type lastChange struct {
 	Instance string `json:"instance"`
 	Changed  int64  `json:"changed"`
 }
@@ -19,15 +19,15 @@ type seen struct {
 // checkRestored raises all versions if the database is not the one that this server last wrote, or
 // is an older copy of it. Clients may have seen versions that are missing there.
 func (s *Store) checkRestored(ctx context.Context) error {
-	var now seen
+	var now lastChange
 	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance,
 		&now.Changed); err != nil {
 		return s.o.Explain(ctx, err)
 	}
-	var last seen
+	var last lastChange
 	if s.o.State != "" {
 		if err := durable.ReadJSON(s.o.State, &last); err != nil {
-			last = seen{}
+			last = lastChange{}
 			if now.Instance != "" || !errors.Is(err, fs.ErrNotExist) {
 				s.o.Logger.Warn(
 					"up to which change this server had written the knowledge graph cannot be read and is noted again: versions are "+
@@ -60,7 +60,7 @@ func (s *Store) remember(ctx context.Context) error {
 	if s.o.State == "" {
 		return nil
 	}
-	var now seen
+	var now lastChange
 	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance,
 		&now.Changed); err != nil {
 		return s.o.Explain(ctx, err)

@@ -27,8 +27,8 @@ func (c *termCache) clear() {
 	c.of, c.text = nil, 0
 }
 
-// look fills in the cached terms, and returns the positions of the others.
-func (c *termCache) look(ids []sparql.ID, out []graph.Term) (missing []int) {
+// lookup fills in the cached terms, and returns the positions of the others.
+func (c *termCache) lookup(ids []sparql.ID, out []graph.Term) (missing []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, id := range ids {
@@ -42,8 +42,8 @@ func (c *termCache) look(ids []sparql.ID, out []graph.Term) (missing []int) {
 	return missing
 }
 
-// keep caches the terms at some positions. A full cache is cleared first.
-func (c *termCache) keep(ids []sparql.ID, terms []graph.Term, at []int) {
+// add caches the terms at some positions. A full cache is cleared first.
+func (c *termCache) add(ids []sparql.ID, terms []graph.Term, at []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range at {

@@ -20,7 +20,7 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 		return info, false, err
 	}
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
-		info, changed, err = s.put(ctx, tx, id, p)
+		info, changed, err = s.putTx(ctx, tx, id, p)
 		return err
 	})
 	if err == nil && changed {
@@ -40,11 +40,11 @@ func (s *Store) PutAll(ctx context.Context, list []graph.Change) (int, error) {
 	}
 	var changed []graph.Info
 	err := s.inTx(ctx, func(tx *sql.Tx) error {
-		if err := s.terms.ahead(ctx, tx, list); err != nil {
+		if err := s.terms.createTerms(ctx, tx, list); err != nil {
 			return err
 		}
 		for _, c := range list {
-			info, did, err := s.put(ctx, tx, c.ID, c.Put)
+			info, did, err := s.putTx(ctx, tx, c.ID, c.Put)
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ func (s *Store) PutAll(ctx context.Context, list []graph.Change) (int, error) {
 	return len(changed), nil
 }
 
-func (s *Store) put(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (graph.Info, bool, error) {
+func (s *Store) putTx(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (graph.Info, bool, error) {
 	r, there, err := find(ctx, tx, id)
 	if err != nil {
 		return r.Info, false, err
@@ -144,7 +144,7 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 	quads := p.Quads
 	for i := range quads {
 		if !quads[i].G.IsZero() {
-			quads = plain(quads)
+			quads = withoutGraph(quads)
 			break
 		}
 	}
@@ -154,7 +154,7 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 		}
 		p.Merge = false
 	}
-	if quads, err = named(quads, r.g); err != nil {
+	if quads, err = nameBlanks(quads, r.g); err != nil {
 		return false, 0, err
 	}
 	want, err := s.numbers(ctx, tx, quads)
@@ -185,7 +185,7 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 	return len(add)+len(drop) > 0, len(have) + len(add) - len(drop), err
 }
 
-func plain(quads []graph.Quad) []graph.Quad {
+func withoutGraph(quads []graph.Quad) []graph.Quad {
 	out := make([]graph.Quad, len(quads))
 	for i, q := range quads {
 		q.G = graph.Term{}
@@ -220,9 +220,9 @@ func (s *Store) merged(ctx context.Context, tx *sql.Tx, r row, quads []graph.Qua
 	return have, nil
 }
 
-// named names blank nodes by their place in the graph. Writing the same graph again then changes
+// nameBlanks names blank nodes by their place in the graph. Writing the same graph again then changes
 // nothing, and nodes of different graphs never share a name.
-func named(quads []graph.Quad, g int64) ([]graph.Quad, error) {
+func nameBlanks(quads []graph.Quad, g int64) ([]graph.Quad, error) {
 	if !hasBlanks(quads) {
 		return quads, nil
 	}

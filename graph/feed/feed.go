@@ -243,7 +243,7 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 		return changed, nil
 	}
 	for _, c := range list {
-		did, err := f.put(ctx, c.ID, c.Quads, c.Owner, c.Time)
+		did, err := f.write(ctx, c.ID, c.Quads, c.Owner, c.Time)
 		if err != nil {
 			return changed, err
 		}
@@ -289,7 +289,7 @@ func facts(w *store.Workload) string {
 	return b.String()
 }
 
-func (f *Feed) put(ctx context.Context, id string, quads []graph.Quad, owner string, at time.Time) (bool, error) {
+func (f *Feed) write(ctx context.Context, id string, quads []graph.Quad, owner string, at time.Time) (bool, error) {
 	_, changed, err := f.o.Store.Put(ctx, id, graph.Put{Quads: quads, Origin: Origin, Owner: owner, Time: at, IfVersion: graph.AnyVersion})
 	if err != nil {
 		return false, fmt.Errorf("write the subgraph %s: %w", id, err)

@@ -98,15 +98,15 @@ func (d *Document) measurement(id graph.Term, description string, v float64, at 
 
 // NodeMeasurement adds a measurement of a node, or of a part if the query names one.
 func (d *Document) NodeMeasurement(m object.Measurement, now int64) {
-	d.measured(m, now, true)
+	d.addMeasurement(m, now, true)
 }
 
 // PodMeasurement adds a measurement of a pod.
 func (d *Document) PodMeasurement(m object.Measurement, now int64) {
-	d.measured(m, now, false)
+	d.addMeasurement(m, now, false)
 }
 
-func (d *Document) measured(m object.Measurement, now int64, onPart bool) {
+func (d *Document) addMeasurement(m object.Measurement, now int64, onPart bool) {
 	resource := d.id(m.Resource)
 	parent, description := resource, m.Query.Measurement
 	if m.Query.Subresource != "" {

@@ -45,7 +45,7 @@ func Read(in io.Reader, contexts Contexts, limits graph.Limits) (quads []graph.Q
 	}
 	var doc any
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, place(raw, err)
+		return nil, locateError(raw, err)
 	}
 	switch doc.(type) {
 	case map[string]any, []any:
@@ -83,7 +83,7 @@ func explain(err error) error {
 	return err
 }
 
-func place(raw []byte, err error) error {
+func locateError(raw []byte, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		before := raw[:min(int(syntax.Offset), len(raw))]
@@ -122,7 +122,7 @@ func fromDataset(set *ld.RDFDataset, limits graph.Limits) ([]graph.Quad, error) 
 		for _, q := range list {
 			out := graph.Quad{S: term(q.Subject), P: term(q.Predicate), O: term(q.Object)}
 			if name != "@default" {
-				out.G = named(name)
+				out.G = termOf(name)
 			}
 			if err := out.Check(limits.Literal); err != nil {
 				return nil, err
@@ -136,7 +136,7 @@ func fromDataset(set *ld.RDFDataset, limits graph.Limits) ([]graph.Quad, error) 
 	return quads, nil
 }
 
-func named(name string) graph.Term {
+func termOf(name string) graph.Term {
 	if label, ok := strings.CutPrefix(name, "_:"); ok {
 		return graph.BlankNode(label)
 	}

@@ -10,7 +10,7 @@ import (
 // things without a class of this vocabulary.
 func Check(quads []graph.Quad) error {
 	required := map[string][]string{}
-	for _, w := range words() {
+	for _, w := range classes() {
 		if len(w.required) > 0 {
 			required[Namespace+w.name] = w.required
 		}

@@ -83,7 +83,7 @@ func (w *writer) text(s graph.Term, p, value string) {
 	}
 }
 
-func (w *writer) is(s graph.Term, classes ...string) {
+func (w *writer) addTypes(s graph.Term, classes ...string) {
 	for _, c := range classes {
 		if !strings.Contains(c, ":") {
 			c = Namespace + c
@@ -104,7 +104,7 @@ func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
 // workload describes a running workload, and returns its id.
 func (v Vocabulary) workload(w *writer, o *object.Workload) graph.Term {
 	id := v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID)
-	w.is(id, "Workload", sosa+"FeatureOfInterest")
+	w.addTypes(id, "Workload", sosa+"FeatureOfInterest")
 	w.text(id, "name", o.Name)
 	w.text(id, "kind", o.Kind)
 	w.text(id, "namespace", o.Namespace)
@@ -137,10 +137,10 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 		what.RunsOn = []string{o.Node}
 	}
 	id := v.workload(w, &what)
-	w.is(id, "Pod")
+	w.addTypes(id, "Pod")
 	for _, c := range o.Containers {
 		at := part(id, "container-"+graph.EscapeIRI(c.Name))
-		w.is(at, "Container")
+		w.addTypes(at, "Container")
 		w.text(at, "name", c.Name)
 		w.text(at, "uid", c.ID)
 		w.text(at, "state", c.State)
@@ -153,7 +153,7 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 func (v Vocabulary) Node(o object.Node) []graph.Quad {
 	w := &writer{}
 	id := v.NodeID(o.Name)
-	w.is(id, "Node", sosa+"Platform", saref+"Device")
+	w.addTypes(id, "Node", sosa+"Platform", saref+"Device")
 	w.text(id, "name", o.Name)
 	w.text(id, "uid", o.UID)
 	w.text(id, "state", o.Status)
@@ -173,7 +173,7 @@ func (v Vocabulary) Node(o object.Node) []graph.Quad {
 func (v Vocabulary) Describe(o object.Site) []graph.Quad {
 	w := &writer{}
 	id := v.SiteID()
-	w.is(id, "Site", sosa+"Platform")
+	w.addTypes(id, "Site", sosa+"Platform")
 	w.text(id, "name", o.Name)
 	w.text(id, "kind", "GNode")
 	w.text(id, "url", o.URL)
@@ -193,7 +193,7 @@ func (v Vocabulary) owners(w *writer, id graph.Term, owners []object.Ref) {
 func (v Vocabulary) data(w *writer, id graph.Term, list []object.Data) {
 	for _, d := range list {
 		at := v.id("data", d.Kind, d.Namespace, d.Name)
-		w.is(at, "Data")
+		w.addTypes(at, "Data")
 		w.text(at, "name", d.Name)
 		w.text(at, "namespace", d.Namespace)
 		w.text(at, "dataType", d.Kind)
@@ -219,7 +219,7 @@ func (w *writer) amounts(id graph.Term, property string, amounts object.Amounts)
 			continue
 		}
 		at := part(id, property+"-"+string(r))
-		w.is(at, "Amount", qudt+"QuantityValue")
+		w.addTypes(at, "Amount", qudt+"QuantityValue")
 		w.text(at, "resource", string(r))
 		w.add(at, qudt+"numericValue", graph.Number(v))
 		if name, code := units(r); name != "" {
@@ -235,19 +235,19 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 		return
 	}
 	at := part(id, "telemetry")
-	w.is(at, class)
+	w.addTypes(at, class)
 	w.add(id, "telemetry", at)
 	if m := t.Metrics; m != nil {
 		data := part(id, "metrics")
 		w.add(at, "hasMetrics", data)
-		w.is(data, "Data")
+		w.addTypes(data, "Data")
 		w.text(data, "dataType", "timeseries")
 		w.text(data, "dataType", m.Source.Type)
 		w.source(data, m.Source, m.Dashboard)
 		for _, s := range m.Series {
 			one := part(id, "series-"+graph.EscapeIRI(s.Name))
 			w.add(data, "series", one)
-			w.is(one, "Series", sosa+"ObservableProperty", saref+"Property")
+			w.addTypes(one, "Series", sosa+"ObservableProperty", saref+"Property")
 			w.text(one, "metricName", s.Name)
 			w.text(one, graph.RDFS+"label", s.Title)
 			w.text(one, "metricType", s.Type)
@@ -259,7 +259,7 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 	if l := t.Logs; l != nil {
 		data := part(id, "logs")
 		w.add(at, "hasLogs", data)
-		w.is(data, "Data")
+		w.addTypes(data, "Data")
 		w.text(data, "dataType", "logs")
 		w.text(data, "dataType", l.Source.Type)
 		w.text(data, "query", l.Query)
@@ -269,13 +269,13 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 
 func (w *writer) source(data graph.Term, s object.Source, dashboard string) {
 	at := part(graph.Node(strings.SplitN(data.Value, "#", 2)[0]), "source-"+graph.EscapeIRI(s.Type))
-	w.is(at, "DataSource")
+	w.addTypes(at, "DataSource")
 	w.text(at, "sourceType", s.Type)
 	w.text(at, "url", s.URL)
 	w.add(data, "source", at)
 	if dashboard != "" {
 		page := graph.Node(data.Value + "-dashboard")
-		w.is(page, "Dashboard")
+		w.addTypes(page, "Dashboard")
 		kind := "reckon"
 		if strings.Contains(dashboard, "grafana") || strings.Contains(dashboard, "/d/") {
 			kind = "grafana"

@@ -35,16 +35,16 @@ func Context() map[string]any {
 // ContextIRI can be used as @context in documents: it is built in, and the server serves it too.
 const ContextIRI = "urn:reckon:context"
 
-// word is a class or property with its meaning. parent is the class or property of another
+// vocabularyTerm is a class or property with its meaning. parent is the class or property of another
 // vocabulary that it specializes.
-type word struct {
+type vocabularyTerm struct {
 	name, parent, comment string
 	property              bool
 	required              []string // properties that every instance of the class has
 }
 
-func words() []word {
-	return []word{
+func classes() []vocabularyTerm {
+	return []vocabularyTerm{
 		{name: "Workload", parent: sosa + "FeatureOfInterest",
 			comment: "Work that is recognised as one piece: a job, a deployment, a service.", required: []string{"name", "kind"}},
 		{name: "Pod", parent: Namespace + "Workload", comment: "A pod of Kubernetes.", required: []string{"name", "namespace"}},
@@ -109,7 +109,7 @@ func Ontology() (out []graph.Quad) {
 	add := func(s, p string, o graph.Term) {
 		out = append(out, graph.Quad{S: graph.Node(s), P: graph.Node(p), O: o})
 	}
-	for _, w := range words() {
+	for _, w := range classes() {
 		iri, class, under := Namespace+w.name, graph.RDFS+"Class", graph.RDFS+"subClassOf"
 		if w.property {
 			class, under = graph.RDF+"Property", graph.RDFS+"subPropertyOf"

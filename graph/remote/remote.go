@@ -123,8 +123,8 @@ func (s *Store) Forward(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// ask sends one Graph Store Protocol request about a subgraph.
-func (s *Store) ask(ctx context.Context, method, id string, body []byte) ([]byte, int, error) {
+// request sends one Graph Store Protocol request about a subgraph.
+func (s *Store) request(ctx context.Context, method, id string, body []byte) ([]byte, int, error) {
 	u := *s.store.url
 	q := u.Query()
 	q.Set("graph", graph.Name(id))
@@ -172,8 +172,8 @@ func fingerprint(id string, quads []graph.Quad) (graph.Quad, []byte, error) {
 	return graph.Quad{S: graph.Node(graph.Name(id)), P: graph.Node(hashWord), O: graph.Text(text)}, b.Bytes(), nil
 }
 
-// counted fills in the number of statements from the registry's statement about a subgraph.
-func counted(info graph.Info, mark []graph.Quad) graph.Info {
+// withCount fills in the number of statements from the registry's statement about a subgraph.
+func withCount(info graph.Info, mark []graph.Quad) graph.Info {
 	info.Quads = graph.UnknownQuads
 	if len(mark) == 1 {
 		if _, n, ok := strings.Cut(mark[0].O.Value, " "); ok {
@@ -189,13 +189,13 @@ func (s *Store) Get(ctx context.Context, id string) (graph.Info, []graph.Quad, e
 	if err != nil {
 		return info, nil, err
 	}
-	info = counted(info, mark)
+	info = withCount(info, mark)
 	quads, err := s.read(ctx, id)
 	return info, quads, err
 }
 
 func (s *Store) read(ctx context.Context, id string) ([]graph.Quad, error) {
-	raw, status, err := s.ask(ctx, http.MethodGet, id, nil)
+	raw, status, err := s.request(ctx, http.MethodGet, id, nil)
 	if err != nil || status == http.StatusNotFound { // stores drop graphs without statements
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 		if err != nil {
 			return info, false, err
 		}
-		quads = append(apart(quads), stored...)
+		quads = append(renameBlanks(quads), stored...)
 	}
 	mark, document, err := fingerprint(id, quads)
 	if err != nil {
@@ -242,17 +242,17 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 	}
 	same := there && len(old) == 1 && old[0].O == mark.O
 	if !same {
-		if _, _, err := s.ask(ctx, http.MethodPut, id, document); err != nil {
+		if _, _, err := s.request(ctx, http.MethodPut, id, document); err != nil {
 			return info, false, err
 		}
 	}
 	p.Quads, p.Merge, p.IfVersion = []graph.Quad{mark}, false, graph.AnyVersion
 	info, changed, err = s.registry.Put(ctx, id, p)
-	return counted(info, []graph.Quad{mark}), changed, err
+	return withCount(info, []graph.Quad{mark}), changed, err
 }
 
-// apart renames the blank nodes of new statements so that they differ from stored ones.
-func apart(quads []graph.Quad) []graph.Quad {
+// renameBlanks renames the blank nodes of new statements so that they differ from stored ones.
+func renameBlanks(quads []graph.Quad) []graph.Quad {
 	for i := range quads {
 		for _, t := range []*graph.Term{&quads[i].S, &quads[i].O} {
 			if t.Kind == graph.Blank {
@@ -274,7 +274,7 @@ func (s *Store) Delete(ctx context.Context, id string, ifVersion int64) (graph.I
 	if ifVersion != graph.AnyVersion && ifVersion != have.Version {
 		return have, &graph.VersionError{ID: id, Want: ifVersion, Have: have.Version}
 	}
-	if _, _, err := s.ask(ctx, http.MethodDelete, id, nil); err != nil {
+	if _, _, err := s.request(ctx, http.MethodDelete, id, nil); err != nil {
 		return have, err
 	}
 	return s.registry.Delete(ctx, id, graph.AnyVersion)
@@ -296,6 +296,6 @@ func (s *Store) Usage(ctx context.Context, id string) (graph.Usage, error) {
 
 // Check implements graph.Store.
 func (s *Store) Check(ctx context.Context) error {
-	_, _, err := s.ask(ctx, http.MethodGet, "urn:reckon:check", nil)
+	_, _, err := s.request(ctx, http.MethodGet, "urn:reckon:check", nil)
 	return errors.Join(err, s.registry.Check(ctx))
 }

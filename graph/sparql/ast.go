@@ -62,7 +62,7 @@ type variables struct {
 	index map[string]int
 }
 
-func (v *variables) of(name string) int {
+func (v *variables) indexOf(name string) int {
 	if at, ok := v.index[name]; ok {
 		return at
 	}
@@ -71,7 +71,7 @@ func (v *variables) of(name string) int {
 	return len(v.names) - 1
 }
 
-func (v *variables) fresh() int { return v.of(fmt.Sprintf(" %d", len(v.names))) }
+func (v *variables) newHidden() int { return v.indexOf(fmt.Sprintf(" %d", len(v.names))) }
 
 // slot is a term or a variable in a pattern.
 type slot struct {

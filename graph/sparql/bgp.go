@@ -25,13 +25,13 @@ func (b *bgp) eval(e *eval, seeds *table) (*table, error) {
 			return nil, err
 		}
 	}
-	for v := range b.bound() {
+	for v := range b.variables() {
 		t.may[v] = true
 	}
 	return t, nil
 }
 
-func (b *bgp) bound() map[int]bool { return scopeOf(b) }
+func (b *bgp) variables() map[int]bool { return scopeOf(b) }
 
 // cheapest returns the triple that is likely to yield the fewest rows, given the bound variables.
 func (e *eval) cheapest(list []triple, bound []bool) (int, error) {
@@ -93,8 +93,8 @@ func (e *eval) position(s slot) (position, error) {
 	return position{id, -1}, err
 }
 
-// in resolves the position in a row: a fixed id, or 0 and the variable to bind.
-func (n position) in(e *eval, row []ID) (id ID, free int, err error) {
+// resolve resolves the position in a row: a fixed id, or 0 and the variable to bind.
+func (n position) resolve(e *eval, row []ID) (id ID, free int, err error) {
 	if n.v < 0 {
 		return n.id, -1, nil
 	}
@@ -124,9 +124,9 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 	}
 	for i := range seeds.len() {
 		seed := seeds.row(i)
-		s, sv, err1 := subject.in(e, seed)
-		p, pv, err2 := predicate.in(e, seed)
-		o, ov, err3 := object.in(e, seed)
+		s, sv, err1 := subject.resolve(e, seed)
+		p, pv, err2 := predicate.resolve(e, seed)
+		o, ov, err3 := object.resolve(e, seed)
 		if err := cmp.Or(err1, err2, err3); err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 		}
 		for _, q := range found {
 			copy(row, seed)
-			if !put(row, sv, q.S) || !put(row, pv, q.P) || !put(row, ov, q.O) {
+			if !bind(row, sv, q.S) || !bind(row, pv, q.P) || !bind(row, ov, q.O) {
 				continue // one variable in two positions
 			}
 			if err := e.add(out, row); err != nil {
@@ -154,7 +154,7 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 	return out, nil
 }
 
-func put(row []ID, v int, id ID) bool {
+func bind(row []ID, v int, id ID) bool {
 	if v < 0 {
 		return true
 	}

@@ -275,9 +275,9 @@ func (n *union) eval(e *eval, seeds *table) (*table, error) {
 	return out, nil
 }
 
-// apart evaluates a node on its own and then joins the seeds, for nodes that must not see the
+// evalSeparately evaluates a node on its own and then joins the seeds, for nodes that must not see the
 // bindings of the seeds.
-func (e *eval) apart(seeds *table, run func(*table) (*table, error)) (*table, error) {
+func (e *eval) evalSeparately(seeds *table, run func(*table) (*table, error)) (*table, error) {
 	t, err := run(e.seed())
 	if err != nil {
 		return nil, err
@@ -304,20 +304,20 @@ func (n *filter) eval(e *eval, seeds *table) (*table, error) {
 		c.vars(vars)
 	}
 	if e.hides(seeds, vars, scopeOf(n.inner)) {
-		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	t, err := n.inner.eval(e, seeds)
 	if err != nil {
 		return nil, err
 	}
-	return e.keep(t, n.conditions)
+	return e.filter(t, n.conditions)
 }
 
-// keep returns the rows that satisfy all conditions.
-func (e *eval) keep(t *table, conditions []expr) (*table, error) {
+// filter returns the rows that satisfy all conditions.
+func (e *eval) filter(t *table, conditions []expr) (*table, error) {
 	for _, c := range conditions {
 		if x, ok := c.(*exists); ok {
-			next, err := x.keep(e, t)
+			next, err := x.filter(e, t)
 			if err != nil {
 				return nil, err
 			}
@@ -361,7 +361,7 @@ func (n *extend) eval(e *eval, seeds *table) (*table, error) {
 	vars := map[int]bool{n.v: true}
 	n.e.vars(vars)
 	if e.hides(seeds, vars, scopeOf(n.inner)) {
-		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	t, err := n.inner.eval(e, seeds)
 	if err != nil {
@@ -402,7 +402,7 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 		f.vars(right)
 	}
 	if e.hides(seeds, right, leftScope) {
-		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	left, err := n.left.eval(e, seeds)
 	if err != nil || left.len() == 0 {
@@ -413,7 +413,7 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if both, err = e.keep(both, n.filters); err != nil {
+	if both, err = e.filter(both, n.filters); err != nil {
 		return nil, err
 	}
 	found := make([]bool, left.len())
@@ -438,7 +438,7 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 // and have equal values in all shared variables.
 func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	if e.hides(seeds, scopeOf(n.right), scopeOf(n.left)) {
-		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	left, err := n.left.eval(e, seeds)
 	if err != nil || left.len() == 0 {
@@ -457,7 +457,7 @@ func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	for i := range left.len() {
 		row := left.row(i)
 		isGone := false
-		for _, j := range x.of(row) {
+		for _, j := range x.candidates(row) {
 			if isGone = excludes(right.row(int(j)), row, x.shared); isGone {
 				break
 			}
@@ -521,7 +521,7 @@ func (n *graphNode) eval(e *eval, seeds *table) (*table, error) {
 		return nil, err
 	}
 	if n.name.isVar() {
-		return n.each(e, seeds)
+		return n.evalGraphs(e, seeds)
 	}
 	id, err := e.canonical(e.intern(n.name.term))
 	if err != nil {
@@ -534,8 +534,8 @@ func (n *graphNode) eval(e *eval, seeds *table) (*table, error) {
 	return n.inner.eval(e, seeds)
 }
 
-// each evaluates the group in every graph that the seeds allow.
-func (n *graphNode) each(e *eval, seeds *table) (*table, error) {
+// evalGraphs evaluates the group in every graph that the seeds allow.
+func (n *graphNode) evalGraphs(e *eval, seeds *table) (*table, error) {
 	v := n.name.v
 	by := map[ID][]int{} // rows of seeds
 	for i := range seeds.len() {

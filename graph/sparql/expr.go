@@ -31,7 +31,7 @@ const (
 type (
 	constant  struct{ t graph.Term }
 	varExpr   int
-	bound     int
+	boundExpr int
 	operation struct {
 		op          string
 		left, right expr
@@ -77,8 +77,10 @@ func (v varExpr) eval(e *eval, row []ID) (graph.Term, error) {
 }
 func (v varExpr) vars(in map[int]bool) { in[int(v)] = true }
 
-func (b bound) eval(_ *eval, row []ID) (graph.Term, error) { return graph.Boolean(row[b] != 0), nil }
-func (b bound) vars(in map[int]bool)                       { in[int(b)] = true }
+func (b boundExpr) eval(_ *eval, row []ID) (graph.Term, error) {
+	return graph.Boolean(row[b] != 0), nil
+}
+func (b boundExpr) vars(in map[int]bool) { in[int(b)] = true }
 
 func (o *operation) vars(in map[int]bool) { o.left.vars(in); o.right.vars(in) }
 
@@ -286,8 +288,8 @@ func (x *exists) match(e *eval, t *table) (*table, error) {
 	return x.n.eval(e, t)
 }
 
-// keep evaluates EXISTS for all rows at once.
-func (x *exists) keep(e *eval, t *table) (*table, error) {
+// filter evaluates EXISTS for all rows at once.
+func (x *exists) filter(e *eval, t *table) (*table, error) {
 	got, err := x.match(e, t.tag(x.tag))
 	if err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func timed(part func(t time.Time, text string) (graph.Term, error)) function {
 	}}
 }
 
-func whole(f func(time.Time) int) function {
+func integerPart(f func(time.Time) int) function {
 	return timed(func(t time.Time, _ string) (graph.Term, error) { return graph.Integer(int64(f(t))), nil })
 }
 
@@ -158,8 +158,8 @@ func part(f func(s, sub string) graph.Term) func([]graph.Term) (graph.Term, erro
 	}
 }
 
-// beside implements STRBEFORE and STRAFTER.
-func beside(f func(s, sub string) (string, bool)) func([]graph.Term) (graph.Term, error) {
+// splitString implements STRBEFORE and STRAFTER.
+func splitString(f func(s, sub string) (string, bool)) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		if !stringy(a[0]) || !stringy(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
 			return a[0], errType
@@ -257,8 +257,8 @@ func functions() map[string]function {
 		"STRSTARTS": {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.HasPrefix(s, sub)) })},
 		"STRENDS":   {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.HasSuffix(s, sub)) })},
 		"CONTAINS":  {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.Contains(s, sub)) })},
-		"STRBEFORE": {2, 2, beside(func(s, sub string) (string, bool) { before, _, ok := strings.Cut(s, sub); return before, ok })},
-		"STRAFTER":  {2, 2, beside(func(s, sub string) (string, bool) { _, after, ok := strings.Cut(s, sub); return after, ok })},
+		"STRBEFORE": {2, 2, splitString(func(s, sub string) (string, bool) { before, _, ok := strings.Cut(s, sub); return before, ok })},
+		"STRAFTER":  {2, 2, splitString(func(s, sub string) (string, bool) { _, after, ok := strings.Cut(s, sub); return after, ok })},
 		"STRDT": {2, 2, func(a []graph.Term) (graph.Term, error) {
 			if !stringy(a[0]) || a[0].Language != "" || a[1].Kind != graph.IRI {
 				return a[0], errType
@@ -282,11 +282,11 @@ func functions() map[string]function {
 		"SHA256":   hashed(func(s string) []byte { sum := sha256.Sum256([]byte(s)); return sum[:] }),
 		"SHA384":   hashed(func(s string) []byte { sum := sha512.Sum384([]byte(s)); return sum[:] }),
 		"SHA512":   hashed(func(s string) []byte { sum := sha512.Sum512([]byte(s)); return sum[:] }),
-		"YEAR":     whole(time.Time.Year),
-		"MONTH":    whole(func(t time.Time) int { return int(t.Month()) }),
-		"DAY":      whole(time.Time.Day),
-		"HOURS":    whole(time.Time.Hour),
-		"MINUTES":  whole(time.Time.Minute),
+		"YEAR":     integerPart(time.Time.Year),
+		"MONTH":    integerPart(func(t time.Time) int { return int(t.Month()) }),
+		"DAY":      integerPart(time.Time.Day),
+		"HOURS":    integerPart(time.Time.Hour),
+		"MINUTES":  integerPart(time.Time.Minute),
 		"SECONDS":  timed(secondsOf),
 		"TIMEZONE": timed(duration),
 		"TZ":       timed(func(_ time.Time, text string) (graph.Term, error) { return graph.Text(zoneOf(text)), nil }),

@@ -17,7 +17,7 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 	row := make([]ID, e.width)
 	for i := range left.len() {
 		l := left.row(i)
-		for _, j := range x.of(l) {
+		for _, j := range x.candidates(l) {
 			if err := e.tick(); err != nil {
 				return nil, err
 			}
@@ -52,7 +52,7 @@ func (e *eval) matches(left, right *table) (*matches, error) {
 	if err := cmp.Or(e.unify(left, x.shared), e.unify(right, x.shared)); err != nil {
 		return nil, err
 	}
-	x.keys = slices.DeleteFunc(slices.Clone(x.shared), func(v int) bool { return left.leaves(v) || right.leaves(v) })
+	x.keys = slices.DeleteFunc(slices.Clone(x.shared), func(v int) bool { return left.hasUnbound(v) || right.hasUnbound(v) })
 	for i := range right.len() {
 		x.key = appendKey(x.key[:0], right.row(i), x.keys)
 		x.rows[string(x.key)] = append(x.rows[string(x.key)], int32(i))
@@ -60,14 +60,14 @@ func (e *eval) matches(left, right *table) (*matches, error) {
 	return x, nil
 }
 
-// of returns the rows that may match a row of the other table.
-func (x *matches) of(row []ID) []int32 {
+// candidates returns the rows that may match a row of the other table.
+func (x *matches) candidates(row []ID) []int32 {
 	x.key = appendKey(x.key[:0], row, x.keys)
 	return x.rows[string(x.key)]
 }
 
-// leaves reports whether a column is unbound in some row.
-func (t *table) leaves(v int) bool {
+// hasUnbound reports whether a column is unbound in some row.
+func (t *table) hasUnbound(v int) bool {
 	for i := range t.len() {
 		if t.row(i)[v] == 0 {
 			return true

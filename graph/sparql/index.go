@@ -40,9 +40,9 @@ func (x *Index) Len() int { return len(x.byS) }
 // Quads returns all quads by subject; the caller must not change them.
 func (x *Index) Quads() []Quad { return x.byS }
 
-// within returns the part of list between two bounds. Most parts have few quads, so the search for
+// between returns the part of list between two bounds. Most parts have few quads, so the search for
 // the end starts near the beginning.
-func within(list []Quad, k key, low, high Quad) []Quad {
+func between(list []Quad, k key, low, high Quad) []Quad {
 	h, l := k(low)
 	list = list[k.firstAt(list, h, l):]
 	if h, l = k(high); l == 1<<64-1 {
@@ -102,23 +102,23 @@ func (x *Index) rangeOf(p Pattern) []Quad {
 		case p.O == 0:
 			open(&high.O)
 		}
-		return within(x.byS, keyS, low, high)
+		return between(x.byS, keyS, low, high)
 	case p.O != 0 && p.P != 0:
 		if p.G == 0 {
 			open(&high.G)
 		}
 		open(&high.S)
-		return within(x.byP, keyP, low, high)
+		return between(x.byP, keyP, low, high)
 	case p.O != 0:
 		if p.G == 0 {
 			open(&high.G)
 		}
 		open(&high.S, &high.P)
-		return within(x.byO, keyO, low, high)
+		return between(x.byO, keyO, low, high)
 	case p.P != 0:
 		low.G = 0
 		open(&high.O, &high.G, &high.S)
-		return within(x.byP, keyP, low, high)
+		return between(x.byP, keyP, low, high)
 	}
 	return x.byS
 }

@@ -53,12 +53,12 @@ func lex(text string) ([]token, error) {
 			return l.tokens, nil
 		}
 		if err := l.next(); err != nil {
-			return nil, place(text, l.at, err.Error())
+			return nil, syntaxErrorAt(text, l.at, err.Error())
 		}
 	}
 }
 
-func place(text string, at int, reason string) error {
+func syntaxErrorAt(text string, at int, reason string) error {
 	before := text[:min(at, len(text))]
 	return &graph.SyntaxError{Line: strings.Count(before, "\n") + 1, Column: len(before) - strings.LastIndexByte(before, '\n'),
 		Reason: reason}
@@ -81,7 +81,7 @@ func (l *lexer) space() {
 	}
 }
 
-func (l *lexer) take(kind tokenKind, text string, length int) error {
+func (l *lexer) addToken(kind tokenKind, text string, length int) error {
 	l.tokens = append(l.tokens, token{kind, text, l.at})
 	l.at += length
 	return nil
@@ -96,57 +96,57 @@ func (l *lexer) next() error {
 	switch {
 	case (c == '?' || c == '$') && len(rest) > 1 && graph.NameLength(rest[1:]) > 0 && !strings.HasPrefix(rest[1:], "-"):
 		n := variableLength(rest[1:])
-		return l.take(variable, rest[1:1+n], 1+n)
+		return l.addToken(variable, rest[1:1+n], 1+n)
 	case c == '<' && iriLength(rest) > 0:
 		n := iriLength(rest)
-		return l.take(iriToken, rest[1:n-1], n)
+		return l.addToken(iriToken, rest[1:n-1], n)
 	case c == '"' || c == '\'':
 		text, n, err := graph.QuotedPrefix(rest)
 		if err != nil {
 			return err
 		}
-		return l.take(quoted, text, n)
+		return l.addToken(quoted, text, n)
 	case c >= '0' && c <= '9', c == '.' && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9':
 		text, _ := graph.NumberPrefix(rest)
-		return l.take(number, text, len(text))
+		return l.addToken(number, text, len(text))
 	case c == '@':
 		n := graph.TagLength(rest[1:])
 		if n == 0 {
 			return fmt.Errorf("%.10q is no tag of a language", rest)
 		}
-		return l.take(langTag, rest[1:1+n], 1+n)
+		return l.addToken(langTag, rest[1:1+n], 1+n)
 	case strings.HasPrefix(rest, "_:"):
 		n := graph.NameLength(rest[2:])
 		if n == 0 {
 			return fmt.Errorf("a blank node has no label")
 		}
-		return l.take(blank, rest[2:2+n], 2+n)
+		return l.addToken(blank, rest[2:2+n], 2+n)
 	}
 	if n := graph.NameLength(rest); n > 0 || c == ':' {
-		return l.named(rest, n)
+		return l.lexName(rest, n)
 	}
 	for _, s := range symbols {
 		if strings.HasPrefix(rest, s) {
-			return l.take(symbol, s, len(s))
+			return l.addToken(symbol, s, len(s))
 		}
 	}
 	return fmt.Errorf("%.10q is nothing of SPARQL", rest)
 }
 
-// named reads a keyword or a prefixed name.
-func (l *lexer) named(rest string, n int) error {
+// lexName reads a keyword or a prefixed name.
+func (l *lexer) lexName(rest string, n int) error {
 	if n == len(rest) || rest[n] != ':' {
 		n = variableLength(rest)
 		if n == 0 {
 			return fmt.Errorf("%.10q is nothing of SPARQL", rest)
 		}
-		return l.take(word, rest[:n], n)
+		return l.addToken(word, rest[:n], n)
 	}
 	local, length, err := graph.LocalName(rest[n+1:])
 	if err != nil {
 		return err
 	}
-	return l.take(name, rest[:n]+":"+local, n+1+length)
+	return l.addToken(name, rest[:n]+":"+local, n+1+length)
 }
 
 // variableLength returns the length of a name without dots and dashes.

@@ -6,7 +6,7 @@ func push(n node, c expr) node {
 	vars := map[int]bool{}
 	c.vars(vars)
 	if _, ok := c.(*exists); ok || containsExists(c) {
-		return hold(n, c)
+		return addFilter(n, c)
 	}
 	switch n := n.(type) {
 	case *join:
@@ -18,28 +18,28 @@ func push(n node, c expr) node {
 			return &leftJoin{push(n.left, c), n.right, n.filters, n.tag}
 		}
 	case *minus:
-		if covers(scopeOf(n.left), vars) {
+		if includesAll(scopeOf(n.left), vars) {
 			return &minus{push(n.left, c), n.right}
 		}
 	case *extend:
-		if !vars[n.v] && covers(scopeOf(n.inner), vars) {
+		if !vars[n.v] && includesAll(scopeOf(n.inner), vars) {
 			return &extend{push(n.inner, c), n.v, n.e}
 		}
 	case *filter:
 		return &filter{n.inner, append(n.conditions[:len(n.conditions):len(n.conditions)], c)}
 	}
-	return hold(n, c)
+	return addFilter(n, c)
 }
 
-// hold applies a condition at the end of a node.
-func hold(n node, c expr) node {
+// addFilter applies a condition at the end of a node.
+func addFilter(n node, c expr) node {
 	if f, ok := n.(*filter); ok {
 		return &filter{f.inner, append(f.conditions[:len(f.conditions):len(f.conditions)], c)}
 	}
 	return &filter{n, []expr{c}}
 }
 
-func covers(scope, vars map[int]bool) bool {
+func includesAll(scope, vars map[int]bool) bool {
 	for v := range vars {
 		if !scope[v] {
 			return false
@@ -51,7 +51,7 @@ func covers(scope, vars map[int]bool) bool {
 // safe reports whether a condition on vars has the same meaning before right is joined. left must
 // bind all of them, and right must bind none that left may leave open.
 func safe(vars map[int]bool, left, right node) bool {
-	if !covers(scopeOf(left), vars) {
+	if !includesAll(scopeOf(left), vars) {
 		return false
 	}
 	sure, later := map[int]bool{}, scopeOf(right)

@@ -46,7 +46,7 @@ func Parse(text string) (*Query, error) {
 		err = p.selectQuery(&q.sel, q)
 	case p.takeWord("ASK"):
 		q.form = askForm
-		err = p.rest(q, true)
+		err = p.queryBody(q, true)
 	case p.takeWord("CONSTRUCT"):
 		q.form = constructForm
 		err = p.construct(q)
@@ -54,10 +54,10 @@ func Parse(text string) (*Query, error) {
 		q.form = describeForm
 		err = p.describe(q)
 	default:
-		return nil, p.fail("SELECT, ASK, CONSTRUCT or DESCRIBE is expected, not %s", p.shown())
+		return nil, p.fail("SELECT, ASK, CONSTRUCT or DESCRIBE is expected, not %s", p.tokenText())
 	}
 	if err == nil && p.tok().kind != end {
-		err = p.fail("%s after the end of the query", p.shown())
+		err = p.fail("%s after the end of the query", p.tokenText())
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (p *parser) tok() token { return p.tokens[p.at] }
 
 func (p *parser) peek() token { return p.tokens[min(p.at+1, len(p.tokens)-1)] }
 
-func (p *parser) shown() string {
+func (p *parser) tokenText() string {
 	if t := p.tok(); t.kind != end {
 		return fmt.Sprintf("%.30q", t.text)
 	}
@@ -88,7 +88,7 @@ func (p *parser) shown() string {
 }
 
 func (p *parser) fail(format string, args ...any) error {
-	return place(p.text, p.tok().at, fmt.Sprintf(format, args...))
+	return syntaxErrorAt(p.text, p.tok().at, fmt.Sprintf(format, args...))
 }
 
 func (p *parser) unsupported(construct string) error {
@@ -123,7 +123,7 @@ func (p *parser) expect(s string) error {
 	if p.takeSymbol(s) {
 		return nil
 	}
-	return p.fail("%q is expected, not %s", s, p.shown())
+	return p.fail("%q is expected, not %s", s, p.tokenText())
 }
 
 func (p *parser) deeper() error {
@@ -186,7 +186,7 @@ func (p *parser) iri() (string, error) {
 		p.at++
 		return namespace + local, graph.CheckIRI(namespace + local)
 	}
-	return "", p.fail("an IRI is expected, not %s", p.shown())
+	return "", p.fail("an IRI is expected, not %s", p.tokenText())
 }
 
 // isIRI reports whether an IRI is next.
@@ -244,7 +244,7 @@ func (p *parser) selectQuery(s *selectNode, q *Query) error {
 			return err
 		}
 	}
-	if err := p.where(s); err != nil {
+	if err := p.whereClause(s); err != nil {
 		return err
 	}
 	if err := p.tail(s); err != nil {
@@ -318,38 +318,38 @@ func (p *parser) projections(s *selectNode) error {
 	for {
 		switch {
 		case p.tok().kind == variable:
-			s.project = append(s.project, projection{v: p.vars.of(p.tok().text)})
+			s.project = append(s.project, projection{v: p.vars.indexOf(p.tok().text)})
 			p.at++
 		case p.isSymbol("("):
-			c, err := p.named()
+			c, err := p.projection()
 			if err != nil {
 				return err
 			}
 			s.project = append(s.project, c)
 		case len(s.project) == 0:
-			return p.fail("SELECT names no column; write * or ?name, not %s", p.shown())
+			return p.fail("SELECT names no column; write * or ?name, not %s", p.tokenText())
 		default:
 			return nil
 		}
 	}
 }
 
-// named reads (expression AS ?v).
-func (p *parser) named() (projection, error) {
+// projection reads (expression AS ?v).
+func (p *parser) projection() (projection, error) {
 	p.at++
 	e, err := p.expression()
 	if err != nil {
 		return projection{}, err
 	}
 	if !p.takeWord("AS") || p.tok().kind != variable {
-		return projection{}, p.fail("an expression here needs AS ?name, not %s", p.shown())
+		return projection{}, p.fail("an expression here needs AS ?name, not %s", p.tokenText())
 	}
-	c := projection{v: p.vars.of(p.tok().text), e: e}
+	c := projection{v: p.vars.indexOf(p.tok().text), e: e}
 	p.at++
 	return c, p.expect(")")
 }
 
-func (p *parser) where(s *selectNode) error {
+func (p *parser) whereClause(s *selectNode) error {
 	p.takeWord("WHERE")
 	outer := p.collecting
 	p.collecting = nil
@@ -398,7 +398,7 @@ func (p *parser) modifiers(s *selectNode) error {
 		}
 		n, err := strconv.Atoi(p.tok().text)
 		if p.tok().kind != number || err != nil || n < 0 {
-			return p.fail("LIMIT and OFFSET take a number from 0 on, not %s", p.shown())
+			return p.fail("LIMIT and OFFSET take a number from 0 on, not %s", p.tokenText())
 		}
 		*to = n
 		p.at++
@@ -409,7 +409,7 @@ func (p *parser) groupKeys(s *selectNode) error {
 	for n := 0; ; n++ {
 		switch {
 		case p.tok().kind == variable:
-			s.group = append(s.group, projection{v: p.vars.of(p.tok().text)})
+			s.group = append(s.group, projection{v: p.vars.indexOf(p.tok().text)})
 			p.at++
 		case p.isSymbol("("):
 			p.at++
@@ -422,10 +422,10 @@ func (p *parser) groupKeys(s *selectNode) error {
 				if p.tok().kind != variable {
 					return p.fail("AS needs ?name")
 				}
-				c.v = p.vars.of(p.tok().text)
+				c.v = p.vars.indexOf(p.tok().text)
 				p.at++
 			} else {
-				c.v = p.vars.fresh()
+				c.v = p.vars.newHidden()
 			}
 			s.group = append(s.group, c)
 			if err := p.expect(")"); err != nil {
@@ -437,7 +437,7 @@ func (p *parser) groupKeys(s *selectNode) error {
 			if err != nil {
 				return err
 			}
-			s.group = append(s.group, projection{v: p.vars.fresh(), e: e})
+			s.group = append(s.group, projection{v: p.vars.newHidden(), e: e})
 		case n == 0:
 			return p.fail("GROUP BY names no key")
 		default:
@@ -452,7 +452,7 @@ func (p *parser) orderKeys(s *selectNode) error {
 		directed := desc || p.takeWord("ASC")
 		switch {
 		case p.tok().kind == variable && !directed:
-			s.order = append(s.order, order{e: varExpr(p.vars.of(p.tok().text))})
+			s.order = append(s.order, order{e: varExpr(p.vars.indexOf(p.tok().text))})
 			p.at++
 		case p.isSymbol("("), !directed && (p.tok().kind == word || p.isIRI()) && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
 			!p.isWord("VALUES"):

@@ -122,7 +122,7 @@ func (p *parser) primary() (expr, error) {
 		return e, p.expect(")")
 	case t.kind == variable:
 		p.at++
-		return varExpr(p.vars.of(t.text)), nil
+		return varExpr(p.vars.indexOf(t.text)), nil
 	case p.isIRI():
 		iri, err := p.iri()
 		if err != nil || !p.isSymbol("(") {
@@ -138,7 +138,7 @@ func (p *parser) primary() (expr, error) {
 		return constant{term}, err
 	}
 	if t.kind != word {
-		return nil, p.fail("an expression is expected, not %s", p.shown())
+		return nil, p.fail("an expression is expected, not %s", p.tokenText())
 	}
 	return p.function(strings.ToUpper(t.text))
 }
@@ -157,7 +157,7 @@ func (p *parser) function(name string) (expr, error) {
 		p.collecting = nil
 		n, err := p.group()
 		p.collecting = inner
-		return &exists{n, name == "NOT", p.vars.fresh()}, err
+		return &exists{n, name == "NOT", p.vars.newHidden()}, err
 	case "COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT":
 		return p.aggregate(name)
 	case "IF":
@@ -176,7 +176,7 @@ func (p *parser) function(name string) (expr, error) {
 		args, err := p.arguments()
 		if err == nil && len(args) == 1 {
 			if v, ok := args[0].(varExpr); ok {
-				return bound(v), nil
+				return boundExpr(v), nil
 			}
 		}
 		if err == nil {
@@ -223,7 +223,7 @@ func (p *parser) aggregate(name string) (expr, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err
 	}
-	a := &aggregate{name: name, separator: " ", v: p.vars.fresh()}
+	a := &aggregate{name: name, separator: " ", v: p.vars.newHidden()}
 	a.distinct = p.takeWord("DISTINCT")
 	into := p.collecting
 	p.collecting = nil

@@ -2,8 +2,8 @@ package sparql
 
 import "reckon/graph"
 
-// rest parses sources, pattern and modifiers for the forms other than SELECT.
-func (p *parser) rest(q *Query, needsPattern bool) error {
+// queryBody parses sources, pattern and modifiers for the forms other than SELECT.
+func (p *parser) queryBody(q *Query, needsPattern bool) error {
 	q.sel = selectNode{limit: -1, star: true, where: unit{}}
 	outer := p.collecting
 	defer func() { p.collecting = outer }()
@@ -12,7 +12,7 @@ func (p *parser) rest(q *Query, needsPattern bool) error {
 		return err
 	}
 	if needsPattern || p.isWord("WHERE") || p.isSymbol("{") {
-		if err := p.where(&q.sel); err != nil {
+		if err := p.whereClause(&q.sel); err != nil {
 			return err
 		}
 	}
@@ -50,20 +50,20 @@ func (p *parser) construct(q *Query) (err error) {
 		if q.template, err = p.template(); err != nil {
 			return err
 		}
-		return p.rest(q, true)
+		return p.queryBody(q, true)
 	}
 	if err := p.sources(q); err != nil {
 		return err
 	}
 	if !p.takeWord("WHERE") {
-		return p.fail("CONSTRUCT needs a template in { } or WHERE, not %s", p.shown())
+		return p.fail("CONSTRUCT needs a template in { } or WHERE, not %s", p.tokenText())
 	}
 	start := p.at
 	if q.template, err = p.template(); err != nil {
 		return err
 	}
 	p.at = start
-	return p.rest(q, true)
+	return p.queryBody(q, true)
 }
 
 // template reads { statements }; its blank nodes are its own.
@@ -80,7 +80,7 @@ func (p *parser) template() (out []triple, err error) {
 			return nil, err
 		}
 		if out = append(out, part...); !p.takeSymbol(".") && !p.isSymbol("}") {
-			return nil, p.fail("\".\" or \"}\" is expected, not %s", p.shown())
+			return nil, p.fail("\".\" or \"}\" is expected, not %s", p.tokenText())
 		}
 	}
 	return out, nil
@@ -96,9 +96,9 @@ func (p *parser) describe(q *Query) error {
 	}
 	isAll := len(q.resources) == 0
 	if isAll && !p.takeSymbol("*") {
-		return p.fail("DESCRIBE needs an IRI, a variable or *, not %s", p.shown())
+		return p.fail("DESCRIBE needs an IRI, a variable or *, not %s", p.tokenText())
 	}
-	if err := p.rest(q, isAll); err != nil {
+	if err := p.queryBody(q, isAll); err != nil {
 		return err
 	}
 	if isAll {

@@ -52,7 +52,7 @@ func (p *parser) open() (whole node, filters []expr, err error) {
 	return whole, filters, nil
 }
 
-func joined(left, right node) node {
+func joinNodes(left, right node) node {
 	if _, ok := left.(unit); ok {
 		return right
 	}
@@ -64,22 +64,22 @@ func (p *parser) element(before node) (node, error) {
 	switch {
 	case p.takeWord("OPTIONAL"):
 		right, filters, err := p.open() // its filters apply to both sides
-		return &leftJoin{before, right, filters, p.vars.fresh()}, err
+		return &leftJoin{before, right, filters, p.vars.newHidden()}, err
 	case p.isSymbol("{"):
 		n, err := p.alternatives()
-		return joined(before, n), err
+		return joinNodes(before, n), err
 	case p.takeWord("GRAPH"):
 		s, err := p.slot(false)
 		if err != nil {
 			return nil, err
 		}
 		inner, err := p.group()
-		return joined(before, &graphNode{s, inner}), err
+		return joinNodes(before, &graphNode{s, inner}), err
 	case p.takeWord("BIND"):
 		if !p.isSymbol("(") {
 			return nil, p.fail("BIND takes (expression AS ?name)")
 		}
-		c, err := p.named()
+		c, err := p.projection()
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (p *parser) element(before node) (node, error) {
 		return &extend{before, c.v, c.e}, nil
 	case p.takeWord("VALUES"):
 		v, err := p.valuesBlock()
-		return joined(before, v), err
+		return joinNodes(before, v), err
 	case p.takeWord("MINUS"):
 		right, err := p.group()
 		return &minus{before, right}, err
@@ -108,7 +108,7 @@ func (p *parser) element(before node) (node, error) {
 			return &join{j.left, &bgp{append(b.triples[:len(b.triples):len(b.triples)], triples...)}}, nil
 		}
 	}
-	return joined(before, &bgp{triples}), nil
+	return joinNodes(before, &bgp{triples}), nil
 }
 
 func (p *parser) alternatives() (node, error) {
@@ -128,24 +128,24 @@ func (p *parser) slot(predicate bool) (slot, error) {
 	switch {
 	case t.kind == variable:
 		p.at++
-		return slot{v: p.vars.of(t.text)}, nil
+		return slot{v: p.vars.indexOf(t.text)}, nil
 	case p.isIRI():
 		iri, err := p.iri()
 		return slot{term: graph.Node(iri)}, err
 	case predicate:
-		return slot{}, p.fail("a predicate is an IRI or a variable, not %s", p.shown())
+		return slot{}, p.fail("a predicate is an IRI or a variable, not %s", p.tokenText())
 	case t.kind == blank:
 		p.at++
 		v, ok := p.blanks[t.text]
 		if !ok {
-			v = p.vars.fresh()
+			v = p.vars.newHidden()
 			p.blanks[t.text] = v
 		}
 		return slot{v: v}, nil
 	}
 	term, ok, err := p.literal()
 	if !ok && err == nil {
-		err = p.fail("a term or a variable is expected, not %s", p.shown())
+		err = p.fail("a term or a variable is expected, not %s", p.tokenText())
 	}
 	return slot{term: term}, err
 }
@@ -167,7 +167,7 @@ func (p *parser) triples() ([]triple, error) {
 func (p *parser) object(out *[]triple) (s slot, bracket bool, err error) {
 	switch {
 	case p.takeSymbol("["):
-		s = slot{v: p.vars.fresh()}
+		s = slot{v: p.vars.newHidden()}
 		if p.takeSymbol("]") {
 			return s, false, nil
 		}
@@ -197,7 +197,7 @@ func (p *parser) list(out *[]triple) (head slot, bracket bool, err error) {
 	if p.takeSymbol(")") {
 		return head, false, nil
 	}
-	head = slot{v: p.vars.fresh()}
+	head = slot{v: p.vars.newHidden()}
 	for cell := head; ; {
 		o, _, err := p.object(out)
 		if err != nil {
@@ -206,7 +206,7 @@ func (p *parser) list(out *[]triple) (head slot, bracket bool, err error) {
 		rest := slot{term: graph.Node(graph.RDF + "nil")}
 		isLast := p.takeSymbol(")")
 		if !isLast {
-			rest = slot{v: p.vars.fresh()}
+			rest = slot{v: p.vars.newHidden()}
 		}
 		*out = append(*out, triple{s: cell, p: slot{term: graph.Node(graph.RDF + "first")}, o: o},
 			triple{s: cell, p: slot{term: graph.Node(graph.RDF + "rest")}, o: rest})
@@ -228,7 +228,7 @@ func (p *parser) properties(s slot, out *[]triple) error {
 			if err != nil {
 				return err
 			}
-			p.along(s, by, o, out)
+			p.pathTriples(s, by, o, out)
 			if !p.takeSymbol(",") {
 				break
 			}
@@ -244,8 +244,8 @@ func (p *parser) properties(s slot, out *[]triple) error {
 	}
 }
 
-// along writes a path as triples with variables between, as far as it is a sequence.
-func (p *parser) along(s slot, by verb, o slot, out *[]triple) {
+// pathTriples writes a path as triples with variables between, as far as it is a sequence.
+func (p *parser) pathTriples(s slot, by verb, o slot, out *[]triple) {
 	way := by.path
 	switch {
 	case way == nil:
@@ -253,11 +253,11 @@ func (p *parser) along(s slot, by verb, o slot, out *[]triple) {
 	case way.op == 'p':
 		*out = append(*out, triple{s: s, p: slot{term: way.predicate}, o: o})
 	case way.op == '^':
-		p.along(o, verb{path: way.left}, s, out)
+		p.pathTriples(o, verb{path: way.left}, s, out)
 	case way.op == '/':
-		middle := slot{v: p.vars.fresh()}
-		p.along(s, verb{path: way.left}, middle, out)
-		p.along(middle, verb{path: way.right}, o, out)
+		middle := slot{v: p.vars.newHidden()}
+		p.pathTriples(s, verb{path: way.left}, middle, out)
+		p.pathTriples(middle, verb{path: way.right}, o, out)
 	default:
 		*out = append(*out, triple{s: s, o: o, path: way})
 	}
@@ -275,7 +275,7 @@ func (p *parser) valuesBlock() (*values, error) {
 		}
 	}
 	for p.tok().kind == variable {
-		v.vars = append(v.vars, p.vars.of(p.tok().text))
+		v.vars = append(v.vars, p.vars.indexOf(p.tok().text))
 		if p.at++; single {
 			break
 		}

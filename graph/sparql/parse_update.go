@@ -37,7 +37,7 @@ func ParseUpdate(text string) (Update, error) {
 			return nil, p.fail("the update has more than %d operations", maxOperations)
 		}
 		if !p.takeSymbol(";") && p.tok().kind != end && !p.isWord("DROP") {
-			return nil, p.fail("; is expected, not %s", p.shown())
+			return nil, p.fail("; is expected, not %s", p.tokenText())
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (p *parser) operation() (op Operation, err error) {
 	case p.tok().kind == word:
 		err = p.unsupported(strings.ToUpper(p.tok().text))
 	default:
-		err = p.fail("DROP GRAPH, INSERT DATA or DELETE DATA is expected, not %s", p.shown())
+		err = p.fail("DROP GRAPH, INSERT DATA or DELETE DATA is expected, not %s", p.tokenText())
 	}
 	return op, err
 }

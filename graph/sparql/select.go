@@ -19,7 +19,7 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 		if t, err = n.aggregate(e, t); err != nil {
 			return nil, err
 		}
-		if t, err = e.keep(t, n.having); err != nil {
+		if t, err = e.filter(t, n.having); err != nil {
 			return nil, err
 		}
 	}

@@ -80,8 +80,8 @@ type Rule struct {
 	Check func(*Tree) []Violation
 }
 
-// listed is the output of `go list` that we use.
-type listed struct {
+// goListPackage is the output of `go list` that we use.
+type goListPackage struct {
 	ImportPath, Dir, Name                                              string
 	GoFiles, CgoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles, Deps []string
 	Module                                                             *struct{ Path, Dir string }
@@ -102,7 +102,7 @@ func Load(dir string) (*Tree, error) {
 	}
 	t := &Tree{Fset: token.NewFileSet()}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var l listed
+		var l goListPackage
 		if err := dec.Decode(&l); err == io.EOF {
 			return t, nil
 		} else if err != nil {
@@ -118,7 +118,7 @@ func Load(dir string) (*Tree, error) {
 	}
 }
 
-func (t *Tree) add(l *listed) error {
+func (t *Tree) add(l *goListPackage) error {
 	p := &Package{Path: strings.TrimPrefix(strings.TrimPrefix(l.ImportPath, l.Module.Path), "/"), Name: l.Name, Dir: l.Dir, Deps: l.Deps}
 	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles, l.IgnoredGoFiles, l.TestGoFiles, l.XTestGoFiles) {
 		full := filepath.Join(l.Dir, name)
@@ -144,8 +144,8 @@ func (t *Tree) add(l *listed) error {
 	return nil
 }
 
-// in reports whether path is one of the folders or below one. A folder that ends in /* matches only paths below it.
-func in(path string, folders ...string) bool {
+// isBelow reports whether path is one of the folders or below one. A folder that ends in /* matches only paths below it.
+func isBelow(path string, folders ...string) bool {
 	for _, f := range folders {
 		below, only := strings.CutSuffix(f, "/*")
 		if path == below && !only || strings.HasPrefix(path, below+"/") {

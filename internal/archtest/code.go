@@ -32,7 +32,7 @@ func CodeRules() []Rule {
 			mutableState},
 		{"print", "Only cmd writes to standard output and ends the program: take an io.Writer, return an error, or take a *slog.Logger.",
 			func(t *Tree) []Violation {
-				at := func(pkg string, f *File) bool { return !in(pkg, "cmd", "test") && !f.Test }
+				at := func(pkg string, f *File) bool { return !isBelow(pkg, "cmd", "test") && !f.Test }
 				return slices.Concat(t.calls(at, "fmt", "Print", "Printf", "Println"),
 					t.calls(at, "log", "Print", "Printf", "Println", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"),
 					t.calls(at, "os", "Exit"))
@@ -40,7 +40,7 @@ func CodeRules() []Rule {
 		{"getenv", "The environment is read once, in cmd and in agent and server: take the value as a field of Config or Options.",
 			func(t *Tree) []Violation {
 				at := func(pkg string, f *File) bool {
-					return !in(pkg, "cmd", "test", "agent", "server") && !f.Test
+					return !isBelow(pkg, "cmd", "test", "agent", "server") && !f.Test
 				}
 				return t.calls(at, "os", "Getenv", "LookupEnv", "Environ", "ExpandEnv")
 			}},
@@ -70,7 +70,7 @@ func CodeRules() []Rule {
 }
 
 func nonTest(folders ...string) func(string, *File) bool {
-	return func(pkg string, f *File) bool { return in(pkg, folders...) && !f.Test }
+	return func(pkg string, f *File) bool { return isBelow(pkg, folders...) && !f.Test }
 }
 
 // calls finds uses of functions of a standard library package, under any import name.
@@ -87,7 +87,7 @@ func (t *Tree) calls(at func(pkg string, f *File) bool, path string, names ...st
 					return true
 				}
 				if id, ok := sel.X.(*ast.Ident); ok && id.Name == local {
-					out = append(out, t.at(f, sel, path+"."+sel.Sel.Name))
+					out = append(out, t.violation(f, sel, path+"."+sel.Sel.Name))
 				}
 				return true
 			})
@@ -96,7 +96,7 @@ func (t *Tree) calls(at func(pkg string, f *File) bool, path string, names ...st
 	return out
 }
 
-func (t *Tree) at(f *File, n ast.Node, what string) Violation {
+func (t *Tree) violation(f *File, n ast.Node, what string) Violation {
 	return Violation{f.Path, t.Fset.Position(n.Pos()).Line, what}
 }
 
@@ -117,7 +117,7 @@ func initFunctions(t *Tree) (out []Violation) {
 		for _, f := range p.Files {
 			for _, d := range f.AST.Decls {
 				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-					out = append(out, t.at(f, fn, "func init"))
+					out = append(out, t.violation(f, fn, "func init"))
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func mutableState(t *Tree) (out []Violation) {
 					}
 					for _, name := range spec.Names {
 						if name.Name != "_" {
-							vars[name.Name] = t.at(f, name, "var "+name.Name+why)
+							vars[name.Name] = t.violation(f, name, "var "+name.Name+why)
 						}
 					}
 				}
@@ -213,7 +213,7 @@ func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (fo
 		}
 		target := func(e ast.Expr) {
 			if id := root(e); found == nil && id != nil && id.Name == name && packageLevel(id, specs) {
-				v := t.at(f, e, "")
+				v := t.violation(f, e, "")
 				found = &v
 			}
 		}

@@ -28,6 +28,6 @@ func Exceptions() []Exception {
 	}
 }
 
-func (e Exception) covers(rule string, v Violation) bool {
+func (e Exception) matches(rule string, v Violation) bool {
 	return e.Rule == rule && e.File == v.File && strings.HasPrefix(v.What, e.What)
 }

@@ -15,7 +15,7 @@ func ImportRules() []Rule {
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("metric", "workload"), func(pkg, imp string) bool {
 					below := pkg != first(pkg)
-					return ours(imp) && !in(imp, "./"+first(pkg)) && !(below && in(imp, "./internal")) &&
+					return ours(imp) && !isBelow(imp, "./"+first(pkg)) && !(below && isBelow(imp, "./internal")) &&
 						!(pkg == "metric/compat" && imp == "./workload")
 				})
 			}},
@@ -24,7 +24,7 @@ func ImportRules() []Rule {
 				"vocabularies too.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("figure"), func(pkg, imp string) bool {
-					return ours(imp) && !in(imp, "./metric", "./figure") && !(pkg == "figure/gen" && imp == "./workload")
+					return ours(imp) && !isBelow(imp, "./metric", "./figure") && !(pkg == "figure/gen" && imp == "./workload")
 				})
 			}},
 		{
@@ -32,7 +32,7 @@ func ImportRules() []Rule {
 				"uses them is decided in agent.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("sensor"), func(_, imp string) bool {
-					return in(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph",
+					return isBelow(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph",
 						"./access", "./web", "./transport", "./interop", "./agent", "./server")
 				})
 			}},
@@ -51,7 +51,7 @@ func ImportRules() []Rule {
 				return t.imports(false, folder("sensor/*", "workload/*", "analysis/*", "store/*"), func(pkg, imp string) bool {
 					stage, own := stageOf(pkg)
 					_, other := stageOf(strings.TrimPrefix(imp, "./"))
-					return own != "all" && own != "" && other != "" && in(imp, "./"+stage+"/*") && other != own
+					return own != "all" && own != "" && other != "" && isBelow(imp, "./"+stage+"/*") && other != own
 				})
 			}},
 		{
@@ -59,13 +59,13 @@ func ImportRules() []Rule {
 				"what you need as an argument; agent and server read it.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("account", "analysis"), func(_, imp string) bool {
-					return in(imp, "os", "net", "syscall", "golang.org/x/sys")
+					return isBelow(imp, "os", "net", "syscall", "golang.org/x/sys")
 				})
 			}},
 		{"store", "A store keeps numbers and does not know what they mean. Put meaning into query or analysis.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("store"), func(_, imp string) bool {
-					return in(imp, "./sensor", "./account", "./catalogue", "./query", "./analysis", "./answer", "./web")
+					return isBelow(imp, "./sensor", "./account", "./catalogue", "./query", "./analysis", "./answer", "./web")
 				})
 			}},
 		{
@@ -73,13 +73,13 @@ func ImportRules() []Rule {
 				"catalogue/database, which server connects. catalogue/database sees the contracts and figure, not the builder.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("catalogue"), func(pkg, imp string) bool {
-					if in(imp, "./store/*", "./sensor") {
+					if isBelow(imp, "./store/*", "./sensor") {
 						return true
 					}
-					if in(pkg, "catalogue/database") {
-						return in(imp, "./catalogue") && !in(imp, "./catalogue/database")
+					if isBelow(pkg, "catalogue/database") {
+						return isBelow(imp, "./catalogue") && !isBelow(imp, "./catalogue/database")
 					}
-					return in(imp, "./catalogue/*")
+					return isBelow(imp, "./catalogue/*")
 				})
 			}},
 		{
@@ -87,26 +87,26 @@ func ImportRules() []Rule {
 				"catalogue. Take a store.Series or a store.Catalogue as an argument.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("query"),
-					func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
+					func(_, imp string) bool { return isBelow(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
 		{
 			"answer", "answer turns figures and facts into statements and knows neither HTTP nor an implementation of a store. Declare " +
 				"what you read as an interface beside the question, and return an answer.Error; web/api makes a status of it.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("answer"), func(_, imp string) bool {
-					return in(imp, "./store/*", "./catalogue", "./sensor", "net", "os")
+					return isBelow(imp, "./store/*", "./catalogue", "./sensor", "net", "os")
 				})
 			}},
 		{"web", "web and graph show what query and analysis give. Take an interface as an argument; server connects it.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("web", "graph"),
-					func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
+					func(_, imp string) bool { return isBelow(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
 		{"composition", "Only cmd and agent, server know everything. Move the code there, or take an interface.",
 			func(t *Tree) []Violation {
-				return t.imports(false, func(pkg string) bool { return !in(pkg, "cmd", "agent", "server", "lab", "test") },
+				return t.imports(false, func(pkg string) bool { return !isBelow(pkg, "cmd", "agent", "server", "lab", "test") },
 					func(_, imp string) bool {
-						return in(imp, "./agent", "./server", "./cmd")
+						return isBelow(imp, "./agent", "./server", "./cmd")
 					})
 			}},
 		{
@@ -114,7 +114,7 @@ func ImportRules() []Rule {
 				"a stage to that stage's folder.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("internal"), func(_, imp string) bool {
-					return ours(imp) && !in(imp, "./metric", "./workload", "./figure", "./internal")
+					return ours(imp) && !isBelow(imp, "./metric", "./workload", "./figure", "./internal")
 				})
 			}},
 		{
@@ -125,8 +125,8 @@ func ImportRules() []Rule {
 			"kubernetes", "The Kubernetes libraries belong to the modules below kubernetes/: they are large, and most sites have no " +
 				"cluster. Speak plain HTTP to the kubelet.",
 			func(t *Tree) []Violation {
-				return t.imports(true, func(pkg string) bool { return !in(pkg, "kubernetes") }, func(_, imp string) bool {
-					return in(imp, "k8s.io", "sigs.k8s.io")
+				return t.imports(true, func(pkg string) bool { return !isBelow(pkg, "kubernetes") }, func(_, imp string) bool {
+					return isBelow(imp, "k8s.io", "sigs.k8s.io")
 				})
 			}},
 		{
@@ -136,7 +136,7 @@ func ImportRules() []Rule {
 		{"scheduler", "The plugin of kube-scheduler is a thin client: it imports nothing of ours, and asks the server by HTTP.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("kubernetes/scheduler"),
-					func(_, imp string) bool { return ours(imp) && !in(imp, "./kubernetes/scheduler") })
+					func(_, imp string) bool { return ours(imp) && !isBelow(imp, "./kubernetes/scheduler") })
 			}},
 		{
 			"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go " +
@@ -152,7 +152,7 @@ func agentLinks(t *Tree) (out []Violation) {
 			continue
 		}
 		for _, d := range p.Deps {
-			if in(d, "github.com/prometheus/prometheus/tsdb", "github.com/prometheus/prometheus/promql",
+			if isBelow(d, "github.com/prometheus/prometheus/tsdb", "github.com/prometheus/prometheus/promql",
 				"github.com/prometheus/prometheus/storage",
 				"k8s.io", "sigs.k8s.io", "modernc.org", "github.com/jackc/pgx", "github.com/parquet-go",
 				t.Module+"/store", t.Module+"/catalogue", t.Module+"/query", t.Module+"/answer", t.Module+"/web/ui", t.Module+"/server") {
@@ -175,7 +175,7 @@ func flow() []string {
 func againstFlow(t *Tree) []Violation {
 	at := func(path string) int { return slices.Index(flow(), first(path)) }
 	// The sensors precede account, and deploy/ embeds files that any package may use.
-	outside := func(path string) bool { return in(path, "internal", "deploy", "sensor") }
+	outside := func(path string) bool { return isBelow(path, "internal", "deploy", "sensor") }
 	return t.imports(false, func(pkg string) bool { return !outside(pkg) }, func(pkg, imp string) bool {
 		path := strings.TrimPrefix(imp, "./")
 		return ours(imp) && !outside(path) && first(pkg) != first(path) && at(path) >= at(pkg)
@@ -183,7 +183,7 @@ func againstFlow(t *Tree) []Violation {
 }
 
 func folder(names ...string) func(string) bool {
-	return func(pkg string) bool { return in(pkg, names...) }
+	return func(pkg string) bool { return isBelow(pkg, names...) }
 }
 
 func ours(imp string) bool { return strings.HasPrefix(imp, "./") }

@@ -37,7 +37,7 @@ func kindNames(t *Tree) (constants, values []string) {
 func comparedKinds(t *Tree) (out []Violation) {
 	constants, values := kindNames(t)
 	for _, p := range t.Packages {
-		if in(p.Path, "workload", "test", "store/storetest") {
+		if isBelow(p.Path, "workload", "test", "store/storetest") {
 			continue
 		}
 		for _, f := range p.Files {
@@ -46,8 +46,8 @@ func comparedKinds(t *Tree) (out []Violation) {
 			}
 			k := kindUse{local: localName(f, t.Module+"/workload"), constants: constants, values: values}
 			ast.Inspect(f.AST, func(n ast.Node) bool {
-				for _, e := range k.uses(n) {
-					out = append(out, t.at(f, e, "kind by its name: "+k.name(e)))
+				for _, e := range k.kindNames(n) {
+					out = append(out, t.violation(f, e, "kind by its name: "+k.name(e)))
 				}
 				return true
 			})
@@ -62,11 +62,11 @@ type kindUse struct {
 	constants, values []string
 }
 
-// uses returns the names of kinds that a node compares or lists.
-func (k kindUse) uses(n ast.Node) (out []ast.Expr) {
+// kindNames returns the names of kinds that a node compares or lists.
+func (k kindUse) kindNames(n ast.Node) (out []ast.Expr) {
 	compared := func(kind bool, list ...ast.Expr) {
 		for _, e := range list {
-			if c, text := k.is(e); c || text && kind {
+			if c, text := k.isKind(e); c || text && kind {
 				out = append(out, e)
 			}
 		}
@@ -83,7 +83,7 @@ func (k kindUse) uses(n ast.Node) (out []ast.Expr) {
 		}
 	case *ast.CompositeLit:
 		if _, is := n.Type.(*ast.ArrayType); is && len(n.Elts) > 1 &&
-			!slices.ContainsFunc(n.Elts, func(e ast.Expr) bool { c, text := k.is(e); return !c && !text }) {
+			!slices.ContainsFunc(n.Elts, func(e ast.Expr) bool { c, text := k.isKind(e); return !c && !text }) {
 			out = append(out, n.Elts[0])
 		}
 	case *ast.ValueSpec:
@@ -104,12 +104,12 @@ func (k kindUse) uses(n ast.Node) (out []ast.Expr) {
 	return out
 }
 
-// is reports whether an expression is a constant of package workload, converted or not, or the text of a kind.
-func (k kindUse) is(e ast.Expr) (constant, text bool) {
+// isKind reports whether an expression is a constant of package workload, converted or not, or the text of a kind.
+func (k kindUse) isKind(e ast.Expr) (constant, text bool) {
 	switch e := e.(type) {
 	case *ast.CallExpr: // string(workload.Slurm)
 		if fn, ok := e.Fun.(*ast.Ident); ok && fn.Name == "string" && len(e.Args) == 1 {
-			return k.is(e.Args[0])
+			return k.isKind(e.Args[0])
 		}
 	case *ast.SelectorExpr:
 		x, ok := e.X.(*ast.Ident)

@@ -36,7 +36,7 @@ func otherModules(t *Tree) (out []Violation) {
 		}
 		for _, spec := range file.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value) // the parser accepted it
-			if in(imp, t.Module) && !in(imp, t.Module+"/kubernetes/operator", t.Module+"/web/client", t.Module+"/metric",
+			if isBelow(imp, t.Module) && !isBelow(imp, t.Module+"/kubernetes/operator", t.Module+"/web/client", t.Module+"/metric",
 				t.Module+"/workload", t.Module+"/graph") {
 				out = append(out, Violation{File: filepath.ToSlash(rel), Line: fset.Position(spec.Pos()).Line, What: "imports " + imp})
 			}

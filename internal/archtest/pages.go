@@ -58,7 +58,7 @@ func brokenPaths(t *Tree) (out []Violation) {
 	symbol := regexp.MustCompile(`\.[A-Z]\w*$`) // package.Name
 	placeholder := regexp.MustCompile(`^[A-Z]+$`)
 	for _, page := range t.pages() {
-		if in(page, "doc/decisions", "CHANGELOG.md") {
+		if isBelow(page, "doc/decisions", "CHANGELOG.md") {
 			continue
 		}
 		t.matches(page, path, func(line int, m []string) {
@@ -82,7 +82,7 @@ func brokenPaths(t *Tree) (out []Violation) {
 func lostGuides(t *Tree) (out []Violation) {
 	list, _ := os.ReadFile(filepath.Join(t.Dir, "doc", "README.md")) // if it does not exist, nothing is linked
 	for _, page := range t.pages() {
-		if in(page, "doc/guides") && !strings.Contains(string(list), fmt.Sprintf("](%s)", strings.TrimPrefix(page, "doc/"))) {
+		if isBelow(page, "doc/guides") && !strings.Contains(string(list), fmt.Sprintf("](%s)", strings.TrimPrefix(page, "doc/"))) {
 			out = append(out, Violation{File: page, What: "not linked in doc/README.md"})
 		}
 	}

@@ -35,10 +35,10 @@ type Info struct {
 // Get returns the build of this binary.
 func Get() Info {
 	info, _ := debug.ReadBuildInfo()
-	return from(Version, info)
+	return infoOf(Version, info)
 }
 
-func from(version string, b *debug.BuildInfo) Info {
+func infoOf(version string, b *debug.BuildInfo) Info {
 	i := Info{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if b != nil {
 		dirty := false

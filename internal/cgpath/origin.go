@@ -43,11 +43,11 @@ func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 	for i := range outer {
 		m := &outer[i]
 		up := climbs(m.Root)
-		if up == 0 || strings.Trim(m.Root[3*up:], "/") != "" || o.covers(m) {
+		if up == 0 || strings.Trim(m.Root[3*up:], "/") != "" || o.hasMount(m) {
 			continue // its root is at or below the root of our namespace
 		}
 		for j := range outer { // the outermost mount of the hierarchy
-			if n := &outer[j]; n.same(m) && climbs(n.Root) > up {
+			if n := &outer[j]; n.sameHierarchy(m) && climbs(n.Root) > up {
 				m, up = n, climbs(n.Root)
 			}
 		}
@@ -71,13 +71,13 @@ func climbs(path string) int {
 	return n
 }
 
-func (m *Mount) same(n *Mount) bool {
+func (m *Mount) sameHierarchy(n *Mount) bool {
 	return m.V2 && n.V2 || !m.V2 && !n.V2 && m.Serves(strings.Join(n.Controllers, ","))
 }
 
-func (o *Origin) covers(m *Mount) bool {
+func (o *Origin) hasMount(m *Mount) bool {
 	for i := range o.roots {
-		if o.roots[i].mount.same(m) {
+		if o.roots[i].mount.sameHierarchy(m) {
 			return true
 		}
 	}
@@ -89,7 +89,7 @@ func (o *Origin) covers(m *Mount) bool {
 func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	for i := range inner {
 		n := &inner[i]
-		if n.Root != "/" || !n.same(m) {
+		if n.Root != "/" || !n.sameHierarchy(m) {
 			continue
 		}
 		var want syscall.Stat_t

@@ -38,13 +38,13 @@ func (p *Pages) Change(pages map[int64]bool, write func() error) error {
 		return err
 	}
 	err := write()
-	return errors.Join(err, p.note(pages, true))
+	return errors.Join(err, p.writeNote(pages, true))
 }
 
 // NoteClosed records the state of a closed file, in a note beside it.
 func (p *Pages) NoteClosed() error {
 	p.forgetForeign()
-	return p.note(nil, false)
+	return p.writeNote(nil, false)
 }
 
 // forgetForeign drops the checksums if another program wrote to the file.
@@ -54,8 +54,8 @@ func (p *Pages) forgetForeign() {
 	}
 }
 
-// note writes the note beside the file; see read.
-func (p *Pages) note(pages map[int64]bool, open bool) error {
+// writeNote writes the note beside the file; see read.
+func (p *Pages) writeNote(pages map[int64]bool, open bool) error {
 	now, err := p.read(pages)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func NewCache(c *Client, d *DeviceLister, root string) *Cache {
 	s := &Cache{
 		client: c, devices: d, wake: make(chan struct{}, 1), byUID: map[string]*Pod{}, reasons: map[string]*reason{},
 		changed: make(chan struct{}), err: errNotAsked, cancel: cancel, done: make(chan struct{}),
-		unlisted: unlisted{root: root, was: map[string]gone{}, named: map[string]*Pod{}},
+		unlisted: unlisted{root: root, was: map[string]removedPod{}, named: map[string]*Pod{}},
 	}
 	go s.run(ctx)
 	return s
@@ -99,7 +99,7 @@ func (s *Cache) Pod(uid string) *Pod {
 		}
 		return p
 	}
-	return s.unlisted.pod(uid, int(s.want(uid)), s.synced)
+	return s.unlisted.pod(uid, int(s.request(uid)), s.synced)
 }
 
 // List returns the pods that are known. The caller must not change the slice.
@@ -114,11 +114,11 @@ func (s *Cache) List() []*Pod {
 func (s *Cache) Refresh(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.want(why)
+	s.request(why)
 }
 
-// want requests an early query for a reason, and returns the number of complete answers since that reason came up.
-func (s *Cache) want(why string) uint64 {
+// request requests an early query for a reason, and returns the number of complete answers since that reason came up.
+func (s *Cache) request(why string) uint64 {
 	r := s.reasons[why]
 	if r == nil {
 		if len(s.reasons) >= maxReasons {
@@ -213,8 +213,8 @@ func (s *Cache) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.give(ctx, pods)
-		s.take(pods, err)
+		s.addDevices(ctx, pods)
+		s.update(pods, err)
 		if pause = min(2*pause, Interval); err == nil {
 			pause = soonest
 		}
@@ -228,9 +228,9 @@ func (s *Cache) run(ctx context.Context) {
 	}
 }
 
-// give sets the devices of newly read pods. Devices are kept for the life of a pod, so that a
+// addDevices sets the devices of newly read pods. Devices are kept for the life of a pod, so that a
 // failed query loses nothing.
-func (s *Cache) give(ctx context.Context, pods []*Pod) {
+func (s *Cache) addDevices(ctx context.Context, pods []*Pod) {
 	var given map[containerName][]Device
 	var err error
 	if s.devices != nil && slices.ContainsFunc(pods, func(p *Pod) bool { return p.NeedsDevices }) {
@@ -273,8 +273,8 @@ func (s *Cache) wait(ctx context.Context, began time.Time, pause, interval time.
 	return true
 }
 
-// take stores an answer. A truncated answer only adds pods and removes none.
-func (s *Cache) take(pods []*Pod, err error) {
+// update stores an answer. A truncated answer only adds pods and removes none.
+func (s *Cache) update(pods []*Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range pods {
@@ -300,7 +300,7 @@ func (s *Cache) take(pods []*Pod, err error) {
 	s.err = err
 	s.version++
 	if err == nil {
-		s.unlisted.leave(before, s.byUID, s.version)
+		s.unlisted.keepMissing(before, s.byUID, s.version)
 		s.unlisted.read(s.missing(), pods)
 	}
 	close(s.changed)

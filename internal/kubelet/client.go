@@ -83,7 +83,7 @@ func New(c Config) (*Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" {
 		return nil, fmt.Errorf("kubelet: the address is not valid; write it like %s", DefaultAddress)
 	}
-	t := &trust{Config: c, host: u.Hostname()}
+	t := &serverTrust{Config: c, host: u.Hostname()}
 	if c.CAFile != "" && !c.Insecure {
 		if _, err := t.roots(); err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.plain(err)
+		return nil, c.describeError(err)
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {
@@ -140,7 +140,7 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	if err == nil {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // a connection that was read to its end serves the next question
 	}
-	return pods, c.plain(err)
+	return pods, c.describeError(err)
 }
 
 // authorize adds the token, but only to connections that no one else can read.
@@ -158,8 +158,8 @@ func (c *Client) authorize(req *http.Request) error {
 	return nil
 }
 
-// plain makes words of errors of net/http.
-func (c *Client) plain(err error) error {
+// describeError makes words of errors of net/http.
+func (c *Client) describeError(err error) error {
 	var op *net.OpError
 	var u *url.Error
 	switch {

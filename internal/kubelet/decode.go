@@ -122,14 +122,14 @@ func (l *items) skip() (byte, error) {
 				return c, nil
 			}
 		}
-		if err := l.fill(); err != nil {
+		if err := l.readMore(); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// fill reads more input once all of buf was consumed. At the end of the input, the list breaks off.
-func (l *items) fill() error {
+// readMore reads more input once all of buf was consumed. At the end of the input, the list breaks off.
+func (l *items) readMore() error {
 	n, err := l.r.Read(l.buf[:cap(l.buf)])
 	l.buf, l.at = l.buf[:n], 0
 	l.read += int64(n)
@@ -166,7 +166,7 @@ func (l *items) object(text []byte) ([]byte, error) {
 			}
 		}
 		text = append(text, l.buf[from:l.at]...)
-		if err := l.fill(); err != nil {
+		if err := l.readMore(); err != nil {
 			return text, err
 		}
 	}

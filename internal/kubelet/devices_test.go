@@ -165,7 +165,7 @@ func TestGive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.give(t.Context(), list)
+		s.addDevices(t.Context(), list)
 		return list[0]
 	}
 	if p := pod(`"cpu":"1","hugepages-2Mi":"2Mi","attachable.kubernetes.io/x":"1"`); asked != 0 || p.Containers[0].Devices != nil || s.DevicesErr() != nil {

@@ -123,12 +123,12 @@ func (p *Pod) Started() bool {
 // sidecars, or the largest init container plus the sidecars started before it, whichever is larger
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers).
 func (p *Pod) Request() Resources {
-	return p.whole(func(c *Container) Resources { return c.Request }).or(p.Own.Request).add(p.Overhead)
+	return p.sumResources(func(c *Container) Resources { return c.Request }).override(p.Own.Request).add(p.Overhead)
 }
 
 // Limit returns the limit of the pod as a whole; 0 if a container has no limit.
 func (p *Pod) Limit() Resources {
-	l := p.whole(func(c *Container) Resources { return c.Limit })
+	l := p.sumResources(func(c *Container) Resources { return c.Limit })
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		if c.Type == Ephemeral { // has no resources
@@ -141,10 +141,10 @@ func (p *Pod) Limit() Resources {
 			l.MemoryBytes = 0
 		}
 	}
-	return l.or(p.Own.Limit)
+	return l.override(p.Own.Limit)
 }
 
-func (p *Pod) whole(of func(*Container) Resources) Resources {
+func (p *Pod) sumResources(of func(*Container) Resources) Resources {
 	var run, start, sidecars Resources
 	for i := range p.Containers {
 		c := &p.Containers[i]
@@ -154,23 +154,23 @@ func (p *Pod) whole(of func(*Container) Resources) Resources {
 			run = run.add(r)
 		case Sidecar:
 			run, sidecars = run.add(r), sidecars.add(r)
-			start = start.most(sidecars)
+			start = start.max(sidecars)
 		case Init:
-			start = start.most(sidecars.add(r))
+			start = start.max(sidecars.add(r))
 		}
 	}
-	return run.most(start)
+	return run.max(start)
 }
 
 func (r Resources) add(o Resources) Resources {
 	return Resources{r.Cores + o.Cores, r.MemoryBytes + o.MemoryBytes, r.GPUs + o.GPUs}
 }
 
-func (r Resources) most(o Resources) Resources {
+func (r Resources) max(o Resources) Resources {
 	return Resources{max(r.Cores, o.Cores), max(r.MemoryBytes, o.MemoryBytes), max(r.GPUs, o.GPUs)}
 }
 
-// or replaces amounts by those that o reports.
-func (r Resources) or(o Resources) Resources {
+// override replaces amounts by those that o reports.
+func (r Resources) override(o Resources) Resources {
 	return Resources{cmp.Or(o.Cores, r.Cores), cmp.Or(o.MemoryBytes, r.MemoryBytes), cmp.Or(o.GPUs, r.GPUs)}
 }

@@ -12,21 +12,21 @@ import (
 	"path/filepath"
 )
 
-// trust verifies that the other end is the kubelet of this machine. A kubelet's certificate is
+// serverTrust verifies that the other end is the kubelet of this machine. A kubelet's certificate is
 // either signed by the cluster's authority for the node's name and addresses or, more often,
 // self-signed for the host name alone. A self-signed one is compared with its file on this machine.
-type trust struct {
+type serverTrust struct {
 	Config
 	host string
 }
 
 // ownCertificates returns the files in which a kubelet keeps its serving certificate.
-func (t *trust) ownCertificates() []string {
+func (t *serverTrust) ownCertificates() []string {
 	dir := filepath.Join(cmp.Or(t.Root, "/"), "var/lib/kubelet/pki")
 	return []string{filepath.Join(dir, "kubelet-server-current.pem"), filepath.Join(dir, "kubelet.crt")}
 }
 
-func (t *trust) roots() (*x509.CertPool, error) {
+func (t *serverTrust) roots() (*x509.CertPool, error) {
 	name := cmp.Or(t.CAFile, accountFolder+"/ca.crt")
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -43,13 +43,13 @@ func (t *trust) roots() (*x509.CertPool, error) {
 }
 
 // verify is called with the certificates of the other end.
-func (t *trust) verify(s tls.ConnectionState) error {
+func (t *serverTrust) verify(s tls.ConnectionState) error {
 	if t.Insecure {
 		return nil
 	}
 	leaf := s.PeerCertificates[0]
 	for _, name := range append(t.ownCertificates(), t.CAFile) {
-		if name != "" && holds(name, leaf) {
+		if name != "" && containsCertificate(name, leaf) {
 			return nil
 		}
 	}
@@ -75,8 +75,8 @@ func (t *trust) verify(s tls.ConnectionState) error {
 		err)
 }
 
-// holds reports whether a file of PEM blocks has the certificate.
-func holds(name string, leaf *x509.Certificate) bool {
+// containsCertificate reports whether a file of PEM blocks has the certificate.
+func containsCertificate(name string, leaf *x509.Certificate) bool {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return false

@@ -29,23 +29,23 @@ const (
 
 // unlisted are pods that the kubelet does not list.
 type unlisted struct {
-	root  string          // of the file system that has the logs
-	was   map[string]gone // by UID: in an earlier answer
-	named map[string]*Pod // by UID: named by their folders
+	root  string                // of the file system that has the logs
+	was   map[string]removedPod // by UID: in an earlier answer
+	named map[string]*Pod       // by UID: named by their folders
 }
 
-type gone struct {
+type removedPod struct {
 	pod     *Pod
 	version uint64
 }
 
-// leave keeps pods that an answer no longer lists.
-func (u *unlisted) leave(before, now map[string]*Pod, version uint64) {
+// keepMissing keeps pods that an answer no longer lists.
+func (u *unlisted) keepMissing(before, now map[string]*Pod, version uint64) {
 	for uid, p := range before {
 		if now[uid] == nil {
 			left := *p
 			left.Unlisted = true
-			u.was[uid] = gone{&left, version}
+			u.was[uid] = removedPod{&left, version}
 		}
 	}
 	for uid, g := range u.was {

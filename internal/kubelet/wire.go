@@ -123,14 +123,14 @@ func (w *wirePod) pod() *Pod {
 	p.Own.Request, p.Own.Limit = w.Spec.Resources.Requests.read(), w.Spec.Resources.Limits.read()
 	p.Overhead = w.Spec.Overhead.read()
 	p.NeedsDevices = len(w.Spec.Claims) > 0
-	p.take(w.Spec.InitContainers, w.Status.InitContainers, Init)
-	p.take(w.Spec.Containers, w.Status.Containers, Main)
-	p.take(w.Spec.Ephemeral, w.Status.Ephemeral, Ephemeral)
+	p.addContainers(w.Spec.InitContainers, w.Status.InitContainers, Init)
+	p.addContainers(w.Spec.Containers, w.Status.Containers, Main)
+	p.addContainers(w.Spec.Ephemeral, w.Status.Ephemeral, Ephemeral)
 	return p
 }
 
-// take adds containers with their reported status.
-func (p *Pod) take(list []wireContainer, status []wireStatus, of Type) {
+// addContainers adds containers with their reported status.
+func (p *Pod) addContainers(list []wireContainer, status []wireStatus, of Type) {
 	for i := range list {
 		w := &list[i]
 		c := Container{

@@ -142,13 +142,13 @@ func (b *Book) Sentence(key string, words Words) Sentence {
 		case p.name == "":
 			out.Template += p.text
 		case !given:
-			out.put(p.name, Text{{Name: p.name, Text: "{" + p.name + "}"}})
+			out.addWord(p.name, Text{{Name: p.name, Text: "{" + p.name + "}"}})
 		case p.choice && (text == "1" || strings.HasPrefix(text, "1 ")):
 			out.Template += p.one
 		case p.choice:
 			out.Template += p.many
 		default:
-			out.put(p.name, of)
+			out.addWord(p.name, of)
 		}
 	}
 	return out

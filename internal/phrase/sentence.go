@@ -84,15 +84,15 @@ func (s *Sentence) text() (out Text) {
 	return out
 }
 
-// put appends a word to the sentence. Its parts that are no values become parts of the template.
-func (s *Sentence) put(name string, word Text) {
+// addWord appends a word to the sentence. Its parts that are no values become parts of the template.
+func (s *Sentence) addWord(name string, word Text) {
 	for _, v := range word {
-		if v.Number == nil && v.Name == "" && !strings.ContainsFunc(v.Text, named) {
+		if v.Number == nil && v.Name == "" && !strings.ContainsFunc(v.Text, isValueRune) {
 			s.Template += v.Text
 			continue
 		}
 		v.Name = name
-		for n := 2; s.has(v.Name); n++ {
+		for n := 2; s.hasValue(v.Name); n++ {
 			v.Name = name + strconv.Itoa(n)
 		}
 		s.Template += "{" + v.Name + "}"
@@ -100,10 +100,10 @@ func (s *Sentence) put(name string, word Text) {
 	}
 }
 
-// named reports whether a character makes a word a value: the plain text around values is known from templates only.
-func named(c rune) bool { return c == '{' || c == '}' || unicode.IsDigit(c) }
+// isValueRune reports whether a character makes a word a value: the plain text around values is known from templates only.
+func isValueRune(c rune) bool { return c == '{' || c == '}' || unicode.IsDigit(c) }
 
-func (s *Sentence) has(name string) bool {
+func (s *Sentence) hasValue(name string) bool {
 	for i := range s.Values {
 		if s.Values[i].Name == name {
 			return true

@@ -15,7 +15,7 @@ type Record struct {
 	Time time.Time // when it was put
 	Data []byte
 
-	at place
+	at position
 }
 
 // Peek returns the oldest record, or ErrEmpty. The record stays until [Queue.Done]. It is stored in
@@ -115,7 +115,7 @@ func (q *Queue) step(n int) error {
 	s := q.segments[0]
 	s.waiting--
 	q.stats.Records--
-	if err := q.move(place{s.id, q.at.offset + headerBytes + int64(n)}); err != nil {
+	if err := q.move(position{s.id, q.at.offset + headerBytes + int64(n)}); err != nil {
 		return err
 	}
 	if len(q.segments) > 1 || q.at.offset < s.size {
@@ -127,7 +127,7 @@ func (q *Queue) step(n int) error {
 // empty removes the only segment after it was read to its end.
 func (q *Queue) empty() error {
 	s := q.segments[0]
-	if err := q.move(place{s.id + 1, fileHeaderBytes}); err != nil {
+	if err := q.move(position{s.id + 1, fileHeaderBytes}); err != nil {
 		return err
 	}
 	q.at.segment = s.id // the next segment made is the one at the position
@@ -149,7 +149,7 @@ func (q *Queue) skipDamaged() error {
 }
 
 // move stores the reader's position.
-func (q *Queue) move(to place) error {
+func (q *Queue) move(to position) error {
 	if err := writePlace(q.cursor, to); err != nil {
 		return fmt.Errorf("write the place in queue %s: %w", q.o.Dir, err)
 	}

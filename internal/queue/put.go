@@ -69,7 +69,7 @@ func (q *Queue) begin() error {
 	q.segments = append(q.segments, s)
 	q.stats.Bytes += s.size
 	if len(q.segments) == 1 {
-		return q.move(place{id, fileHeaderBytes})
+		return q.move(position{id, fileHeaderBytes})
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (q *Queue) expire(now time.Time) error {
 func (q *Queue) dropFirst() error {
 	s := q.segments[0]
 	if q.at.segment == s.id {
-		if err := q.move(place{q.segments[1].id, fileHeaderBytes}); err != nil {
+		if err := q.move(position{q.segments[1].id, fileHeaderBytes}); err != nil {
 			return err
 		}
 	}

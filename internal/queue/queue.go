@@ -82,7 +82,7 @@ type Queue struct {
 
 	mu       sync.Mutex
 	segments []*segment // oldest first; the last one is written to
-	at       place      // position of the next record to read
+	at       position   // position of the next record to read
 	cursor   *os.File
 	synced   bool // everything written has reached the disk
 	closed   bool
@@ -91,8 +91,8 @@ type Queue struct {
 	ready    chan struct{}
 }
 
-// place is a position in the log.
-type place struct {
+// position is a position in the log.
+type position struct {
 	segment uint64
 	offset  int64
 }
@@ -160,7 +160,7 @@ func (q *Queue) open() error {
 }
 
 // resume finds the position to continue reading from, and counts the records after it.
-func (q *Queue) resume(at place) {
+func (q *Queue) resume(at position) {
 	if at.segment > 0 {
 		q.at.segment = at.segment - 1 // with nothing left, the next segment is the one at the position
 	}
@@ -170,7 +170,7 @@ func (q *Queue) resume(at place) {
 			from = at.offset
 		}
 		if i == 0 {
-			q.at = place{s.id, from}
+			q.at = position{s.id, from}
 		}
 		s.waiting = s.count(from)
 		q.stats.Records += s.waiting

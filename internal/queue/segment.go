@@ -166,18 +166,18 @@ func (s *segment) append(t time.Time, data []byte) error {
 }
 
 // readPlace returns the zero place if the file is incomplete.
-func readPlace(f *os.File) place {
+func readPlace(f *os.File) position {
 	var b [placeBytes]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil {
-		return place{}
+		return position{}
 	}
 	if crc32.Checksum(b[:16], castagnoli) != binary.LittleEndian.Uint32(b[16:]) {
-		return place{}
+		return position{}
 	}
-	return place{binary.LittleEndian.Uint64(b[:]), int64(binary.LittleEndian.Uint64(b[8:]))}
+	return position{binary.LittleEndian.Uint64(b[:]), int64(binary.LittleEndian.Uint64(b[8:]))}
 }
 
-func writePlace(f *os.File, p place) error {
+func writePlace(f *os.File, p position) error {
 	var b [placeBytes]byte
 	binary.LittleEndian.PutUint64(b[:], p.segment)
 	binary.LittleEndian.PutUint64(b[8:], uint64(p.offset))

@@ -50,23 +50,23 @@ func quoteMeta(s string) string {
 	return b.String()
 }
 
-// Each calls f for every matching series in label order, with an iterator over its samples in
+// ForEach calls f for every matching series in label order, with an iterator over its samples in
 // [from, to]. The iterator is valid until f returns.
-func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
+func ForEach(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
 	ms ...*labels.Matcher) error {
-	return each(ctx, q, true, from, to, f, ms)
+	return eachSeries(ctx, q, true, from, to, f, ms)
 }
 
-// EachUnordered is like [Each] but calls f in any order. It is several times as fast for many series, because it does not sort.
+// EachUnordered is like [ForEach] but calls f in any order. It is several times as fast for many series, because it does not sort.
 func EachUnordered(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
 	ms ...*labels.Matcher) error {
-	return each(ctx, q, false, from, to, f, ms)
+	return eachSeries(ctx, q, false, from, to, f, ms)
 }
 
 // lookUp is the number of series after which a reader checks whether a caller still waits.
 const lookUp = 1024
 
-func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
+func eachSeries(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
 	ms []*labels.Matcher) error {
 	querier, err := q.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
@@ -80,7 +80,7 @@ func each(ctx context.Context, q storage.Queryable, ordered bool, from, to time.
 	set := querier.Select(selecting, ordered, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli(), DisableTrimming: true},
 		ms...)
 	var it chunkenc.Iterator
-	within := within{from: from.UnixMilli(), to: to.UnixMilli()}
+	within := timeRange{from: from.UnixMilli(), to: to.UnixMilli()}
 	for read := 1; set.Next(); read++ {
 		if read%lookUp == 0 && ctx.Err() != nil {
 			return fmt.Errorf("query series: %w", ctx.Err())

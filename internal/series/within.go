@@ -5,15 +5,15 @@ import "github.com/prometheus/prometheus/tsdb/chunkenc"
 // milliseconds is an alias because vet would take Seek for the method of io.Seeker.
 type milliseconds = int64
 
-// within returns the samples of an iterator in a time range, both ends included.
-type within struct {
+// timeRange returns the samples of an iterator in a time range, both ends included.
+type timeRange struct {
 	chunkenc.Iterator
 	from, to int64
 	begun    bool
 }
 
 // Next implements chunkenc.Iterator.
-func (w *within) Next() chunkenc.ValueType {
+func (w *timeRange) Next() chunkenc.ValueType {
 	if !w.begun {
 		return w.Seek(w.from)
 	}
@@ -21,12 +21,12 @@ func (w *within) Next() chunkenc.ValueType {
 }
 
 // Seek implements chunkenc.Iterator.
-func (w *within) Seek(t milliseconds) chunkenc.ValueType {
+func (w *timeRange) Seek(t milliseconds) chunkenc.ValueType {
 	w.begun = true
 	return w.bounded(w.Iterator.Seek(max(t, w.from)))
 }
 
-func (w *within) bounded(vt chunkenc.ValueType) chunkenc.ValueType {
+func (w *timeRange) bounded(vt chunkenc.ValueType) chunkenc.ValueType {
 	if vt != chunkenc.ValNone && w.AtT() > w.to {
 		return chunkenc.ValNone
 	}

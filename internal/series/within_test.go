@@ -17,7 +17,7 @@ func TestWithin(t *testing.T) {
 		{1, 9, 0, []float64{1, 5, 6, 9}}, {2, 8, 0, []float64{5, 6}}, {5, 6, 0, []float64{5, 6}}, {6, 6, 0, []float64{6}}, {7, 8, 0, nil}, {10, 20, 0, nil}, {0, 0, 0, nil},
 		{2, 8, 1, []float64{5, 6}}, {2, 8, 6, []float64{6}}, {2, 8, 7, nil},
 	} {
-		w := &within{Iterator: storage.NewListSeriesIterator(list), from: c.from, to: c.to}
+		w := &timeRange{Iterator: storage.NewListSeriesIterator(list), from: c.from, to: c.to}
 		var got []float64
 		next := w.Next
 		if c.seek != 0 {

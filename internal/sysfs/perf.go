@@ -56,10 +56,10 @@ func CPUFlag(root, name string) bool {
 func PerfRefusal(err error, root, what string) (reason, fix string) {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		if strings.Contains(Word(Path(root, "sys/kernel/security/lockdown")), "[confidentiality]") {
+		if strings.Contains(ReadWord(Path(root, "sys/kernel/security/lockdown")), "[confidentiality]") {
 			return "kernel lockdown (confidentiality) forbids performance counters", "boot with lockdown=integrity or less"
 		}
-		paranoid := Word(filepath.Join(Path(root), "proc/sys/kernel/perf_event_paranoid"))
+		paranoid := ReadWord(filepath.Join(Path(root), "proc/sys/kernel/perf_event_paranoid"))
 		return fmt.Sprintf("no permission to count on whole processors (kernel.perf_event_paranoid is %s)", paranoid),
 			"run as root or grant CAP_PERFMON"
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP):

@@ -2,7 +2,7 @@
 // (Documentation/filesystems/sysfs.rst, "one value per file"). A [File] stays open and is
 // read in place, so that reading it again costs one system call and no allocation.
 //
-// Reading a device that has been unplugged returns ENODEV; [Gone] distinguishes that from
+// Reading a device that has been unplugged returns ENODEV; [IsGone] distinguishes that from
 // an error of the device itself. A File is used from one goroutine; the functions are
 // safe for concurrent use.
 package sysfs
@@ -100,8 +100,8 @@ func Number(b []byte) (v int64, ok bool) {
 	return int64(n), true
 }
 
-// Word returns the content of a small file, "" when it cannot be read.
-func Word(path ...string) string {
+// ReadWord returns the content of a small file, "" when it cannot be read.
+func ReadWord(path ...string) string {
 	b, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
 		return ""
@@ -115,7 +115,7 @@ func Nodes(dir string) (nodes [2]uint32) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*", "dev"))
 	n := 0
 	for _, f := range files {
-		major, minor, _ := strings.Cut(Word(f), ":")
+		major, minor, _ := strings.Cut(ReadWord(f), ":")
 		a, ok := Number([]byte(major))
 		b, also := Number([]byte(minor))
 		if ok && also && n < len(nodes) {
@@ -125,8 +125,8 @@ func Nodes(dir string) (nodes [2]uint32) {
 	return nodes
 }
 
-// Gone reports whether the device behind an attribute no longer exists.
-func Gone(err error) bool {
+// IsGone reports whether the device behind an attribute no longer exists.
+func IsGone(err error) bool {
 	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, syscall.ESTALE)
 }
@@ -141,6 +141,6 @@ func Path(root string, names ...string) string {
 
 // Micro returns the number in a file of millionths, such as microwatts, as a whole unit; 0 when it cannot be read.
 func Micro(path ...string) float64 {
-	v, _ := Number([]byte(Word(path...)))
+	v, _ := Number([]byte(ReadWord(path...)))
 	return float64(v) / 1e6
 }

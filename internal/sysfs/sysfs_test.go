@@ -54,7 +54,7 @@ func TestFile(t *testing.T) {
 }
 
 func TestGone(t *testing.T) {
-	if !Gone(&fs.PathError{Err: syscall.ENODEV}) || Gone(&fs.PathError{Err: syscall.EIO}) {
+	if !IsGone(&fs.PathError{Err: syscall.ENODEV}) || IsGone(&fs.PathError{Err: syscall.EIO}) {
 		t.Error("ENODEV says that the device is gone, EIO does not")
 	}
 }

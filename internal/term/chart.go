@@ -33,12 +33,12 @@ var blocks = []rune(" ▁▂▃▄▅▆▇█")
 // points. A column without points shows a dot on the ground line, so that a gap does not look like
 // zero.
 func (s Screen) Draw(c Chart) string {
-	if !c.measured() {
+	if !c.hasValues() {
 		return c.Title + ": nothing was measured\n"
 	}
 	height := max(c.Height, 1)
 	labels, top := c.labels()
-	margin, plot := c.room()
+	margin, plot := c.layout()
 	cols := columns(c.Points, plot)
 
 	var b strings.Builder

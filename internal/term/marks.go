@@ -18,7 +18,7 @@ type Mark struct {
 // Marks returns the line below a chart drawn by Draw, with a newline, or "" if no mark falls into
 // the time of the chart.
 func (s Screen) Marks(c Chart, marks []Mark) string {
-	margin, plot := c.room()
+	margin, plot := c.layout()
 	type cell struct {
 		sign  rune
 		style Style
@@ -26,7 +26,7 @@ func (s Screen) Marks(c Chart, marks []Mark) string {
 	cells := make([]cell, plot)
 	some := false
 	for _, m := range marks {
-		from, to, ok := between(c.Points, plot, m.From, m.To)
+		from, to, ok := columnRange(c.Points, plot, m.From, m.To)
 		if !ok {
 			continue
 		}
@@ -63,9 +63,9 @@ func (s Screen) Marks(c Chart, marks []Mark) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// between returns the columns of a time range. ok is false if the range is outside the chart. As in
+// columnRange returns the columns of a time range. ok is false if the range is outside the chart. As in
 // columns, a point covers the time up to it.
-func between(points []Point, n int, from, to time.Time) (first, last int, ok bool) {
+func columnRange(points []Point, n int, from, to time.Time) (first, last int, ok bool) {
 	if len(points) == 0 || to.Before(from) {
 		return 0, 0, false
 	}
@@ -95,8 +95,8 @@ func between(points []Point, n int, from, to time.Time) (first, last int, ok boo
 	return column(from), column(to), true
 }
 
-// room divides the width of a chart between the labels and the columns.
-func (c *Chart) room() (margin, columns int) {
+// layout divides the width of a chart between the labels and the columns.
+func (c *Chart) layout() (margin, columns int) {
 	labels, _ := c.labels()
 	for _, l := range labels {
 		margin = max(margin, textWidth(l))
@@ -129,7 +129,7 @@ func (c *Chart) labels() ([]string, float64) {
 	return labels, top
 }
 
-// measured reports whether a chart has any value.
-func (c *Chart) measured() bool {
+// hasValues reports whether a chart has any value.
+func (c *Chart) hasValues() bool {
 	return slices.ContainsFunc(c.Points, func(p Point) bool { return !unknown(p.Value) })
 }

@@ -32,7 +32,7 @@ func TestMarks(t *testing.T) {
 		"none":            {points, nil, ""},
 	} {
 		c := Chart{Points: tt.points, Format: Cores, Width: 23, Height: 1}
-		margin, plot := c.room()
+		margin, plot := c.layout()
 		if plot != 20 {
 			t.Fatalf("%d columns after %d", plot, margin)
 		}

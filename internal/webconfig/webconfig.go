@@ -87,18 +87,18 @@ func Open(path string, log *slog.Logger) (*Config, error) {
 
 // Closed reports whether every request needs a password or a certificate.
 func (c *Config) Closed() bool {
-	s := c.now()
+	s := c.current()
 	return len(s.users) > 0 || s.tls != nil && s.tls.ClientAuth >= tls.RequireAnyClientCert
 }
 
 // TLS reports whether the listener uses TLS.
-func (c *Config) TLS() bool { return c.now().tls != nil }
+func (c *Config) TLS() bool { return c.current().tls != nil }
 
 // every is the minimum interval between checks of the files.
 const every = time.Second
 
-// now returns the present state, read again if the last check is more than a second ago.
-func (c *Config) now() state {
+// current returns the present state, read again if the last check is more than a second ago.
+func (c *Config) current() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.read) < every {
@@ -111,7 +111,7 @@ func (c *Config) now() state {
 	}
 	switch {
 	case err == nil:
-		if !same(s.users, c.state.users) {
+		if !equalFiles(s.users, c.state.users) {
 			clear(c.known)
 		}
 		c.state, c.problem = s, ""
@@ -122,7 +122,7 @@ func (c *Config) now() state {
 	return c.state
 }
 
-func same(a, b map[string][]byte) bool {
+func equalFiles(a, b map[string][]byte) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -136,12 +136,12 @@ func same(a, b map[string][]byte) bool {
 
 // Listener wraps a listener in TLS, if configured.
 func (c *Config) Listener(ln net.Listener) net.Listener {
-	if c.now().tls == nil {
+	if c.current().tls == nil {
 		return ln
 	}
 	return tls.NewListener(ln, &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.now().tls, nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current().tls, nil },
 	})
 }
 
@@ -178,12 +178,12 @@ func StrictTransport(h http.Header, r *http.Request) {
 // Handler requires a password, if the file has users, and sets the headers of the file.
 func (c *Config) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := c.now()
+		s := c.current()
 		StrictTransport(w.Header(), r)
 		for k, v := range s.headers {
 			w.Header().Set(k, v)
 		}
-		if len(s.users) > 0 && !c.right(s, r) {
+		if len(s.users) > 0 && !c.checkPassword(s, r) {
 			w.Header().Set("WWW-Authenticate", `Basic charset="UTF-8"`)
 			http.Error(w, "this address needs a name and a password", http.StatusUnauthorized)
 			return
@@ -192,7 +192,7 @@ func (c *Config) Handler(h http.Handler) http.Handler {
 	})
 }
 
-func (c *Config) right(s state, r *http.Request) bool {
+func (c *Config) checkPassword(s state, r *http.Request) bool {
 	name, password, ok := r.BasicAuth()
 	if !ok || len(password) > 72 { // bcrypt's limit
 		return false
@@ -216,7 +216,7 @@ func (c *Config) right(s state, r *http.Request) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if same(s.users, c.state.users) {
+	if equalFiles(s.users, c.state.users) {
 		c.known[key] = struct{}{}
 	}
 	return true
@@ -266,11 +266,11 @@ var (
 
 func (f *file) tls(dir string) (*tls.Config, error) {
 	t := f.TLS
-	cert, err := one(dir, "cert", t.Cert, t.CertFile)
+	cert, err := readValue(dir, "cert", t.Cert, t.CertFile)
 	if err != nil {
 		return nil, err
 	}
-	key, err := one(dir, "key", t.Key, t.KeyFile)
+	key, err := readValue(dir, "key", t.Key, t.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +314,7 @@ func (f *file) tls(dir string) (*tls.Config, error) {
 	if t.ClientAuth == "" {
 		return nil, errors.New("client_ca_file is given without client_auth_type; write RequireAndVerifyClientCert")
 	}
-	ca, err := one(dir, "client_ca", t.ClientCA, t.ClientCAs)
+	ca, err := readValue(dir, "client_ca", t.ClientCA, t.ClientCAs)
 	if err != nil {
 		return nil, err
 	}
@@ -346,8 +346,8 @@ func allowed(names []string, certs []*x509.Certificate) error {
 	return nil
 }
 
-// one returns a value given in the file itself or in another file.
-func one(dir, what, text, path string) ([]byte, error) {
+// readValue returns a value given in the file itself or in another file.
+func readValue(dir, what, text, path string) ([]byte, error) {
 	switch {
 	case text != "" && path != "":
 		return nil, fmt.Errorf("%s and %s_file are both given", what, what)

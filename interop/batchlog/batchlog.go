@@ -107,8 +107,8 @@ func unmeasured(j *sacct.Job) {
 	}
 }
 
-// on sets the nodes of a job.
-func on(j *sacct.Job, nodes []string) {
+// setNodes sets the nodes of a job.
+func setNodes(j *sacct.Job, nodes []string) {
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	j.Nodes, j.AllocNodes = strings.Join(nodes, ","), sacct.Known(float64(len(nodes)))

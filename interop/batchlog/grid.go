@@ -94,12 +94,12 @@ func (g *grid) job(text string) (*sacct.Job, error) {
 		j.AllocCores, j.ReqCores = sacct.Known(*slots), sacct.Known(*slots)
 	}
 	if tasks != nil {
-		on(j, append(tasks.nodes, f[gridHost]))
+		setNodes(j, append(tasks.nodes, f[gridHost]))
 		if cpu != nil {
 			*cpu += tasks.cpu
 		}
 	} else if word(gridPE) == "" || slots != nil && *slots <= 1 {
-		on(j, []string{f[gridHost]})
+		setNodes(j, []string{f[gridHost]})
 	}
 	unmeasured(j)
 	g.category(j, word(gridCategory), slots)

@@ -108,7 +108,7 @@ func lsf(text string) (*sacct.Job, error) {
 		}
 		slots += n
 	}
-	on(j, nodes)
+	setNodes(j, nodes)
 	j.AllocCores = sacct.Known(slots)
 	return j, nil
 }

@@ -138,7 +138,7 @@ func pbsResources(j *sacct.Job, a map[string]string) {
 		v, _ := strconv.ParseFloat(a[name], 64) // 0 is unknown
 		return v
 	}
-	on(j, nodes)
+	setNodes(j, nodes)
 	requested := number("Resource_List.ncpus")
 	j.AllocCores = sacct.Known(cmp.Or(given["ncpus"], slots, asked["ppn"], number("resources_used.ncpus"), requested))
 	j.ReqCores, j.ReqNodes = sacct.Known(requested), sacct.Known(number("Resource_List.nodect"))

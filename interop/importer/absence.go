@@ -7,14 +7,14 @@ import (
 )
 
 // undo returns the deduction for a process that had not ended to its ancestor.
-func (a *advance) undo(s *procState) {
+func (a *growthStep) undo(s *procState) {
 	if s.By != 0 {
 		a.returned[s.By] = a.returned[s.By].plus(s.Deducted)
 	}
 }
 
 // giveBack adds returned amounts to the growth of those processes that are in this reading.
-func (a *advance) giveBack() {
+func (a *growthStep) giveBack() {
 	for by, amount := range a.returned {
 		k := procKey{PID: by}
 		if _, here := a.now[k]; here {
@@ -25,7 +25,7 @@ func (a *advance) giveBack() {
 }
 
 // plus adds another use; unknown figures count as zero.
-func (u used) plus(v used) used {
+func (u processUse) plus(v processUse) processUse {
 	for i := range u {
 		u[i] += max(v[i], 0)
 	}
@@ -35,14 +35,14 @@ func (u used) plus(v used) used {
 // absences subtracts the use of processes missing from this reading from the growth of the
 // ancestor that reaped them, because a wait adds all of it at once. An ancestor that reappears
 // after it was missing is taken as the one that reaped the processes that ended meanwhile.
-func (a *advance) absences() {
+func (a *growthStep) absences() {
 	ended := maps.Clone(a.gone)
 	for k, s := range a.j.Procs {
 		_, here := a.now[k]
 		_, other := a.gone[k]
-		if !here && !other && (s.Deducted == used{} || a.waitedElsewhere(&s)) {
+		if !here && !other && (s.Deducted == processUse{} || a.waitedElsewhere(&s)) {
 			a.undo(&s)
-			s.By, s.Deducted = 0, used{}
+			s.By, s.Deducted = 0, processUse{}
 			ended[k] = s
 		}
 	}
@@ -65,11 +65,11 @@ const maxDepth = 64
 
 // rounding is the tolerance between the growth of a parent and the use of its reaped children. Some
 // releases of sonar write whole seconds and whole KiB.
-var rounding = used{1, 1024, 1024}
+var rounding = processUse{1, 1024, 1024}
 
 // deduct subtracts the use of an ended process from the growth of its nearest ancestor in this
 // reading, if the growth is large enough. It returns that ancestor, or 0, and the amount.
-func (a *advance) deduct(parent uint32, ended used) (by uint32, deducted used) {
+func (a *growthStep) deduct(parent uint32, ended processUse) (by uint32, deducted processUse) {
 	for range maxDepth {
 		if parent == 0 {
 			break
@@ -93,12 +93,12 @@ func (a *advance) deduct(parent uint32, ended used) (by uint32, deducted used) {
 		}
 		parent = gone.PPID
 	}
-	return 0, used{}
+	return 0, processUse{}
 }
 
 // waitedElsewhere reports whether an ancestor that was missing when a process ended has reappeared,
 // and is nearer than the one that the use was deducted from.
-func (a *advance) waitedElsewhere(s *procState) bool {
+func (a *growthStep) waitedElsewhere(s *procState) bool {
 	if len(a.back) == 0 {
 		return false
 	}

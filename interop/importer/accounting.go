@@ -33,14 +33,14 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 		im.badField(j.Line, err)
 	}
 	site := im.site(j.Cluster)
-	at := told(j)
+	at := reportedTime(j)
 	switch {
 	case at.IsZero() || j.State == "pending":
 		im.res.Waiting++
 		return nil
 	case at.After(im.o.Clock().Add(10 * time.Minute)):
 		im.res.Refused++
-		im.bad(0, fmt.Errorf("job %s: %s is in the future; check the time zone of the export (--zone)", j.ID,
+		im.addError(0, fmt.Errorf("job %s: %s is in the future; check the time zone of the export (--zone)", j.ID,
 			at.UTC().Format(time.RFC3339)))
 		return nil
 	}
@@ -48,7 +48,7 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	if err != nil {
 		return err
 	}
-	st.learn(j)
+	st.addJobID(j)
 	key := fingerprint(j)
 	if st.Jobs[key] {
 		im.res.Known++
@@ -66,9 +66,9 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	return nil
 }
 
-// told returns the time of the state that accounting reports for a job.
-func told(j *sacct.Job) time.Time {
-	if !j.End.IsZero() && sacct.Over(j.State) {
+// reportedTime returns the time of the state that accounting reports for a job.
+func reportedTime(j *sacct.Job) time.Time {
+	if !j.End.IsZero() && sacct.IsFinal(j.State) {
 		switch j.State {
 		case sacct.Requeued, "node_fail", "boot_fail", "launch_failed", "preempted":
 			// the next run is submitted in the same second, and may start a millisecond earlier
@@ -135,7 +135,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	from, to := int64(math.MaxInt64), int64(0)
 	for i := range im.jobs {
 		j := &im.jobs[i]
-		at := told(j).UnixMilli()
+		at := reportedTime(j).UnixMilli()
 		to = max(to, at)
 		if !j.Start.IsZero() {
 			at = j.Start.UnixMilli()
@@ -191,7 +191,7 @@ const every = 24 * time.Hour
 
 // account writes the series of one job.
 func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
-	at := told(j)
+	at := reportedTime(j)
 	t := at.UnixMilli()
 	id := j.Workload()
 	base := []string{"kind", string(id.Kind()), "owner", j.User, "site", j.Cluster, "source", cmp.Or(string(j.Kind), "sacct"),
@@ -202,7 +202,7 @@ func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 			put(*v, name)
 		}
 	}
-	im.note(at.Unix())
+	im.extendRange(at.Unix())
 	put(1, mInfo, "name", j.Name, "account", j.Account, "partition", j.Partition)
 	put(1, mState, "state", j.State, "reason", j.Reason)
 	if j.Also != "" {
@@ -226,7 +226,7 @@ func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 			put(float64(*j.ExitCode), mExit)
 		}
 	}
-	if sacct.Over(j.State) && !j.End.IsZero() {
+	if sacct.IsFinal(j.State) && !j.End.IsZero() {
 		put(float64(j.End.Unix()), mEnd)
 	}
 	if j.QOS != "" {
@@ -242,7 +242,7 @@ func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
 	put(float64(j.Start.Unix()), mStart)
 	im.allocation(b, j, base, t)
 	im.noteSpan(j.Start.Unix(), at.Unix()) // it held its allocation
-	if !sacct.Over(j.State) || measured {
+	if !sacct.IsFinal(j.State) || measured {
 		return
 	}
 	maybe(j.PeakMemory, mPeak)

@@ -28,7 +28,7 @@ func (r *reading) capacity(seconds int64) float64 {
 }
 
 // refuseImpossible removes records with more use than the node can have had.
-func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *reading) {
+func (im *Importer) refuseImpossible(p nodeKey, node *nodeState, t int64, r *reading) {
 	up := int64(ageMost)
 	if r.system != nil && r.system.Boot > 0 && r.system.Boot < t {
 		up = t - r.system.Boot
@@ -37,9 +37,9 @@ func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *readi
 	r.procs = slices.DeleteFunc(r.procs, func(q sonar.Process) bool {
 		switch {
 		case q.CPU > cpu:
-			im.refuse(p, t, r, &q, fmt.Sprintf("%.4g s of CPU time, and the node can have given %.4g s", q.CPU, cpu))
+			im.countRefused(p, t, r, &q, fmt.Sprintf("%.4g s of CPU time, and the node can have given %.4g s", q.CPU, cpu))
 		case node.Memory > 0 && q.Resident > node.Memory*slackShare:
-			im.refuse(p, t, r, &q, fmt.Sprintf("%.4g bytes of resident memory, and the node has %.4g", q.Resident, node.Memory))
+			im.countRefused(p, t, r, &q, fmt.Sprintf("%.4g bytes of resident memory, and the node has %.4g", q.Resident, node.Memory))
 		default:
 			return false
 		}
@@ -47,16 +47,16 @@ func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *readi
 	})
 }
 
-// grown computes the growth of a job's processes. It refuses a process that grew by more than the
+// growth computes the growth of a job's processes. It refuses a process that grew by more than the
 // node can have provided to the job since the start, and treats it as missing.
-func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process, r *reading) (*advance, []*sonar.Process) {
+func (im *Importer) growth(p nodeKey, j *jobState, t int64, procs []*sonar.Process, r *reading) (*growthStep, []*sonar.Process) {
 	for {
 		a := j.growth(t, procs)
 		most := r.capacity(t - j.Start)
 		kept := slices.DeleteFunc(slices.Clone(procs), func(q *sonar.Process) bool {
 			_, had := j.Procs[procKeyOf(q)]
 			if g := a.grown[procKeyOf(q)][usedCPU]; had && g > most {
-				im.refuse(p, t, r, q, fmt.Sprintf("its CPU time grew by %.4g s, and the node can have given its job %.4g s", g, most))
+				im.countRefused(p, t, r, q, fmt.Sprintf("its CPU time grew by %.4g s, and the node can have given its job %.4g s", g, most))
 				return true
 			}
 			return false
@@ -68,14 +68,14 @@ func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process,
 	}
 }
 
-// refuse counts an impossible record. When series are rebuilt, it is refused again but not counted again.
-func (im *Importer) refuse(p place, t int64, r *reading, q *sonar.Process, why string) {
+// countRefused counts an impossible record. When series are rebuilt, it is refused again but not counted again.
+func (im *Importer) countRefused(p nodeKey, t int64, r *reading, q *sonar.Process, why string) {
 	if r.fresh == 0 {
 		return
 	}
 	r.fresh--
 	im.res.Refused++
 	im.res.Taken = max(im.res.Taken-1, 0)
-	im.bad(0, fmt.Errorf("node %s, %s: %s (job %d, process %d) says %s", p.node, unix(t).Format("2006-01-02T15:04:05Z"), q.Cmd, q.Job,
+	im.addError(0, fmt.Errorf("node %s, %s: %s (job %d, process %d) says %s", p.node, unix(t).Format("2006-01-02T15:04:05Z"), q.Cmd, q.Job,
 		q.PID, why))
 }

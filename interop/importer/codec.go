@@ -150,7 +150,7 @@ func (c *coder) figures(list ...*float64) {
 	}
 }
 
-func (c *coder) yes(list ...*bool) {
+func (c *coder) bools(list ...*bool) {
 	var v uint64
 	for i, b := range list {
 		if *b {
@@ -166,7 +166,7 @@ func (c *coder) yes(list ...*bool) {
 func (c *coder) process(q *sonar.Process) {
 	onCards, several := q.GPUs != "", q.Rolled > 0
 	moved, ofGPU := q.Read >= 0 || q.Written >= 0, q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0
-	c.yes(&q.HasEpoch, &onCards, &several, &moved, &ofGPU)
+	c.bools(&q.HasEpoch, &onCards, &several, &moved, &ofGPU)
 	varint(c, &q.Job)
 	varint(c, &q.Epoch)
 	c.text(&q.User)
@@ -210,7 +210,7 @@ func sized[T any](c *coder, list *[]T) {
 
 func (c *coder) system(s *sonar.System) {
 	loaded := s.Load1 != nil
-	c.yes(&loaded)
+	c.bools(&loaded)
 	c.int(&s.Boot)
 	c.figures(&s.UsedMemory, &s.TotalMemory)
 	optional(loaded, &s.Load1, c.figure)
@@ -222,7 +222,7 @@ func (c *coder) system(s *sonar.System) {
 	for i := range s.Cards {
 		x := &s.Cards[i]
 		performs := x.Performance != nil
-		c.yes(&x.Failing, &performs)
+		c.bools(&x.Failing, &performs)
 		varint(c, &x.Index)
 		c.text(&x.UUID)
 		optional(performs, &x.Performance, func(v *uint64) { varint(c, v) })
@@ -239,7 +239,7 @@ func systemText(s *sonar.System) string {
 
 func (c *coder) reading(r *reading) {
 	system, memory, cluster, cores := r.system != nil, r.memory > 0, r.cluster != "", r.cores > 0
-	c.yes(&system, &memory, &cluster, &cores)
+	c.bools(&system, &memory, &cluster, &cores)
 	optional(system, &r.system, c.system)
 	if memory {
 		c.figure(&r.memory)
@@ -363,7 +363,7 @@ func (c *coder) job(k *jobKey, of **jobState) {
 		*of = &jobState{Commands: map[string]float64{}, GPU: map[string]float64{}, Procs: map[procKey]procState{}}
 	}
 	j := *of
-	c.yes(&k.Batch, &j.HasCPU, &j.HasMemory, &j.HasIO, &j.HasGPU)
+	c.bools(&k.Batch, &j.HasCPU, &j.HasMemory, &j.HasIO, &j.HasGPU)
 	varint(c, &k.Job)
 	varint(c, &k.Epoch)
 	varint(c, &k.PID)
@@ -385,8 +385,8 @@ func (c *coder) job(k *jobKey, of **jobState) {
 		})
 	}
 	table(c, j.Procs, procKey.compare, func(k *procKey, s *procState) {
-		deducted, since := s.Deducted != used{}, j.Last-s.Seen
-		c.yes(&deducted)
+		deducted, since := s.Deducted != processUse{}, j.Last-s.Seen
+		c.bools(&deducted)
 		varint(c, &k.PID)
 		varint(c, &k.PPID)
 		c.text(&k.Cmd)

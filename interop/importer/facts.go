@@ -26,7 +26,7 @@ func (im *Importer) allocation(b *book, j *sacct.Job, base []string, t int64) {
 		at := t
 		if i < len(sizes)-1 {
 			at = s.Start.UnixMilli()
-			im.note(s.Start.Unix())
+			im.extendRange(s.Start.Unix())
 		}
 		for _, f := range []struct {
 			name string

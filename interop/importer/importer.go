@@ -104,7 +104,7 @@ type Importer struct {
 	rows int            // records in the buffer
 	// hollow are bad records that were read, and have nothing to take: errors that sonar reports, steps without their job.
 	hollow int
-	buf    map[place]map[int64]*reading
+	buf    map[nodeKey]map[int64]*reading
 	jobs   []sacct.Job // to be written
 	last   *sacct.Job  // waits for its steps
 	out    *sink
@@ -115,7 +115,7 @@ type Importer struct {
 	builder labels.ScratchBuilder
 }
 
-type place struct{ site, node string }
+type nodeKey struct{ site, node string }
 
 const (
 	softRows = 100_000
@@ -129,7 +129,8 @@ func New(o Options) *Importer {
 	}
 	return &Importer{
 		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}),
-		bads: map[string]int{}, res: Result{ImportResult: wire.ImportResult{Bad: []wire.ImportBad{}}}, buf: map[place]map[int64]*reading{},
+		bads: map[string]int{}, res: Result{ImportResult: wire.ImportResult{Bad: []wire.ImportBad{}}},
+		buf: map[nodeKey]map[int64]*reading{},
 		out: newSink(), seen: map[uint64]struct{}{}, seed: maphash.MakeSeed(), touched: map[int64]bool{},
 	}
 }
@@ -149,7 +150,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 			if j.Step != "" {
 				if im.last == nil || im.last.Raw != j.Raw || im.last.Cluster != j.Cluster {
 					im.hollow++
-					im.bad(0, fmt.Errorf("step %s.%s without its job before it", j.ID, j.Step))
+					im.addError(0, fmt.Errorf("step %s.%s without its job before it", j.ID, j.Step))
 					return nil
 				}
 				im.last.AddStep(j)
@@ -160,7 +161,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 			im.last = &one
 			return err
 		},
-		Bad: im.bad,
+		Bad: im.addError,
 	}
 	err = im.damaged(im.reader.Read(in, &h))
 	if err = errors.Join(err, im.endJob(ctx)); err != nil {
@@ -180,7 +181,7 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 		return im.damaged(im.sacctJSON(ctx, br))
 	}
 	err = im.damaged(sacct.Read(br, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) },
-		im.bad))
+		im.addError))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -189,11 +190,11 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 
 // Finish writes the remaining data and returns the overall result. Once the catalogue has processed it, call [Importer.Done].
 func (im *Importer) Finish(ctx context.Context) (Result, error) {
-	if err := im.keep(); err != nil {
+	if err := im.flush(); err != nil {
 		return im.res, err
 	}
 	for _, site := range sortedKeys(im.sites) {
-		if err := errors.Join(im.sites[site].rename(), im.settle(ctx, im.sites[site])); err != nil {
+		if err := errors.Join(im.sites[site].rename(), im.buildSeries(ctx, im.sites[site])); err != nil {
 			return im.res, fmt.Errorf("%w (data read so far is kept: the next import resumes there)", err)
 		}
 	}
@@ -227,7 +228,7 @@ func (im *Importer) Done() error {
 // damaged counts a damaged file as unreadable input.
 func (im *Importer) damaged(err error) error {
 	if errors.Is(err, ErrDamaged) {
-		im.bad(0, err)
+		im.addError(0, err)
 		return nil
 	}
 	return err
@@ -245,7 +246,7 @@ func (im *Importer) begin(name string) func() {
 	}
 }
 
-func (im *Importer) bad(line int, err error) {
+func (im *Importer) addError(line int, err error) {
 	im.res.BadCount++
 	if errors.Is(err, sonar.ErrReported) {
 		im.hollow++
@@ -295,8 +296,8 @@ func (im *Importer) see(site, id string) {
 	im.seen[maphash.Comparable(im.seed, [2]string{site, id})] = struct{}{}
 }
 
-// note extends the time range of the written data.
-func (im *Importer) note(t int64) {
+// extendRange extends the time range of the written data.
+func (im *Importer) extendRange(t int64) {
 	at := time.Unix(t, 0).UTC()
 	im.res.Note(at, at)
 	im.touched[t/touchedRange] = true
@@ -306,9 +307,9 @@ func (im *Importer) note(t int64) {
 // noteSpan notes a stretch of time.
 func (im *Importer) noteSpan(from, to int64) {
 	for t := from; t < to; t += touchedRange {
-		im.note(t)
+		im.extendRange(t)
 	}
-	im.note(to)
+	im.extendRange(to)
 }
 
 // touchedRange is the resolution of the time ranges with new samples, in seconds.

@@ -20,7 +20,7 @@ const formatHead = 16 << 10
 
 // open unpacks an input, and imports it if it is the accounting of another batch system than Slurm: then there is nothing more to read.
 func (im *Importer) open(ctx context.Context, in io.Reader) (*bufio.Reader, error) {
-	in, err := Plain(in)
+	in, err := Unpack(in)
 	if err != nil {
 		return nil, err
 	}
@@ -31,13 +31,13 @@ func (im *Importer) open(ctx context.Context, in io.Reader) (*bufio.Reader, erro
 	}
 	if kind := batchlog.Format(head); kind != "" {
 		return bufio.NewReader(strings.NewReader("")), im.damaged(
-			batchlog.Read(br, kind, func(j *sacct.Job) error { return im.job(ctx, j) }, im.bad))
+			batchlog.Read(br, kind, func(j *sacct.Job) error { return im.job(ctx, j) }, im.addError))
 	}
 	return br, nil
 }
 
-// Plain unpacks gzip, recognised by its first bytes, and returns other input unchanged.
-func Plain(in io.Reader) (io.Reader, error) {
+// Unpack unpacks gzip, recognised by its first bytes, and returns other input unchanged.
+func Unpack(in io.Reader) (io.Reader, error) {
 	br := bufio.NewReader(in)
 	head, err := br.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -125,8 +125,8 @@ func age(procs []*sonar.Process) int64 {
 	return int64(min(most.CPU/most.Mean, ageMost))
 }
 
-// take adds a reading: the growth of the processes, and the instantaneous figures.
-func (j *jobState) take(a *advance, procs []*sonar.Process, resident bool) {
+// addReading adds a reading: the growth of the processes, and the instantaneous figures.
+func (j *jobState) addReading(a *growthStep, procs []*sonar.Process, resident bool) {
 	dt := float64(a.t - j.Last)
 	if j.Last == 0 || dt > maxGap {
 		dt = 0

@@ -38,8 +38,8 @@ const period = int64(tsdb.HistoryRange / 1e9)
 
 func periodOf(t int64) int64 { return dirty.Floor(t, period) }
 
-// piece is the position of readings of a node in a log.
-type piece struct {
+// logRange is the position of readings of a node in a log.
+type logRange struct {
 	off, size int64
 	first     int64
 	last      int64
@@ -50,7 +50,7 @@ type piece struct {
 type journalLog struct {
 	path   string
 	size   int64
-	pieces map[string][]piece
+	pieces map[string][]logRange
 }
 
 type journal struct {
@@ -105,7 +105,7 @@ func (j *journal) log(p int64) (*journalLog, error) {
 	if l := j.logs[p]; l != nil {
 		return l, nil
 	}
-	l := &journalLog{path: j.file(p, ".log"), pieces: map[string][]piece{}}
+	l := &journalLog{path: j.file(p, ".log"), pieces: map[string][]logRange{}}
 	f, err := os.Open(l.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -133,7 +133,7 @@ func (l *journalLog) scan(f *os.File) error {
 		return err
 	}
 	head := make([]byte, pieceHead)
-	var last piece
+	var last logRange
 	lastNode := ""
 	for l.size < end {
 		n, err := f.ReadAt(head, l.size)
@@ -165,7 +165,7 @@ func (l *journalLog) scan(f *os.File) error {
 }
 
 // parsePiece parses the head of a piece.
-func parsePiece(b []byte) (node string, pc piece, ok bool) {
+func parsePiece(b []byte) (node string, pc logRange, ok bool) {
 	if len(b) < 9 {
 		return "", pc, false
 	}
@@ -176,7 +176,7 @@ func parsePiece(b []byte) (node string, pc piece, ok bool) {
 }
 
 // head codes the data before the readings of a piece.
-func (c *coder) head(node *string, pc *piece) {
+func (c *coder) head(node *string, pc *logRange) {
 	span := uint64(pc.last - pc.first)
 	c.text(node)
 	c.int(&pc.first)
@@ -186,7 +186,7 @@ func (c *coder) head(node *string, pc *piece) {
 }
 
 // load reads pieces into at; those after the first covered records are fresh.
-func (j *journal) load(l *journalLog, pieces []piece, covered int, at map[int64]*reading) error {
+func (j *journal) load(l *journalLog, pieces []logRange, covered int, at map[int64]*reading) error {
 	if len(pieces) == 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (j *journal) load(l *journalLog, pieces []piece, covered int, at map[int64]
 				"%s is corrupt at byte %d; restore it from a backup, or delete it and its .end and import what it holds again", l.path,
 				pc.off)
 		}
-		c, node, of := coder{b: raw[8:]}, "", piece{}
+		c, node, of := coder{b: raw[8:]}, "", logRange{}
 		c.head(&node, &of)
 		j.pack, err = j.dec.DecodeAll(c.b, j.pack[:0])
 		if err == nil {
@@ -244,7 +244,7 @@ func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[
 		times := sortedKeys(at[node])
 		body := coder{write: true}
 		body.pack(times, at[node])
-		pc := piece{off: l.size, first: times[0], last: times[len(times)-1]}
+		pc := logRange{off: l.size, first: times[0], last: times[len(times)-1]}
 		for _, t := range times {
 			pc.records += 1 + len(at[node][t].procs)
 		}

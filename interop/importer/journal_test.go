@@ -57,7 +57,7 @@ func FuzzPacked(f *testing.F) {
 	f.Add(p.b)
 	n := nodeState{
 		Last: 60, Jobs: map[jobKey]*jobState{
-			{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {Used: used{3}}}}}}
+			{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {Used: processUse{3}}}}}}
 	f.Add(n.pack())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		out := map[int64]*reading{}
@@ -310,7 +310,7 @@ func TestTaskUnderItsNumberIsMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = sacct.Read(strings.NewReader(tasks), sacct.Options{Zone: time.UTC}, func(j *sacct.Job) error {
-		st.learn(j)
+		st.addJobID(j)
 		st.Jobs[fingerprint(j)] = true
 		return nil
 	}, func(_ int, err error) { t.Fatal(err) })

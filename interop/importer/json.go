@@ -24,10 +24,10 @@ func (im *Importer) sacctJSON(ctx context.Context, in io.Reader) error {
 		broken = joiner.End()
 	}
 	for range got.Bad {
-		im.bad(0, errors.New(got.FirstBad))
+		im.addError(0, errors.New(got.FirstBad))
 	}
 	if err != nil && broken == nil {
-		im.bad(0, fmt.Errorf("%w; what was before is taken", err))
+		im.addError(0, fmt.Errorf("%w; what was before is taken", err))
 	}
 	return broken
 }

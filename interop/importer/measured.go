@@ -163,13 +163,13 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 }
 
 // measuredTimes are the times of measurements by reckon's own agent, by node name without domain.
-type measuredTimes map[place][]int64
+type measuredTimes map[nodeKey][]int64
 
 // near is the maximum distance between a reading and the agent's own samples, in seconds.
 const near = 600
 
-func (m measuredTimes) at(p place, t int64) bool {
-	list := m[place{p.site, hostOf(p.node)}]
+func (m measuredTimes) includes(p nodeKey, t int64) bool {
+	list := m[nodeKey{p.site, hostOf(p.node)}]
 	i, _ := slices.BinarySearch(list, t)
 	return i < len(list) && list[i]-t <= near || i > 0 && t-list[i-1] <= near
 }
@@ -185,7 +185,7 @@ func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measur
 	set := q.Select(ctx, false, nil, series.Equal("__name__", mBoot), series.Equal("source", ""))
 	for set.Next() {
 		l := set.At().Labels()
-		p := place{l.Get("site"), hostOf(l.Get("node"))}
+		p := nodeKey{l.Get("site"), hostOf(l.Get("node"))}
 		var last int64
 		it := set.At().Iterator(nil)
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

@@ -35,8 +35,8 @@ func (k procKey) compare(o procKey) int {
 	return cmp.Or(cmp.Compare(k.PID, o.PID), cmp.Compare(k.PPID, o.PPID), cmp.Compare(k.Cmd, o.Cmd))
 }
 
-// used is the use of a process since its start: CPU seconds, bytes read, bytes written; negative if unknown.
-type used [3]float64
+// processUse is the use of a process since its start: CPU seconds, bytes read, bytes written; negative if unknown.
+type processUse [3]float64
 
 const (
 	usedCPU = iota
@@ -49,10 +49,10 @@ type procState struct {
 	PPID uint32
 	Cmd  string // empty if it is in the key, or unknown
 	Seen int64  // time of that reading
-	Used used
+	Used processUse
 
 	// Deducted is the part of its use that was deducted from the growth of the ancestor By when later readings lacked this process.
-	Deducted used
+	Deducted processUse
 	By       uint32
 }
 
@@ -64,29 +64,29 @@ func sortedProcs[V any](m map[procKey]V) []procKey {
 	return slices.SortedFunc(maps.Keys(m), procKey.compare)
 }
 
-// advance is the growth of the processes of a job from one reading to the next.
-type advance struct {
+// growthStep is the growth of the processes of a job from one reading to the next.
+type growthStep struct {
 	j     *jobState
 	t     int64
 	now   map[procKey]procState // in this reading
 	gone  map[procKey]procState // missing from it, or reaped by another ancestor than assumed
-	grown map[procKey]used
+	grown map[procKey]processUse
 	has   [3]bool // reported by some process
 	// back are the processes of this reading that were missing from earlier ones, by number, with the time of their last reading.
 	back map[uint32]int64
 	// returned is growth of earlier readings that was deducted from an ancestor, by number, for processes that had not ended.
-	returned map[uint32]used
+	returned map[uint32]processUse
 }
 
 // growth computes the growth of each process without changing the job. procs must contain each process once.
-func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
-	a := &advance{
-		j: j, t: t, now: make(map[procKey]procState, len(procs)), grown: make(map[procKey]used, len(procs)),
-		gone: map[procKey]procState{}, back: map[uint32]int64{}, returned: map[uint32]used{},
+func (j *jobState) growth(t int64, procs []*sonar.Process) *growthStep {
+	a := &growthStep{
+		j: j, t: t, now: make(map[procKey]procState, len(procs)), grown: make(map[procKey]processUse, len(procs)),
+		gone: map[procKey]procState{}, back: map[uint32]int64{}, returned: map[uint32]processUse{},
 	}
 	for _, p := range procs {
 		k := procKeyOf(p)
-		now := procState{PPID: p.PPID, Seen: t, Used: used{p.CPU, p.Read, p.Written}}
+		now := procState{PPID: p.PPID, Seen: t, Used: processUse{p.CPU, p.Read, p.Written}}
 		if p.PID != 0 {
 			now.Cmd = program(p.Cmd)
 		}
@@ -95,11 +95,11 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 		}
 		before, had := j.Procs[k]
 		if had && before.Seen < j.Last {
-			if had = before.same(k, &now); had && k.PID != 0 {
+			if had = before.isSameProcess(k, &now); had && k.PID != 0 {
 				a.back[k.PID] = before.Seen
 			}
 		}
-		a.grow(k, &now, before, had, p.Rolled > 0 || p.PID == 0)
+		a.addGrowth(k, &now, before, had, p.Rolled > 0 || p.PID == 0)
 		a.now[k] = now
 	}
 	a.giveBack()
@@ -108,18 +108,18 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *advance {
 	return a
 }
 
-// same reports whether a process that was missing is the one that is present now.
-func (s *procState) same(k procKey, now *procState) bool {
+// isSameProcess reports whether a process that was missing is the one that is present now.
+func (s *procState) isSameProcess(k procKey, now *procState) bool {
 	more := now.Used[usedCPU] >= s.Used[usedCPU] || now.Used[usedCPU] < 0
 	if k.PID == 0 { // a sum may have fewer processes, unless an ancestor reaped all of them
-		return more || s.Deducted == used{}
+		return more || s.Deducted == processUse{}
 	}
 	return more && (s.Cmd == "" || s.Cmd == now.Cmd || s.PPID == now.PPID)
 }
 
-// grow computes the growth of one process. several is true if sonar summed processes. The ended part is kept as a separate process.
-func (a *advance) grow(k procKey, now *procState, before procState, had, several bool) {
-	var g, ended used
+// addGrowth computes the growth of one process. several is true if sonar summed processes. The ended part is kept as a separate process.
+func (a *growthStep) addGrowth(k procKey, now *procState, before procState, had, several bool) {
+	var g, ended processUse
 	replaced := had && !several && now.Used[usedCPU] >= 0 && now.Used[usedCPU] < before.Used[usedCPU]
 	for i, v := range now.Used {
 		b := before.Used[i]
@@ -142,7 +142,7 @@ func (a *advance) grow(k procKey, now *procState, before procState, had, several
 	if had {
 		a.undo(&before)
 	}
-	if ended != (used{}) {
+	if ended != (processUse{}) {
 		a.gone[k.ghost(&before)] = procState{PPID: before.PPID, Seen: a.j.Last, Used: ended}
 	}
 }
@@ -157,11 +157,11 @@ func (k procKey) ghost(s *procState) procKey {
 }
 
 // charge adds the growth to the totals of the job, and stores the processes.
-func (a *advance) charge(procs []*sonar.Process) {
+func (a *growthStep) charge(procs []*sonar.Process) {
 	j := a.j
 	j.HasCPU = j.HasCPU || a.has[usedCPU]
 	j.HasIO = j.HasIO || a.has[usedRead] || a.has[usedWritten]
-	add := func(cmd string, g used, hasCPU bool) {
+	add := func(cmd string, g processUse, hasCPU bool) {
 		j.Read += g[usedRead]
 		j.Written += g[usedWritten]
 		if hasCPU {

@@ -32,7 +32,7 @@ func jobTotals(t testing.TB, lines []string) map[string]float64 {
 					t.Fatal(err)
 				}
 			}
-			im.take(p, node, at, times[at])
+			im.addReading(p, node, at, times[at])
 			for _, j := range node.Jobs {
 				if j.HasCPU {
 					id := j.ID

@@ -6,21 +6,21 @@ import "reckon/interop/sonar"
 // child, it is reported separately again: its use moves from the sum to its number, and vice versa.
 
 // regroup subtracts moved use from the growth of its destination, and from the amount missing at its origin.
-func (a *advance) regroup(procs []*sonar.Process) {
+func (a *growthStep) regroup(procs []*sonar.Process) {
 	for _, p := range procs {
 		k := procKeyOf(p)
 		if k.PID == 0 {
-			a.joined(k)
+			a.mergeSeparate(k)
 			continue
 		}
 		if before, had := a.j.Procs[k]; !had || before.Seen < a.j.Last {
-			a.left(p)
+			a.splitOff(p)
 		}
 	}
 }
 
-// joined moves separately reported processes into the sum that now includes them.
-func (a *advance) joined(sum procKey) {
+// mergeSeparate moves separately reported processes into the sum that now includes them.
+func (a *growthStep) mergeSeparate(sum procKey) {
 	for _, k := range sortedProcs(a.j.Procs) {
 		s := a.j.Procs[k]
 		if _, here := a.now[k]; here || k.PID == 0 || s.PPID != sum.PPID || s.Cmd != sum.Cmd || s.Seen < a.j.Last {
@@ -32,8 +32,8 @@ func (a *advance) joined(sum procKey) {
 	}
 }
 
-// left moves a process out of the sum that included it.
-func (a *advance) left(p *sonar.Process) {
+// splitOff moves a process out of the sum that included it.
+func (a *growthStep) splitOff(p *sonar.Process) {
 	sum := procKey{PPID: p.PPID, Cmd: p.Cmd}
 	s, had := a.j.Procs[sum]
 	if !had || s.Seen < a.j.Last || p.CPU <= 0 || young(p, a.t-a.j.Last) {
@@ -53,7 +53,7 @@ func (a *advance) left(p *sonar.Process) {
 }
 
 // move subtracts the missing use of a process from the growth of another one.
-func (a *advance) move(s *procState, to procKey) bool {
+func (a *growthStep) move(s *procState, to procKey) bool {
 	g, moved := a.grown[to], false
 	for i := range g {
 		if v := min(g[i], s.Used[i]); v > 0 {

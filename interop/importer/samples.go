@@ -18,9 +18,9 @@ type reading struct {
 	fresh   int     // processes that are new to the series
 }
 
-// at returns the reading of a node in the buffer.
-func (im *Importer) at(site, node string, t int64) *reading {
-	b := inner(im.buf, place{site, node})
+// readingOf returns the reading of a node in the buffer.
+func (im *Importer) readingOf(site, node string, t int64) *reading {
+	b := inner(im.buf, nodeKey{site, node})
 	r := b[t]
 	if r == nil {
 		r = &reading{}
@@ -36,7 +36,7 @@ func (im *Importer) future(node string, t int64, records int) bool {
 		return false
 	}
 	im.res.Refused += records
-	im.bad(0, fmt.Errorf("reading of node %s at %d is in the future; check the clock of the node", node, t))
+	im.addError(0, fmt.Errorf("reading of node %s at %d is in the future; check the clock of the node", node, t))
 	return true
 }
 
@@ -46,7 +46,7 @@ func (im *Importer) sample(s *sonar.Sample) error {
 	if im.future(s.Node, s.Time, len(s.Procs)) {
 		return nil
 	}
-	r := im.at(im.site(s.Cluster), s.Node, s.Time)
+	r := im.readingOf(im.site(s.Cluster), s.Node, s.Time)
 	r.cores = max(r.cores, s.Cores)
 	if s.System != nil {
 		r.join(&reading{system: s.System})
@@ -64,12 +64,12 @@ func (im *Importer) sample(s *sonar.Sample) error {
 	if im.rows < softRows {
 		return nil
 	}
-	return im.keep()
+	return im.flush()
 }
 
 func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
 	if s.Memory > 0 && !im.future(s.Node, s.Time, 0) {
-		r := im.at(im.site(s.Cluster), s.Node, s.Time)
+		r := im.readingOf(im.site(s.Cluster), s.Node, s.Time)
 		r.memory = max(r.memory, s.Memory)
 	}
 	return nil
@@ -84,20 +84,20 @@ func (im *Importer) cluster(c *sonar.Cluster) error {
 	if err != nil {
 		return err
 	}
-	r := im.at(im.site(c.Cluster), "", c.Time)
+	r := im.readingOf(im.site(c.Cluster), "", c.Time)
 	r.cluster = max(r.cluster, string(raw))
 	return nil
 }
 
-// keep writes the buffer to the journals of its sites, without data that they already have.
-func (im *Importer) keep() error {
+// flush writes the buffer to the journals of its sites, without data that they already have.
+func (im *Importer) flush() error {
 	bySite := map[string]map[int64]map[string]map[int64]*reading{}
 	for p, times := range im.buf {
 		for t, r := range times {
 			inner(inner(inner(bySite, p.site), periodOf(t)), p.node)[t] = r
 		}
 	}
-	im.buf, im.rows = map[place]map[int64]*reading{}, 0
+	im.buf, im.rows = map[nodeKey]map[int64]*reading{}, 0
 	for _, site := range sortedKeys(bySite) {
 		st, err := im.state(site)
 		if err != nil {
@@ -144,7 +144,7 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 		return nil
 	}
 	first, last := times[0], times[len(times)-1]
-	var overlap []piece
+	var overlap []logRange
 	for _, pc := range log.pieces[node] {
 		if pc.first <= last && first <= pc.last {
 			overlap = append(overlap, pc)
@@ -210,8 +210,8 @@ func distinct(procs []sonar.Process, old *reading) []sonar.Process {
 	return out
 }
 
-// take adds one reading of a node to its workloads.
-func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
+// addReading adds one reading of a node to its workloads.
+func (im *Importer) addReading(p nodeKey, node *nodeState, t int64, r *reading) {
 	r.order()
 	resident := false
 	byJob := map[jobKey][]*sonar.Process{}
@@ -233,7 +233,7 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 			before := j
 			j = newJob(k, p.node, t, procs)
 			if k.Batch {
-				j.ID = "slurm/" + im.sites[p.site].named(k.Job, t)
+				j.ID = "slurm/" + im.sites[p.site].jobID(k.Job, t)
 			}
 			if before != nil {
 				j.Start = max(j.Start, before.Last+1)
@@ -246,16 +246,16 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 		if j.Last > 0 {
 			im.noteSpan(j.Last, t) // later growth is spread over it
 		}
-		grown, procs := im.grown(p, j, t, procs, r)
-		j.take(grown, procs, resident)
-		im.tell(p, j, t, procs)
+		grown, procs := im.growth(p, j, t, procs, r)
+		j.addReading(grown, procs, resident)
+		im.writeFigures(p, j, t, procs)
 		if k.Batch {
-			im.out.measured(p.site, j.ID, t)
+			im.out.recordTime(p.site, j.ID, t)
 		}
 	}
 	if node.Last > 0 && t-node.Last <= keepJob {
 		im.noteSpan(node.Last, t)
 	}
-	im.tellNode(p, node, t, r.system)
+	im.writeNode(p, node, t, r.system)
 	node.Last = t
 }

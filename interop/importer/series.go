@@ -101,8 +101,8 @@ func makeLabels(b *labels.ScratchBuilder, name string, lists ...[]string) labels
 // time.
 const beside = 1
 
-// tell writes the figures of a job from one reading.
-func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) {
+// writeFigures writes the figures of a job from one reading.
+func (im *Importer) writeFigures(p nodeKey, j *jobState, t int64, procs []*sonar.Process) {
 	if j.out == nil || j.out.of != im.out {
 		j.out = im.out.job(p, j)
 		im.see(p.site, j.ID)
@@ -116,7 +116,7 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 	if older {
 		im.noteSpan(j.Start, t)
 		if workload.Kind(j.Kind).Scheduled() {
-			im.out.measured(p.site, j.ID, j.Start)
+			im.out.recordTime(p.site, j.ID, j.Start)
 		}
 	}
 	if j.HasCPU {
@@ -175,9 +175,9 @@ func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int
 	return (*list)[at]
 }
 
-// tellNode writes the figures of a node from one reading. The idle time of its cores requires
+// writeNode writes the figures of a node from one reading. The idle time of its cores requires
 // the boot time, because their counters begin there.
-func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System) {
+func (im *Importer) writeNode(p nodeKey, node *nodeState, t int64, s *sonar.System) {
 	if s == nil {
 		return
 	}
@@ -199,7 +199,7 @@ func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System)
 		put(*s.Load1, "node_load1")
 	}
 	for i := range s.Cards {
-		tellCard(&s.Cards[i], put)
+		writeCard(&s.Cards[i], put)
 	}
 	if node.Memory > 0 {
 		put(node.Memory, "node_memory_MemTotal_bytes")
@@ -209,9 +209,9 @@ func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System)
 	}
 }
 
-// tellCard writes the figures of a GPU under the agent's metric names. A momentary busy share is
+// writeCard writes the figures of a GPU under the agent's metric names. A momentary busy share is
 // not a time, so it has a separate metric.
-func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) {
+func writeCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) {
 	device := c.UUID
 	if device == "" {
 		device = strconv.FormatUint(c.Index, 10)
@@ -252,7 +252,7 @@ func (im *Importer) tellCluster(site string, t int64, text string) {
 	if text == "" || json.Unmarshal([]byte(text), &c) != nil {
 		return
 	}
-	im.note(t)
+	im.extendRange(t)
 	o := im.out.cluster(site)
 	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(o, name, pairs...), t*1000, v) }
 	for _, n := range c.Nodes {

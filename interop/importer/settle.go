@@ -11,14 +11,14 @@ import (
 // Series follow the journal period by period. The state of a node at the end of a period starts the next one. If readings arrive for a
 // period, its series of that node are rebuilt, and those of later periods as long as the resulting state changes.
 
-// known is the state of a node at the end of an earlier period.
-type known struct {
+// nodeCheckpoint is the state of a node at the end of an earlier period.
+type nodeCheckpoint struct {
 	period int64
 	state  []byte
 }
 
-// settle builds the series of all new data in the journal of a site.
-func (im *Importer) settle(ctx context.Context, st *siteState) error {
+// buildSeries builds the series of all new data in the journal of a site.
+func (im *Importer) buildSeries(ctx context.Context, st *siteState) error {
 	from := int64(1) << 62
 	for p := range st.dirty {
 		from = min(from, p)
@@ -31,7 +31,7 @@ func (im *Importer) settle(ctx context.Context, st *siteState) error {
 	if err != nil {
 		return err
 	}
-	carry := map[string]known{}
+	carry := map[string]nodeCheckpoint{}
 	for _, p := range periods {
 		if p < from || (!st.again && len(carry) == 0 && len(st.dirty[p]) == 0) {
 			continue
@@ -51,7 +51,7 @@ func (im *Importer) settle(ctx context.Context, st *siteState) error {
 	return im.write(ctx, st)
 }
 
-func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, carry map[string]known) error {
+func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, carry map[string]nodeCheckpoint) error {
 	log, err := st.journal.log(p)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, ca
 		}
 		before, ok := carry[node]
 		if !ok {
-			if before, err = st.before(node, p); err != nil {
+			if before, err = st.stateBefore(node, p); err != nil {
 				return err
 			}
 		}
@@ -99,7 +99,7 @@ func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, ca
 		if had && old.records == now.records && old.from == now.from {
 			delete(carry, node)
 			if st.again {
-				carry[node] = known{p, old.state}
+				carry[node] = nodeCheckpoint{p, old.state}
 			}
 			continue
 		}
@@ -108,44 +108,44 @@ func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, ca
 				return err
 			}
 		}
-		m := making{im: im, st: st, period: p, at: place{st.site, node}, log: log, pieces: pieces, measured: measured}
-		if now.state, err = m.make(before.state, old, had && old.from == now.from && !st.again, had); err != nil {
+		m := rebuild{im: im, st: st, period: p, at: nodeKey{st.site, node}, log: log, pieces: pieces, measured: measured}
+		if now.state, err = m.build(before.state, old, had && old.from == now.from && !st.again, had); err != nil {
 			return err
 		}
 		ends.nodes[node], ends.dirty = now, true
-		carry[node] = known{p, now.state}
+		carry[node] = nodeCheckpoint{p, now.state}
 	}
 	return nil
 }
 
-// before returns the state of a node before a period.
-func (st *siteState) before(node string, p int64) (known, error) {
+// stateBefore returns the state of a node before a period.
+func (st *siteState) stateBefore(node string, p int64) (nodeCheckpoint, error) {
 	for q := p - period; p-q <= keepJob+period; q -= period {
 		e, err := st.journal.end(q)
 		if err != nil {
-			return known{}, err
+			return nodeCheckpoint{}, err
 		}
 		if n, ok := e.nodes[node]; ok {
-			return known{q, n.state}, nil
+			return nodeCheckpoint{q, n.state}, nil
 		}
 	}
-	return known{}, nil
+	return nodeCheckpoint{}, nil
 }
 
-// making builds the series of one node in one period.
-type making struct {
+// rebuild builds the series of one node in one period.
+type rebuild struct {
 	im       *Importer
 	st       *siteState
 	period   int64
-	at       place
+	at       nodeKey
 	log      *journalLog
-	pieces   []piece
+	pieces   []logRange
 	measured measuredTimes
 }
 
-// make returns the state at the end of the period. old is the state when its series were last
+// build returns the state at the end of the period. old is the state when its series were last
 // built; sameStart reports whether that build had the same start.
-func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
+func (m *rebuild) build(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
 	readings := map[int64]*reading{}
 	if err := m.st.journal.load(m.log, m.pieces, old.records, readings); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, e
 		if state, err = unpackState(old.state); err != nil {
 			return nil, err
 		}
-		if m.after(state, old.records, readings) {
+		if m.isAppend(state, old.records, readings) {
 			return m.continued(state, readings), nil
 		}
 		state = &nodeState{Jobs: map[jobKey]*jobState{}}
@@ -190,8 +190,8 @@ func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, e
 	return end, nil
 }
 
-// after reports whether all new data is later than a state, and does not affect earlier results.
-func (m *making) after(state *nodeState, covered int, readings map[int64]*reading) bool {
+// isAppend reports whether all new data is later than a state, and does not affect earlier results.
+func (m *rebuild) isAppend(state *nodeState, covered int, readings map[int64]*reading) bool {
 	seen := 0
 	for _, pc := range m.pieces {
 		if seen >= covered && pc.first <= state.Last {
@@ -219,7 +219,7 @@ func (r *reading) total() float64 {
 }
 
 // continued returns the readings that are newer than the state.
-func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte {
+func (m *rebuild) continued(state *nodeState, readings map[int64]*reading) []byte {
 	im := m.im
 	since := state.Last
 	times := sortedKeys(readings)
@@ -238,19 +238,19 @@ func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte
 		if v := r.total(); v > 0 {
 			state.Memory = v
 		}
-		if m.measured.at(m.at, t) {
+		if m.measured.includes(m.at, t) {
 			im.res.Measured += r.fresh
 			im.res.Taken = max(im.res.Taken-r.fresh, 0)
 			continue
 		}
-		im.note(t)
-		im.take(m.at, state, t, r)
+		im.extendRange(t)
+		im.addReading(m.at, state, t, r)
 	}
 	return state.pack()
 }
 
 // undo drops earlier series of jobs that now have another start or another name.
-func (m *making) undo(was, now *nodeState) {
+func (m *rebuild) undo(was, now *nodeState) {
 	im := m.im
 	ids := map[string]bool{}
 	for _, j := range now.Jobs {

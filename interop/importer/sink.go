@@ -22,7 +22,7 @@ type sink struct {
 
 	from, to int64 // range of the changes
 	jobs     map[seriesKey]*jobSeries
-	nodes    map[place]*nodeSeries
+	nodes    map[nodeKey]*nodeSeries
 	clusters map[string]*jobSeries
 	slurm    map[string]map[string][]int64 // by site and workload: when jobs of the batch system were measured
 
@@ -33,20 +33,20 @@ type sink struct {
 }
 
 type seriesKey struct {
-	place
+	nodeKey
 	id, owner string
 }
 
 // zeroKey is a zero sample before the first reading of a job, at its start time.
 type zeroKey struct {
-	place
+	nodeKey
 	id    string
 	start int64
 }
 
 func newSink() *sink {
 	return &sink{
-		h: &tsdb.History{}, from: 1 << 62, jobs: map[seriesKey]*jobSeries{}, nodes: map[place]*nodeSeries{},
+		h: &tsdb.History{}, from: 1 << 62, jobs: map[seriesKey]*jobSeries{}, nodes: map[nodeKey]*nodeSeries{},
 		clusters: map[string]*jobSeries{},
 		slurm:    map[string]map[string][]int64{}, drops: map[int64]map[string][]string{}, own: map[zeroKey]bool{},
 	}
@@ -67,7 +67,7 @@ const (
 
 func (s *sink) full() bool { return s.n >= sinkSamples || len(s.jobs) >= sinkJobs }
 
-func (s *sink) job(p place, j *jobState) *jobSeries {
+func (s *sink) job(p nodeKey, j *jobState) *jobSeries {
 	k := seriesKey{p, j.ID, j.Owner}
 	o := s.jobs[k]
 	if o == nil {
@@ -79,7 +79,7 @@ func (s *sink) job(p place, j *jobState) *jobSeries {
 	return o
 }
 
-func (s *sink) node(p place) *nodeSeries {
+func (s *sink) node(p nodeKey) *nodeSeries {
 	o := s.nodes[p]
 	if o == nil {
 		o = &nodeSeries{
@@ -99,14 +99,14 @@ func (s *sink) cluster(site string) *jobSeries {
 	return o
 }
 
-// measured records when a job of the batch system was measured.
-func (s *sink) measured(site, id string, t int64) {
+// recordTime records when a job of the batch system was measured.
+func (s *sink) recordTime(site, id string, t int64) {
 	seen := inner(s.slurm, site)
 	seen[id] = append(seen[id], t)
 }
 
 // drop records that the series of a node in a period are rebuilt. was is the earlier state at its end.
-func (s *sink) drop(p place, at int64, was *nodeState) {
+func (s *sink) drop(p nodeKey, at int64, was *nodeState) {
 	drops := inner(s.drops, at)
 	drops[p.site] = append(drops[p.site], p.node)
 	if was == nil {
@@ -119,7 +119,7 @@ func (s *sink) drop(p place, at int64, was *nodeState) {
 	}
 }
 
-func (s *sink) undo(p place, id string, start int64) {
+func (s *sink) undo(p nodeKey, id string, start int64) {
 	s.undos = append(s.undos, zeroKey{p, id, start})
 	s.own[zeroKey{p, id, start}] = true
 }
@@ -204,7 +204,7 @@ func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[st
 		it := set.At().Iterator(nil)
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()
-			if vt != chunkenc.ValFloat || t%1000 != beside || out.own[zeroKey{place{site, l.Get("node")}, l.Get("workload"), t / 1000}] {
+			if vt != chunkenc.ValFloat || t%1000 != beside || out.own[zeroKey{nodeKey{site, l.Get("node")}, l.Get("workload"), t / 1000}] {
 				continue
 			}
 			if s == nil {

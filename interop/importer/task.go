@@ -23,7 +23,7 @@ type task struct {
 // longestTask is the time that a task without a reported end counts as running, in seconds.
 const longestTask = 31 * 86400
 
-func (t *task) at(when int64) bool {
+func (t *task) ranAt(when int64) bool {
 	end := t.End
 	if end == 0 {
 		end = t.Start + longestTask
@@ -43,15 +43,15 @@ func numberOf(j *sacct.Job) uint64 {
 	return n
 }
 
-// learn records the id that accounting reports for a job number. It also records the places where readings under
+// addJobID records the id that accounting reports for a job number. It also records the places where readings under
 // another id may exist, including those of a release that did not look for them.
-func (st *siteState) learn(j *sacct.Job) {
+func (st *siteState) addJobID(j *sacct.Job) {
 	n := numberOf(j)
 	if n == 0 {
 		return
 	}
 	one := task{Start: j.Start.Unix(), ID: j.ID}
-	if !j.End.IsZero() && sacct.Over(j.State) {
+	if !j.End.IsZero() && sacct.IsFinal(j.State) {
 		one.End = j.End.Unix()
 	}
 	list := st.Tasks[n]
@@ -88,11 +88,11 @@ func hostOf(node string) string {
 	return host
 }
 
-// named returns the id of a job with its first reading at a time.
-func (st *siteState) named(number uint64, when int64) string {
+// jobID returns the id of a job with its first reading at a time.
+func (st *siteState) jobID(number uint64, when int64) string {
 	list := st.Tasks[number]
 	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].at(when) {
+		if list[i].ranAt(when) {
 			return list[i].ID
 		}
 	}
@@ -156,7 +156,7 @@ func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool)
 		return false, err
 	}
 	for k, j := range node.Jobs {
-		if k.Batch && numbers[k.Job] && j.First >= p && j.ID != "slurm/"+st.named(k.Job, j.First) {
+		if k.Batch && numbers[k.Job] && j.First >= p && j.ID != "slurm/"+st.jobID(k.Job, j.First) {
 			return true, nil
 		}
 	}

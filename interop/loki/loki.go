@@ -103,7 +103,7 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 	if err != nil {
 		return wire.Logs{}, err
 	}
-	lines, err := c.ask(ctx, q, p.From, p.To, first, min(limit+1, Page))
+	lines, err := c.fetchPage(ctx, q, p.From, p.To, first, min(limit+1, Page))
 	if err != nil {
 		return wire.Logs{}, err
 	}
@@ -117,7 +117,8 @@ func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*wire.LogL
 	if query, err = c.query(p); err != nil {
 		return "", 0, err
 	}
-	n, err = EachPage(p.From, func(from time.Time) ([]wire.LogLine, error) { return c.ask(ctx, query, from, p.To, true, Page) }, Page, f)
+	n, err = EachPage(p.From, func(from time.Time) ([]wire.LogLine, error) { return c.fetchPage(ctx, query, from, p.To, true, Page) },
+		Page, f)
 	return query, n, err
 }
 
@@ -154,8 +155,8 @@ func EachPage(from time.Time, page func(from time.Time) ([]wire.LogLine, error),
 	}
 }
 
-// ask fetches one page in order of time.
-func (c *Client) ask(ctx context.Context, query string, from, to time.Time, first bool, limit int) ([]wire.LogLine, error) {
+// fetchPage fetches one page in order of time.
+func (c *Client) fetchPage(ctx context.Context, query string, from, to time.Time, first bool, limit int) ([]wire.LogLine, error) {
 	direction := "backward"
 	if first {
 		direction = "forward"

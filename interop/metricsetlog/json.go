@@ -27,7 +27,7 @@ func fio(lines []string, f *figures) []string {
 	for _, j := range jobs {
 		job := object(j)
 		name, _ := job["jobname"].(string)
-		leaves(job, name, func(path string, v float64) {
+		walkNumbers(job, name, func(path string, v float64) {
 			unit, scale := fioUnit(path)
 			f.add(path, unit, v*scale)
 		})
@@ -35,20 +35,20 @@ func fio(lines []string, f *figures) []string {
 	disks, _ := doc["disk_util"].([]any)
 	for _, d := range disks {
 		name, _ := object(d)["name"].(string)
-		leaves(object(d), "disk "+name, func(path string, v float64) { f.add(path, "count", v) })
+		walkNumbers(object(d), "disk "+name, func(path string, v float64) { f.add(path, "count", v) })
 	}
 	return nil
 }
 
-// leaves calls f for each number below a node, with its path.
-func leaves(node map[string]any, path string, f func(path string, v float64)) {
+// walkNumbers calls f for each number below a node, with its path.
+func walkNumbers(node map[string]any, path string, f func(path string, v float64)) {
 	for _, name := range slices.Sorted(maps.Keys(node)) {
 		next := strings.TrimSpace(path + " " + name)
 		switch v := node[name].(type) {
 		case float64:
 			f(next, v)
 		case map[string]any:
-			leaves(v, next, f)
+			walkNumbers(v, next, f)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func iostat(lines []string, f *figures) (bad []string) {
 		for _, s := range h.Statistics {
 			for _, d := range s.Disk {
 				device, _ := d["disk_device"].(string)
-				leaves(d, device, func(path string, v float64) {
+				walkNumbers(d, device, func(path string, v float64) {
 					unit, scale := iostatUnit(path)
 					f.add(path, unit, v*scale)
 				})

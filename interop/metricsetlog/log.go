@@ -64,7 +64,7 @@ func Read(r io.Reader) (*Log, error) {
 		s.line(string(bytes.TrimRight(in.Bytes(), "\r\n")))
 	}
 	if err := in.Err(); err != nil {
-		s.note("cannot read the log to its end: " + err.Error())
+		s.addNote("cannot read the log to its end: " + err.Error())
 	}
 	if !s.marked {
 		return nil, fmt.Errorf("%w: it has neither METADATA START nor METRICS OPERATOR COLLECTION START", ErrNoLog)
@@ -83,7 +83,7 @@ type scanner struct {
 	points  []point
 }
 
-func (s *scanner) note(text string) {
+func (s *scanner) addNote(text string) {
 	if !slices.Contains(s.log.Notes, text) {
 		s.log.Notes = append(s.log.Notes, text)
 	}
@@ -138,14 +138,14 @@ func (s *scanner) line(text string) {
 func (s *scanner) metadata(text string) {
 	var doc map[string]any
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		s.note("cannot parse the metadata: " + err.Error())
+		s.addNote("cannot parse the metadata: " + err.Error())
 		return
 	}
 	s.log.Metric, _ = doc["metricName"].(string)
 	s.log.Options = map[string]string{}
 	flatten := func(prefix string, value any) {
 		for name, v := range object(value) {
-			s.log.Options[prefix+name] = plain(v)
+			s.log.Options[prefix+name] = textOf(v)
 		}
 	}
 	for name, v := range doc {
@@ -154,7 +154,7 @@ func (s *scanner) metadata(text string) {
 		case "metricOptions", "metricListOptions":
 			flatten("", v)
 		default:
-			s.log.Options[name] = plain(v)
+			s.log.Options[name] = textOf(v)
 		}
 	}
 	if c := s.log.Options["applicationCommand"]; c != "" {
@@ -164,15 +164,15 @@ func (s *scanner) metadata(text string) {
 
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// plain returns a JSON value as text.
-func plain(v any) string {
+// textOf returns a JSON value as text.
+func textOf(v any) string {
 	switch x := v.(type) {
 	case string:
 		return x
 	case []any:
 		words := make([]string, len(x))
 		for i := range x {
-			words[i] = plain(x[i])
+			words[i] = textOf(x[i])
 		}
 		return strings.Join(words, ", ")
 	}
@@ -186,7 +186,7 @@ func plain(v any) string {
 // finish converts the output to figures.
 func (s *scanner) finish() {
 	if !s.ended {
-		s.note("the log ends before its collection does: more may have been measured")
+		s.addNote("the log ends before its collection does: more may have been measured")
 	}
 	f := &figures{at: map[string]int{}}
 	read := parsers()[s.log.Metric]
@@ -196,7 +196,7 @@ func (s *scanner) finish() {
 		f.time = p.at
 		if read != nil {
 			for _, bad := range read(p.lines, f) {
-				s.note(bad)
+				s.addNote(bad)
 			}
 		}
 		if !json {
@@ -206,10 +206,10 @@ func (s *scanner) finish() {
 	s.log.Figures = f.list
 	if s.log.Text = strings.Trim(text.String(), "\n"); len(s.log.Text) > maxText {
 		s.log.Text = strings.ToValidUTF8(s.log.Text[:maxText], "")
-		s.note("the output was truncated")
+		s.addNote("the output was truncated")
 	}
 	if s.log.Metric == "perf-sysstat" {
-		s.note("pidstat was run without an interval: every value is the mean since process start or boot")
+		s.addNote("pidstat was run without an interval: every value is the mean since process start or boot")
 	}
 	if s.log.Start.IsZero() {
 		s.log.Start, s.log.End = f.when, f.when

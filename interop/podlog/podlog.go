@@ -129,14 +129,14 @@ func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name st
 		return nil, false, fmt.Errorf("ask the API server for logs: %w", err)
 	}
 	defer resp.Body.Close()
-	if err := refused(resp); err != nil {
+	if err := responseError(resp); err != nil {
 		return nil, false, err
 	}
 	return parse(io.LimitReader(resp.Body, maxLog), p, wire.LogLine{Pod: pod, Container: name}, first, limit)
 }
 
-// refused returns an error for a response that is not a log.
-func refused(resp *http.Response) error {
+// responseError returns an error for a response that is not a log.
+func responseError(resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}

@@ -80,8 +80,8 @@ type Step struct {
 // Requeued is the state of a run that ended because the job was requeued under the same number.
 const Requeued = "requeued"
 
-// Over reports whether a run in this state has ended.
-func Over(state string) bool { return slurmtext.Over(state) || state == Requeued }
+// IsFinal reports whether a run in this state has ended.
+func IsFinal(state string) bool { return slurmtext.IsFinal(state) || state == Requeued }
 
 // FromFields builds a job from sacct fields by name. zone applies to times without a zone; nil means the machine's.
 // Only the id, the start and the end are required. Other unreadable fields are skipped and listed in Unread.
@@ -114,7 +114,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	}
 	scaled := func(name string, read func(string) (float64, error)) *float64 {
 		text := strings.TrimSpace(get(name))
-		if slurmtext.Nothing(text) {
+		if slurmtext.IsUnset(text) {
 			return nil
 		}
 		v, err := read(text)
@@ -248,7 +248,7 @@ func (j *Job) sampled(scaled func(name string, read func(string) (float64, error
 
 // exit parses CODE:SIGNAL of an ended job. A requeued run has no exit code of its own.
 func (j *Job) exit(s string) (err error) {
-	if s == "" || !slurmtext.Over(j.State) {
+	if s == "" || !slurmtext.IsFinal(j.State) {
 		return nil
 	}
 	j.ExitCode, err = slurmtext.Exit(s)

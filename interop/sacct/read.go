@@ -49,7 +49,7 @@ func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err 
 	sc.Buffer(make([]byte, 64<<10), o.MaxLine)
 	for sc.Scan() {
 		p.line++
-		if err := p.take(strings.TrimRight(sc.Text(), "\r")); errors.Is(err, errUnknownOrder) {
+		if err := p.parseLine(strings.TrimRight(sc.Text(), "\r")); errors.Is(err, errUnknownOrder) {
 			return nil // already reported
 		} else if err != nil {
 			return err
@@ -122,8 +122,8 @@ func (p *parser) begin(text string) (header bool, err error) {
 	return header, nil
 }
 
-// take parses one line.
-func (p *parser) take(text string) error {
+// parseLine parses one line.
+func (p *parser) parseLine(text string) error {
 	if p.fields == nil {
 		if strings.TrimSpace(text) == "" {
 			return nil

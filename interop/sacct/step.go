@@ -112,7 +112,7 @@ func (j *Job) resizedTo(next *Job) bool {
 		steps = slurmtext.KeepStep(steps, s, (*Step).weight)
 	}
 	next.Steps, next.StepCount = steps, j.StepCount+next.StepCount
-	if !slurmtext.Over(next.State) {
+	if !slurmtext.IsFinal(next.State) {
 		next.ExitCode = nil
 	}
 	return true

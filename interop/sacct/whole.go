@@ -9,7 +9,7 @@ import (
 
 // neverStarted reports whether a job ended before it got a node. Releases before 20.11 report the time of its end as its start.
 func (j *Job) neverStarted(get func(name string) string) bool {
-	if j.Start.IsZero() || !j.Start.Equal(j.End) || j.Step != "" || !slurmtext.Over(j.State) {
+	if j.Start.IsZero() || !j.Start.Equal(j.End) || j.Step != "" || !slurmtext.IsFinal(j.State) {
 		return false
 	}
 	return strings.EqualFold(strings.TrimSpace(get("NodeList")), "None assigned") || strings.TrimSpace(get("AllocCPUS")) == "0"
@@ -41,7 +41,7 @@ func zero(v *float64) bool { return v == nil || *v == 0 }
 // addUp sets the peak of the job to the peak of its concurrent steps. Their peaks need not
 // coincide, so the sum is limited to the allocation, unless a single step exceeded it.
 func (j *Job) addUp() {
-	peak := j.together()
+	peak := j.concurrentMemory()
 	if v := j.AllocMemory; v != nil {
 		peak = min(peak, *v)
 	}
@@ -50,15 +50,15 @@ func (j *Job) addUp() {
 	}
 }
 
-// together returns the highest total memory of concurrent steps, which are those running when one of them started.
-func (j *Job) together() (most float64) {
+// concurrentMemory returns the highest total memory of concurrent steps, which are those running when one of them started.
+func (j *Job) concurrentMemory() (most float64) {
 	for i := range j.Steps {
 		at, sum := j.Steps[i].Start, 0.0
 		if at.IsZero() {
 			continue
 		}
 		for k := range j.Steps {
-			if s := &j.Steps[k]; s.PeakMemory != nil && s.at(at) {
+			if s := &j.Steps[k]; s.PeakMemory != nil && s.ranAt(at) {
 				sum += *s.PeakMemory
 			}
 		}
@@ -67,8 +67,8 @@ func (j *Job) together() (most float64) {
 	return most
 }
 
-// at reports whether the step was running at a time. Times are whole seconds, so a step that
+// ranAt reports whether the step was running at a time. Times are whole seconds, so a step that
 // ends in the second in which another starts counts as ended.
-func (s *Step) at(t time.Time) bool {
+func (s *Step) ranAt(t time.Time) bool {
 	return !s.Start.IsZero() && !t.Before(s.Start) && (s.End.IsZero() || t.Before(s.End) || s.Start.Equal(s.End) && t.Equal(s.Start))
 }

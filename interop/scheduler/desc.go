@@ -18,56 +18,56 @@ var (
 
 // Series that only a batch system can provide.
 var (
-	workloadState = metric.NewDesc("reckon_workload_state", metric.Gauge, metric.None, with("state", "reason"),
+	workloadState = metric.NewDesc("reckon_workload_state", metric.Gauge, metric.None, workloadLabels("state", "reason"),
 		"State in the words of the batch system, in lower case, and why it is in it; the value is always 1, the series with the newest "+
 			"sample counts.")
-	submitTime = metric.NewDesc("reckon_workload_submit_time_seconds", metric.Gauge, metric.Seconds, with(),
+	submitTime = metric.NewDesc("reckon_workload_submit_time_seconds", metric.Gauge, metric.Seconds, workloadLabels(),
 		"Submit time of the workload, seconds since the Unix epoch.")
-	allocatedCores = metric.NewDesc("reckon_workload_allocated_cores", metric.Gauge, metric.Cores, with(),
+	allocatedCores = metric.NewDesc("reckon_workload_allocated_cores", metric.Gauge, metric.Cores, workloadLabels(),
 		"Cores that the batch system gave to the workload, over all its nodes.")
-	allocatedMemory = metric.NewDesc("reckon_workload_allocated_memory_bytes", metric.Gauge, metric.Bytes, with(),
+	allocatedMemory = metric.NewDesc("reckon_workload_allocated_memory_bytes", metric.Gauge, metric.Bytes, workloadLabels(),
 		"Memory that the batch system gave to the workload, over all its nodes.")
-	allocatedGPUs = metric.NewDesc("reckon_workload_allocated_gpus", metric.Gauge, metric.None, with(),
+	allocatedGPUs = metric.NewDesc("reckon_workload_allocated_gpus", metric.Gauge, metric.None, workloadLabels(),
 		"GPUs that the batch system gave to the workload, over all its nodes.")
-	allocatedNodes = metric.NewDesc("reckon_workload_allocated_nodes", metric.Gauge, metric.None, with(),
+	allocatedNodes = metric.NewDesc("reckon_workload_allocated_nodes", metric.Gauge, metric.None, workloadLabels(),
 		"Nodes that the batch system gave to the workload.")
-	allocationTime = metric.NewDesc("reckon_workload_allocation_time_seconds", metric.Gauge, metric.Seconds, with(),
+	allocationTime = metric.NewDesc("reckon_workload_allocation_time_seconds", metric.Gauge, metric.Seconds, workloadLabels(),
 		"Time of the last resize of a workload, seconds since the Unix epoch; absent for one that was not.")
-	suspendedTime = metric.NewDesc("reckon_workload_suspended_seconds_total", metric.Counter, metric.Seconds, with(),
+	suspendedTime = metric.NewDesc("reckon_workload_suspended_seconds_total", metric.Counter, metric.Seconds, workloadLabels(),
 		"Time for which the batch system had suspended the workload: it is not counted as allocated.")
-	qosInfo = metric.NewDesc("reckon_workload_qos_info", metric.Gauge, metric.None, with("qos"),
+	qosInfo = metric.NewDesc("reckon_workload_qos_info", metric.Gauge, metric.None, workloadLabels("qos"),
 		"Quality of service under which the workload runs; the value is always 1.")
-	endedByInfo = metric.NewDesc("reckon_workload_ended_by_info", metric.Gauge, metric.None, with("by", "user"),
+	endedByInfo = metric.NewDesc("reckon_workload_ended_by_info", metric.Gauge, metric.None, workloadLabels("by", "user"),
 		"Who or what ended the workload, if not itself: user (and which), time_limit, deadline, out_of_memory, node_failure, preempted, "+
 			"scheduler; the value is always 1.")
-	stepCPU = metric.NewDesc("reckon_slurm_step_cpu_seconds", metric.Gauge, metric.Seconds, with(),
+	stepCPU = metric.NewDesc("reckon_slurm_step_cpu_seconds", metric.Gauge, metric.Seconds, workloadLabels(),
 		"CPU time of the step, by accounting.")
-	stepMemory = metric.NewDesc("reckon_slurm_step_memory_peak_bytes", metric.Gauge, metric.Bytes, with(),
+	stepMemory = metric.NewDesc("reckon_slurm_step_memory_peak_bytes", metric.Gauge, metric.Bytes, workloadLabels(),
 		"Highest memory of a task of the step that accounting has seen: it looks every few seconds.")
-	stepCores = metric.NewDesc("reckon_slurm_step_allocated_cores", metric.Gauge, metric.Cores, with(),
+	stepCores = metric.NewDesc("reckon_slurm_step_allocated_cores", metric.Gauge, metric.Cores, workloadLabels(),
 		"Cores that the step had, by accounting.")
-	requestNodes = metric.NewDesc("reckon_workload_request_nodes", metric.Gauge, metric.None, with(),
+	requestNodes = metric.NewDesc("reckon_workload_request_nodes", metric.Gauge, metric.None, workloadLabels(),
 		"Nodes requested by or allocated to the workload.")
-	requestTasks = metric.NewDesc("reckon_workload_request_tasks", metric.Gauge, metric.None, with(),
+	requestTasks = metric.NewDesc("reckon_workload_request_tasks", metric.Gauge, metric.None, workloadLabels(),
 		"Requested tasks. Each task has its own cores.")
-	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, with("by"),
+	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, workloadLabels("by"),
 		"Exit code of the workload; 128 and the number of the signal that ended it. By accounting, 128 may have been taken off it.")
-	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, with("nodes"),
+	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, workloadLabels("nodes"),
 		"Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.")
-	numberInfo = metric.NewDesc("reckon_slurm_number_info", metric.Gauge, metric.None, with("number"),
+	numberInfo = metric.NewDesc("reckon_slurm_number_info", metric.Gauge, metric.None, workloadLabels("number"),
 		"Another job id in Slurm: a task's of an array, or a part's of a heterogeneous job. The value is always 1.")
-	jobTasks = metric.NewDesc("reckon_slurm_waiting_tasks", metric.Gauge, metric.None, with(),
+	jobTasks = metric.NewDesc("reckon_slurm_waiting_tasks", metric.Gauge, metric.None, workloadLabels(),
 		"Pending tasks of the array represented by this workload.")
-	jobSteps = metric.NewDesc("reckon_slurm_steps", metric.Gauge, metric.None, with(),
+	jobSteps = metric.NewDesc("reckon_slurm_steps", metric.Gauge, metric.None, workloadLabels(),
 		"Steps that the job had, by accounting, also without a series: of more than 400 the ones with a series failed "+
 			"or used most CPU time.")
-	stepInfo = metric.NewDesc("reckon_slurm_step_info", metric.Gauge, metric.None, with("name", "state", "nodes"),
+	stepInfo = metric.NewDesc("reckon_slurm_step_info", metric.Gauge, metric.None, workloadLabels("name", "state", "nodes"),
 		"A step of a job, by accounting; part is its name in the job. The value is always 1.")
-	stepStart = metric.NewDesc("reckon_slurm_step_start_time_seconds", metric.Gauge, metric.Seconds, with(),
+	stepStart = metric.NewDesc("reckon_slurm_step_start_time_seconds", metric.Gauge, metric.Seconds, workloadLabels(),
 		"Start time of the step, by accounting, seconds since the Unix epoch.")
-	stepEnd = metric.NewDesc("reckon_slurm_step_end_time_seconds", metric.Gauge, metric.Seconds, with(),
+	stepEnd = metric.NewDesc("reckon_slurm_step_end_time_seconds", metric.Gauge, metric.Seconds, workloadLabels(),
 		"When the step ended, by accounting, seconds since the Unix epoch.")
-	stepExit = metric.NewDesc("reckon_slurm_step_exit_code", metric.Gauge, metric.None, with(),
+	stepExit = metric.NewDesc("reckon_slurm_step_exit_code", metric.Gauge, metric.None, workloadLabels(),
 		"Exit code of the step; 128 and the number of the signal that ended it.")
 )
 
@@ -113,7 +113,7 @@ var (
 		"Jobs that left the queue and have no end in accounting yet.")
 )
 
-func with(labels ...string) []string {
+func workloadLabels(labels ...string) []string {
 	return append([]string{"workload", "kind", "part", "owner"}, labels...)
 }
 

@@ -125,13 +125,13 @@ func (p *Poller) Run(ctx context.Context) error {
 func (p *Poller) Step(ctx context.Context) {
 	for _, t := range p.queries {
 		if ctx.Err() == nil && !p.o.Clock().Before(t.next) {
-			p.do(ctx, t)
+			p.runQuery(ctx, t)
 		}
 	}
 }
 
-// do runs one query and schedules the next.
-func (p *Poller) do(ctx context.Context, t *query) {
+// runQuery runs one query and schedules the next.
+func (p *Poller) runQuery(ctx context.Context, t *query) {
 	begin := p.o.Clock()
 	limited, cancel := context.WithTimeoutCause(ctx, p.o.Timeout, fmt.Errorf("the limit is %v", p.o.Timeout))
 	got, err := t.run(limited)

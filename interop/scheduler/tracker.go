@@ -108,7 +108,7 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 			l.left = now
 		}
 		// The pending part of an array has no end of its own because its tasks have started.
-		if at, ok := tasks[k.id]; ok && l.job.Tasks > 0 && slurmtext.Waits(l.job.State) {
+		if at, ok := tasks[k.id]; ok && l.job.Tasks > 0 && slurmtext.IsPending(l.job.State) {
 			l.job.State, l.job.Reason, l.job.Ended, l.job.End = started, "all tasks have begun", true, at
 		}
 	}
@@ -255,7 +255,7 @@ func (l *run) merge(j *Job) {
 		}
 	}
 	n.Name = written(n.Name, was.Name)
-	if n.Start.IsZero() && !slurmtext.Waits(n.State) {
+	if n.Start.IsZero() && !slurmtext.IsPending(n.State) {
 		n.Start = was.Start
 	}
 	if len(n.Earlier) == 0 {
@@ -348,7 +348,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 			delete(b.parts, k.id)
 			continue
 		}
-		at, ok := l.due(now, b.polledAt, next[k])
+		at, ok := l.dueTime(now, b.polledAt, next[k])
 		if !ok {
 			continue
 		}
@@ -397,8 +397,8 @@ func (b *JobTracker) following() map[key]time.Time {
 	return out
 }
 
-// due reports whether samples must be sent, and their time.
-func (l *run) due(now, polledAt, next time.Time) (time.Time, bool) {
+// dueTime reports whether samples must be sent, and their time.
+func (l *run) dueTime(now, polledAt, next time.Time) (time.Time, bool) {
 	current := l.job.fingerprint()
 	changed := current != l.sent
 	at := now.Truncate(time.Millisecond)

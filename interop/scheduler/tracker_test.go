@@ -28,7 +28,7 @@ func job(id, state string, submit, start, end int) Job {
 	if end != 0 {
 		j.End = at(end)
 	}
-	j.Ended = slurmtext.Over(state) || state == "requeued"
+	j.Ended = slurmtext.IsFinal(state) || state == "requeued"
 	return j
 }
 

@@ -20,8 +20,8 @@ func Clip(s string) string {
 	return s
 }
 
-// Nothing reports whether a field is one of the words for no value.
-func Nothing(s string) bool {
+// IsUnset reports whether a field is one of the words for no value.
+func IsUnset(s string) bool {
 	switch strings.TrimSpace(s) {
 	case "", "Unknown", "None", "none", "NONE", "N/A", "(null)", "None assigned", "INVALID", "UNLIMITED", "Partition_Limit":
 		return true
@@ -31,7 +31,7 @@ func Nothing(s string) bool {
 
 // Word returns a field, or empty for a word for no value.
 func Word(s string) string {
-	if Nothing(s) {
+	if IsUnset(s) {
 		return ""
 	}
 	return s

@@ -127,7 +127,7 @@ func TestState(t *testing.T) {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
 	}
-	if Over("running") || !Over("timeout") || !Waits("pending") || Waits("completed") {
+	if IsFinal("running") || !IsFinal("timeout") || !IsPending("pending") || IsPending("completed") {
 		t.Error("what is over and what waits")
 	}
 }
@@ -158,7 +158,7 @@ func FuzzFields(f *testing.F) {
 		if e, _ := Exit(s); e != nil && *e < 0 {
 			t.Errorf("%q: exit %d", s, *e)
 		}
-		if a, _ := State(s); Over(a) && a == "" {
+		if a, _ := State(s); IsFinal(a) && a == "" {
 			t.Errorf("%q: no state, and over", s)
 		}
 		NodeOpen(NodeState([]string{s}))

@@ -20,8 +20,8 @@ func State(s string) (state, rest string) {
 	return cut, rest
 }
 
-// Over reports whether a state is final. A requeued job continues as another run.
-func Over(state string) bool {
+// IsFinal reports whether a state is final. A requeued job continues as another run.
+func IsFinal(state string) bool {
 	switch state {
 	case "boot_fail", "cancelled", "completed", "deadline", "failed", "node_fail", "out_of_memory", "preempted", "timeout", "revoked",
 		"launch_failed", "reconfig_fail":
@@ -30,8 +30,8 @@ func Over(state string) bool {
 	return false
 }
 
-// Waits reports whether a job in this state has not started.
-func Waits(state string) bool {
+// IsPending reports whether a job in this state has not started.
+func IsPending(state string) bool {
 	switch state {
 	case "pending", "requeued", "requeue_hold", "requeue_fed", "special_exit", "resv_del_hold":
 		return true

@@ -29,7 +29,7 @@ func StepWeight(id, state string, exit *int, cpu *float64, start, end time.Time)
 	switch {
 	case id == "batch" || id == "extern" || id == "interactive":
 		w += weightScript
-	case Over(state) && state != "completed" || exit != nil && *exit != 0:
+	case IsFinal(state) && state != "completed" || exit != nil && *exit != 0:
 		w += weightFailed
 	}
 	return w

@@ -26,7 +26,7 @@ func Unix(v float64) time.Time {
 // Time parses a time in the zone (nil for the machine's), or seconds since the Unix epoch as
 // written with SLURM_TIME_FORMAT=%s. Words for a missing time give the zero time.
 func Time(s string, zone *time.Location) (time.Time, error) {
-	if Nothing(s) {
+	if IsUnset(s) {
 		return time.Time{}, nil
 	}
 	if zone == nil {

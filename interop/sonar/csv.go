@@ -45,7 +45,7 @@ func (r *Reader) readCSV(br *bufio.Reader, h *Handler) error {
 			for errors.Is(err, bufio.ErrBufferFull) {
 				_, err = br.ReadSlice('\n')
 			}
-			h.bad(line, fmt.Errorf("line is longer than %d bytes", r.o.MaxLine))
+			h.reportBad(line, fmt.Errorf("line is longer than %d bytes", r.o.MaxLine))
 			text, long = nil, long[:0]
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -60,7 +60,7 @@ func (r *Reader) readCSV(br *bufio.Reader, h *Handler) error {
 			if bad, fatal := r.line(text, h); fatal != nil {
 				return fatal
 			} else if bad != nil {
-				h.bad(line, bad)
+				h.reportBad(line, bad)
 			}
 		}
 		if err != nil {
@@ -169,7 +169,7 @@ func (r *Reader) field(name string, v []byte) (err error) {
 			return errors.New("it is empty")
 		}
 	case "time":
-		w.at, err = r.when(v)
+		w.at, err = r.parseTime(v)
 		w.has |= hasTime
 	case "host":
 		w.host = r.name(v)
@@ -184,9 +184,9 @@ func (r *Reader) field(name string, v []byte) (err error) {
 		w.p.Cmd = r.name(v)
 		w.has |= hasCmd
 	case "job":
-		w.p.Job, err = whole(v, 64)
+		w.p.Job, err = parseUint(v, 64)
 	case "epoch":
-		w.p.Epoch, err = whole(v, 64)
+		w.p.Epoch, err = parseUint(v, 64)
 		w.p.HasEpoch = true
 	case "pid":
 		err = set32(&w.p.PID, v)
@@ -203,7 +203,7 @@ func (r *Reader) field(name string, v []byte) (err error) {
 		w.p.Resident, err = amount(v, 1024)
 	case "num_threads":
 		var n uint64
-		n, err = whole(v, 31)
+		n, err = parseUint(v, 31)
 		w.p.Threads = uint32(n) + 1
 	case "data_read":
 		w.p.Read, err = amount(v, 1024)
@@ -225,7 +225,7 @@ func (r *Reader) ofNode(name string, v []byte) (err error) {
 		_, err = amount(v, 1)
 	case "cores":
 		var n uint64
-		n, err = whole(v, 32)
+		n, err = parseUint(v, 32)
 		w.cores = int(n)
 	case "gpus":
 		w.p.GPUs, err = r.cards(v)
@@ -276,7 +276,7 @@ func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 		return fmt.Errorf("%d fields without names: 8 or 12 are written by the first releases of sonar, later ones write NAME=VALUE",
 			len(c)), nil
 	}
-	at, err := r.when(c[0])
+	at, err := r.parseTime(c[0])
 	if err != nil {
 		return err, nil
 	}
@@ -284,8 +284,8 @@ func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 		return errors.New("host, user or command is empty"), nil
 	}
 	p := Process{User: r.name(c[3]), Cmd: r.name(c[5]), CPU: -1, Mean: -1, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
-	cores, e1 := whole(c[2], 32)
-	job, e2 := whole(c[4], 64)
+	cores, e1 := parseUint(c[2], 32)
+	job, e2 := parseUint(c[4], 64)
 	_, e3 := amount(c[6], 1)
 	mem, e4 := amount(c[7], 1024)
 	if err := errors.Join(e1, e2, e3, e4); err != nil {
@@ -333,14 +333,14 @@ func (r *Reader) cards(b []byte) (string, error) {
 		return "", nil
 	}
 	for part := range bytes.SplitSeq(b, []byte(",")) {
-		if _, err := whole(part, 16); err != nil {
+		if _, err := parseUint(part, 16); err != nil {
 			return "", fmt.Errorf("%q is not none, unknown or a list of numbers", clip(b))
 		}
 	}
 	return r.name(b), nil
 }
 
-func whole(b []byte, bits int) (uint64, error) {
+func parseUint(b []byte, bits int) (uint64, error) {
 	v, err := strconv.ParseUint(string(b), 10, bits)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a whole number", clip(b))
@@ -349,7 +349,7 @@ func whole(b []byte, bits int) (uint64, error) {
 }
 
 func set32(p *uint32, b []byte) error {
-	v, err := whole(b, 32)
+	v, err := parseUint(b, 32)
 	*p = uint32(v)
 	return err
 }

@@ -55,7 +55,7 @@ func (r *Reader) jobs(raw json.RawMessage, h *Handler) (bad, fatal error) {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return fmt.Errorf("jobs: %w", err), nil
 	}
-	seen, err := r.when([]byte(a.Time))
+	seen, err := r.parseTime([]byte(a.Time))
 	if err != nil {
 		return err, nil
 	}
@@ -125,7 +125,7 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 		}
 	}
 	j.TRES(tres)
-	if sacct.Over(j.State) {
+	if sacct.IsFinal(j.State) {
 		code := s.ExitCode
 		j.ExitCode = &code
 	}

@@ -28,7 +28,7 @@ func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 		case err != nil && raw == nil:
 			return err
 		case err != nil:
-			h.bad(began, err)
+			h.reportBad(began, err)
 			continue
 		}
 		bad, fatal := r.envelope(raw, h)
@@ -36,7 +36,7 @@ func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 			return fatal
 		}
 		if bad != nil {
-			h.bad(began, bad)
+			h.reportBad(began, bad)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	case e.Error != "":
 		return fmt.Errorf("sonar %w: %s", ErrReported, clip([]byte(e.Error))), nil
 	case e.Hostname != "":
-		at, err := r.when([]byte(e.Timestamp))
+		at, err := r.parseTime([]byte(e.Timestamp))
 		if err != nil || h.Sysinfo == nil {
 			return err, nil
 		}
@@ -178,7 +178,7 @@ func (r *Reader) data(what string, raw json.RawMessage, h *Handler) (bad, fatal 
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return fmt.Errorf("sysinfo: %w", err), nil
 		}
-		at, err := r.when([]byte(a.Time))
+		at, err := r.parseTime([]byte(a.Time))
 		if err == nil && a.Node == "" {
 			err = errors.New("sysinfo: node is empty")
 		}
@@ -204,7 +204,7 @@ func (r *Reader) cluster(raw json.RawMessage, h *Handler) (bad, fatal error) {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return fmt.Errorf("cluster: %w", err), nil
 	}
-	at, err := r.when([]byte(a.Time))
+	at, err := r.parseTime([]byte(a.Time))
 	for _, p := range a.Partitions {
 		if p.Name == "" && err == nil {
 			err = errors.New("cluster: a partition without a name")
@@ -297,7 +297,7 @@ type newProcess struct {
 }
 
 func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
-	at, err := r.when([]byte(a.Time))
+	at, err := r.parseTime([]byte(a.Time))
 	if err != nil {
 		return err, nil
 	}
@@ -375,7 +375,7 @@ type oldProcess struct {
 }
 
 func (r *Reader) oldSample(e *envelope, h *Handler) (bad, fatal error) {
-	at, err := r.when([]byte(e.Time))
+	at, err := r.parseTime([]byte(e.Time))
 	if err != nil {
 		return err, nil
 	}

@@ -71,7 +71,7 @@ func cardsOf(b []byte) ([]Card, error) {
 			for len(cards) <= i {
 				cards = append(cards, Card{Index: uint64(len(cards))})
 			}
-			if err := cards[i].say(name, v); err != nil {
+			if err := cards[i].setFigure(name, v); err != nil {
 				return nil, fmt.Errorf("%s: %w", clip([]byte(name)), err)
 			}
 		}
@@ -79,8 +79,8 @@ func cardsOf(b []byte) ([]Card, error) {
 	return cards, nil
 }
 
-// say sets one figure. Unknown names are skipped.
-func (c *Card) say(name, v string) (err error) {
+// setFigure sets one figure. Unknown names are skipped.
+func (c *Card) setFigure(name, v string) (err error) {
 	if v == "" || strings.EqualFold(v, "unknown") {
 		return nil
 	}

@@ -196,7 +196,7 @@ func (r *Reader) Read(in io.Reader, h *Handler) error {
 		case '{':
 			return r.readJSON(br, h)
 		case '[':
-			h.bad(1, errors.New("a JSON array: sonar writes objects; is it a file of configuration?"))
+			h.reportBad(1, errors.New("a JSON array: sonar writes objects; is it a file of configuration?"))
 			return nil
 		case 0xef, 0xbb, 0xbf: // byte order mark
 			if _, err := br.Discard(1); err != nil {
@@ -208,7 +208,7 @@ func (r *Reader) Read(in io.Reader, h *Handler) error {
 	}
 }
 
-func (h *Handler) bad(line int, err error) {
+func (h *Handler) reportBad(line int, err error) {
 	if h.Bad != nil {
 		h.Bad(line, err)
 	}
@@ -244,7 +244,7 @@ var (
 	latest   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 )
 
-func (r *Reader) when(b []byte) (int64, error) {
+func (r *Reader) parseTime(b []byte) (int64, error) {
 	if r.last.text != "" && string(b) == r.last.text {
 		return r.last.at, nil
 	}

@@ -58,7 +58,7 @@ func NewImporter(store importer.Store, site string, now time.Time) *Importer {
 func (im *Importer) Read(ctx context.Context, name string, in io.Reader) error {
 	im.res.Files++
 	im.file = name
-	in, err := importer.Plain(in)
+	in, err := importer.Unpack(in)
 	if err != nil {
 		return err
 	}
@@ -70,9 +70,9 @@ func (im *Importer) Read(ctx context.Context, name string, in io.Reader) error {
 		if failed == nil {
 			im.line(n, line)
 		}
-	}, im.bad)
+	}, im.addError)
 	if errors.Is(err, importer.ErrDamaged) {
-		im.bad(0, err)
+		im.addError(0, err)
 		err = nil
 	}
 	return errors.Join(failed, err)
@@ -85,13 +85,13 @@ func (im *Importer) line(n int, line []byte) {
 		im.texts++
 		return
 	case err != nil:
-		im.bad(n, err)
+		im.addError(n, err)
 		return
 	}
 	im.res.Records++
 	if at := time.UnixMilli(t); at.After(im.now.Add(ahead)) {
 		im.res.Refused++
-		im.bad(n, fmt.Errorf("it is of %s, in the future", at.UTC().Format(time.RFC3339)))
+		im.addError(n, fmt.Errorf("it is of %s, in the future", at.UTC().Format(time.RFC3339)))
 		return
 	}
 	key := l.Hash()
@@ -112,7 +112,7 @@ func (im *Importer) line(n int, line []byte) {
 // mostBad is the number of lines that are listed.
 const mostBad = 100
 
-func (im *Importer) bad(line int, err error) {
+func (im *Importer) addError(line int, err error) {
 	if im.res.BadCount++; len(im.res.Bad) < mostBad {
 		im.res.Bad = append(im.res.Bad, wire.ImportBad{File: im.file, Line: line, Error: err.Error(), Count: 1})
 	}
@@ -122,7 +122,7 @@ func (im *Importer) bad(line int, err error) {
 func (im *Importer) Finish(ctx context.Context) (importer.Result, error) {
 	err := im.flush(ctx)
 	if im.texts > 0 && im.res.Records == 0 && im.res.BadCount == 0 {
-		im.bad(0, fmt.Errorf("all %d measurements are text, which series cannot hold", im.texts))
+		im.addError(0, fmt.Errorf("all %d measurements are text, which series cannot hold", im.texts))
 	}
 	return im.res, err
 }
@@ -137,7 +137,7 @@ func (im *Importer) flush(ctx context.Context) error {
 	taken := 0
 	for _, list := range im.series {
 		for _, s := range list {
-			fresh, err := im.fresh(ctx, s)
+			fresh, err := im.newSamples(ctx, s)
 			if err != nil {
 				return err
 			}
@@ -175,8 +175,8 @@ func (im *Importer) flush(ctx context.Context) error {
 	return nil
 }
 
-// fresh returns the samples that the store does not have, in order of time; the first one of duplicates.
-func (im *Importer) fresh(ctx context.Context, s *series) ([]sample, error) {
+// newSamples returns the samples that the store does not have, in order of time; the first one of duplicates.
+func (im *Importer) newSamples(ctx context.Context, s *series) ([]sample, error) {
 	slices.SortStableFunc(s.samples, func(a, b sample) int { return cmp.Compare(a.t, b.t) })
 	list := slices.CompactFunc(slices.Clone(s.samples), func(a, b sample) bool { return a.t == b.t })
 	q, err := im.store.Querier(list[0].t, list[len(list)-1].t)

@@ -181,7 +181,7 @@ func TestAt(t *testing.T) {
 		{0, 5, "idle 0 true"}, {5, 10, "idle 0 true"}, {8, 12, " 0 false"}, {10, 15, "a 1 true"}, {15, 20, "a 1 true"},
 		{18, 22, " 0 false"}, {20, 30, "idle 0 true"}, {5, 50, " 0 false"}, {31, 39, "b 2 true"}, {40, 45, "idle 0 true"},
 	} {
-		name, rep, ok := experiment.At(marks, s(c.from), s(c.to))
+		name, rep, ok := experiment.RunAt(marks, s(c.from), s(c.to))
 		if got := fmt.Sprint(name, " ", rep, " ", ok); got != c.want {
 			t.Errorf("%d to %d: %q, want %q", c.from, c.to, got, c.want)
 		}

@@ -41,7 +41,7 @@ func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
 	var marks []Mark
 	order := p.Order()
 	for i, t := range order {
-		if err := rest(ctx, time.Duration(p.Pause)); err != nil {
+		if err := sleep(ctx, time.Duration(p.Pause)); err != nil {
 			return marks, err
 		}
 		r.Before(t, i+1, len(order))
@@ -65,10 +65,10 @@ func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
 			return marks, ctx.Err()
 		}
 	}
-	return marks, rest(ctx, time.Duration(p.Pause))
+	return marks, sleep(ctx, time.Duration(p.Pause))
 }
 
-func rest(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -132,9 +132,9 @@ func WriteMarks(w io.Writer, marks []Mark) error {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// At returns the run that covers a whole time step. A step across the edge of a run belongs neither
+// RunAt returns the run that covers a whole time step. A step across the edge of a run belongs neither
 // to the run nor to idle time, and ok is false.
-func At(marks []Mark, from, to time.Time) (name string, repetition int, ok bool) {
+func RunAt(marks []Mark, from, to time.Time) (name string, repetition int, ok bool) {
 	for _, m := range marks {
 		switch {
 		case !from.Before(m.Start) && !to.After(m.End):

@@ -11,8 +11,8 @@ const clockRate = 3e9
 // cacheLine is the number of bytes that a cache miss moves.
 const cacheLine = 64
 
-// counted is the count of the processors for the process of a group that works.
-type counted struct {
+// processCounts is the count of the processors for the process of a group that works.
+type processCounts struct {
 	pid   int32
 	start uint64
 	exact [counters.Counters]float64 // since it began

@@ -125,8 +125,8 @@ func newFigures(n *Node) figures {
 // storageSpeed is the rate of reading and writing, in bytes per second, at which some task of a node always waits.
 const storageSpeed = 800e6
 
-// advance moves the hardware by a step.
-func (f *figures) advance(n *Node, busy, waiting, span float64) {
+// step moves the hardware by a step.
+func (f *figures) step(n *Node, busy, waiting, span float64) {
 	cores := float64(n.site.Cores)
 	share := min(busy/cores, 1)
 	f.joules[0] += span * cores * (1.6 + 4.2*math.Pow(share, 0.85))
@@ -196,23 +196,23 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			}
 		}
 	}
-	f.one(b, nodeMemory, float64(n.spec.memory))
-	f.one(b, nodeFree, float64(n.machine.MemoryAvailable))
-	f.one(b, nodeLoad, math.Round(f.load*100)/100)
-	f.one(b, nodeRunning, float64(running+1))
-	f.one(b, nodeWaitCPU, f.pressure[0])
-	f.one(b, nodeWaitMem, f.pressure[1])
-	f.one(b, nodeWaitIO, f.pressure[2])
-	f.one(b, nodeRead, f.disk[0], "nvme0n1")
-	f.one(b, nodeWritten, f.disk[1], "nvme0n1")
-	f.one(b, nodeReceived, f.net[0], "eth0")
-	f.one(b, nodeSent, f.net[1], "eth0")
+	f.appendSingle(b, nodeMemory, float64(n.spec.memory))
+	f.appendSingle(b, nodeFree, float64(n.machine.MemoryAvailable))
+	f.appendSingle(b, nodeLoad, math.Round(f.load*100)/100)
+	f.appendSingle(b, nodeRunning, float64(running+1))
+	f.appendSingle(b, nodeWaitCPU, f.pressure[0])
+	f.appendSingle(b, nodeWaitMem, f.pressure[1])
+	f.appendSingle(b, nodeWaitIO, f.pressure[2])
+	f.appendSingle(b, nodeRead, f.disk[0], "nvme0n1")
+	f.appendSingle(b, nodeWritten, f.disk[1], "nvme0n1")
+	f.appendSingle(b, nodeReceived, f.net[0], "eth0")
+	f.appendSingle(b, nodeSent, f.net[1], "eth0")
 	if n.site.LinkSpeed > 0 {
-		f.one(b, nodeSpeed, n.site.LinkSpeed, "eth0")
+		f.appendSingle(b, nodeSpeed, n.site.LinkSpeed, "eth0")
 	}
-	f.one(b, nodeBoot, float64(n.boot.Unix()))
-	f.one(b, nodeUname, 1, "Linux", "6.1.0-simulated", "x86_64", n.spec.name)
-	f.one(b, nodeOS, 1, "simulated", "Simulated Linux")
+	f.appendSingle(b, nodeBoot, float64(n.boot.Unix()))
+	f.appendSingle(b, nodeUname, 1, "Linux", "6.1.0-simulated", "x86_64", n.spec.name)
+	f.appendSingle(b, nodeOS, 1, "simulated", "Simulated Linux")
 	f.meterRows.Append(b, f.meters)
 	for i := range n.gpus {
 		for len(f.gpuRows) <= i {
@@ -226,8 +226,8 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return nil
 }
 
-// one appends a figure with a single series.
-func (f *figures) one(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+// appendSingle appends a figure with a single series.
+func (f *figures) appendSingle(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	if len(f.rows[d]) == 0 {
 		f.rows[d] = append(f.rows[d], metric.NewSeries(d, values...))
 	}

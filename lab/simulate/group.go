@@ -18,7 +18,7 @@ type group struct {
 	over   bool      // its processes have ended
 	gone   bool      // it was removed
 
-	place   *place // of the job
+	place   *placement // of the job
 	step    string
 	works   bool    // it holds the work of the job, and not only its script
 	cores   float64 // of an other task that works less
@@ -29,7 +29,7 @@ type group struct {
 	procs   []*proc
 	limit   float64 // cores, 0 for no limit
 	carry   float64 // short processes that are due, the part below one
-	counted counted
+	counted processCounts
 	traffic traffic
 	figures sensor.Cgroup
 
@@ -81,8 +81,8 @@ func (g *group) add(n *Node, comm string, uid, threads uint32) *proc {
 	return p
 }
 
-// want determines the use that the group wants in a step.
-func (g *group) want(n *Node, from, to time.Time, span float64) {
+// computeDemand determines the use that the group wants in a step.
+func (g *group) computeDemand(n *Node, from, to time.Time, span float64) {
 	g.wish, g.got, g.active = demand{}, 0, 0
 	if g.over {
 		return
@@ -107,8 +107,8 @@ func (g *group) want(n *Node, from, to time.Time, span float64) {
 	g.got *= g.active / span
 }
 
-// use adds the use during the given seconds.
-func (g *group) use(n *Node, d demand, cores, seconds float64) {
+// addUse adds the use during the given seconds.
+func (g *group) addUse(n *Node, d demand, cores, seconds float64) {
 	c := &g.figures
 	used := cores * seconds * 1e9
 	c.UsageNanos += uint64(used)
@@ -138,7 +138,7 @@ func (g *group) use(n *Node, d demand, cores, seconds float64) {
 		short = g.spawn(n, d, used)
 	}
 	c.PIDs = uint64(len(g.procs))
-	g.share(used-short, wait, d, seconds)
+	g.distribute(used-short, wait, d, seconds)
 	g.strain(d.planned, seconds)
 	g.count(d.planned, used)
 	g.transfer(d.planned, seconds)
@@ -149,8 +149,8 @@ func (g *group) use(n *Node, d demand, cores, seconds float64) {
 	}
 }
 
-// share distributes the use of the group to its processes.
-func (g *group) share(used, wait float64, d demand, seconds float64) {
+// distribute distributes the use of the group to its processes.
+func (g *group) distribute(used, wait float64, d demand, seconds float64) {
 	rest := 1.0
 	for _, p := range g.procs[min(1, len(g.procs)):] {
 		rest -= p.share

@@ -62,8 +62,8 @@ const (
 	nodeFail    = "node_fail"
 )
 
-// draw generates the jobs.
-func (s *Site) draw(rnd *rand.Rand) {
+// drawJobs generates the jobs.
+func (s *Site) drawJobs(rnd *rand.Rand) {
 	clock := newArrivals(s.From.Add(-s.lead), s.lead+s.For)
 	weights := make([]float64, len(s.Users))
 	total := 0.0
@@ -80,7 +80,7 @@ func (s *Site) draw(rnd *rand.Rand) {
 		if k.gpus != nil && s.GPUNodes == 0 {
 			k = &kinds[3]
 		}
-		submit := clock.draw(u.nightly, rnd)
+		submit := clock.drawTime(u.nightly, rnd)
 		first := s.job(u, k, submit, rnd)
 		tasks := 1
 		if k.array > 0 && rnd.IntN(4) > 0 {
@@ -238,7 +238,7 @@ func newArrivals(from time.Time, span time.Duration) *arrivals {
 	return a
 }
 
-func (a *arrivals) draw(nightly bool, rnd *rand.Rand) time.Time {
+func (a *arrivals) drawTime(nightly bool, rnd *rand.Rand) time.Time {
 	d := time.Duration(rnd.Int64N(int64(a.whole)))
 	if !nightly {
 		at := sort.SearchFloat64s(a.sums, rnd.Float64()*a.sums[len(a.sums)-1])

@@ -157,7 +157,7 @@ func (s *Site) sessions() []*session {
 	out := make([]*session, count)
 	for i := range out {
 		u := s.Users[rnd.IntN(len(s.Users))]
-		v := &session{number: i + 1, user: u, start: clock.draw(false, rnd), seed: rnd.Uint64()}
+		v := &session{number: i + 1, user: u, start: clock.drawTime(false, rnd), seed: rnd.Uint64()}
 		v.end = v.start.Add(5*time.Minute + time.Duration(rnd.ExpFloat64()*float64(90*time.Minute))).Truncate(time.Second)
 		switch at := rnd.Float64(); {
 		case at < 0.5: // a shell that waits

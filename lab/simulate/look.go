@@ -57,7 +57,7 @@ func (n *Node) Env(pid int32, keys ...string) (map[string]string, error) {
 }
 
 // variable returns the variable that slurmstepd sets; empty if none.
-func variable(p *place, step, key string) string {
+func variable(p *placement, step, key string) string {
 	j := p.job
 	number := func(v int) string { return strconv.Itoa(v) }
 	switch key {

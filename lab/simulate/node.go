@@ -37,7 +37,7 @@ type Node struct {
 // stint is something that begins and ends on a node.
 type stint struct {
 	start, end time.Time
-	place      *place
+	place      *placement
 	session    *session
 	pod        *pod
 }
@@ -110,7 +110,7 @@ func (n *Node) Advance(to time.Time) {
 	n.exited = n.exited[:0]
 	if !n.begun {
 		n.begun = true
-		n.past(n.site.From.Add(-n.site.lead))
+		n.backfill(n.site.From.Add(-n.site.lead))
 	}
 	for n.now.Before(to) {
 		at := to
@@ -143,8 +143,8 @@ func (n *Node) Advance(to time.Time) {
 	}
 }
 
-// past adds the services' use since the machine booted.
-func (n *Node) past(to time.Time) {
+// backfill adds the services' use since the machine booted.
+func (n *Node) backfill(to time.Time) {
 	span := to.Sub(n.now)
 	if span <= 0 {
 		return
@@ -152,7 +152,7 @@ func (n *Node) past(to time.Time) {
 	busy := 0.0
 	for _, g := range n.groups {
 		d := g.load(n, to, span.Seconds())
-		g.use(n, d, d.cores, span.Seconds())
+		g.addUse(n, d, d.cores, span.Seconds())
 		busy += d.cores
 	}
 	n.account(busy, 0, span.Seconds())
@@ -181,7 +181,7 @@ func (n *Node) step(at time.Time) {
 	// the demand, then the capacity
 	wanted, capacity := 0.0, float64(n.site.Cores)
 	for _, g := range n.groups {
-		g.want(n, from, at, span)
+		g.computeDemand(n, from, at, span)
 		wanted += g.got
 	}
 	scale := 1.0
@@ -194,7 +194,7 @@ func (n *Node) step(at time.Time) {
 			continue
 		}
 		got := g.got * scale
-		g.use(n, g.wish, got*span/g.active, g.active)
+		g.addUse(n, g.wish, got*span/g.active, g.active)
 		busy += got
 		waiting += max(g.wish.cores*g.active/span-got, 0)
 	}
@@ -243,11 +243,11 @@ func (n *Node) account(busy, waiting, span float64) {
 		used += g.figures.Anon + g.figures.Shmem
 	}
 	m.MemoryAvailable = n.spec.memory - min(used, n.spec.memory*99/100)
-	n.figures.advance(n, busy, waiting, span)
+	n.figures.step(n, busy, waiting, span)
 }
 
 // begin starts a job on the machine.
-func (n *Node) begin(p *place) {
+func (n *Node) begin(p *placement) {
 	j := p.job
 	if !p.end.After(n.now) {
 		return

@@ -143,7 +143,7 @@ func (p *PlannedSession) load() demand {
 }
 
 // beginPlanned starts a planned job on the machine: its script and the processes in it or in its steps.
-func (n *Node) beginPlanned(p *place, base string) {
+func (n *Node) beginPlanned(p *placement, base string) {
 	j := p.job
 	d := &j.plan.Does
 	if d.Ends < 0 {
@@ -179,7 +179,7 @@ func (n *Node) beginPlanned(p *place, base string) {
 }
 
 // work starts the working processes, one for each device.
-func (g *group) work(n *Node, p *place) {
+func (g *group) work(n *Node, p *placement) {
 	j := p.job
 	g.works = true
 	ranks := max(len(p.gpus), 1)

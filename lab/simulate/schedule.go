@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// place is a job on one of its nodes.
-type place struct {
+// placement is a job on one of its nodes.
+type placement struct {
 	job        *Job
 	first      bool // of the nodes of the job
 	start, end time.Time
@@ -97,7 +97,7 @@ func (s *Site) schedule() {
 func (s *Site) order() {
 	for i := range s.specs {
 		slices.SortStableFunc(s.specs[i].places,
-			func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
+			func(a, b placement) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
 	}
 }
 
@@ -126,15 +126,15 @@ func (q *scheduler) possible(j *Job) bool {
 		if q.site.specs[i].role == withGPUs {
 			whole.gpus = 1<<gpusEach - 1
 		}
-		if whole.holds(j, q.site.specs[i].role) {
+		if whole.hasRoom(j, q.site.specs[i].role) {
 			n++
 		}
 	}
 	return n >= j.Nodes
 }
 
-// holds reports whether a job fits the free part of a node with a role.
-func (f *free) holds(j *Job, as role) bool {
+// hasRoom reports whether a job fits the free part of a node with a role.
+func (f *free) hasRoom(j *Job, as role) bool {
 	want := compute
 	if j.GPUs > 0 {
 		want = withGPUs
@@ -147,7 +147,7 @@ func (q *scheduler) begin(j *Job) bool {
 	var on []int
 	for n := range q.left {
 		i := (q.at + n) % len(q.left)
-		if q.fits(j, i) {
+		if q.canStart(j, i) {
 			if on = append(on, i); len(on) == j.Nodes {
 				break
 			}
@@ -159,9 +159,9 @@ func (q *scheduler) begin(j *Job) bool {
 	slices.Sort(on)
 	j.On, j.Start = on, q.now.Add(time.Second)
 	j.End = j.Start.Add(j.length)
-	q.settle(j)
+	q.cutLife(j)
 	for _, i := range on {
-		p := place{job: j, first: i == on[0], start: j.Start, end: j.End}
+		p := placement{job: j, first: i == on[0], start: j.Start, end: j.End}
 		f := &q.left[i]
 		f.cores -= j.Cores
 		f.memory -= j.MemoryBytes
@@ -178,8 +178,8 @@ func (q *scheduler) begin(j *Job) bool {
 	return true
 }
 
-// settle shortens the run of a job to the event that ends it.
-func (q *scheduler) settle(j *Job) {
+// cutLife shortens the run of a job to the event that ends it.
+func (q *scheduler) cutLife(j *Job) {
 	switch j.Outcome {
 	case timeout:
 		j.End = j.Start.Add(j.Limit + 30*time.Second)
@@ -203,9 +203,9 @@ func (q *scheduler) settle(j *Job) {
 	}
 }
 
-func (q *scheduler) fits(j *Job, i int) bool {
+func (q *scheduler) canStart(j *Job, i int) bool {
 	n, f := &q.site.specs[i], &q.left[i]
-	if !f.holds(j, n.role) {
+	if !f.hasRoom(j, n.role) {
 		return false
 	}
 	for f.down < len(n.outages) && n.outages[f.down].to.Before(q.now) {

@@ -123,7 +123,7 @@ type spec struct {
 	memory  uint64
 	boot    time.Time
 	outages []outage
-	places  []place // by start
+	places  []placement // by start
 }
 
 // outage is a period in which a node is off.
@@ -137,7 +137,7 @@ func New(c Config) (*Site, error) {
 	s := &Site{Config: c, lead: min(max(c.For/8, 10*time.Minute), 12*time.Hour)}
 	s.build()
 	s.Users = people(c.Users, random(c.Seed, 1))
-	s.draw(random(c.Seed, 2))
+	s.drawJobs(random(c.Seed, 2))
 	if err := s.plan(); err != nil {
 		return nil, err
 	}

@@ -22,9 +22,9 @@ type Filled struct {
 	Counting  time.Duration // time to build the catalogue
 }
 
-// Fill runs a fleet through stretches of the past and writes their data to the data directory of a
+// WriteHistory runs a fleet through stretches of the past and writes their data to the data directory of a
 // stopped server. The fleet can continue afterwards.
-func Fill(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, stretches ...Stretch) (done Filled, err error) {
+func WriteHistory(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, stretches ...Stretch) (done Filled, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return done, fmt.Errorf("make the data directory: %w; choose another one with --data", err)
 	}

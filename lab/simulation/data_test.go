@@ -79,7 +79,7 @@ func TestFill(t *testing.T) {
 	s := site(t, simulate.Config{Nodes: 10, Jobs: 250, GPUNodes: 2, Seed: 4, For: 20 * time.Hour})
 	f := simulation.New(simulation.Config{Site: s})
 	half := monday.Add(13*time.Hour + 7*time.Minute) // in the middle of a block
-	done, err := simulation.Fill(t.Context(), f, dir, "x", slog.New(slog.DiscardHandler),
+	done, err := simulation.WriteHistory(t.Context(), f, dir, "x", slog.New(slog.DiscardHandler),
 		simulation.Stretch{Until: half, Tick: time.Minute, Export: 2 * time.Minute},
 		simulation.Stretch{Until: s.End(), Tick: 30 * time.Second, Export: time.Minute})
 	if err != nil {
@@ -265,7 +265,7 @@ func TestFillAsRebuilt(t *testing.T) {
 		s := site(t, simulate.Config{Nodes: 3, Jobs: 200, Seed: uint64(seed) + 1, For: 6 * time.Hour})
 		installed, until := s.From.Add(after), s.From.Add(150*time.Minute)
 		f := simulation.New(simulation.Config{Site: s, Installed: installed})
-		if _, err := simulation.Fill(t.Context(), f, dir, "x", log, simulation.Stretch{Until: until, Tick: time.Minute, Export: 2 * time.Minute}); err != nil {
+		if _, err := simulation.WriteHistory(t.Context(), f, dir, "x", log, simulation.Stretch{Until: until, Tick: time.Minute, Export: 2 * time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		facts, err := database.Open(filepath.Join(dir, "catalogue.db"), log)

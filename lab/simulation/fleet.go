@@ -106,7 +106,7 @@ type Stretch struct {
 	Speed float64
 	// Live makes simulated time follow the clock, after catching up if it is behind.
 	Live bool
-	// Progress, if not nil, is called after each export interval, and by [Fill] while the catalogue is built.
+	// Progress, if not nil, is called after each export interval, and by [WriteHistory] while the catalogue is built.
 	Progress func(Progress)
 }
 
@@ -119,7 +119,7 @@ type Progress struct {
 	Waiting int           // pending jobs
 	Took    time.Duration // by the clock of this machine
 	Passed  time.Duration // of simulated time
-	Step    string        // step of [Fill] after all samples are written: see [catalogue.BuilderOptions]
+	Step    string        // step of [WriteHistory] after all samples are written: see [catalogue.BuilderOptions]
 	Built   time.Time     // the time up to which that is done
 }
 
@@ -152,11 +152,11 @@ func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) 
 			f.now = base.Add(s.Export * time.Duration(slot+1) / time.Duration(f.config.Slots))
 			switch {
 			case s.Live:
-				if err := until(ctx, f.now); err != nil {
+				if err := waitUntil(ctx, f.now); err != nil {
 					return progress(), err
 				}
 			case s.Speed > 0:
-				if err := until(ctx, began.Add(time.Duration(float64(f.now.Sub(from))/s.Speed))); err != nil {
+				if err := waitUntil(ctx, began.Add(time.Duration(float64(f.now.Sub(from))/s.Speed))); err != nil {
 					return progress(), err
 				}
 			}
@@ -168,7 +168,7 @@ func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) 
 			if err := f.slot(ctx, slot, s, out); err != nil {
 				return progress(), err
 			}
-			f.source.to(f.now)
+			f.source.advance(f.now)
 			f.poller.Step(ctx)
 			if err := ctx.Err(); err != nil {
 				return progress(), err
@@ -186,8 +186,8 @@ func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) 
 	return progress(), nil
 }
 
-// until waits until a time has come.
-func until(ctx context.Context, t time.Time) error {
+// waitUntil waits until a time has come.
+func waitUntil(ctx context.Context, t time.Time) error {
 	d := time.Until(t)
 	if d <= 0 {
 		return nil

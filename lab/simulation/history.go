@@ -27,12 +27,12 @@ type History struct {
 	site  string
 
 	mu    sync.Mutex
-	nodes map[string]*past
+	nodes map[string]*senderData
 	block time.Time // beginning of the block under collection
 }
 
-// past is the collected data of one sender.
-type past struct {
+// senderData is the collected data of one sender.
+type senderData struct {
 	external []labels.Label
 	packed   tsdb.History
 	rows     map[*metric.Series]*pastRow
@@ -50,7 +50,7 @@ const oldStart = time.Hour
 
 // NewHistory returns a sink that writes into a store, under the name of a site.
 func NewHistory(store Blocks, site string) *History {
-	return &History{store: store, site: site, nodes: map[string]*past{}}
+	return &History{store: store, site: site, nodes: map[string]*senderData{}}
 }
 
 // Put implements [Sink].
@@ -58,7 +58,7 @@ func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
 	h.mu.Lock()
 	p := h.nodes[node]
 	if p == nil {
-		p = &past{rows: map[*metric.Series]*pastRow{}, byLabels: map[string]*tsdb.HistorySeries{}}
+		p = &senderData{rows: map[*metric.Series]*pastRow{}, byLabels: map[string]*tsdb.HistorySeries{}}
 		for _, l := range []labels.Label{{Name: "node", Value: node}, {Name: "site", Value: h.site}} {
 			if l.Value != "" {
 				p.external = append(p.external, l)
@@ -67,10 +67,10 @@ func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
 		h.nodes[node] = p
 	}
 	h.mu.Unlock()
-	return p.put(b)
+	return p.write(b)
 }
 
-func (p *past) put(b *metric.Batch) error {
+func (p *senderData) write(b *metric.Batch) error {
 	t := b.Time.UnixMilli()
 	for i := range b.Samples {
 		s := &b.Samples[i]
@@ -121,7 +121,7 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 }
 
 // labels merges the name, the labels of the series and of the sender.
-func (p *past) labels(s *metric.Series) labels.Labels {
+func (p *senderData) labels(s *metric.Series) labels.Labels {
 	list := append([]labels.Label{{Name: model.MetricNameLabel, Value: s.Desc.Name}}, p.external...)
 	for i, name := range s.Desc.Labels {
 		if s.Values[i] == "" {

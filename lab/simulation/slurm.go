@@ -34,8 +34,8 @@ func newSource(s *simulate.Site) *source {
 	return &source{site: s, names: s.Names()}
 }
 
-// to advances the controller to a time.
-func (q *source) to(now time.Time) {
+// advance advances the controller to a time.
+func (q *source) advance(now time.Time) {
 	q.clock = now
 	for q.next < len(q.site.Jobs) && !q.site.Jobs[q.next].Submit.After(now) {
 		q.active = append(q.active, q.site.Jobs[q.next])
@@ -57,7 +57,7 @@ func (q *source) to(now time.Time) {
 // count returns the number of pending and running jobs.
 func (q *source) count() (waiting, running int) {
 	for _, j := range q.active {
-		if waits(j, q.clock) {
+		if isWaiting(j, q.clock) {
 			waiting++
 		} else {
 			running++
@@ -66,7 +66,7 @@ func (q *source) count() (waiting, running int) {
 	return waiting, running
 }
 
-func waits(j *simulate.Job, now time.Time) bool { return j.Start.IsZero() || j.Start.After(now) }
+func isWaiting(j *simulate.Job, now time.Time) bool { return j.Start.IsZero() || j.Start.After(now) }
 
 // Kind implements [scheduler.Source].
 func (q *source) Kind() workload.Kind { return workload.Slurm }
@@ -81,7 +81,7 @@ func (q *source) Jobs(context.Context) ([]scheduler.Job, scheduler.Read, error) 
 	first := true
 	for _, j := range q.active {
 		w := q.record(j)
-		if waits(j, q.clock) {
+		if isWaiting(j, q.clock) {
 			switch {
 			case j.Stuck != "":
 				w.Reason = j.Stuck
@@ -133,7 +133,7 @@ func (q *source) ByNumber(_ context.Context, numbers []uint64, since time.Time) 
 func (q *source) Nodes(context.Context) ([]scheduler.Node, []scheduler.Partition, scheduler.Read, error) {
 	held := make([]scheduler.Node, len(q.names))
 	for _, j := range q.active {
-		if waits(j, q.clock) {
+		if isWaiting(j, q.clock) {
 			continue
 		}
 		for _, n := range j.On {
@@ -178,7 +178,7 @@ func (q *source) record(j *simulate.Job) scheduler.Job {
 		Submit: j.Submit, Eligible: j.Submit, Nodes: nodes, Cores: nodes * float64(j.Cores), MemoryBytes: nodes * float64(j.MemoryBytes),
 		GPUs: nodes * float64(j.GPUs), Seconds: j.Limit.Seconds(), State: "pending",
 	}
-	if waits(j, q.clock) {
+	if isWaiting(j, q.clock) {
 		return w
 	}
 	names := make([]string, len(j.On))

@@ -17,7 +17,7 @@ func newClock() clock {
 	return clock{time.Now(), read(unix.CLOCK_MONOTONIC)}
 }
 
-func (c clock) now() time.Duration { return time.Since(c.start) }
+func (c clock) elapsed() time.Duration { return time.Since(c.start) }
 
 // sleepUntil blocks the thread until a time. An absolute time keeps the schedule steady, because
 // delays between reading the clock and sleeping do not add up.
@@ -44,7 +44,7 @@ func read(id int32) int64 {
 // complement of the thread id above the bits for "thread" and "as scheduled").
 func threadClock(tid int) int32 { return int32(^tid<<3 | 4 | 2) }
 
-// steady sets the timer slack to the minimum; for ordinary threads it is 50 microseconds.
-func steady() {
+// setTimerSlack sets the timer slack to the minimum; for ordinary threads it is 50 microseconds.
+func setTimerSlack() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it wake-ups are late, and the report shows it
 }

@@ -37,7 +37,7 @@ const catchUpShare = 0.25
 func (s *spinner) prepare() error {
 	// Never unlocked: the thread is pinned and ends with the goroutine.
 	runtime.LockOSThread()
-	steady()
+	setTimerSlack()
 	s.perNano = 0.5
 	for range 20 { // a millisecond, to measure the speed before the first burst
 		s.work(50_000)
@@ -66,9 +66,9 @@ func (s *spinner) run(stop *atomic.Bool) {
 		}
 		// The burst is in the middle of its period. If other load delays it, it still ends within
 		// the period, and no window boundary cuts through it.
-		wish := (s.curve.due(min(begin+s.period, end)) - s.curve.due(begin)) / s.parts
+		wish := (s.curve.integral(min(begin+s.period, end)) - s.curve.integral(begin)) / s.parts
 		start := begin + max(0, (s.period-time.Duration(wish))/2)
-		if now := s.clock.now(); now < start {
+		if now := s.clock.elapsed(); now < start {
 			s.clock.sleepUntil(start)
 		} else if late := (now - begin) / s.period; late > 0 {
 			n += late // these periods are over
@@ -78,8 +78,8 @@ func (s *spinner) run(stop *atomic.Bool) {
 			return
 		}
 		until := min(begin+s.period, end)
-		done := s.used() + s.others.Load()
-		owed := p.owed(until, float64(done)*s.parts) / s.parts
+		done := s.cpuTime() + s.others.Load()
+		owed := p.amountDue(until, float64(done)*s.parts) / s.parts
 		burst := min(owed, wish+catchUpShare*float64(s.period))
 		if burst > 0 {
 			s.burn(int64(burst), until)
@@ -87,7 +87,7 @@ func (s *spinner) run(stop *atomic.Bool) {
 	}
 }
 
-func (s *spinner) used() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
+func (s *spinner) cpuTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
 
 // Limits of a piece of work between two readings of the clock, in nanoseconds. Reading the clock of
 // a thread takes a system call.
@@ -102,13 +102,13 @@ func (s *spinner) burn(cpu int64, until time.Duration) {
 	goal := last + cpu
 	for {
 		left := goal - last
-		if left < enough || s.clock.now() >= until {
+		if left < enough || s.clock.elapsed() >= until {
 			return
 		}
 		rounds := max(16, int(float64(min(left, longest))*0.9*s.perNano))
 		s.spin(rounds)
 		now := read(unix.CLOCK_THREAD_CPUTIME_ID)
-		s.learn(rounds, now-last)
+		s.trackSpeed(rounds, now-last)
 		last = now
 	}
 }
@@ -117,11 +117,11 @@ func (s *spinner) burn(cpu int64, until time.Duration) {
 func (s *spinner) work(rounds int) {
 	before := read(unix.CLOCK_THREAD_CPUTIME_ID)
 	s.spin(rounds)
-	s.learn(rounds, read(unix.CLOCK_THREAD_CPUTIME_ID)-before)
+	s.trackSpeed(rounds, read(unix.CLOCK_THREAD_CPUTIME_ID)-before)
 }
 
-// learn tracks the speed of the CPU, which changes with its frequency.
-func (s *spinner) learn(rounds int, nanos int64) {
+// trackSpeed tracks the speed of the CPU, which changes with its frequency.
+func (s *spinner) trackSpeed(rounds int, nanos int64) {
 	if rounds < 1000 || nanos <= 0 {
 		return // too short for a measurement
 	}

@@ -28,11 +28,11 @@ func (c *curve) step(at time.Duration) int {
 	return min(i, len(c.level)-1)
 }
 
-// at returns the level at a time.
-func (c *curve) at(at time.Duration) float64 { return c.level[c.step(at)] }
+// valueAt returns the level at a time.
+func (c *curve) valueAt(at time.Duration) float64 { return c.level[c.step(at)] }
 
-// due returns the integral of the curve up to a time, in units times nanoseconds. After the end it is constant.
-func (c *curve) due(at time.Duration) float64 {
+// integral returns the integral of the curve up to a time, in units times nanoseconds. After the end it is constant.
+func (c *curve) integral(at time.Duration) float64 {
 	if at <= 0 {
 		return 0
 	}
@@ -55,20 +55,20 @@ type pace struct {
 	last  time.Duration // time of the last call
 }
 
-// owed returns the amount due by a time, given the amount done; a negative amount is an advance.
+// amountDue returns the amount due by a time, given the amount done; a negative amount is an advance.
 // Amounts over the limit are dropped in both directions. At the boundary of a step everything is
 // dropped, because results are labelled by step and a deficit must not move to the next one.
-func (p *pace) owed(at time.Duration, done float64) float64 {
+func (p *pace) amountDue(at time.Duration, done float64) float64 {
 	if i := p.step(at); i != p.now {
 		from := p.last // the amount due since the last call is not a deficit
 		if at-from > catchUp {
 			from = p.begin[i]
 		}
-		p.now, p.given = i, p.due(from)-done
+		p.now, p.given = i, p.integral(from)-done
 	}
 	p.last = at
-	owed := p.due(at) - p.given - done
-	bound := max(p.at(at), p.at(max(0, at-catchUp))) * float64(catchUp)
+	owed := p.integral(at) - p.given - done
+	bound := max(p.valueAt(at), p.valueAt(max(0, at-catchUp))) * float64(catchUp)
 	if excess := owed - bound; excess > 0 {
 		p.given += excess
 		return bound

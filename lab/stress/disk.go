@@ -163,14 +163,14 @@ func (s *stream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
 	p := pace{curve: s.curve}
 	end := s.curve.end()
 	for next := time.Duration(0); ; next += s.interval {
-		now := s.clock.now()
+		now := s.clock.elapsed()
 		next = max(next, now/s.interval*s.interval) // missed intervals are skipped
 		at := min(next, end)
 		if !wait(at) {
 			return nil
 		}
 		for !stop.Load() {
-			owed := p.owed(at, float64(s.done.Load())*1e9) / 1e9
+			owed := p.amountDue(at, float64(s.done.Load())*1e9) / 1e9
 			n := min(int(owed), s.max) / s.unit * s.unit
 			if n <= 0 {
 				break
@@ -180,7 +180,7 @@ func (s *stream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
 			if err != nil {
 				return err
 			}
-			if s.clock.now() >= end {
+			if s.clock.elapsed() >= end {
 				return nil // do not write the remaining deficit after the end
 			}
 		}

@@ -53,11 +53,11 @@ func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
 		return fmt.Errorf("GPU load: %w", err)
 	}
 	end := g.pace.end()
-	for at := time.Duration(0); at < end; at = max(at+gpuPeriod, c.now().Truncate(gpuPeriod)) {
+	for at := time.Duration(0); at < end; at = max(at+gpuPeriod, c.elapsed().Truncate(gpuPeriod)) {
 		if !wait(at) {
 			return nil
 		}
-		turns := g.pace.turns(min(at+gpuPeriod, end), time.Duration(g.busy.Load()))
+		turns := g.pace.kernelLength(min(at+gpuPeriod, end), time.Duration(g.busy.Load()))
 		if turns == 0 {
 			continue
 		}
@@ -81,10 +81,10 @@ type gpuPace struct {
 // firstTurns is the length of the first kernel in turns, which is far below a period on any device.
 const firstTurns = 10_000
 
-// turns returns the length of the next kernel, so that the device reaches its target busy time by
+// kernelLength returns the length of the next kernel, so that the device reaches its target busy time by
 // the given time. done is its busy time so far.
-func (p *gpuPace) turns(by, done time.Duration) uint64 {
-	owed := min(p.owed(by, float64(done)), float64(gpuPeriod)*0.98)
+func (p *gpuPace) kernelLength(by, done time.Duration) uint64 {
+	owed := min(p.amountDue(by, float64(done)), float64(gpuPeriod)*0.98)
 	if owed < float64(gpuLeast) {
 		return 0
 	}

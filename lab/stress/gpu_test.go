@@ -19,7 +19,7 @@ func TestGPUPace(t *testing.T) {
 		p := gpuPace{pace: pace{curve: newCurve(Constant(Level{GPU: c.share}, 20*time.Second), GPU)}}
 		busy, wander := time.Duration(0), 1.0
 		for at := time.Duration(0); at < 20*time.Second; at += gpuPeriod {
-			turns := p.turns(at+gpuPeriod, busy)
+			turns := p.kernelLength(at+gpuPeriod, busy)
 			if turns == 0 {
 				continue
 			}

@@ -137,7 +137,7 @@ func TestCurve(t *testing.T) {
 			}
 			left -= s.Duration
 		}
-		if got := c.due(at); got != want {
+		if got := c.integral(at); got != want {
 			t.Fatalf("due at %d: %g, want %g (%v)", at, got, want, p.Steps)
 		}
 		if c.end() != p.Duration() {
@@ -156,21 +156,21 @@ func TestPace(t *testing.T) {
 		for range 50 {
 			at += time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "dt"))
 			done += rapid.Float64Range(0, 2e9).Draw(t, "work")
-			owed := p.owed(at, done)
+			owed := p.amountDue(at, done)
 			if owed > float64(catchUp) || owed < -float64(catchUp) {
 				t.Fatalf("owed %g at %s", owed, at)
 			}
-			if got := c.due(at) - done - p.given; math.Abs(got-owed) > 1 {
+			if got := c.integral(at) - done - p.given; math.Abs(got-owed) > 1 {
 				t.Fatalf("owed %g, but due less done less given is %g", owed, got)
 			}
 		}
 	})
 	// Within the limit nothing is dropped.
 	p := pace{curve: c}
-	if got := p.owed(400*time.Millisecond, 0); got != 400e6 || p.given != 0 {
+	if got := p.amountDue(400*time.Millisecond, 0); got != 400e6 || p.given != 0 {
 		t.Errorf("400 ms late: owed %g, given up %g", got, p.given)
 	}
-	if got := p.owed(2*time.Second, 0); got != 500e6 || p.given != 1500e6 {
+	if got := p.amountDue(2*time.Second, 0); got != 500e6 || p.given != 1500e6 {
 		t.Errorf("2 s late: owed %g, given up %g", got, p.given)
 	}
 }
@@ -191,8 +191,8 @@ func TestPaceAtBorders(t *testing.T) {
 		"as long as is caught up": {9600 * time.Millisecond, 10100 * time.Millisecond, 2e9, 0.41e9},
 	} {
 		p := pace{curve: c}
-		p.owed(x.before, x.done)
-		if got := p.owed(x.after, x.done); math.Abs(got-x.want) > 1 {
+		p.amountDue(x.before, x.done)
+		if got := p.amountDue(x.after, x.done); math.Abs(got-x.want) > 1 {
 			t.Errorf("%s: %.4g s are owed, want %.4g", name, got/1e9, x.want/1e9)
 		}
 	}
@@ -206,6 +206,6 @@ func BenchmarkOwed(b *testing.B) {
 	q := pace{curve: newCurve(p, CPU)}
 	b.ReportAllocs()
 	for b.Loop() {
-		q.owed(time.Minute, 1e9)
+		q.amountDue(time.Minute, 1e9)
 	}
 }

@@ -100,7 +100,7 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 				return
 			}
 			next := min(m.held+slice, want)
-			m.fill(m.area[m.held:next])
+			m.writePages(m.area[m.held:next])
 			m.held = next
 		}
 		if stop.Load() {
@@ -109,8 +109,8 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 	}
 }
 
-// fill writes different data to every page, so that no page is merged, compressed away or treated as a zero page.
-func (m *memory) fill(b []byte) {
+// writePages writes different data to every page, so that no page is merged, compressed away or treated as a zero page.
+func (m *memory) writePages(b []byte) {
 	page := os.Getpagesize()
 	for at := 0; at < len(b); at += page {
 		for i := 0; i+8 <= min(page, len(b)-at); i += 512 {
@@ -126,13 +126,13 @@ func (m *memory) fill(b []byte) {
 func (m *memory) run(stop *atomic.Bool, wait func(time.Duration) bool) {
 	step := 0
 	for {
-		now := m.clock.now()
+		now := m.clock.elapsed()
 		if now >= m.curve.end() || stop.Load() {
 			return
 		}
 		step = m.curve.step(now)
 		m.set(m.curve.level[step], stop)
-		next := min(m.clock.now()+every, m.curve.begin[step+1])
+		next := min(m.clock.elapsed()+every, m.curve.begin[step+1])
 		if !wait(next) {
 			return
 		}

@@ -39,7 +39,7 @@ type mark struct {
 }
 
 func (m *meter) read() mark {
-	return mark{at: m.clock.now(), cpu: read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero}
+	return mark{at: m.clock.elapsed(), cpu: read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero}
 }
 
 // run measures until the end of the program or until stop is set. It calls step at every
@@ -48,7 +48,7 @@ func (m *meter) read() mark {
 func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	steady()
+	setTimerSlack()
 	m.step(0, mark{}) // the start, however late this thread runs
 	for i := range m.curve.level {
 		from, to := m.curve.begin[i], m.curve.begin[i+1]
@@ -58,7 +58,7 @@ func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 		m.begin = m.read()
 		for n := time.Duration(1); ; n++ {
 			next := min(from+n*tick, to)
-			if late := (m.clock.now() - next) / tick; late > 0 && next < to {
+			if late := (m.clock.elapsed() - next) / tick; late > 0 && next < to {
 				n += late
 				next = min(from+n*tick, to)
 			}
@@ -66,7 +66,7 @@ func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 			if stop.Load() {
 				return i + 1, m.read()
 			}
-			m.others()
+			m.updateOthers()
 			if next == to {
 				break
 			}
@@ -96,10 +96,10 @@ func (m *meter) border(i int) {
 	m.shares = m.shares[:0]
 }
 
-// others passes the use of the rest of the process to the spinners. It reads the process clock
+// updateOthers passes the use of the rest of the process to the spinners. It reads the process clock
 // first, so that concurrent use of a spinner makes the rest look smaller, never larger. The highest
 // value counts.
-func (m *meter) others() {
+func (m *meter) updateOthers() {
 	if len(m.spinners) == 0 {
 		return
 	}

@@ -39,7 +39,7 @@ type Report struct {
 	Notes    []string `json:"notes"`
 }
 
-func (r *Report) note(format string, args ...any) {
+func (r *Report) addNote(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -116,19 +116,19 @@ func (r *player) judge(of Resource) {
 	if *f.Achieved > f.Wish {
 		word = "more than"
 	}
-	r.report.warn("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, many(missed, "step"), *f.Achieved, f.Wish, s.Step,
-		r.why(of, *f.Achieved > f.Wish))
+	r.report.warn("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, plural(missed, "step"), *f.Achieved, f.Wish, s.Step,
+		r.missReason(of, *f.Achieved > f.Wish))
 }
 
-func many(n int, what string) string {
+func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// why returns the most likely reason why a resource missed its target.
-func (r *player) why(of Resource, more bool) string {
+// missReason returns the most likely reason why a resource missed its target.
+func (r *player) missReason(of Resource, more bool) string {
 	switch {
 	case of == CPU && more && r.memory == nil && r.disk == nil && r.net == nil && r.gpu == nil:
 		return "; the step was too short to be exact"

@@ -107,7 +107,7 @@ func (r *player) open(ctx context.Context) error {
 			return err
 		}
 		r.gpu = load
-		r.report.note("the GPU load is on %s", load.dev.name())
+		r.report.addNote("the GPU load is on %s", load.dev.name())
 	}
 	if r.peak[DiskRead] > 0 || r.peak[DiskWrite] > 0 {
 		r.disk = &disk{dir: r.Dir, keep: r.Keep, size: r.FileSize, mode: r.DiskMode}
@@ -115,7 +115,8 @@ func (r *player) open(ctx context.Context) error {
 			return err
 		}
 		if asked := r.DiskMode; (asked == DiskAuto || asked == "") && r.disk.mode == DiskSync {
-			r.report.note("the file system of %s does not support direct I/O: writes go through the page cache and are synced", r.disk.dir)
+			r.report.addNote("the file system of %s does not support direct I/O: writes go through the page cache and are synced",
+				r.disk.dir)
 		}
 	}
 	if r.peak[Network] > 0 {
@@ -142,10 +143,10 @@ func (r *player) cores() error {
 		return err
 	}
 	if r.peak[CPU] > float64(len(cpus)) {
-		r.report.note("%.4g cores are wished, and this process may use %d CPUs", r.peak[CPU], len(cpus))
+		r.report.addNote("%.4g cores are wished, and this process may use %d CPUs", r.peak[CPU], len(cpus))
 	}
 	if r.Pin && n > len(cpus) {
-		r.report.note("%d threads are pinned to %d CPUs: some share one", n, len(cpus))
+		r.report.addNote("%d threads are pinned to %d CPUs: some share one", n, len(cpus))
 	}
 	curve := newCurve(r.p, CPU)
 	for i := range n {
@@ -174,7 +175,7 @@ func (r *player) play(ctx context.Context) error {
 	}
 	for range r.spinners {
 		if err := <-ready; err != nil {
-			r.report.note("%v: the threads run where the kernel puts them", err)
+			r.report.addNote("%v: the threads run where the kernel puts them", err)
 		}
 	}
 	r.clock = newClock()
@@ -265,7 +266,7 @@ func (r *player) stream(of Resource, done *atomic.Int64, unit, most int, move fu
 // wait sleeps until a time of the program; it returns false if the load is to end.
 func (r *player) wait(at time.Duration) bool {
 	for {
-		now := r.clock.now()
+		now := r.clock.elapsed()
 		if r.stop.Load() {
 			return false
 		}
@@ -328,7 +329,7 @@ func (r *player) stepReport(i int, from, to mark) StepReport {
 			f.Achieved = &got
 		}
 		if of == CPU {
-			f.Wish = (r.meter.curve.due(to.at) - r.meter.curve.due(from.at)) / float64(d)
+			f.Wish = (r.meter.curve.integral(to.at) - r.meter.curve.integral(from.at)) / float64(d)
 			if dev := deviation(r.meter.shares); !math.IsNaN(dev) {
 				f.Deviation = &dev
 			}

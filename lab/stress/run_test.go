@@ -215,7 +215,7 @@ func TestBurn(t *testing.T) {
 		t.Errorf("a burst of %d ns took %d", want, got)
 	}
 	before = read(unix.CLOCK_THREAD_CPUTIME_ID)
-	s.burn(int64(time.Hour), s.clock.now()+time.Millisecond)
+	s.burn(int64(time.Hour), s.clock.elapsed()+time.Millisecond)
 	if got := read(unix.CLOCK_THREAD_CPUTIME_ID) - before; got > int64(time.Second) {
 		t.Errorf("a burst beyond its time took %d ns", got)
 	}
@@ -223,7 +223,7 @@ func TestBurn(t *testing.T) {
 	m := &meter{spinners: []*spinner{s}}
 	s.tid.Store(int64(unix.Gettid()))
 	s.begun.Store(1)
-	if n := testing.AllocsPerRun(100, func() { p.owed(s.clock.now(), 1e6); s.burn(20_000, time.Hour); m.others() }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.amountDue(s.clock.elapsed(), 1e6); s.burn(20_000, time.Hour); m.updateOthers() }); n != 0 {
 		t.Errorf("%g allocations in a period", n)
 	}
 }
@@ -233,13 +233,13 @@ func TestBurn(t *testing.T) {
 func TestOthers(t *testing.T) {
 	a, b := &spinner{}, &spinner{}
 	m := &meter{spinners: []*spinner{a, b}, zero: read(unix.CLOCK_PROCESS_CPUTIME_ID) - 1e9}
-	m.others()
+	m.updateOthers()
 	first := a.others.Load()
 	if first < 0.5e9 || first != b.others.Load() {
 		t.Errorf("others %d and %d, want half of a second or more each", first, b.others.Load())
 	}
 	m.zero += 2e9
-	m.others()
+	m.updateOthers()
 	if got := a.others.Load(); got != first {
 		t.Errorf("others shrank from %d to %d", first, got)
 	}

@@ -18,7 +18,7 @@ import (
 type cadvisor struct {
 	t        table
 	pods     containers
-	measured map[place]bool            // parts with an account
+	measured map[partKey]bool          // parts with an account
 	paths    map[*metric.Series]string // container ids, by the series of their names
 	names    map[string]string         // display names of workloads
 }
@@ -71,7 +71,7 @@ var (
 
 // CAdvisor returns the view under cAdvisor's names.
 func CAdvisor(string) View {
-	return &cadvisor{names: map[string]string{}, measured: map[place]bool{}, paths: map[*metric.Series]string{}}
+	return &cadvisor{names: map[string]string{}, measured: map[partKey]bool{}, paths: map[*metric.Series]string{}}
 }
 
 // CAdvisorName is the name of the view of cAdvisor.
@@ -126,7 +126,7 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
 	for i := range cadvisorShown[s.Desc.Name] {
 		x := &cadvisorShown[s.Desc.Name][i]
-		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.of(s) != nil || x.measured && !c.measured[placeOf(s)] {
+		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.renamed(s) != nil || x.measured && !c.measured[placeOf(s)] {
 			continue
 		}
 		shown := v
@@ -149,8 +149,8 @@ func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
 }
 
 // addPod adds a figure of a whole pod.
-func (c *cadvisor) addPod(x *shown, s *metric.Series, v float64) {
-	info := c.pods.of(s)
+func (c *cadvisor) addPod(x *mapping, s *metric.Series, v float64) {
+	info := c.pods.renamed(s)
 	if info == nil {
 		return
 	}
@@ -162,16 +162,16 @@ func (c *cadvisor) addPod(x *shown, s *metric.Series, v float64) {
 	if x.extra != "" {
 		extra = []string{x.extra}
 	}
-	c.put(x.to, v, extra, id, "", "", label(info, "namespace"), label(info, "pod"), "")
+	c.addSample(x.to, v, extra, id, "", "", label(info, "namespace"), label(info, "pod"), "")
 }
 
 func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...string) {
-	if info := c.pods.of(s); info != nil {
+	if info := c.pods.renamed(s); info != nil {
 		container, name, image := label(info, "container"), label(info, "container_id"), label(info, "image")
 		if container == "" && name != "" {
 			image = imageUnknown // the kubelet does not report it for a sandbox
 		}
-		c.put(to, v, extra, c.path(info), container, name, label(info, "namespace"), label(info, "pod"), image)
+		c.addSample(to, v, extra, c.path(info), container, name, label(info, "namespace"), label(info, "pod"), image)
 		return
 	}
 	id, part, kind := label(s, "workload"), label(s, "part"), label(s, "kind")
@@ -187,10 +187,10 @@ func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...st
 		_, pod, container = podOf(id, part)
 		namespace, image = label(s, "owner"), imageUnknown
 	}
-	c.put(to, v, extra, id, container, name, namespace, pod, image)
+	c.addSample(to, v, extra, id, container, name, namespace, pod, image)
 }
 
-func (c *cadvisor) put(to *metric.Desc, v float64, extra []string, id, container, name, namespace, pod, image string) {
+func (c *cadvisor) addSample(to *metric.Desc, v float64, extra []string, id, container, name, namespace, pod, image string) {
 	if len(extra) > 0 {
 		c.t.add(to, v, id, container, name, namespace, pod, image, extra[0])
 		return

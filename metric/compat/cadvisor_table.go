@@ -6,8 +6,8 @@ import (
 	"reckon/metric"
 )
 
-// shown defines the representation of one of our series: a sample of to, summed over series with the same labels.
-type shown struct {
+// mapping defines the representation of one of our series: a sample of to, summed over series with the same labels.
+type mapping struct {
 	to        *metric.Desc
 	label, is string // only series with this label
 	except    bool   // not for containers of pods
@@ -31,7 +31,7 @@ func fixed(v float64) func(float64, *metric.Batch) float64 {
 }
 
 // cadvisorShown maps our metrics to the samples in the view.
-var cadvisorShown = map[string][]shown{
+var cadvisorShown = map[string][]mapping{
 	"reckon_workload_cpu_seconds_total": {
 		{to: cadvisorCPU, extra: "total"},
 		{to: cadvisorUser, label: "mode", is: "user"},
@@ -113,7 +113,7 @@ func waiting(resource, what string) *metric.Desc {
 }
 
 // directions returns the directions of a pod's network, at its sandbox.
-func directions(what, help string) []shown {
+func directions(what, help string) []mapping {
 	unit := metric.None
 	if what == "bytes" {
 		unit = metric.Bytes
@@ -122,7 +122,7 @@ func directions(what, help string) []shown {
 	if what == "errors" || what == "packets_dropped" {
 		receive, transmit = " receiving", " transmitting"
 	}
-	return []shown{
+	return []mapping{
 		{to: cadvisorDesc("network_receive_"+what+"_total", metric.Counter, unit, help+receive, "interface"), label: "direction",
 			is: "receive", copies: "device"},
 		{to: cadvisorDesc("network_transmit_"+what+"_total", metric.Counter, unit, help+transmit, "interface"), label: "direction",

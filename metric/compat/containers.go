@@ -2,21 +2,21 @@ package compat
 
 import "reckon/metric"
 
-// place identifies a part of a workload.
-type place struct{ workload, part string }
+// partKey identifies a part of a workload.
+type partKey struct{ workload, part string }
 
-func placeOf(s *metric.Series) place { return place{label(s, "workload"), label(s, "part")} }
+func placeOf(s *metric.Series) partKey { return partKey{label(s, "workload"), label(s, "part")} }
 
 // containers joins the measurements of a part with the kubelet's names for it
 // (reckon_container_info). Between rounds it keeps only its allocated memory.
 type containers struct {
-	info map[place]*metric.Series
+	info map[partKey]*metric.Series
 }
 
 // begin reads the names in this export.
 func (c *containers) begin(b *metric.Batch, n int) {
 	if c.info == nil {
-		c.info = make(map[place]*metric.Series)
+		c.info = make(map[partKey]*metric.Series)
 	}
 	clear(c.info)
 	for i := range b.Samples[:n] {
@@ -26,8 +26,8 @@ func (c *containers) begin(b *metric.Batch, n int) {
 	}
 }
 
-// of returns the series with the names of the part of s, or nil.
-func (c *containers) of(s *metric.Series) *metric.Series { return c.info[placeOf(s)] }
+// renamed returns the series with the names of the part of s, or nil.
+func (c *containers) renamed(s *metric.Series) *metric.Series { return c.info[placeOf(s)] }
 
 // sandbox reports whether the names belong to the process that holds a pod's namespaces, or to a
 // process in the pod outside any container.

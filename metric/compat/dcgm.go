@@ -148,12 +148,12 @@ func (d *dcgm) Append(b *metric.Batch, n int) {
 	d.round++
 	for i := range b.Samples[:n] {
 		if s := b.Samples[i].Series; s.Desc.Name == "reckon_gpu_info" && label(s, "vendor") == "nvidia" {
-			d.meet(s)
+			d.readFacts(s)
 		}
 	}
 	for i := range b.Samples[:n] {
 		if s := b.Samples[i].Series; s.Desc.Name == "reckon_container_device_info" && !b.Samples[i].Last {
-			d.give(s)
+			d.assign(s)
 		}
 	}
 	for i := range b.Samples[:n] {
@@ -164,7 +164,7 @@ func (d *dcgm) Append(b *metric.Batch, n int) {
 		for j := range dcgmRows {
 			r := &dcgmRows[j]
 			switch {
-			case r.ours != s.Desc.Name || !r.is(s.Values):
+			case r.ours != s.Desc.Name || !r.matches(s.Values):
 			case r.rate:
 				d.add(dcgmCounters[j], s, b.Samples[i].Value)
 			default:
@@ -178,15 +178,15 @@ func (d *dcgm) Append(b *metric.Batch, n int) {
 // deviceLabels is the number of leading labels common to all GPU series.
 const deviceLabels = 3
 
-// is reports whether a series with these label values belongs to the row.
-func (r *dcgmRow) is(values []string) bool {
+// matches reports whether a series with these label values belongs to the row.
+func (r *dcgmRow) matches(values []string) bool {
 	more := values[deviceLabels:]
 	first, second, both := strings.Cut(r.value, " ")
 	return r.value == "" || len(more) > 0 && more[0] == first && (!both || len(more) > 1 && more[1] == second)
 }
 
-// meet reads the facts of a device, once per series.
-func (d *dcgm) meet(s *metric.Series) {
+// readFacts reads the facts of a device, once per series.
+func (d *dcgm) readFacts(s *metric.Series) {
 	device := label(s, "device")
 	f := d.facts[device]
 	if f == nil || f.info != s {
@@ -202,9 +202,9 @@ func (d *dcgm) meet(s *metric.Series) {
 	f.pod, f.namespace, f.container, f.shared = "", "", "", false
 }
 
-// give records the container that the kubelet assigned a device to. A device assigned to several containers belongs to none.
-func (d *dcgm) give(s *metric.Series) {
-	f, info := d.facts[label(s, "device")], d.pods.of(s)
+// assign records the container that the kubelet assigned a device to. A device assigned to several containers belongs to none.
+func (d *dcgm) assign(s *metric.Series) {
+	f, info := d.facts[label(s, "device")], d.pods.renamed(s)
 	if f == nil || info == nil || f.shared {
 		return
 	}

@@ -15,7 +15,7 @@ type kepler struct {
 	node     string
 	t        table
 	pods     containers
-	commands map[place]string
+	commands map[partKey]string
 	idle     float64 // idle seconds of all processors, at the last export
 	all      float64
 }
@@ -56,7 +56,7 @@ func keplerPairs() [][2]*metric.Desc {
 
 // Kepler returns the view under Kepler's names.
 func Kepler(node string) View {
-	k := &kepler{node: node, commands: make(map[place]string), t: table{rates: make(map[*metric.Desc]rate)}}
+	k := &kepler{node: node, commands: make(map[partKey]string), t: table{rates: make(map[*metric.Desc]rate)}}
 	for _, p := range keplerPairs() {
 		k.t.rates[p[0]] = rate{desc: p[1], scale: 1}
 	}
@@ -102,7 +102,7 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 	for i := range b.Samples[:n] {
 		s := b.Samples[i].Series
 		if s.Desc.Name == "reckon_workload_info" && !b.Samples[i].Last {
-			at := place{label(s, "workload"), label(s, "part")}
+			at := partKey{label(s, "workload"), label(s, "part")}
 			if c := label(s, "command"); k.commands[at] != c {
 				k.commands[at] = c
 			}
@@ -166,8 +166,8 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	case workload.Kind(kind).Container():
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
 		k.t.add(keplerContainer[0], v, name, name, "", "running", z, "", k.node)
-	case k.pods.of(s) != nil:
-		info := k.pods.of(s)
+	case k.pods.renamed(s) != nil:
+		info := k.pods.renamed(s)
 		namespace, pod, uid, container := label(info, "namespace"), label(info, "pod"), label(info, "uid"), label(info, "container")
 		if container != "" { // otherwise the sandbox, which is not a container
 			k.t.add(keplerContainer[0], v, label(info, "container_id"), container, "", "running", z, uid, k.node)
@@ -193,7 +193,7 @@ func podOf(of, part string) (id, pod, container string) {
 // process returns the pid and command that represent a process: the leader of a group, or the workload.
 func (k *kepler) process(s *metric.Series) (pid, comm string) {
 	workload := label(s, "workload")
-	comm = k.commands[place{workload, label(s, "part")}]
+	comm = k.commands[partKey{workload, label(s, "part")}]
 	if comm == "" {
 		comm = workload
 	}

@@ -20,7 +20,7 @@ type kube struct {
 	// owners caches the owner of a pod, by series.
 	owners map[*metric.Series]owner
 	// alive are the containers that run or wait in this round: their exit is a previous one.
-	alive map[place]bool
+	alive map[partKey]bool
 }
 
 func kubeDesc(name, help string, labels ...string) *metric.Desc {
@@ -92,7 +92,7 @@ var phases = [...]string{"Pending", "Succeeded", "Failed", "Unknown", "Running"}
 
 // Kube returns the view under the names of kube-state-metrics.
 func Kube(node string) View {
-	return &kube{node: node, owners: map[*metric.Series]owner{}, alive: map[place]bool{}}
+	return &kube{node: node, owners: map[*metric.Series]owner{}, alive: map[partKey]bool{}}
 }
 
 // KubeName is the name of the view of kube-state-metrics.
@@ -156,7 +156,7 @@ func (k *kube) ownerOf(s *metric.Series) owner {
 
 // pod adds one of our samples about a whole pod.
 func (k *kube) pod(s *metric.Series, v float64) {
-	info := k.pods.of(s)
+	info := k.pods.renamed(s)
 	if info == nil {
 		return
 	}
@@ -180,9 +180,9 @@ func (k *kube) pod(s *metric.Series, v float64) {
 		switch {
 		case o.aboveKind == "":
 		case o.kind == "ReplicaSet":
-			k.once(kubeReplicas, ns, o.name, o.aboveKind, o.aboveName, "true")
+			k.setOne(kubeReplicas, ns, o.name, o.aboveKind, o.aboveName, "true")
 		case o.kind == "Job":
-			k.once(kubeJob, ns, o.name, o.aboveKind, o.aboveName, "true")
+			k.setOne(kubeJob, ns, o.name, o.aboveKind, o.aboveName, "true")
 		}
 	case "reckon_pod_phase":
 		for _, p := range phases {
@@ -207,12 +207,12 @@ func (k *kube) pod(s *metric.Series, v float64) {
 // none represents an absent value, as in the original.
 const none = "<none>"
 
-// once sets a sample to 1 that several pods share.
-func (k *kube) once(d *metric.Desc, labels ...string) { k.t.set(d, 1, labels...) }
+// setOne sets a sample to 1 that several pods share.
+func (k *kube) setOne(d *metric.Desc, labels ...string) { k.t.set(d, 1, labels...) }
 
 // container adds one of our samples about a container.
 func (k *kube) container(s *metric.Series, v float64) {
-	info := k.pods.of(s)
+	info := k.pods.renamed(s)
 	if info == nil || sandbox(info) {
 		return
 	}

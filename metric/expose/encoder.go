@@ -60,15 +60,15 @@ func NewEncoder(o Options) *Encoder {
 // Append appends the samples of b in format f to dst. Families are sorted by name; samples of a
 // family keep the order of the batch.
 func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
-	return e.pieces(dst, f, b, nil)
+	return e.appendFlushing(dst, f, b, nil)
 }
 
 // pieceSize is the number of bytes from which a piece of a page is flushed.
 const pieceSize = 64 << 10
 
-// pieces is like Append. If flush is not nil, it passes accumulated pieces to flush, reuses dst,
+// appendFlushing is like Append. If flush is not nil, it passes accumulated pieces to flush, reuses dst,
 // and returns the rest.
-func (e *Encoder) pieces(dst []byte, f Format, b *metric.Batch, flush func([]byte)) []byte {
+func (e *Encoder) appendFlushing(dst []byte, f Format, b *metric.Batch, flush func([]byte)) []byte {
 	e.arrange(b)
 	name := ""
 	for _, i := range e.sorted {

@@ -47,8 +47,8 @@ type page struct {
 	gz         *gzip.Writer
 }
 
-// take returns a page for one response.
-func (h *handler) take() *page {
+// acquirePage returns a page for one response.
+func (h *handler) acquirePage() *page {
 	if p := h.last.Swap(nil); p != nil {
 		return p
 	}
@@ -58,8 +58,8 @@ func (h *handler) take() *page {
 	return &page{enc: NewEncoder(h.options)}
 }
 
-// give returns a page to the pool.
-func (h *handler) give(p *page) {
+// releasePage returns a page to the pool.
+func (h *handler) releasePage(p *page) {
 	p.batch.Reset(time.Time{}) // do not keep ended series
 	if !h.last.CompareAndSwap(nil, p) {
 		h.pages.Put(p)
@@ -72,9 +72,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "use GET", http.StatusMethodNotAllowed)
 		return
 	}
-	p := h.take()
-	defer h.give(p)
-	if err := h.fill(p); err != nil {
+	p := h.acquirePage()
+	defer h.releasePage(p)
+	if err := h.collect(p); err != nil {
 		http.Error(w, "gather metrics: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
@@ -102,8 +102,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fill copies the current samples to the page.
-func (h *handler) fill(p *page) error {
+// collect copies the current samples to the page.
+func (h *handler) collect(p *page) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.batch.Reset(time.Now())
@@ -122,7 +122,7 @@ func (p *page) write(f Format, w io.Writer) {
 			_, gone = w.Write(b)
 		}
 	}
-	p.piece = p.enc.pieces(p.piece[:0], f, &p.batch, write)
+	p.piece = p.enc.appendFlushing(p.piece[:0], f, &p.batch, write)
 	write(p.piece)
 }
 

@@ -51,49 +51,49 @@ func Sensors(root string) []Entry { return Configured(Options{Root: root}) }
 func Configured(o Options) []Entry {
 	root := o.Root
 	return []Entry{
-		{Name: "cpu", Open: at(root, node.NewCPU)},
-		{Name: "memory", Open: at(root, node.NewMemory)},
-		{Name: "load", Open: at(root, node.NewLoad)},
-		{Name: "pressure", Open: at(root, node.NewPressure)},
-		{Name: "stat", Open: at(root, node.NewStat)},
-		{Name: "vmstat", Open: at(root, node.NewVMStat)},
-		{Name: "disk", Open: at(root, node.NewDisk)},
-		{Name: "filesystem", Open: at(root, node.NewFilesystem)},
-		{Name: "netfs", Open: at(root, netfs.New), Hotplug: true},
-		{Name: "network", Open: at(root, node.NewNetwork)},
-		{Name: "sockstat", Open: at(root, node.NewSockstat)},
-		{Name: "netstat", Open: at(root, node.NewNetstat)},
-		{Name: "conntrack", Open: at(root, node.NewConntrack)},
-		{Name: "netclass", Open: at(root, node.NewNetclass)},
-		{Name: "infiniband", Open: at(root, infiniband.New), Hotplug: true},
-		{Name: "slingshot", Open: at(root, slingshot.New), Hotplug: true},
-		{Name: "resctrl", Open: at(root, resctrl.New), Hotplug: true},
-		{Name: "uncore", Open: at(root, uncore.New)},
-		{Name: "timex", Open: at(root, node.NewTimex)},
-		{Name: "filefd", Open: at(root, node.NewFileFD)},
-		{Name: "uname", Open: at(root, node.NewUname)},
-		{Name: "os", Open: at(root, node.NewOS)},
-		{Name: "rapl", Open: at(root, rapl.New), Hotplug: true},
-		{Name: "cray", Open: at(root, cray.New), Hotplug: true},
-		{Name: "hwmon", Open: at(root, hwmon.New), Hotplug: true},
-		{Name: "redfish", Open: at(o.Redfish, redfish.New)},
-		{Name: "battery", Open: at(root, battery.New), Hotplug: true},
+		{Name: "cpu", Open: atRoot(root, node.NewCPU)},
+		{Name: "memory", Open: atRoot(root, node.NewMemory)},
+		{Name: "load", Open: atRoot(root, node.NewLoad)},
+		{Name: "pressure", Open: atRoot(root, node.NewPressure)},
+		{Name: "stat", Open: atRoot(root, node.NewStat)},
+		{Name: "vmstat", Open: atRoot(root, node.NewVMStat)},
+		{Name: "disk", Open: atRoot(root, node.NewDisk)},
+		{Name: "filesystem", Open: atRoot(root, node.NewFilesystem)},
+		{Name: "netfs", Open: atRoot(root, netfs.New), Hotplug: true},
+		{Name: "network", Open: atRoot(root, node.NewNetwork)},
+		{Name: "sockstat", Open: atRoot(root, node.NewSockstat)},
+		{Name: "netstat", Open: atRoot(root, node.NewNetstat)},
+		{Name: "conntrack", Open: atRoot(root, node.NewConntrack)},
+		{Name: "netclass", Open: atRoot(root, node.NewNetclass)},
+		{Name: "infiniband", Open: atRoot(root, infiniband.New), Hotplug: true},
+		{Name: "slingshot", Open: atRoot(root, slingshot.New), Hotplug: true},
+		{Name: "resctrl", Open: atRoot(root, resctrl.New), Hotplug: true},
+		{Name: "uncore", Open: atRoot(root, uncore.New)},
+		{Name: "timex", Open: atRoot(root, node.NewTimex)},
+		{Name: "filefd", Open: atRoot(root, node.NewFileFD)},
+		{Name: "uname", Open: atRoot(root, node.NewUname)},
+		{Name: "os", Open: atRoot(root, node.NewOS)},
+		{Name: "rapl", Open: atRoot(root, rapl.New), Hotplug: true},
+		{Name: "cray", Open: atRoot(root, cray.New), Hotplug: true},
+		{Name: "hwmon", Open: atRoot(root, hwmon.New), Hotplug: true},
+		{Name: "redfish", Open: atRoot(o.Redfish, redfish.New)},
+		{Name: "battery", Open: atRoot(root, battery.New), Hotplug: true},
 		{Name: "host", Open: func() (sensor.Sensor, error) {
 			return Opened(host.New(host.Options{Root: root, File: o.HostEnergy}))
 		}, Hotplug: true},
-		{Name: "thermal", Open: at(root, thermal.New), Hotplug: true},
-		{Name: "tegra", Open: at(root, func(root string) (*tegra.Sensor, error) {
+		{Name: "thermal", Open: atRoot(root, thermal.New), Hotplug: true},
+		{Name: "tegra", Open: atRoot(root, func(root string) (*tegra.Sensor, error) {
 			return tegra.Open(tegra.Options{Root: root, Stats: o.Tegrastats})
 		})},
-		{Name: "nvml", Open: at(root, nvml.New), Hotplug: true},
-		{Name: "amdgpu", Open: at(root, amdgpu.New), Hotplug: true},
-		{Name: "drm", Open: at(root, drm.New), Hotplug: true},
+		{Name: "nvml", Open: atRoot(root, nvml.New), Hotplug: true},
+		{Name: "amdgpu", Open: atRoot(root, amdgpu.New), Hotplug: true},
+		{Name: "drm", Open: atRoot(root, drm.New), Hotplug: true},
 		{Name: "time", Open: func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}
 }
 
-// at binds the root to a constructor.
-func at[S sensor.Sensor](root string, open func(root string) (S, error)) func() (sensor.Sensor, error) {
+// atRoot binds the root to a constructor.
+func atRoot[S sensor.Sensor](root string, open func(root string) (S, error)) func() (sensor.Sensor, error) {
 	return func() (sensor.Sensor, error) { return Opened(open(root)) }
 }
 

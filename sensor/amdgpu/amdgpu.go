@@ -66,7 +66,7 @@ func New(root string) (*Sensor, error) {
 	s := &Sensor{layouts: layouts(), now: time.Now}
 	for _, e := range entries {
 		dir := filepath.Join(class, e.Name(), "device")
-		if !strings.HasPrefix(e.Name(), "card") || strings.Contains(e.Name(), "-") || sysfs.Word(dir, "vendor") != "0x1002" {
+		if !strings.HasPrefix(e.Name(), "card") || strings.Contains(e.Name(), "-") || sysfs.ReadWord(dir, "vendor") != "0x1002" {
 			continue // a connector, a render node, another vendor's device
 		}
 		s.devices = append(s.devices, newDevice(dir, root))
@@ -156,7 +156,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			refused = errors.Join(refused, d.series.Refused())
 		}
 	}
-	return sensor.Joined(s.trouble, refused)
+	return sensor.JoinRefused(s.trouble, refused)
 }
 
 // Close implements sensor.Sensor.

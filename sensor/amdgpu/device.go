@@ -15,8 +15,8 @@ import (
 	"reckon/sensor"
 )
 
-// plain are the attributes that each hold one figure of the device.
-type plain struct {
+// attribute are the attributes that each hold one figure of the device.
+type attribute struct {
 	file   *sysfs.File
 	figure sensor.GPUFigure
 	scale  float64
@@ -36,7 +36,7 @@ type device struct {
 	status, busyFile, used, size *sysfs.File
 	power                        *sysfs.File // microwatts
 	memoryBusy                   *sysfs.File
-	shown                        []plain
+	shown                        []attribute
 	errors                       *sysfs.File // of the memory, see readErrors
 	failed, corrected            int64
 	hasErrors                    bool
@@ -81,12 +81,12 @@ func newDevice(dir, root string) *device {
 	} else if target, err := filepath.EvalSymlinks(dir); err == nil {
 		name = filepath.Base(target)
 	}
-	model := sysfs.Word(dir, "product_name")
+	model := sysfs.ReadWord(dir, "product_name")
 	if model == "" {
-		model = "AMD " + strings.TrimPrefix(sysfs.Word(dir, "device"), "0x")
+		model = "AMD " + strings.TrimPrefix(sysfs.ReadWord(dir, "device"), "0x")
 	}
 	d := &device{dir: dir, gpu: sensor.GPU{Vendor: "amd", Device: name, Model: model,
-		Driver: sysfs.Word(sysfs.Path(root, "sys/module/amdgpu/version"))}, mostWatts: sensor.MaxWatts}
+		Driver: sysfs.ReadWord(sysfs.Path(root, "sys/module/amdgpu/version"))}, mostWatts: sensor.MaxWatts}
 	open := func(path ...string) *sysfs.File {
 		f, err := sysfs.Open(filepath.Join(append([]string{dir}, path...)...))
 		if err != nil {
@@ -124,12 +124,12 @@ func (d *device) openHwmon() {
 	}
 	add := func(name string, figure sensor.GPUFigure, scale float64) {
 		if f, err := sysfs.Open(filepath.Join(dir, name)); err == nil {
-			d.shown = append(d.shown, plain{file: f, figure: figure, scale: scale})
+			d.shown = append(d.shown, attribute{file: f, figure: figure, scale: scale})
 		}
 	}
 	add("power1_cap", sensor.GPUPowerLimitWatts, 1e-6)
 	for _, n := range []string{"1", "2", "3"} {
-		switch sysfs.Word(dir, "temp"+n+"_label") {
+		switch sysfs.ReadWord(dir, "temp"+n+"_label") {
 		case "edge":
 			add("temp"+n+"_input", sensor.GPUTemperatureCore, 1e-3)
 		case "junction":
@@ -137,14 +137,14 @@ func (d *device) openHwmon() {
 		case "mem":
 			add("temp"+n+"_input", sensor.GPUTemperatureMemory, 1e-3)
 		}
-		switch sysfs.Word(dir, "freq"+n+"_label") {
+		switch sysfs.ReadWord(dir, "freq"+n+"_label") {
 		case "sclk":
 			add("freq"+n+"_input", sensor.GPUClockGraphics, 1)
 		case "mclk":
 			add("freq"+n+"_input", sensor.GPUClockMemory, 1)
 		}
 	}
-	if most, ok := sysfs.Number([]byte(sysfs.Word(dir, "fan1_max"))); ok && most > 0 {
+	if most, ok := sysfs.Number([]byte(sysfs.ReadWord(dir, "fan1_max"))); ok && most > 0 {
 		add("fan1_input", sensor.GPUFanRatio, 1/float64(most))
 	}
 }
@@ -164,7 +164,7 @@ func (d *device) read(now time.Time, known []layout) error {
 		return nil
 	}
 	used, err := d.used.Int()
-	if d.used != nil && err != nil && (sysfs.Gone(err) || sysfs.Word(d.dir, "vendor") == "") {
+	if d.used != nil && err != nil && (sysfs.IsGone(err) || sysfs.ReadWord(d.dir, "vendor") == "") {
 		d.lost = true
 		if d.gone == nil {
 			d.gone = fmt.Errorf("AMD GPU %s has vanished: %w", d.gpu.Device, err)
@@ -189,7 +189,7 @@ func (d *device) read(now time.Time, known []layout) error {
 		v, err := p.file.Int()
 		p.value, p.has = float64(v)*p.scale, err == nil && v >= 0
 	}
-	return sensor.Joined(err, refused)
+	return sensor.JoinRefused(err, refused)
 }
 
 // sleep is a reading of a suspended device.
@@ -234,8 +234,8 @@ func (d *device) readTable(known []layout) error {
 	return nil
 }
 
-// grown returns the increase of a 32-bit accumulator since the last reading.
-func (d *device) grown(f figure) (float64, bool) {
+// increase returns the increase of a 32-bit accumulator since the last reading.
+func (d *device) increase(f figure) (float64, bool) {
 	if !d.hasTable || !d.hadTable || !d.table.has[f] || !d.was.has[f] {
 		return 0, false
 	}
@@ -244,8 +244,8 @@ func (d *device) grown(f figure) (float64, bool) {
 
 // mean returns the mean increment of an accumulator since the last reading, as a fraction of the maximum most.
 func (d *device) mean(f figure, most float64) (float64, bool) {
-	n, ok := d.grown(accumulations)
-	v, known := d.grown(f)
+	n, ok := d.increase(accumulations)
+	v, known := d.increase(f)
 	if !ok || !known || n == 0 || v > n*most*1.01 {
 		return 0, false // the firmware made no update, or was reset
 	}
@@ -286,7 +286,7 @@ func (d *device) readEnergy(now time.Time) (refused error) {
 		d.watts, d.hasWatts = float64(d.table.value[socketPower]), true
 	}
 	if d.hasWatts {
-		refused = sensor.Within("power", d.gpu.Device, d.watts, 0, d.mostWatts)
+		refused = sensor.CheckRange("power", d.gpu.Device, d.watts, 0, d.mostWatts)
 		d.hasWatts = refused == nil
 	}
 	d.hasJoules = false

@@ -36,8 +36,8 @@ const (
 // links is the size of a field with one 8-byte counter per XGMI link (NUM_XGMI_LINKS). The counters are summed.
 const links = 8 * 8
 
-// at is the position of a field: its offset, and its width in bytes.
-type at struct {
+// fieldPosition is the position of a field: its offset, and its width in bytes.
+type fieldPosition struct {
 	what       figure
 	offset, by uint16
 }
@@ -46,12 +46,12 @@ type at struct {
 type layout struct {
 	format, content uint8
 	size            uint16 // minimum size that includes the fields
-	fields          []at
+	fields          []fieldPosition
 }
 
 // dgpu returns the common fields of revisions 1.1 to 1.3.
-func dgpu(extra ...at) []at {
-	return append([]at{{temperatureHot, 6, 2}, {temperatureMem, 8, 2}, {gfxActivity, 16, 2}, {memoryActivity, 18, 2},
+func dgpu(extra ...fieldPosition) []fieldPosition {
+	return append([]fieldPosition{{temperatureHot, 6, 2}, {temperatureMem, 8, 2}, {gfxActivity, 16, 2}, {memoryActivity, 18, 2},
 		{mediaActivity, 20, 2},
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
 }
@@ -63,24 +63,24 @@ func dgpu(extra ...at) []at {
 func layouts() []layout {
 	return []layout{
 		{
-			1, 0, 80, []at{{temperatureHot, 18, 2}, {temperatureMem, 20, 2}, {gfxActivity, 28, 2}, {memoryActivity, 30, 2},
+			1, 0, 80, []fieldPosition{{temperatureHot, 18, 2}, {temperatureMem, 20, 2}, {gfxActivity, 28, 2}, {memoryActivity, 30, 2},
 				{mediaActivity, 32, 2},
 				{socketPower, 34, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}},
 		{1, 1, 96, dgpu()},
 		{1, 2, 104, dgpu()},
-		{1, 3, 120, dgpu(at{throttleBits, 112, 8})},
+		{1, 3, 120, dgpu(fieldPosition{throttleBits, 112, 8})},
 		{
-			1, 4, 288, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
+			1, 4, 288, []fieldPosition{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
 				{memoryActivity, 14, 2},
 				{mediaActivity, 16, 2}, {energyUnits, 24, 8}, {graphicsClock, 240, 2}, {memoryClock, 280, 2}, {pcieReplays, 88, 8},
 				{linkRead, 104, links}, {linkWritten, 168, links}}},
 		{
-			1, 5, 360, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
+			1, 5, 360, []fieldPosition{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
 				{memoryActivity, 14, 2},
 				{mediaActivity, 16, 2}, {energyUnits, 88, 8}, {graphicsClock, 312, 2}, {memoryClock, 352, 2}, {pcieReplays, 152, 8},
 				{linkRead, 176, links}, {linkWritten, 240, links}}},
 		{
-			1, 6, 308, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
+			1, 6, 308, []fieldPosition{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
 				{memoryActivity, 14, 2},
 				{energyUnits, 16, 8}, {accumulations, 32, 4}, {prochotResidency, 36, 4}, {powerResidency, 40, 4}, {thermalResidency, 44, 4},
 				{regulatorResidency, 48, 4}, {memoryThermalResidency, 52, 4}, {gfxAccumulated, 68, 4}, {memoryAccumulated, 72, 4},
@@ -89,16 +89,17 @@ func layouts() []layout {
 		{1, 8, 340, accelerator()},
 		{2, 0, 4, nil},
 		{2, 1, 4, nil},
-		{2, 2, 128, []at{{throttleBits, 120, 8}}},
-		{2, 3, 152, []at{{throttleBits, 120, 8}}},
-		{2, 4, 164, []at{{throttleBits, 120, 8}}},
+		{2, 2, 128, []fieldPosition{{throttleBits, 120, 8}}},
+		{2, 3, 152, []fieldPosition{{throttleBits, 120, 8}}},
+		{2, 4, 164, []fieldPosition{{throttleBits, 120, 8}}},
 		{3, 0, 4, nil},
 	}
 }
 
 // accelerator returns the fields of revisions 1.7 and 1.8.
-func accelerator() []at {
-	return []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
+func accelerator() []fieldPosition {
+	return []fieldPosition{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14,
+		2},
 		{energyUnits, 24, 8}, {accumulations, 40, 4}, {prochotResidency, 44, 4}, {powerResidency, 48, 4}, {thermalResidency, 52, 4},
 		{regulatorResidency, 56, 4}, {memoryThermalResidency, 60, 4}, {gfxAccumulated, 76, 4}, {memoryAccumulated, 80, 4},
 		{graphicsClock, 296, 2}, {memoryClock, 336, 2}, {pcieReplays, 112, 8}, {linkRead, 136, links}, {linkWritten, 200, links}}
@@ -134,7 +135,7 @@ func (t *table) parse(b []byte, known []layout) error {
 			return fmt.Errorf("gpu_metrics %d.%d has %d bytes, %d are needed", b[2], b[3], n, l.size)
 		}
 		for _, f := range l.fields {
-			t.take(f, b)
+			t.parseField(f, b)
 		}
 		if t.has[temperatureHot] && t.value[temperatureHot] == 0 {
 			// No die is at 0 degrees: firmware of the MI50 leaves the table at zero while the device works.
@@ -149,7 +150,7 @@ func (t *table) parse(b []byte, known []layout) error {
 	return fmt.Errorf("gpu_metrics has revision %d.%d, which this program does not know", b[2], b[3])
 }
 
-func (t *table) take(f at, b []byte) {
+func (t *table) parseField(f fieldPosition, b []byte) {
 	if f.by == links {
 		t.sum(f, b[f.offset:])
 		return
@@ -167,7 +168,7 @@ func (t *table) take(f at, b []byte) {
 }
 
 // sum adds up the links of the chip. Absent links are blank.
-func (t *table) sum(f at, b []byte) {
+func (t *table) sum(f fieldPosition, b []byte) {
 	for i := range links / 8 {
 		if v := binary.LittleEndian.Uint64(b[8*i:]); v != ^uint64(0) {
 			t.value[f.what], t.has[f.what] = t.value[f.what]+v, true

@@ -91,9 +91,9 @@ func (s *Sensor) scan() {
 	dirs, _ := filepath.Glob(sysfs.Path(s.root, "sys/class/power_supply/*"))
 	slices.Sort(dirs)
 	for _, dir := range dirs {
-		name, kind := filepath.Base(dir), sysfs.Word(dir, "type")
+		name, kind := filepath.Base(dir), sysfs.ReadWord(dir, "type")
 		switch {
-		case sysfs.Word(dir, "scope") == "Device":
+		case sysfs.ReadWord(dir, "scope") == "Device":
 		case kind == "Battery" || kind == "UPS":
 			if c := openCell(dir, name); c != nil {
 				s.cells = append(s.cells, c)
@@ -151,8 +151,8 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 		}
 	}
 	if complete {
-		if err := sensor.Within("power", "the batteries", watts, 0, sensor.MaxWatts); err != nil {
-			return dst, sensor.Joined(failed, err)
+		if err := sensor.CheckRange("power", "the batteries", watts, 0, sensor.MaxWatts); err != nil {
+			return dst, sensor.JoinRefused(failed, err)
 		}
 	}
 	if !complete || watts == 0 {

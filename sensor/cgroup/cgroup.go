@@ -86,7 +86,7 @@ func New(o Options) (*Reader, error) {
 		root: root, pmd: hugePages(root), devices: newDevices(root), buf: make([]byte, 16<<10), budget: budget(),
 	}
 	tick := cmp.Or(max(o.Tick, 0), time.Second)
-	r.rest, r.little = uint(restFor/tick), uint(littleFor/tick)
+	r.rest, r.little = uint(restTime/tick), uint(littleFor/tick)
 	r.withNodes(nodesOf(root))
 	r.withLimits()
 	var st unix.Statfs_t
@@ -145,9 +145,9 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 // Close implements [sensor.CgroupReader]. Handles must be closed separately.
 func (r *Reader) Close() error { return nil }
 
-// has reports whether a version 1 hierarchy among the paths has the controllers that provide the
+// hasController reports whether a version 1 hierarchy among the paths has the controllers that provide the
 // given version 2 file.
-func has(paths []sensor.CgroupPath, file string) bool {
+func hasController(paths []sensor.CgroupPath, file string) bool {
 	controller, rest, _ := strings.Cut(file, ".")
 	if strings.HasPrefix(rest, "pressure") {
 		return false // version 2 has it, whichever version owns the controller

@@ -388,7 +388,7 @@ func TestGroupThatRests(t *testing.T) {
 			if r.kept != open-2 {
 				t.Errorf("%d descriptors are open, want %d: all files are read now and then only", r.kept, open-2)
 			}
-			for range often {
+			for range openAfterReadings {
 				run(most)
 				want("a busy group", true)
 			}

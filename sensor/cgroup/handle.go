@@ -21,7 +21,7 @@ const (
 
 // often is the number of consecutive full readings after which files are kept open. The kernel
 // keeps a page of memory per open file, and an idle group is read only once in [littleFor].
-const often = 3
+const openAfterReadings = 3
 
 // probe is the number of readings after which missing files are tried again, in the next reading of all files.
 const probe = 64
@@ -74,7 +74,7 @@ func (h *handle) add(m *cgpath.Mount, path string, all []sensor.CgroupPath) erro
 	}
 	for i := range sources {
 		s := &sources[i]
-		if m.V2 && has(all, s.names[0]) || !m.V2 && !m.Serves(s.controller) {
+		if m.V2 && hasController(all, s.names[0]) || !m.V2 && !m.Serves(s.controller) {
 			continue
 		}
 		f := file{dir: dir, fd: absent, source: s, usage: m.V2 && s.names[0] == "cpu.stat\x00" || s.names[0] == "cpuacct.usage\x00"}
@@ -121,7 +121,7 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 		return fmt.Errorf("read a cgroup: its handle was closed: %w", fs.ErrNotExist)
 	}
 	h.reads++
-	if h.quiet() {
+	if h.isIdle() {
 		h.rested++
 		*c = h.last
 		return nil
@@ -143,8 +143,9 @@ func (h *handle) begin() mode {
 	if h.rested > 0 {
 		h.row = 0
 	}
-	h.row = min(h.row+1, often)
-	m := mode{resting: h.reader.lazy && h.rested >= h.reader.rest, keep: !h.reader.lazy || h.row == often, probing: h.reads >= h.probe}
+	h.row = min(h.row+1, openAfterReadings)
+	m := mode{resting: h.reader.lazy && h.rested >= h.reader.rest, keep: !h.reader.lazy || h.row == openAfterReadings,
+		probing: h.reads >= h.probe}
 	m.still = m.resting && !m.probing && h.unused()
 	m.rare = h.reads >= h.rare && !m.still
 	if m.probing {
@@ -165,8 +166,8 @@ func (h *handle) begin() mode {
 	return m
 }
 
-// due reports whether a file must be read, and opens it if it should stay open.
-func (h *handle) due(f *file, m mode) bool {
+// isDue reports whether a file must be read, and opens it if it should stay open.
+func (h *handle) isDue(f *file, m mode) bool {
 	rare := f.source.rare
 	if rare && !m.rare || m.still && !f.source.others {
 		return false
@@ -182,7 +183,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 	m, r, got := h.begin(), &h.reader.r, 0
 	for i := range h.files {
 		f := &h.files[i]
-		if !h.due(f, m) {
+		if !h.isDue(f, m) {
 			continue
 		}
 		b, err := h.content(f)
@@ -210,7 +211,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 		}
 	}
 	r.finish()
-	h.reader.refused = sensor.Joined(h.reader.refused, h.reader.refuse(&r.Cgroup, h.dirs[0].path))
+	h.reader.refused = sensor.JoinRefused(h.reader.refused, h.reader.checkMemory(&r.Cgroup, h.dirs[0].path))
 	h.last, h.read, h.rested = r.Cgroup, r.UsageNanos, 0
 	*c = r.Cgroup
 	return nil
@@ -221,14 +222,14 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 // less than little CPU time since all files were read, only its CPU time is read for littleFor,
 // because it cannot have touched more than about ten MiB.
 const (
-	restFor   = time.Minute
+	restTime  = time.Minute
 	littleFor = 10 * time.Second
-	little    = uint64(5 * time.Millisecond)
+	lowCPU    = uint64(5 * time.Millisecond)
 )
 
-// quiet reports whether the group used little or no CPU time since all files were read. Then only
+// isIdle reports whether the group used little or no CPU time since all files were read. Then only
 // its CPU time is read, which saves eight files in version 1.
-func (h *handle) quiet() bool {
+func (h *handle) isIdle() bool {
 	if !h.reader.lazy || h.rested >= h.reader.rest || h.last.Have&sensor.CgroupCPU == 0 {
 		return false
 	}
@@ -249,7 +250,7 @@ func (h *handle) quiet() bool {
 		r.Have &^= sensor.CgroupCPU
 		f.source.parse(b, r)
 		used := r.UsageNanos - h.read
-		if r.Have&sensor.CgroupCPU == 0 || r.UsageNanos < h.read || used >= little || used > 0 && h.rested >= h.reader.little {
+		if r.Have&sensor.CgroupCPU == 0 || r.UsageNanos < h.read || used >= lowCPU || used > 0 && h.rested >= h.reader.little {
 			return false
 		}
 		h.last = r.Cgroup
@@ -317,7 +318,7 @@ func (h *handle) check(dir int32) error {
 	if !h.reader.kernel {
 		var st unix.Stat_t
 		if unix.Fstat(d.fd, &st) == nil && st.Nlink == 0 {
-			return gone(d)
+			return removedError(d)
 		}
 		return nil
 	}
@@ -326,7 +327,7 @@ func (h *handle) check(dir int32) error {
 	case 0:
 		_ = unix.Close(fd)
 	case unix.ENOENT, unix.ENODEV:
-		return gone(d)
+		return removedError(d)
 	}
 	return nil
 }
@@ -340,7 +341,7 @@ func (h *handle) close(f *file, now int32) {
 	f.fd = now
 }
 
-func gone(d *directory) error {
+func removedError(d *directory) error {
 	return fmt.Errorf("read cgroup %s: removed: %w", d.path, fs.ErrNotExist)
 }
 

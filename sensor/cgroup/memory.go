@@ -132,8 +132,8 @@ func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	return got == 3
 }
 
-// refuse drops memory beyond the machine's, or beyond twice the limit of the group, and returns an error about it.
-func (r *Reader) refuse(c *sensor.Cgroup, group string) (refused error) {
+// checkMemory drops memory beyond the machine's, or beyond twice the limit of the group, and returns an error about it.
+func (r *Reader) checkMemory(c *sensor.Cgroup, group string) (refused error) {
 	figures := [...]struct {
 		name string
 		v    uint64
@@ -144,11 +144,11 @@ func (r *Reader) refuse(c *sensor.Cgroup, group string) (refused error) {
 		{"kernel memory", c.Kernel, sensor.CgroupKernel}, {"highest memory", c.Peak, sensor.CgroupPeak},
 	}
 	for _, f := range figures {
-		if c.Have&f.have == 0 || f.v <= r.most(c, false) {
+		if c.Have&f.have == 0 || f.v <= r.memoryBound(c, false) {
 			continue
 		}
-		if most := r.most(c, true); f.v > most {
-			refused = errors.Join(refused, sensor.Within(f.name, group, float64(f.v), 0, float64(most)))
+		if most := r.memoryBound(c, true); f.v > most {
+			refused = errors.Join(refused, sensor.CheckRange(f.name, group, float64(f.v), 0, float64(most)))
 			if c.Have &^= f.have; f.have != sensor.CgroupPeak {
 				c.Have &^= sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupKernel | sensor.CgroupHuge
 			}
@@ -157,9 +157,9 @@ func (r *Reader) refuse(c *sensor.Cgroup, group string) (refused error) {
 	return refused
 }
 
-// most returns the largest amount of memory that the group can have. It reads the machine's size
+// memoryBound returns the largest amount of memory that the group can have. It reads the machine's size
 // again before a value is refused, because memory can be added at run time.
-func (r *Reader) most(c *sensor.Cgroup, again bool) uint64 {
+func (r *Reader) memoryBound(c *sensor.Cgroup, again bool) uint64 {
 	if r.memory == 0 || again {
 		b, _ := os.ReadFile(filepath.Join(r.root, "proc/meminfo"))
 		_, b, _ = bytes.Cut(b, []byte("MemTotal:"))

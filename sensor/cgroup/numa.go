@@ -13,7 +13,7 @@ const everyRare = 15
 
 // nodesOf returns the number of NUMA nodes of the machine by their highest number, 0 if unknown.
 func nodesOf(root string) int {
-	list := sysfs.Numbers(sysfs.Word(root, "sys/devices/system/node/online"))
+	list := sysfs.Numbers(sysfs.ReadWord(root, "sys/devices/system/node/online"))
 	if len(list) == 0 {
 		return 0
 	}

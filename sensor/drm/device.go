@@ -49,7 +49,7 @@ func newDevice(card string) *device {
 	default:
 		return nil
 	}
-	d.gpu.Model = "Intel " + strings.TrimPrefix(sysfs.Word(dir, "device"), "0x")
+	d.gpu.Model = "Intel " + strings.TrimPrefix(sysfs.ReadWord(dir, "device"), "0x")
 	if found, _ := filepath.Glob(filepath.Join(dir, "hwmon/hwmon*/energy1_input")); len(found) > 0 {
 		if f, err := sysfs.Open(found[0]); err == nil {
 			d.energy = f
@@ -66,8 +66,8 @@ func newDevice(card string) *device {
 	return d
 }
 
-// use adds busy time of one class of engines.
-func (d *device) use(name [16]byte, seconds float64) {
+// addBusy adds busy time of one class of engines.
+func (d *device) addBusy(name [16]byte, seconds float64) {
 	for i := range d.class {
 		if d.class[i] == name || d.class[i] == [16]byte{} {
 			d.class[i] = name
@@ -77,8 +77,8 @@ func (d *device) use(name [16]byte, seconds float64) {
 	}
 }
 
-// settle closes a reading.
-func (d *device) settle(seen bool, now time.Time) (refused error) {
+// closeReading closes a reading.
+func (d *device) closeReading(seen bool, now time.Time) (refused error) {
 	most := 0.0
 	for _, v := range d.used {
 		most = max(most, v)

@@ -204,7 +204,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			refused = errors.Join(refused, d.series.Refused())
 		}
 	}
-	return sensor.Joined(s.trouble, refused)
+	return sensor.JoinRefused(s.trouble, refused)
 }
 
 // Close implements sensor.Sensor.

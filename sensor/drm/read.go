@@ -47,7 +47,7 @@ func (s *Sensor) read(now time.Time) error {
 	}
 	for k, h := range s.found {
 		h.busy = 0
-		if h.fd >= 0 && !s.again(h, span) {
+		if h.fd >= 0 && !s.rereadClient(h, span) {
 			h.close()
 		}
 		if h.fd < 0 && s.sweeps > h.seen+2 {
@@ -56,20 +56,20 @@ func (s *Sensor) read(now time.Time) error {
 	}
 	err, refused := s.search(span), error(nil)
 	for _, d := range s.devices {
-		refused = errors.Join(refused, d.settle(s.hidden == 0 && s.denied == 0, now))
+		refused = errors.Join(refused, d.closeReading(s.hidden == 0 && s.denied == 0, now))
 	}
 	if err == nil && (s.hidden > 0 || s.denied > 0) {
 		err = errHidden
 	}
-	return sensor.Joined(err, refused)
+	return sensor.JoinRefused(err, refused)
 }
 
 var errHidden = fmt.Errorf(
 	"the open files of other users' processes may not be seen, so their use of GPUs is missing: run as root or grant CAP_SYS_PTRACE and " +
 		"CAP_DAC_READ_SEARCH")
 
-// again reads a known client. It returns false if its file has been replaced.
-func (s *Sensor) again(h *holder, span float64) bool {
+// rereadClient reads a known client. It returns false if its file has been replaced.
+func (s *Sensor) rereadClient(h *holder, span float64) bool {
 	n, err := unix.Pread(h.fd, s.text, 0)
 	if err != nil || n <= 0 || !s.parsed.parse(s.text[:n]) {
 		return false
@@ -77,13 +77,13 @@ func (s *Sensor) again(h *holder, span float64) bool {
 	if s.parsed.id != h.key.id || !bytes.Equal(s.parsed.pdev, s.devices[h.key.device].pdev) {
 		return false
 	}
-	s.take(h, span)
+	s.chargeClient(h, span)
 	return true
 }
 
-// take charges the activity of the parsed client since its last reading. If a counter decreases,
+// chargeClient charges the activity of the parsed client since its last reading. If a counter decreases,
 // the previous maximum is kept.
-func (s *Sensor) take(h *holder, span float64) {
+func (s *Sensor) chargeClient(h *holder, span float64) {
 	d := s.devices[h.key.device]
 	h.seen = s.sweeps
 	h.have = 0
@@ -115,7 +115,7 @@ func (s *Sensor) take(h *holder, span float64) {
 		}
 		h.have |= sensor.GPUBusy
 		h.busy = max(h.busy, used)
-		d.use(e.name, used)
+		d.addBusy(e.name, used)
 	}
 	h.primed = true
 	if s.parsed.hasMemory {
@@ -141,7 +141,7 @@ func (h *holder) engine(name [16]byte) *engine {
 // search examines the open files of some processes: first the new ones, then the next in turn.
 func (s *Sensor) search(span float64) error {
 	for _, pid := range s.asked {
-		s.look(pid, span)
+		s.scanProcess(pid, span)
 	}
 	s.asked = s.asked[:0]
 	if _, err := unix.Seek(s.proc.dir, 0, unix.SEEK_SET); err != nil {
@@ -158,7 +158,7 @@ func (s *Sensor) search(span float64) error {
 	}
 	for _, pid := range s.pids {
 		if _, known := s.checked[pid]; !known && left > 0 && links < mostLinks {
-			links += s.look(pid, span)
+			links += s.scanProcess(pid, span)
 			left--
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Sensor) search(span float64) error {
 			s.round()
 			break
 		}
-		links += s.look(s.pids[s.next], span)
+		links += s.scanProcess(s.pids[s.next], span)
 		s.next++
 		left--
 	}
@@ -195,8 +195,8 @@ func (s *Sensor) round() {
 
 var dri = []byte("/dev/dri/")
 
-// look examines the open files of one process and returns their number.
-func (s *Sensor) look(pid int32, span float64) int {
+// scanProcess examines the open files of one process and returns their number.
+func (s *Sensor) scanProcess(pid int32, span float64) int {
 	s.checked[pid] = s.reading
 	dir, errno := s.proc.open(s.proc.path(pid, "fd", -1), unix.O_RDONLY|unix.O_DIRECTORY)
 	if errno != 0 {
@@ -209,14 +209,14 @@ func (s *Sensor) look(pid int32, span float64) int {
 	s.fds, _ = s.proc.numbers(dir, s.fds[:0])
 	for _, fd := range s.fds {
 		if bytes.HasPrefix(s.proc.readlink(dir, fd), dri) {
-			s.meet(pid, fd, span)
+			s.addFile(pid, fd, span)
 		}
 	}
 	return len(s.fds) + 1
 }
 
-// meet records an open file of a device.
-func (s *Sensor) meet(pid, fd int32, span float64) {
+// addFile records an open file of a device.
+func (s *Sensor) addFile(pid, fd int32, span float64) {
 	info, errno := s.proc.open(s.proc.path(pid, "fdinfo", fd), unix.O_RDONLY)
 	if errno != 0 {
 		return
@@ -246,5 +246,5 @@ func (s *Sensor) meet(pid, fd int32, span float64) {
 		return // it is known already, by this descriptor or another
 	}
 	h.pid, h.fd = pid, info
-	s.take(h, span)
+	s.chargeClient(h, span)
 }

@@ -105,9 +105,9 @@ const (
 	modelled = "modelled"
 )
 
-// grown returns the increase of modelled or of measured energy. After a reset of the host's agent
+// increase returns the increase of modelled or of measured energy. After a reset of the host's agent
 // it counts from zero.
-func grown(before, now *Share, model bool) float64 {
+func increase(before, now *Share, model bool) float64 {
 	was, is := before.sum(model), now.sum(model)
 	if is < was {
 		return is
@@ -115,8 +115,8 @@ func grown(before, now *Share, model bool) float64 {
 	return is - was
 }
 
-// in returns the energy charged in a domain, by any method; false if there was none.
-func (s *Share) in(d sensor.Domain) (joules float64, ok bool) {
+// energyIn returns the energy charged in a domain, by any method; false if there was none.
+func (s *Share) energyIn(d sensor.Domain) (joules float64, ok bool) {
 	for _, e := range s.Energy {
 		if e.Domain == string(d) {
 			joules, ok = joules+e.Joules, true

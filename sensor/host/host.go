@@ -108,10 +108,10 @@ func (s *Sensor) load() error {
 			s.gates[e.Domain+" "+e.Method] = gate
 		}
 		_, err := gate.Add(s.changed, "energy", e.Domain+" of the host", e.Joules, sensor.MaxWatts)
-		s.refused = sensor.Joined(s.refused, err)
+		s.refused = sensor.JoinRefused(s.refused, err)
 	}
 	if s.refused == nil {
-		s.modelled = grown(&s.share, &share, true) > grown(&s.share, &share, false)
+		s.modelled = increase(&s.share, &share, true) > increase(&s.share, &share, false)
 		s.share = share
 	}
 	return nil
@@ -138,7 +138,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 		wide = wide || !slices.Contains(narrow[:], sensor.Domain(e.Domain))
 	}
 	for _, d := range narrow {
-		if joules, ok := s.share.in(d); ok {
+		if joules, ok := s.share.energyIn(d); ok {
 			dst = append(dst, sensor.Meter{Domain: d, Zone: zone, Joules: joules, HasJoules: true})
 		}
 	}

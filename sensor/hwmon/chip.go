@@ -40,7 +40,7 @@ func elsewhere(name, dir string, tegra bool) bool {
 	case tegra && strings.HasPrefix(name, "ina"):
 		return true
 	}
-	t := sysfs.Word(dir, "device/type") // registered by a power supply: see sensor/battery
+	t := sysfs.ReadWord(dir, "device/type") // registered by a power supply: see sensor/battery
 	return t == "Battery" || t == "Mains" || t == "UPS" || t == "USB"
 }
 
@@ -51,11 +51,11 @@ func isTegra(root string) bool {
 
 // openChip opens the attributes of a chip, or returns nil if none of them is used.
 func openChip(dir string, tegra bool, labels map[string]int) *chip {
-	c := &chip{name: sysfs.Word(dir, "name")}
+	c := &chip{name: sysfs.ReadWord(dir, "name")}
 	attrs := dir
 	if c.name == "" { // drivers with the old registration
 		attrs = filepath.Join(dir, "device")
-		c.name = sysfs.Word(attrs, "name")
+		c.name = sysfs.ReadWord(attrs, "name")
 	}
 	names := list(attrs)
 	if c.name == "power_meter" && !slices.Contains(names, "power1_average") {
@@ -84,7 +84,7 @@ func openChip(dir string, tegra bool, labels map[string]int) *chip {
 		}
 		for _, n := range names {
 			if kind, number, element, ok := split(n); ok && element == "label" {
-				if l := sysfs.Word(attrs, n); l != "" {
+				if l := sysfs.ReadWord(attrs, n); l != "" {
 					c.info = append(c.info, metric.NewSeries(sensorLabel, c.label, kind+number, l))
 				}
 			}
@@ -142,13 +142,13 @@ func (c *chip) addMeter(dir, attrs string, names []string, kind, number, element
 	default:
 		return
 	}
-	label := sysfs.Word(attrs, kind+number+"_label")
+	label := sysfs.ReadWord(attrs, kind+number+"_label")
 	if label == "" && m.kind == byProduct {
-		label = sysfs.Word(attrs, "in"+number+"_label")
+		label = sysfs.ReadWord(attrs, "in"+number+"_label")
 	}
 	for _, place := range []string{attrs, dir, filepath.Join(dir, "device")} {
 		if label == "" && kind == "power" {
-			label = sysfs.Word(place, "power"+number+"_oem_info")
+			label = sysfs.ReadWord(place, "power"+number+"_oem_info")
 		}
 	}
 	m.classify(c, label, number)

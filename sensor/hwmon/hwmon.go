@@ -40,7 +40,7 @@ type Sensor struct {
 	chips  []*chip
 	meters []sensor.Meter
 	series sensor.MeterSeries
-	energy map[zone]*counted
+	energy map[zone]*zoneTotal
 	lost   bool // a device was removed
 	looked time.Time
 	now    func() time.Time
@@ -51,16 +51,16 @@ type zone struct {
 	name   string
 }
 
-// counted is the running total of a zone. It outlives the device, so that a device that returns
+// zoneTotal is the running total of a zone. It outlives the device, so that a device that returns
 // continues its total.
-type counted struct {
+type zoneTotal struct {
 	power    sensor.Integral
 	register sensor.Odometer
 }
 
 // New finds the chips below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
-	s := &Sensor{root: root, energy: make(map[zone]*counted), now: time.Now}
+	s := &Sensor{root: root, energy: make(map[zone]*zoneTotal), now: time.Now}
 	s.scan()
 	if !slices.ContainsFunc(s.chips, func(c *chip) bool { return len(c.meters)+len(c.values) > 0 }) {
 		for _, c := range s.chips {
@@ -120,7 +120,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 				}
 			}
 			if err != nil {
-				s.lost = s.lost || sysfs.Gone(err)
+				s.lost = s.lost || sysfs.IsGone(err)
 				if n, _ := sensor.Implausible(err); n > 0 || failed == nil {
 					failed = errors.Join(failed, fmt.Errorf("read %s: %w", p.path, err))
 				}
@@ -136,7 +136,7 @@ func (s *Sensor) meter(p *meter, r reading) (m sensor.Meter, err error) {
 	k := zone{p.domain, p.zone}
 	e := s.energy[k]
 	if e == nil {
-		e = new(counted)
+		e = new(zoneTotal)
 		s.energy[k] = e
 	}
 	m = sensor.Meter{Domain: p.domain, Zone: p.zone, HasJoules: true, Watts: r.watts, HasWatts: r.hasWatts}
@@ -155,7 +155,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	s.series.Append(b, s.meters)
 	for _, c := range s.chips {
 		if bad := c.append(b); bad != nil {
-			s.lost = s.lost || sysfs.Gone(bad)
+			s.lost = s.lost || sysfs.IsGone(bad)
 			err = errors.Join(err, bad)
 		}
 	}

@@ -123,7 +123,7 @@ func (m *meter) plausible(r reading) error {
 	if input {
 		low = math.SmallestNonzeroFloat64
 	}
-	return sensor.Within("power", m.zone, r.watts, low, m.most)
+	return sensor.CheckRange("power", m.zone, r.watts, low, m.most)
 }
 
 // read returns the newest reading, and triggers the next one of a slow chip.

@@ -82,7 +82,7 @@ func (c *chip) append(b *metric.Batch) error {
 	for _, v := range c.values {
 		n, err := v.file.Int()
 		switch {
-		case err != nil && sysfs.Gone(err):
+		case err != nil && sysfs.IsGone(err):
 			gone = fmt.Errorf("read %s: %w; it is looked for again", v.file.Path(), err)
 		case err != nil || n <= coldest || n >= 1<<40:
 		default:

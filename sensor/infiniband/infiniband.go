@@ -59,7 +59,7 @@ type device struct {
 // New searches for devices below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/class/infiniband"), now: time.Now}
-	if err := s.look(); err != nil {
+	if err := s.listDevices(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if len(s.devices) == 0 {
@@ -68,8 +68,8 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// look lists devices and ports; known ones stay open.
-func (s *Sensor) look() error {
+// listDevices lists devices and ports; known ones stay open.
+func (s *Sensor) listDevices() error {
 	list, err := os.ReadDir(s.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -84,8 +84,8 @@ func (s *Sensor) look() error {
 	s.devices, s.left = nil, 0
 	total := 0
 	for _, e := range list {
-		d := take(&known, e.Name())
-		if d == nil || !d.there(s.dir) {
+		d := removeNamed(&known, e.Name())
+		if d == nil || !d.isSame(s.dir) {
 			d.close()
 			d = open(s.dir, e.Name(), maxPorts-total, &s.left)
 		}
@@ -98,8 +98,8 @@ func (s *Sensor) look() error {
 	return nil
 }
 
-// take removes a device from a list.
-func take(list *[]*device, name string) *device {
+// removeNamed removes a device from a list.
+func removeNamed(list *[]*device, name string) *device {
 	for i, d := range *list {
 		if d.name == name {
 			*list = append((*list)[:i:i], (*list)[i+1:]...)
@@ -112,8 +112,8 @@ func take(list *[]*device, name string) *device {
 func open(dir, name string, room int, left *int) *device {
 	path := filepath.Join(dir, name)
 	d := &device{
-		name: name, info: metric.NewSeries(info, label(name), sysfs.Word(path, "board_id"), sysfs.Word(path, "fw_ver"),
-			sysfs.Word(path, "hca_type"))}
+		name: name, info: metric.NewSeries(info, label(name), sysfs.ReadWord(path, "board_id"), sysfs.ReadWord(path, "fw_ver"),
+			sysfs.ReadWord(path, "hca_type"))}
 	list, _ := os.ReadDir(filepath.Join(path, "ports")) // an adapter without ports has none
 	for _, e := range list {
 		if _, err := strconv.ParseUint(e.Name(), 10, 32); err != nil {
@@ -130,10 +130,10 @@ func open(dir, name string, room int, left *int) *device {
 	return d
 }
 
-// there reports whether the device is still the opened one with the same number of ports.
-func (d *device) there(dir string) bool {
+// isSame reports whether the device is still the opened one with the same number of ports.
+func (d *device) isSame(dir string) bool {
 	for _, p := range d.ports {
-		if _, err := p.state.Text(); sysfs.Gone(err) {
+		if _, err := p.state.Text(); sysfs.IsGone(err) {
 			return false
 		}
 	}
@@ -160,7 +160,7 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 // reports ports beyond the limit.
 func (s *Sensor) Read(b *metric.Batch) error {
 	if s.now().Sub(s.looked) >= again {
-		if err := s.look(); err != nil {
+		if err := s.listDevices(); err != nil {
 			return err
 		}
 	}

@@ -209,7 +209,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]float64{"4: ACTIVE": 4, "1: DOWN": 1, "ACTIVE": -1, "4": -1, "-1: x": -1, "": -1} {
-		if v, ok := id([]byte(text)); ok != (want >= 0) || ok && v != want {
+		if v, ok := leadingNumber([]byte(text)); ok != (want >= 0) || ok && v != want {
 			t.Errorf("%q is %v, %t", text, v, ok)
 		}
 	}
@@ -222,7 +222,7 @@ func FuzzParse(f *testing.F) {
 		if v, ok := gigabits(b); ok && (v < 0 || v > 1.26e14) {
 			t.Fatalf("rate %q is %v", b, v)
 		}
-		if v, ok := id(b); ok && v < 0 {
+		if v, ok := leadingNumber(b); ok && v < 0 {
 			t.Fatalf("state %q is %v", b, v)
 		}
 	})

@@ -47,7 +47,7 @@ func openPort(dir, device, number string) *portReader {
 	for i, d := range []*metric.Desc{stateID, physicalID, rate} {
 		p.values[i] = metric.NewSeries(d, device, number)
 	}
-	if l := sysfs.Word(dir, "link_layer"); l != "" {
+	if l := sysfs.ReadWord(dir, "link_layer"); l != "" {
 		p.layer = metric.NewSeries(layer, device, number, l)
 	}
 	data := 0
@@ -90,8 +90,8 @@ func unsupported(err error) bool {
 		errors.Is(err, fs.ErrPermission)
 }
 
-// most returns the highest rise of a counter in a second: of octets twice the rate of the link.
-func (c *counter) most(rate float64) float64 {
+// maxIncrease returns the highest rise of a counter in a second: of octets twice the rate of the link.
+func (c *counter) maxIncrease(rate float64) float64 {
 	if rate > 0 && c.series.Desc.Unit == metric.Bytes {
 		return 2 * rate
 	}
@@ -102,23 +102,23 @@ func (c *counter) most(rate float64) float64 {
 // returns no error, because it will be missing from the next device list.
 func (p *portReader) read(b *metric.Batch, now time.Time) error {
 	text, err := p.state.Text()
-	if sysfs.Gone(err) {
+	if sysfs.IsGone(err) {
 		return nil
 	}
 	var failed, refused error
 	note := func(err error) {
-		if failed == nil && !sysfs.Gone(err) {
+		if failed == nil && !sysfs.IsGone(err) {
 			failed = err
 		}
 	}
-	if v, ok := id(text); err == nil && ok {
+	if v, ok := leadingNumber(text); err == nil && ok {
 		b.Add(p.values[0], v)
 	} else {
 		note(cmpErr(err, p.state))
 	}
 	if p.physical != nil {
 		if text, err := p.physical.Text(); err == nil {
-			if v, ok := id(text); ok {
+			if v, ok := leadingNumber(text); ok {
 				b.Add(p.values[1], v)
 			}
 		}
@@ -145,14 +145,14 @@ func (p *portReader) read(b *metric.Batch, now time.Time) error {
 		case c.top != 0 && v == c.top:
 			b.Add(c.saturated, 1)
 		default:
-			if _, err := c.gate.Add(now, "counter", c.file.Path(), float64(v)*c.scale, c.most(speed)); err != nil {
+			if _, err := c.gate.Add(now, "counter", c.file.Path(), float64(v)*c.scale, c.maxIncrease(speed)); err != nil {
 				refused = errors.Join(refused, err)
 				continue
 			}
 			b.Add(c.series, float64(v)*c.scale)
 		}
 	}
-	return sensor.Joined(failed, refused)
+	return sensor.JoinRefused(failed, refused)
 }
 
 // cmpErr returns the read error, or one that reports unexpected content.
@@ -172,8 +172,8 @@ func (p *portReader) close() {
 	}
 }
 
-// id reads the number of "4: ACTIVE".
-func id(text []byte) (float64, bool) {
+// leadingNumber reads the number of "4: ACTIVE".
+func leadingNumber(text []byte) (float64, bool) {
 	number, _, found := bytes.Cut(text, []byte{':'})
 	v, ok := sysfs.Number(number)
 	return float64(v), found && ok && v >= 0

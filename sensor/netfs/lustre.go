@@ -28,8 +28,8 @@ func newLustre(root string) *lustre {
 	}}
 }
 
-// each calls the function for every mount. If debugfs is not readable, there are none, because the mounts are unknown.
-func (l *lustre) each(now time.Time, take takes) error {
+// eachMount calls the function for every mount. If debugfs is not readable, there are none, because the mounts are unknown.
+func (l *lustre) eachMount(now time.Time, take mountFunc) error {
 	if now.Before(l.next) {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (l *lustre) each(now time.Time, take takes) error {
 			return fmt.Errorf("list mounts of Lustre: %w", err)
 		}
 		for _, e := range list {
-			if err := l.one(filepath.Join(dir, e.Name(), "stats"), e.Name(), take); err != nil {
+			if err := l.readMount(filepath.Join(dir, e.Name(), "stats"), e.Name(), take); err != nil {
 				return err
 			}
 		}
@@ -57,8 +57,8 @@ func (l *lustre) each(now time.Time, take takes) error {
 // again is the interval at which Lustre is looked for if it is not mounted.
 const again = time.Minute
 
-// one reads the statistics of a mount. The name of a mount is that of the file system and a number of the kernel.
-func (l *lustre) one(path, name string, take takes) error {
+// readMount reads the statistics of a mount. The name of a mount is that of the file system and a number of the kernel.
+func (l *lustre) readMount(path, name string, take mountFunc) error {
 	f, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

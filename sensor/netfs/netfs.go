@@ -171,8 +171,8 @@ func (s *Sensor) Read(b *metric.Batch) error {
 func (s *Sensor) pass() error {
 	s.round++
 	s.left = 0
-	err := s.nfs.each(s.take)
-	err = errors.Join(err, s.lustre.each(s.now(), s.take))
+	err := s.nfs.eachMount(s.addCounts)
+	err = errors.Join(err, s.lustre.eachMount(s.now(), s.addCounts))
 	if err != nil {
 		return err // mounts that could not be read may still exist
 	}
@@ -191,15 +191,15 @@ func (s *Sensor) pass() error {
 	return nil
 }
 
-// take adds the counts of a mount since the previous pass. Statistics restart when it is mounted again or they are cleared.
-func (s *Sensor) take(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool) {
+// addCounts adds the counts of a mount since the previous pass. Statistics restart when it is mounted again or they are cleared.
+func (s *Sensor) addCounts(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool) {
 	m := s.mounts[string(key)]
 	if m == nil {
 		if len(s.mounts) >= maxMounts {
 			s.left++
 			return
 		}
-		m = &mount{to: s.of(name{kind, from()})}
+		m = &mount{to: s.sourceOf(name{kind, from()})}
 		m.to.mounts++
 		s.mounts[string(key)] = m
 	}
@@ -218,8 +218,8 @@ func (s *Sensor) take(key []byte, kind string, from func() string, now *[figures
 	}
 }
 
-// of returns the series of a file system, or those of the remaining ones of its kind.
-func (s *Sensor) of(n name) *source {
+// sourceOf returns the series of a file system, or those of the remaining ones of its kind.
+func (s *Sensor) sourceOf(n name) *source {
 	if x := s.sources[n]; x != nil {
 		return x
 	}

@@ -271,7 +271,7 @@ func FuzzParse(f *testing.F) {
 		defer file.Close()
 		n := newNFS()
 		n.path, n.file = path, file
-		if err := n.each(func(key []byte, _ string, from func() string, _ *[figures]uint64, _ *[figures]bool) {
+		if err := n.eachMount(func(key []byte, _ string, from func() string, _ *[figures]uint64, _ *[figures]bool) {
 			if len(key) < 3 || strings.ToValidUTF8(from(), "") != from() {
 				t.Fatalf("key %q of %q", key, from())
 			}

@@ -75,12 +75,12 @@ func (n *nfs) close() error {
 	return err
 }
 
-// takes is a callback for the statistics of one mount. key is constant while it is mounted, kind is its type, and
+// mountFunc is a callback for the statistics of one mount. key is constant while it is mounted, kind is its type, and
 // from returns its source; now and has are the counts. The arguments are valid during the call.
-type takes func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
+type mountFunc func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
 
-// each calls the function once for every NFS file system, even if it is mounted several times.
-func (n *nfs) each(take takes) error {
+// eachMount calls the function once for every NFS file system, even if it is mounted several times.
+func (n *nfs) eachMount(take mountFunc) error {
 	if n.file == nil {
 		return os.ErrClosed
 	}
@@ -116,7 +116,7 @@ func (n *nfs) each(take takes) error {
 }
 
 // line reads one line: "device 10.0.0.1:/home mounted on /home with fstype nfs4 statvers=1.1" begins a mount.
-func (n *nfs) line(l []byte, take takes) {
+func (n *nfs) line(l []byte, take mountFunc) {
 	if rest, ok := bytes.CutPrefix(l, []byte("device ")); ok {
 		n.end(take)
 		n.begin(rest)
@@ -157,7 +157,7 @@ func (n *nfs) begin(rest []byte) {
 }
 
 // end passes on the mount that was read, unless its file system was passed on before.
-func (n *nfs) end(take takes) {
+func (n *nfs) end(take mountFunc) {
 	if !n.inside {
 		return
 	}

@@ -74,7 +74,7 @@ func (c *CPU) Read(b *metric.Batch) error {
 			p.begin(n)
 		}
 		for i, v := range f {
-			p.last[i] = settle(p.last[i], v)
+			p.last[i] = monotonic(p.last[i], v)
 			b.Add(p.series[i], float64(p.last[i])/userHZ)
 		}
 	}
@@ -95,10 +95,10 @@ func (p *processor) begin(n int) {
 	}
 }
 
-// settle keeps a counter from decreasing, because idle and iowait may decrease slightly
+// monotonic keeps a counter from decreasing, because idle and iowait may decrease slightly
 // (Documentation/filesystems/proc.rst, 1.7). Like node_exporter, it treats a decrease of 3 s or
 // more as a reset.
-func settle(last, v uint64) uint64 {
+func monotonic(last, v uint64) uint64 {
 	if v < last && last-v < 3*userHZ {
 		return last
 	}

@@ -24,8 +24,8 @@ type fields struct {
 	emit   func(key, sub []byte, value uint64)
 }
 
-// learn reads the files once to determine the figures.
-func (f *fields) learn() error {
+// discover reads the files once to determine the figures.
+func (f *fields) discover() error {
 	f.series = make(map[string]*metric.Series)
 	f.emit = f.add
 	for _, t := range f.texts {

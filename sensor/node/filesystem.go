@@ -34,7 +34,7 @@ var (
 
 // distant are the file system types with a remote end. If that does not respond, statfs(2) may
 // block forever, uninterruptibly.
-var distant = sync.OnceValue(func() *regexp.Regexp {
+var remoteTypes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
 })
@@ -128,7 +128,7 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 	}
 	for _, m := range f.mounts {
 		if m.worker != nil {
-			m.worker.ask()
+			m.worker.start()
 		}
 	}
 	deadline := time.Now().Add(f.wait)
@@ -182,8 +182,8 @@ func (m *mount) open() {
 	}
 }
 
-// bound returns the mounts that have series, and the remaining local ones.
-func bound(list []*mount) (kept, rest []*mount, left int) {
+// limitMounts returns the mounts that have series, and the remaining local ones.
+func limitMounts(list []*mount) (kept, rest []*mount, left int) {
 	if len(list) <= mountsOfUser {
 		return list, nil, 0
 	}
@@ -199,7 +199,7 @@ func bound(list []*mount) (kept, rest []*mount, left int) {
 			continue
 		}
 		left++
-		if !distant().MatchString(m.fstype) {
+		if !remoteTypes().MatchString(m.fstype) {
 			rest = append(rest, m)
 		}
 	}
@@ -211,7 +211,7 @@ func (m *mount) rank() int {
 	switch {
 	case m.user != "":
 		return 3
-	case distant().MatchString(m.fstype):
+	case remoteTypes().MatchString(m.fstype):
 		return 2
 	case m.point == "/" || strings.HasPrefix(m.device, "/dev/"):
 		return 0
@@ -246,7 +246,7 @@ func (f *Filesystem) replace(list []*mount) {
 			kept = append(kept, m)
 		}
 	}
-	kept, f.rest, f.left = bound(kept)
+	kept, f.rest, f.left = limitMounts(kept)
 	clear(seen)
 	for _, m := range kept {
 		seen[m.key()] = true
@@ -266,7 +266,7 @@ func (f *Filesystem) replace(list []*mount) {
 		}
 		m.path = append([]byte(f.root+m.point), 0)
 		m.open()
-		if distant().MatchString(m.fstype) {
+		if remoteTypes().MatchString(m.fstype) {
 			m.worker = newWorker(f.statfs, m.path)
 		}
 	}
@@ -303,8 +303,8 @@ func newWorker(statfs func([]byte, *unix.Statfs_t) error, path []byte) *worker {
 	return w
 }
 
-// ask starts a query unless one is still running.
-func (w *worker) ask() {
+// start starts a query unless one is still running.
+func (w *worker) start() {
 	if w.pending {
 		select {
 		case <-w.done: // too late for the reading that started it

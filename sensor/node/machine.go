@@ -48,7 +48,7 @@ func (r *Machine) ReadMachine(m *sensor.Machine) error {
 	}
 	const tick = 1e9 / userHZ
 	for i, into := range []*uint64{&m.User, &m.Nice, &m.System, &m.Idle, &m.IOWait, &m.IRQ, &m.SoftIRQ, &m.Steal} {
-		r.last[i] = settle(r.last[i], f[i])
+		r.last[i] = monotonic(r.last[i], f[i])
 		*into = r.last[i] * tick
 	}
 	m.Forks = parseForks(t)

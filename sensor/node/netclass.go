@@ -39,15 +39,15 @@ func NewNetclass(root string) (*Netclass, error) {
 		gauge("node_network_mtu_bytes", "Network device property: mtu_bytes.", metric.Bytes, "device"),
 		gauge("node_network_speed_bytes", "Network device property: speed_bytes.", metric.Bytes, "device"),
 	}}
-	n.look()
+	n.readDevices()
 	if len(n.devices) == 0 {
 		return nil, sensor.Unavailable("no network hardware", "", fmt.Errorf("%s has no device with hardware behind it", n.dir))
 	}
 	return n, nil
 }
 
-// look reads all devices.
-func (n *Netclass) look() {
+// readDevices reads all devices.
+func (n *Netclass) readDevices() {
 	n.read = n.now()
 	n.devices = n.devices[:0]
 	list, err := os.ReadDir(n.dir)
@@ -56,7 +56,7 @@ func (n *Netclass) look() {
 	}
 	for _, e := range list {
 		dir := filepath.Join(n.dir, e.Name())
-		if !there(filepath.Join(dir, "device")) && !there(filepath.Join(dir, "bonding")) {
+		if !exists(filepath.Join(dir, "device")) && !exists(filepath.Join(dir, "bonding")) {
 			continue
 		}
 		var d netDevice
@@ -88,7 +88,7 @@ func (n *Netclass) look() {
 	})
 }
 
-func there(path string) bool {
+func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -105,7 +105,7 @@ func (n *Netclass) Close() error { return nil }
 // Read appends the properties as of the last minute.
 func (n *Netclass) Read(b *metric.Batch) error {
 	if n.now().Sub(n.read) >= time.Minute {
-		n.look()
+		n.readDevices()
 	}
 	for i := range n.devices {
 		d := &n.devices[i]

@@ -22,7 +22,7 @@ func NewNetstat(root string) (sensor.Sensor, error) {
 			f.texts = append(f.texts, t)
 		}
 	}
-	if err := f.learn(); err != nil {
+	if err := f.discover(); err != nil {
 		return nil, err
 	}
 	return f, nil

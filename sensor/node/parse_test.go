@@ -72,7 +72,7 @@ func TestMachine(t *testing.T) {
 
 func TestSettle(t *testing.T) {
 	for _, c := range [][3]uint64{{10, 12, 12}, {1000, 990, 1000}, {1000, 701, 1000}, {1000, 700, 700}, {math.MaxUint64, 0, 0}} {
-		if got := settle(c[0], c[1]); got != c[2] {
+		if got := monotonic(c[0], c[1]); got != c[2] {
 			t.Errorf("%d after %d gives %d, want %d", c[1], c[0], got, c[2])
 		}
 	}

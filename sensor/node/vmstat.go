@@ -17,10 +17,10 @@ func NewVMStat(root string) (sensor.Sensor, error) {
 		return nil, err
 	}
 	f := &fields{name: "vmstat", texts: []*text{t}, parse: parsePairs, desc: vmstatDesc}
-	if len(sysfs.Numbers(sysfs.Word(sysfs.Path(root, "sys/devices/system/node/online")))) > 1 {
+	if len(sysfs.Numbers(sysfs.ReadWord(sysfs.Path(root, "sys/devices/system/node/online")))) > 1 {
 		f.desc = balancingDesc
 	}
-	if err := f.learn(); err != nil {
+	if err := f.discover(); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -68,7 +68,7 @@ func NewSockstat(root string) (sensor.Sensor, error) {
 	if six, err := openNet(root, "sockstat6"); err == nil { // absent without IPv6
 		f.texts = append(f.texts, six)
 	}
-	if err := f.learn(); err != nil {
+	if err := f.discover(); err != nil {
 		return nil, err
 	}
 	return f, nil

@@ -55,7 +55,7 @@ type device struct {
 	before  []int32
 	clients [2]bool // some of its users are clients of MPS; they were at the reading before
 	noList  [processKinds]bool
-	shown   [figures]shown
+	shown   [figures]exportedFigure
 	series  *sensor.GPUSeries
 
 	gpm            gpm
@@ -68,8 +68,8 @@ type device struct {
 	lostText       error
 }
 
-// shown is a figure that is only exported.
-type shown struct {
+// exportedFigure is a figure that is only exported.
+type exportedFigure struct {
 	value float64
 	has   bool
 }
@@ -165,8 +165,8 @@ func (d *device) span(now time.Time) float64 {
 	return 0
 }
 
-// leave marks the device as lost. Nothing is counted for the time until it returns.
-func (d *device) leave() {
+// markLost marks the device as lost. Nothing is counted for the time until it returns.
+func (d *device) markLost() {
 	d.lost, d.read = true, time.Time{}
 	d.integral.Break()
 	d.looked, d.slowAt, d.carry = time.Time{}, time.Time{}, 0

@@ -123,20 +123,20 @@ func (d *dynamic) call(fn, n int) code {
 	return code(uint32(r))
 }
 
-func (d *dynamic) at(i int) uintptr { return uintptr(unsafe.Pointer(&d.out[i])) }
+func (d *dynamic) outAddress(i int) uintptr { return uintptr(unsafe.Pointer(&d.out[i])) }
 
-// one calls fn(h, &out) or, with an argument, fn(h, arg, &out).
-func (d *dynamic) one(fn int, h handle, arg ...uintptr) (uint64, code) {
+// callOne calls fn(h, &out) or, with an argument, fn(h, arg, &out).
+func (d *dynamic) callOne(fn int, h handle, arg ...uintptr) (uint64, code) {
 	d.out[0] = 0
 	d.args[0] = uintptr(h)
 	n := 1 + copy(d.args[1:], arg)
-	d.args[n] = d.at(0)
+	d.args[n] = d.outAddress(0)
 	c := d.call(fn, n+1)
 	return d.out[0], c
 }
 
 func (d *dynamic) one32(fn int, h handle, arg ...uintptr) (uint32, code) {
-	v, c := d.one(fn, h, arg...)
+	v, c := d.callOne(fn, h, arg...)
 	return uint32(v), c
 }
 
@@ -159,11 +159,11 @@ func (d *dynamic) Init() code                         { return d.call(fnInit, 0)
 func (d *dynamic) Driver() (string, code)             { return d.string(fnDriver, 0) }
 func (d *dynamic) UUID(h handle) (string, code)       { return d.string(fnUUID, h) }
 func (d *dynamic) Model(h handle) (string, code)      { return d.string(fnModel, h) }
-func (d *dynamic) Energy(h handle) (uint64, code)     { return d.one(fnEnergy, h) }
+func (d *dynamic) Energy(h handle) (uint64, code)     { return d.callOne(fnEnergy, h) }
 func (d *dynamic) Power(h handle) (uint32, code)      { return d.one32(fnPower, h) }
 func (d *dynamic) PowerLimit(h handle) (uint32, code) { return d.one32(fnPowerLimit, h) }
 func (d *dynamic) Fan(h handle) (uint32, code)        { return d.one32(fnFan, h) }
-func (d *dynamic) Reasons(h handle) (uint64, code)    { return d.one(fnReasons, h) }
+func (d *dynamic) Reasons(h handle) (uint64, code)    { return d.callOne(fnReasons, h) }
 func (d *dynamic) Temperature(h handle) (uint32, code) {
 	return d.one32(fnTemperature, h, 0) // NVML_TEMPERATURE_GPU
 }
@@ -175,20 +175,20 @@ func (d *dynamic) GPUInstance(h handle) (uint32, code) { return d.one32(fnGPUIns
 
 func (d *dynamic) Count() (int, code) {
 	d.out[0] = 0
-	d.args[0] = d.at(0)
+	d.args[0] = d.outAddress(0)
 	c := d.call(fnCount, 1)
 	return int(uint32(d.out[0])), c
 }
 
 func (d *dynamic) Device(i int) (handle, code) {
 	d.out[0] = 0
-	d.args[0], d.args[1] = uintptr(i), d.at(0)
+	d.args[0], d.args[1] = uintptr(i), d.outAddress(0)
 	c := d.call(fnDevice, 2)
 	return handle(d.out[0]), c
 }
 
 func (d *dynamic) Utilization(h handle) (gpu, memory uint32, c code) {
-	v, c := d.one(fnUtilization, h) // two unsigned int in one word, the first in the low half
+	v, c := d.callOne(fnUtilization, h) // two unsigned int in one word, the first in the low half
 	return uint32(v), uint32(v >> 32), c
 }
 
@@ -196,7 +196,7 @@ func (d *dynamic) Memory(h handle) (memory, code) {
 	const version2 = 40 | 2<<24 // size of nvmlMemory_v2_t, and its version
 	clear(d.out[:])
 	d.out[0] = version2
-	d.args[0], d.args[1] = uintptr(h), d.at(0)
+	d.args[0], d.args[1] = uintptr(h), d.outAddress(0)
 	c := d.call(fnMemory2, 2)
 	if c == success { // version, total, reserved, free, used
 		return memory{used: d.out[4], size: d.out[1], reserved: d.out[2]}, c
@@ -214,7 +214,7 @@ func (d *dynamic) Errors(h handle, uncorrected bool) (uint64, code) {
 	if uncorrected {
 		kind = 1
 	}
-	return d.one(fnErrors, h, kind, 1) // NVML_AGGREGATE_ECC
+	return d.callOne(fnErrors, h, kind, 1) // NVML_AGGREGATE_ECC
 }
 
 func (d *dynamic) Fields(h handle, f []field) code {
@@ -224,28 +224,29 @@ func (d *dynamic) Fields(h handle, f []field) code {
 
 func (d *dynamic) Samples(h handle, kind uint32, since uint64, dst []sample) (int, code) {
 	d.out[0], d.out[1] = 0, uint64(len(dst)) // kind of value, number
-	d.args = [6]uintptr{uintptr(h), uintptr(kind), uintptr(since), d.at(0), d.at(1), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))}
+	d.args = [6]uintptr{uintptr(h), uintptr(kind), uintptr(since), d.outAddress(0), d.outAddress(1),
+		uintptr(unsafe.Pointer(unsafe.SliceData(dst)))}
 	c := d.call(fnSamples, 6)
 	return int(uint32(d.out[1])), c
 }
 
 func (d *dynamic) Processes(h handle, kind int, dst []process) (int, code) {
 	d.out[0] = uint64(len(dst))
-	d.args[0], d.args[1], d.args[2] = uintptr(h), d.at(0), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
+	d.args[0], d.args[1], d.args[2] = uintptr(h), d.outAddress(0), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
 	c := d.call(fnCompute+kind, 3)
 	return int(uint32(d.out[0])), c
 }
 
 func (d *dynamic) ProcessUse(h handle, since uint64, dst []processSample) (int, code) {
 	d.out[0] = uint64(len(dst))
-	d.args[0], d.args[1], d.args[2], d.args[3] = uintptr(h), uintptr(unsafe.Pointer(unsafe.SliceData(dst))), d.at(0), uintptr(since)
+	d.args[0], d.args[1], d.args[2], d.args[3] = uintptr(h), uintptr(unsafe.Pointer(unsafe.SliceData(dst))), d.outAddress(0), uintptr(since)
 	c := d.call(fnProcessUse, 4)
 	return int(uint32(d.out[0])), c
 }
 
 func (d *dynamic) MIG(h handle) (bool, code) {
 	d.out[0], d.out[1] = 0, 0
-	d.args[0], d.args[1], d.args[2] = uintptr(h), d.at(0), d.at(1)
+	d.args[0], d.args[1], d.args[2] = uintptr(h), d.outAddress(0), d.outAddress(1)
 	c := d.call(fnMIG, 3)
 	return uint32(d.out[0]) == 1, c
 }
@@ -256,6 +257,6 @@ func (d *dynamic) MIGCount(h handle) (int, code) {
 }
 
 func (d *dynamic) MIGDevice(h handle, i int) (handle, code) {
-	v, c := d.one(fnMIGDevice, h, uintptr(i))
+	v, c := d.callOne(fnMIGDevice, h, uintptr(i))
 	return handle(v), c
 }

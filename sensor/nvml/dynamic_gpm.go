@@ -27,7 +27,7 @@ type gpmMetric struct {
 // GPM implements library.
 func (d *dynamic) GPM(h handle) (bool, code) {
 	d.out[0] = 1 // NVML_GPM_SUPPORT_VERSION; the result follows it
-	d.args[0], d.args[1] = uintptr(h), d.at(0)
+	d.args[0], d.args[1] = uintptr(h), d.outAddress(0)
 	c := d.call(fnGPMSupport, 2)
 	return d.out[0]>>32 != 0, c
 }
@@ -35,7 +35,7 @@ func (d *dynamic) GPM(h handle) (bool, code) {
 // NewGPMSample implements library.
 func (d *dynamic) NewGPMSample() (gpmSample, code) {
 	d.out[0] = 0
-	d.args[0] = d.at(0)
+	d.args[0] = d.outAddress(0)
 	c := d.call(fnGPMAlloc, 1)
 	return gpmSample(d.out[0]), c
 }
@@ -81,7 +81,7 @@ func (d *dynamic) GPMMetrics(before, after gpmSample, ids []uint32, values []flo
 func (d *dynamic) Watch(h handle) code {
 	if d.events == 0 {
 		d.out[0] = 0
-		d.args[0] = d.at(0)
+		d.args[0] = d.outAddress(0)
 		if c := d.call(fnEventSet, 1); c != success {
 			return c
 		}
@@ -97,7 +97,7 @@ func (d *dynamic) Event() (event, code) {
 		return event{}, timeout
 	}
 	clear(d.out[:])
-	d.args[0], d.args[1], d.args[2] = d.events, d.at(0), 0 // milliseconds to wait
+	d.args[0], d.args[1], d.args[2] = d.events, d.outAddress(0), 0 // milliseconds to wait
 	c := d.call(fnEvent, 3)
 	return *(*event)(unsafe.Pointer(&d.out)), c
 }
@@ -130,7 +130,7 @@ func (d *dynamic) Coder(h handle, decoder bool) (uint32, code) {
 		fn = fnDecoder
 	}
 	d.out[0], d.out[1] = 0, 0
-	d.args[0], d.args[1], d.args[2] = uintptr(h), d.at(0), d.at(1) // percent, microseconds of the sample
+	d.args[0], d.args[1], d.args[2] = uintptr(h), d.outAddress(0), d.outAddress(1) // percent, microseconds of the sample
 	c := d.call(fn, 3)
 	return uint32(d.out[0]), c
 }

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// whole reads the figures that are only exported. It also checks whether devices or MIG instances
+// readExported reads the figures that are only exported. It also checks whether devices or MIG instances
 // were added, removed or returned.
-func (r *reader) whole() error {
+func (r *reader) readExported() error {
 	r.trouble = nil
 	if r.dead() {
 		if err := r.reopen(); err != nil {
@@ -92,7 +92,7 @@ func (r *reader) count(d *device) (n int) {
 }
 
 func (d *device) set32(f int, v uint32, c code, unit float64) {
-	d.shown[f] = shown{float64(v) * unit, c == success && valid32(v)}
+	d.shown[f] = exportedFigure{float64(v) * unit, c == success && valid32(v)}
 }
 
 // show reads the export-only figures of one device.
@@ -109,7 +109,7 @@ func (r *reader) show(d *device) {
 	d.set32(figFan, v, c, 0.01)
 	for i, bad := range [...]bool{false, true} {
 		n, c := r.lib.Errors(d.handle, bad)
-		d.shown[figCorrected+i] = shown{float64(n), c == success && valid64(n)}
+		d.shown[figCorrected+i] = exportedFigure{float64(n), c == success && valid64(n)}
 	}
 	r.readFields(d)
 }
@@ -149,7 +149,7 @@ func (r *reader) readFields(d *device) {
 			if f[i].id == fieldMemoryTemp && (v <= 0 || v >= 200) {
 				continue
 			}
-			d.shown[numbered[i].figure] = shown{v, true}
+			d.shown[numbered[i].figure] = exportedFigure{v, true}
 		case f[i].id == fieldNVLinkSent:
 			r.linkBytes(d, figNVLinkSent, 0, v)
 		case f[i].id == fieldNVLinkGot:
@@ -167,8 +167,8 @@ func (r *reader) readFields(d *device) {
 func (r *reader) linkBytes(d *device, figure, i int, kib float64) {
 	d.linksCounted = true
 	v, err := d.linkMeter[i].Add(r.now(), "NVLink", d.gpu.Device, kib*1024, math.Inf(1))
-	d.shown[figure] = shown{v, err == nil}
-	r.refuse(err)
+	d.shown[figure] = exportedFigure{v, err == nil}
+	r.addRefusal(err)
 }
 
 // linkErrors sums the errors of the links of a device without a total (Hopper).
@@ -193,7 +193,7 @@ func (r *reader) linkErrors(d *device) {
 			}
 		}
 		if has {
-			d.shown[figure], d.noLinks = shown{sum, true}, false
+			d.shown[figure], d.noLinks = exportedFigure{sum, true}, false
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (r *reader) throttleTime(d *device, id uint32, nanos float64) {
 			continue
 		}
 		before, err := d.throttleMeter[i].Add(r.now(), "throttled time", d.gpu.Device, nanos/1e9, 2)
-		r.refuse(err)
+		r.addRefusal(err)
 		if !d.throttleCounted[i] { // continue from the integrated value
 			d.throttleCounted[i] = true
 			d.throttleBase[i] = d.throttled[i] - before

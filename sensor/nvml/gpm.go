@@ -97,7 +97,7 @@ func (r *reader) profile(d *device, now time.Time) (busy float64, ok bool) {
 			busy, ok = min(v, 1)*span.Seconds(), true
 		}
 		g.previous[i] += v * span.Seconds()
-		d.shown[f.figure] = shown{g.previous[i], true}
+		d.shown[f.figure] = exportedFigure{g.previous[i], true}
 	}
 	return busy, ok
 }

@@ -61,8 +61,8 @@ func (c code) Error() string {
 	return "error " + strconv.Itoa(int(c)) + " of the library"
 }
 
-// gone reports whether the whole device is gone instead of a single figure.
-func (c code) gone() bool {
+// isDeviceLost reports whether the whole device is gone instead of a single figure.
+func (c code) isDeviceLost() bool {
 	return c == gpuLost || c == resetRequired || c == driverNotLoaded || c == 2 || c == 1 || c == notFound
 }
 

@@ -197,15 +197,15 @@ func (s *Sensor) serve() {
 			r := s.spare
 			r.err = s.reader.quick(j == border)
 			r.pass.Reset()
-			s.reader.give(&r.pass)
+			s.reader.appendTo(&r.pass)
 			r.meters = s.reader.meters(r.meters[:0])
 			s.done <- r.err
 		case whole:
-			err := s.reader.whole()
+			err := s.reader.readExported()
 			s.pending.Samples = s.pending.Samples[:0]
 			for _, d := range s.reader.devices {
 				d.export(s.pending)
-				err = sensor.Joined(err, d.series.Refused())
+				err = sensor.JoinRefused(err, d.series.Refused())
 			}
 			s.done <- err
 		case quit:
@@ -219,16 +219,16 @@ func (s *Sensor) serve() {
 // errStalled reports that the driver hangs.
 var errStalled = errors.New("the NVIDIA driver does not answer; look for Xid messages in the kernel log")
 
-// ask sends a job to the driver if it is idle.
-func (s *Sensor) ask(j job) {
+// sendJob sends a job to the driver if it is idle.
+func (s *Sensor) sendJob(j job) {
 	if s.flying == 0 {
 		s.flying, s.asked = j, time.Now()
 		s.work <- j
 	}
 }
 
-// take waits for the answer of the driver for at most the given time, and reports whether it came.
-func (s *Sensor) take(wait time.Duration) bool {
+// awaitAnswer waits for the answer of the driver for at most the given time, and reports whether it came.
+func (s *Sensor) awaitAnswer(wait time.Duration) bool {
 	if s.flying == 0 {
 		return true
 	}
@@ -272,29 +272,29 @@ func (s *Sensor) StartGPU(soon, now bool) {
 	s.started, s.ahead, s.current = true, true, false
 	s.show = s.show || soon || now
 	if s.flying == whole {
-		s.take(0)
+		s.awaitAnswer(0)
 	}
 	s.overdue = s.flying == quick || s.flying == border
 	if now {
-		s.ask(border)
+		s.sendJob(border)
 	} else {
-		s.ask(quick)
+		s.sendJob(quick)
 	}
 }
 
 // proceed handles the result of a request and starts the next one.
 func (s *Sensor) proceed() error {
 	s.started = false
-	for s.take(s.moment) && s.flying == 0 {
+	for s.awaitAnswer(s.moment) && s.flying == 0 {
 		switch {
 		case !s.current:
-			s.ask(quick) // figures for an export came late
+			s.sendJob(quick) // figures for an export came late
 		case s.show:
 			s.show = false
-			s.ask(whole)
+			s.sendJob(whole)
 			return nil
 		case s.overdue:
-			s.ask(quick) // taken in the next tick
+			s.sendJob(quick) // taken in the next tick
 			return nil
 		default:
 			return nil
@@ -321,11 +321,11 @@ func (s *Sensor) refresh(done *bool) error {
 			return errStalled
 		}
 	case s.flying != 0 || !*done || s.reader.now().Sub(s.at) > fresh:
-		if s.flying != 0 && !s.take(0) {
+		if s.flying != 0 && !s.awaitAnswer(0) {
 			return errStalled
 		}
-		s.ask(border)
-		if !s.take(s.wait) {
+		s.sendJob(border)
+		if !s.awaitAnswer(s.wait) {
 			return errStalled
 		}
 		s.forGPU, s.forMeters, s.forRead = true, true, true
@@ -368,18 +368,18 @@ func (s *Sensor) Read(b *metric.Batch) error {
 		return err
 	}
 	if !s.ahead || !s.hasShown { // no reading was started in advance
-		if !s.take(s.wait) {
+		if !s.awaitAnswer(s.wait) {
 			return errStalled
 		}
 		if !s.ahead || !s.hasShown {
-			if s.ask(whole); !s.take(s.wait) {
+			if s.sendJob(whole); !s.awaitAnswer(s.wait) {
 				return errStalled
 			}
 		}
 	}
 	s.series.Append(b, s.taken.meters)
 	b.Samples = append(b.Samples, s.figures.Samples...)
-	return sensor.Joined(s.taken.err, s.refused)
+	return sensor.JoinRefused(s.taken.err, s.refused)
 }
 
 // Close implements sensor.Sensor. It does not wait for a driver that hangs.
@@ -388,9 +388,9 @@ func (s *Sensor) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.take(s.moment) {
-		s.ask(quit)
-		s.take(s.wait)
+	if s.awaitAnswer(s.moment) {
+		s.sendJob(quit)
+		s.awaitAnswer(s.wait)
 	}
 	return nil
 }

@@ -388,7 +388,7 @@ func TestLate(t *testing.T) {
 	if took[990] > 90*time.Millisecond { // on a machine with other work
 		t.Errorf("one pass in a hundred is delayed by %v", took[990])
 	}
-	s.take(time.Minute)
+	s.awaitAnswer(time.Minute)
 	s.flying, s.asked = quick, time.Now().Add(-silence-time.Second)
 	s.StartGPU(false, false)
 	if err := s.ReadGPU(new(sensor.GPUPass)); !errors.Is(err, errStalled) {

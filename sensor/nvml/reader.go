@@ -48,7 +48,7 @@ func (r *reader) enumerate() error {
 			failed = errors.Join(failed, fmt.Errorf("GPU %d: %w", i, c))
 			continue
 		}
-		d, err := r.meet(h, i, "", known)
+		d, err := r.deviceOf(h, i, "", known)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("GPU %d: %w", i, err))
 			continue
@@ -61,7 +61,7 @@ func (r *reader) enumerate() error {
 		switch {
 		case slices.Contains(r.devices, d):
 		case d.gpu.Parent == "":
-			d.leave()
+			d.markLost()
 			r.devices = append(r.devices, d)
 		default:
 			r.endGPM(&d.gpm)
@@ -70,8 +70,8 @@ func (r *reader) enumerate() error {
 	return failed
 }
 
-// meet returns the known device behind a handle, or a new one.
-func (r *reader) meet(h handle, index int, parent string, known map[string]*device) (*device, error) {
+// deviceOf returns the known device behind a handle, or a new one.
+func (r *reader) deviceOf(h handle, index int, parent string, known map[string]*device) (*device, error) {
 	uuid, c := r.lib.UUID(h)
 	if c != success {
 		return nil, fmt.Errorf("read its UUID: %w", c)
@@ -115,7 +115,7 @@ func (r *reader) partitions(d *device, known map[string]*device) {
 		if c != success {
 			continue // not in use
 		}
-		if m, err := r.meet(h, d.gpu.Index, d.gpu.Device, known); err == nil {
+		if m, err := r.deviceOf(h, d.gpu.Index, d.gpu.Device, known); err == nil {
 			m.gpu.Nodes = d.gpu.Nodes
 			if m.gpuInstance, c = r.lib.GPUInstance(h); c == success && m.gpu.Partition == "" {
 				m.gpu.Partition = strconv.FormatUint(uint64(m.gpuInstance), 10)
@@ -139,7 +139,7 @@ func (r *reader) quick(counter bool) error {
 		d.found = false
 		if c := r.tick(d, now, counter); c != success {
 			d.uses = d.uses[:0]
-			d.leave()
+			d.markLost()
 			r.complain(d, c)
 		} else if d.lost {
 			d.lost, d.lostText = false, nil
@@ -148,8 +148,8 @@ func (r *reader) quick(counter bool) error {
 	return r.trouble
 }
 
-// refuse notes a reading that was left out.
-func (r *reader) refuse(err error) { r.trouble = sensor.Joined(r.trouble, err) }
+// addRefusal notes a reading that was left out.
+func (r *reader) addRefusal(err error) { r.trouble = sensor.JoinRefused(r.trouble, err) }
 
 func (r *reader) complain(d *device, c code) {
 	if r.trouble == nil { // the first is sufficient
@@ -167,14 +167,14 @@ const (
 // tick reads one device. A code other than success means that the device is lost.
 func (r *reader) tick(d *device, now time.Time, counter bool) code {
 	m, c := r.lib.Memory(d.handle)
-	if c.gone() || c.failed() && r.silent(d) {
+	if c.isDeviceLost() || c.failed() && r.silent(d) {
 		return c
 	}
 	d.gpu.Have &^= sensor.GPUMemory | sensor.GPUSize | sensor.GPUBusy
 	d.hasReserved = c == success && valid64(m.reserved)
 	d.reserved = m.reserved
 	if c == success && valid64(m.used) && valid64(m.size) {
-		r.refuse(d.gpu.SetMemory(m.used, m.size))
+		r.addRefusal(d.gpu.SetMemory(m.used, m.size))
 	}
 	d.gpu.Span = d.span(now)
 	if d.gpu.Parent == "" {
@@ -281,7 +281,7 @@ func (r *reader) engines(d *device, now time.Time) {
 	}
 	if share, ok := r.mean(d, sampleGPU, &d.sampledGPU, window); ok && d.gpm.busy && window > 0 {
 		d.copied += max(share*window-(d.busy-d.busyBefore), 0)
-		d.shown[figCopy] = shown{d.copied, true}
+		d.shown[figCopy] = exportedFigure{d.copied, true}
 	}
 	d.busyBefore = d.busy
 }
@@ -343,9 +343,9 @@ func (r *reader) power(d *device) {
 	mw, c := r.lib.Power(d.handle)
 	if d.hasWatts = c == success && valid32(mw); d.hasWatts {
 		d.watts = float64(mw) / 1e3
-		err := sensor.Within("power", d.gpu.Device, d.watts, 0, d.mostWatts())
+		err := sensor.CheckRange("power", d.gpu.Device, d.watts, 0, d.mostWatts())
 		d.hasWatts = err == nil
-		r.refuse(err)
+		r.addRefusal(err)
 	}
 }
 
@@ -362,7 +362,7 @@ func (r *reader) energy(d *device, now time.Time, counter bool) {
 		switch {
 		case c == success && valid64(mj):
 			total, err := d.odometer.Add(now, "energy", d.gpu.Device, float64(mj)/1e3, d.mostWatts())
-			r.refuse(err)
+			r.addRefusal(err)
 			if d.hasJoules, d.counter, d.counted = err == nil, true, now; err == nil {
 				d.ahead = max(d.joules-total, 0)
 				d.joules = max(d.joules, total)
@@ -413,8 +413,8 @@ func (r *reader) meters(dst []sensor.Meter) []sensor.Meter {
 	return dst
 }
 
-// give appends the devices and their uses.
-func (r *reader) give(p *sensor.GPUPass) {
+// appendTo appends the devices and their uses.
+func (r *reader) appendTo(p *sensor.GPUPass) {
 	for _, d := range r.devices {
 		if d.lost {
 			continue

@@ -103,7 +103,7 @@ func (r *reader) list(d *device, kind int) {
 	}
 	for i := range r.processes[:min(max(n, 0), len(r.processes))] {
 		p := &r.processes[i]
-		u := d.use(int32(p.pid))
+		u := d.useOf(int32(p.pid))
 		d.clients[0] = d.clients[0] || kind == mps && u != nil
 		if u == nil || !valid64(p.memory) || p.memory == noValue64 {
 			continue
@@ -113,8 +113,8 @@ func (r *reader) list(d *device, kind int) {
 	}
 }
 
-// use returns the record of a process, created if need be; nil for an invalid process id.
-func (d *device) use(pid int32) *sensor.GPUUse {
+// useOf returns the record of a process, created if need be; nil for an invalid process id.
+func (d *device) useOf(pid int32) *sensor.GPUUse {
 	if pid <= 0 {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (r *reader) sampleUses(d *device, now time.Time) {
 		if s.sm > 100 || s.time <= floor {
 			continue
 		}
-		u := d.use(int32(s.pid))
+		u := d.useOf(int32(s.pid))
 		if u == nil {
 			continue
 		}

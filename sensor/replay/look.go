@@ -59,7 +59,7 @@ type groups struct{ p *Player }
 func (g groups) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	h := groupHandle{p: g.p, key: recording.CgroupKey(paths)}
 	if g.p.group[h.key] == nil {
-		return nil, h.gone()
+		return nil, h.removedError()
 	}
 	return h, nil
 }
@@ -76,7 +76,7 @@ type groupHandle struct {
 func (h groupHandle) Read(c *sensor.Cgroup) error {
 	now := h.p.group[h.key]
 	if now == nil {
-		return h.gone()
+		return h.removedError()
 	}
 	*c = *now
 	h.p.shift.group(h.key, c)
@@ -86,6 +86,6 @@ func (h groupHandle) Read(c *sensor.Cgroup) error {
 // Close does nothing.
 func (h groupHandle) Close() error { return nil }
 
-func (h groupHandle) gone() error {
+func (h groupHandle) removedError() error {
 	return fmt.Errorf("replay: control group %q: %w", h.key, fs.ErrNotExist)
 }

@@ -48,13 +48,13 @@ type Player struct {
 	served   struct{ tasks, machine uint64 }
 	shift    shift
 
-	about map[int32]about
+	about map[int32]description
 	paths map[uint64][]sensor.CgroupPath
 	users map[uint32]string
 	group map[string]*sensor.Cgroup // of the current pass
 }
 
-type about struct {
+type description struct {
 	recording.About
 	seen uint64
 }
@@ -62,7 +62,8 @@ type about struct {
 // Open opens a recording and reads its first pass.
 func Open(path string, o Options) (*Player, error) {
 	p := &Player{path: path, opt: o,
-		about: map[int32]about{}, paths: map[uint64][]sensor.CgroupPath{}, users: map[uint32]string{}, group: map[string]*sensor.Cgroup{}}
+		about: map[int32]description{}, paths: map[uint64][]sensor.CgroupPath{}, users: map[uint32]string{},
+		group: map[string]*sensor.Cgroup{}}
 	if err := p.rewind(); err != nil {
 		return nil, err
 	}
@@ -110,13 +111,13 @@ func (p *Player) step() error {
 	p.passes++
 	p.position++
 	p.cur = next
-	p.learn(next)
+	p.addPass(next)
 	return nil
 }
 
-func (p *Player) learn(d *recording.PassData) {
+func (p *Player) addPass(d *recording.PassData) {
 	for pid, a := range d.About {
-		p.about[pid] = about{a, p.position}
+		p.about[pid] = description{a, p.position}
 	}
 	for n, paths := range d.Paths {
 		p.paths[n] = paths
@@ -144,8 +145,8 @@ func (p *Player) learn(d *recording.PassData) {
 	}
 }
 
-// advance moves to the next pass for a reader that has read up to the pass *served.
-func (p *Player) advance(served *uint64) error {
+// nextPass moves to the next pass for a reader that has read up to the pass *served.
+func (p *Player) nextPass(served *uint64) error {
 	if *served == p.position {
 		if err := p.step(); err != nil {
 			return err
@@ -187,7 +188,7 @@ func (p *Player) Exits() string { return p.meta.Exits }
 
 // Read returns the task table of the next pass: see [sensor.TaskSource].
 func (p *Player) Read(out *sensor.Pass) error {
-	if err := p.advance(&p.served.tasks); err != nil {
+	if err := p.nextPass(&p.served.tasks); err != nil {
 		return err
 	}
 	if p.cur.Tasks == nil {
@@ -202,7 +203,7 @@ func (p *Player) Read(out *sensor.Pass) error {
 
 // ReadMachine returns the machine totals: see [sensor.MachineReader].
 func (p *Player) ReadMachine(m *sensor.Machine) error {
-	if err := p.advance(&p.served.machine); err != nil {
+	if err := p.nextPass(&p.served.machine); err != nil {
 		return err
 	}
 	if p.cur.Machine == nil {

@@ -41,8 +41,8 @@ func groupCounters(c *sensor.Cgroup) []*uint64 {
 		&c.ReadBytes, &c.WriteBytes, &c.CPUWaitNanos, &c.MemoryStallNanos, &c.IOStallNanos}
 }
 
-// grow adds the increase of each counter from a to b to sum.
-func grow(sum, a, b []*uint64) {
+// addIncrease adds the increase of each counter from a to b to sum.
+func addIncrease(sum, a, b []*uint64) {
 	for i := range sum {
 		if *b[i] > *a[i] {
 			*sum[i] += *b[i] - *a[i]
@@ -68,7 +68,7 @@ func (s *shift) lap(first, last *recording.PassData, interval float64) {
 	}
 	s.boot += uint64(max(interval, 0.001) * 1e9)
 	if first.Machine != nil && last.Machine != nil {
-		grow(machineCounters(&s.machine), machineCounters(first.Machine), machineCounters(last.Machine))
+		addIncrease(machineCounters(&s.machine), machineCounters(first.Machine), machineCounters(last.Machine))
 	}
 	began := map[string]*sensor.Cgroup{}
 	for i := range first.Cgroups {
@@ -83,7 +83,7 @@ func (s *shift) lap(first, last *recording.PassData, interval float64) {
 			if s.groups[key] == nil {
 				s.groups[key] = &sensor.Cgroup{}
 			}
-			grow(groupCounters(s.groups[key]), groupCounters(a), groupCounters(&last.Cgroups[i].Figures))
+			addIncrease(groupCounters(s.groups[key]), groupCounters(a), groupCounters(&last.Cgroups[i].Figures))
 		}
 	}
 	s.lapSensors(first, last)
@@ -105,7 +105,7 @@ func (s *shift) lapTasks(first, last *sensor.Pass) {
 				sum = &sensor.Process{}
 				s.survived[keyOf(b)] = sum
 			}
-			grow(processCounters(sum), processCounters(a), processCounters(b))
+			addIncrease(processCounters(sum), processCounters(a), processCounters(b))
 		}
 	}
 }

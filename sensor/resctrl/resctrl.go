@@ -101,16 +101,16 @@ func (s *Sensor) scan() error {
 		g.read(s.domains)
 	}
 	for i := range s.totals {
-		s.totals[i].advance(i, s.groups, removed)
+		s.totals[i].addIncrease(i, s.groups, removed)
 	}
 	s.scanned = true
 	return nil
 }
 
-// advance adds the traffic in a domain since the last reading: the counts of existing control
+// addIncrease adds the traffic in a domain since the last reading: the counts of existing control
 // groups and the last counts of removed groups. Traffic between the last reading of a group and its
 // removal is lost.
-func (t *total) advance(domain int, groups, removed []*group) {
+func (t *total) addIncrease(domain int, groups, removed []*group) {
 	for k, of := range [2]func(*reading) value{func(r *reading) value { return r.total }, func(r *reading) value { return r.local }} {
 		sum := value{ok: true}
 		for _, g := range groups {

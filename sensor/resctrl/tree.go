@@ -48,7 +48,7 @@ func (s *Sensor) list() (removed []*group, err error) {
 		g.seen, g.children = false, 0
 	}
 	first := s.groups == nil
-	root, err := s.enter(s.dir, nil, first)
+	root, err := s.groupOf(s.dir, nil, first)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (s *Sensor) list() (removed []*group, err error) {
 		if !e.IsDir() {
 			continue
 		}
-		if g, err := s.enter(filepath.Join(s.dir, e.Name()), nil, first); err == nil {
+		if g, err := s.groupOf(filepath.Join(s.dir, e.Name()), nil, first); err == nil {
 			s.enterMonitors(g, first)
 		}
 	}
@@ -84,14 +84,14 @@ func (s *Sensor) enterMonitors(parent *group, first bool) {
 		if !e.IsDir() {
 			continue
 		}
-		if _, err := s.enter(filepath.Join(parent.dir, "mon_groups", e.Name()), parent, first); err == nil {
+		if _, err := s.groupOf(filepath.Join(parent.dir, "mon_groups", e.Name()), parent, first); err == nil {
 			parent.children++
 		}
 	}
 }
 
-// enter returns the group of a folder. It is new if there was none or the folder was replaced.
-func (s *Sensor) enter(dir string, parent *group, first bool) (*group, error) {
+// groupOf returns the group of a folder. It is new if there was none or the folder was replaced.
+func (s *Sensor) groupOf(dir string, parent *group, first bool) (*group, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func domainsOf(root, dir string) (out []domain) {
 	caches, _ := filepath.Glob(sysfs.Path(root, "sys/devices/system/cpu/cpu[0-9]*/cache/index3/id")) // the pattern is well formed
 	for _, path := range caches {
 		cpu := filepath.Dir(filepath.Dir(filepath.Dir(path)))
-		sockets[sysfs.Word(path)] = sysfs.Word(cpu, "topology/physical_package_id")
+		sockets[sysfs.ReadWord(path)] = sysfs.ReadWord(cpu, "topology/physical_package_id")
 	}
 	entries, _ := os.ReadDir(filepath.Join(dir, "mon_data"))
 	for _, e := range entries {

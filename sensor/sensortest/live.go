@@ -51,7 +51,7 @@ func cpuTime(b *table, o TaskOptions) {
 	for range 3 {
 		burn(8, 10*time.Millisecond)
 		before := ownCPU()
-		p := b.must(os.Getpid())
+		p := b.mustRead(os.Getpid())
 		after := ownCPU()
 		got := p.UserNanos + p.SystemNanos
 		if got+o.CPUResolution < before || got > after+o.CPUResolution {
@@ -63,7 +63,7 @@ func cpuTime(b *table, o TaskOptions) {
 // memory tests that 64 MiB more of anonymous memory are measured.
 func memory(b *table, _ TaskOptions) {
 	const size = 64 << 20
-	p := b.must(os.Getpid())
+	p := b.mustRead(os.Getpid())
 	if p.Have&sensor.FieldMemory == 0 {
 		b.t.Skip("the source does not tell memory by type")
 	}
@@ -76,7 +76,7 @@ func memory(b *table, _ TaskOptions) {
 		block[i] = 1
 	}
 	burn(1, 10*time.Millisecond)
-	p = b.must(os.Getpid())
+	p = b.mustRead(os.Getpid())
 	if p.Anon < before+size*9/10 {
 		b.t.Errorf("anonymous memory went from %d to %d with %d more", before, p.Anon, size)
 	}
@@ -86,7 +86,7 @@ func memory(b *table, _ TaskOptions) {
 	}
 	// a process with a clock that stands still since it was read is not read again, and the kernel sets it by ticks
 	burn(1, 10*time.Millisecond)
-	p = b.must(os.Getpid())
+	p = b.mustRead(os.Getpid())
 	if p.Anon > high-size*9/10 {
 		b.t.Errorf("anonymous memory is %d after %d of %d were given back", p.Anon, size, high)
 	}
@@ -124,11 +124,11 @@ func children(b *table, o TaskOptions) {
 	b.read()
 	c := sleeper(t, program(t, "sleep"))
 	pid := c.Process.Pid
-	p := b.must(pid)
+	p := b.mustRead(pid)
 	if p.Have&sensor.FieldParent != 0 && p.PPID != int32(os.Getpid()) {
 		t.Errorf("the parent of our child is %d, not %d", p.PPID, os.Getpid())
 	}
-	if p.Start+o.StartResolution < b.must(os.Getpid()).Start {
+	if p.Start+o.StartResolution < b.mustRead(os.Getpid()).Start {
 		t.Error("our child began before us")
 	}
 	if own := b.find(os.Getpid()); b.find(pid).Cgroup != own.Cgroup {
@@ -142,7 +142,7 @@ func children(b *table, o TaskOptions) {
 	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p := b.must(pid); p.State != 'Z' {
+	if p := b.mustRead(pid); p.State != 'Z' {
 		t.Errorf("a zombie has the state %c", p.State)
 	} else if p.Start != start {
 		t.Errorf("its start went from %d to %d when it ended", start, p.Start)
@@ -170,13 +170,13 @@ func names(b *table) {
 			t.Fatal(err)
 		}
 		c := sleeper(t, link)
-		p, want := b.must(c.Process.Pid), sensor.CommOf([]byte(name))
+		p, want := b.mustRead(c.Process.Pid), sensor.CommOf([]byte(name))
 		for range 1000 { // it gets its name a moment after exec has closed our pipe
 			if p.Comm == want {
 				break
 			}
 			time.Sleep(time.Millisecond)
-			p = b.must(c.Process.Pid)
+			p = b.mustRead(c.Process.Pid)
 		}
 		if p.Comm != want {
 			t.Errorf("name %q, want %q", p.Comm.Bytes(), want.Bytes())
@@ -207,7 +207,7 @@ func shortLives(b *table) {
 		}
 	}()
 	for range 30 {
-		b.must(os.Getpid())
+		b.mustRead(os.Getpid())
 		time.Sleep(2 * time.Millisecond)
 	}
 	close(stop)
@@ -221,14 +221,14 @@ func shortLives(b *table) {
 func childCPU(b *table, o TaskOptions) {
 	sh := program(b.t, "sh")
 	own := ownCPU()
-	before := b.must(os.Getpid())
+	before := b.mustRead(os.Getpid())
 	was := before.UserNanos + before.SystemNanos
 	c := exec.Command(sh, "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
 	if err := c.Run(); err != nil {
 		b.t.Fatal(err)
 	}
 	child := uint64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
-	after := b.must(os.Getpid())
+	after := b.mustRead(os.Getpid())
 	got, used := after.UserNanos+after.SystemNanos-was, ownCPU()-own
 	if child < 3*o.CPUResolution {
 		b.t.Skipf("the child used %d ns: too little to tell", child)

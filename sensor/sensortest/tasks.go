@@ -92,8 +92,8 @@ func (b *table) find(pid int) *sensor.Process {
 	return nil
 }
 
-// must reads and returns a process that must be in the pass.
-func (b *table) must(pid int) *sensor.Process {
+// mustRead reads and returns a process that must be in the pass.
+func (b *table) mustRead(pid int) *sensor.Process {
 	b.t.Helper()
 	b.read()
 	p := b.find(pid)
@@ -167,7 +167,7 @@ func countersGrow(t *testing.T, was, p *sensor.Process) {
 // thisProcess tests the record of the test process itself.
 func thisProcess(b *table, o TaskOptions) {
 	t := b.t
-	p := b.must(os.Getpid())
+	p := b.mustRead(os.Getpid())
 	sid, _ := unix.Getsid(0)
 	if p.Have&sensor.FieldParent != 0 && p.PPID != int32(os.Getppid()) {
 		t.Errorf("parent %d, want %d", p.PPID, os.Getppid())

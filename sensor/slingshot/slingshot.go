@@ -88,7 +88,7 @@ type counter struct {
 // New searches for adapters below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{dir: sysfs.Path(root, "sys/class/cxi"), now: time.Now}
-	if err := s.look(); err != nil {
+	if err := s.listAdapters(); err != nil {
 		return nil, err
 	}
 	if len(s.adapters) == 0 {
@@ -97,8 +97,8 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// look lists the adapters; known ones stay open.
-func (s *Sensor) look() error {
+// listAdapters lists the adapters; known ones stay open.
+func (s *Sensor) listAdapters() error {
 	list, err := os.ReadDir(s.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -114,7 +114,7 @@ func (s *Sensor) look() error {
 	for _, e := range list {
 		var a *adapter
 		for i, k := range known {
-			if k != nil && k.name == e.Name() && k.there() {
+			if k != nil && k.name == e.Name() && k.isPresent() {
 				a, known[i] = k, nil
 			}
 		}
@@ -160,10 +160,10 @@ func open(dir, name string) *adapter {
 	return a
 }
 
-func (a *adapter) there() bool {
+func (a *adapter) isPresent() bool {
 	for _, c := range a.counters {
 		_, err := c.file.Text()
-		return !sysfs.Gone(err)
+		return !sysfs.IsGone(err)
 	}
 	return false
 }
@@ -188,7 +188,7 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 // Read appends every adapter.
 func (s *Sensor) Read(b *metric.Batch) error {
 	if s.now().Sub(s.looked) >= again {
-		if err := s.look(); err != nil {
+		if err := s.listAdapters(); err != nil {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 		for _, c := range a.counters {
 			text, err := c.file.Text()
 			switch v, ok := telemetry(text); {
-			case sysfs.Gone(err):
+			case sysfs.IsGone(err):
 			case err == nil && ok:
 				most := 2 * speed
 				if c.series.Desc.Unit != metric.Bytes {
@@ -229,7 +229,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			}
 		}
 	}
-	return sensor.Joined(failed, refused)
+	return sensor.JoinRefused(failed, refused)
 }
 
 // Close closes all files.

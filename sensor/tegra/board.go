@@ -47,7 +47,7 @@ type fan struct {
 }
 
 func openBoard(root string) *board {
-	if !Is(root) {
+	if !IsTegra(root) {
 		return nil
 	}
 	b := new(board)
@@ -89,9 +89,9 @@ func glob(pattern string) []string {
 // findHwmon finds INA3221 and INA238 under hwmon, and fans.
 func (b *board) findHwmon(root string) {
 	for _, dir := range glob(sysfs.Path(root, "sys/class/hwmon/hwmon*")) {
-		name := sysfs.Word(dir, "name")
+		name := sysfs.ReadWord(dir, "name")
 		if name == "" {
-			name = sysfs.Word(dir, "device/name")
+			name = sysfs.ReadWord(dir, "device/name")
 		}
 		switch {
 		case name == "pwmfan" || strings.HasPrefix(name, "pwm-fan"):
@@ -101,13 +101,13 @@ func (b *board) findHwmon(root string) {
 		case strings.HasPrefix(name, "ina3221"):
 			for n := 1; n <= 3; n++ { // in4 to in7 are voltages of the shunts
 				i := strconv.Itoa(n)
-				b.add(rail{name: sysfs.Word(dir, "in"+i+"_label"),
+				b.add(rail{name: sysfs.ReadWord(dir, "in"+i+"_label"),
 					volts: b.open(filepath.Join(dir, "in"+i+"_input")), amps: b.open(filepath.Join(dir, "curr"+i+"_input"))})
 			}
 		case strings.HasPrefix(name, "ina2"):
-			label := sysfs.Word(dir, "label")
+			label := sysfs.ReadWord(dir, "label")
 			if label == "" {
-				label = sysfs.Word(dir, "power1_label")
+				label = sysfs.ReadWord(dir, "power1_label")
 			}
 			if label == "" && name == "ina238" {
 				label = "VIN" // Thor has one, at its input
@@ -128,12 +128,12 @@ func (b *board) findIIO(root string) {
 			glob(sysfs.Path(root, "sys/bus/i2c/drivers/ina3221x/*/iio_device"))...)
 	}
 	for _, dir := range dirs {
-		if name := sysfs.Word(dir, "rail_name"); name != "" {
+		if name := sysfs.ReadWord(dir, "rail_name"); name != "" {
 			b.add(rail{name: name, power: b.open(filepath.Join(dir, "in_power0_input")), scale: 1e-3})
 		}
 		for n := range 3 {
 			i := strconv.Itoa(n)
-			if name := sysfs.Word(dir, "rail_name_"+i); name != "" {
+			if name := sysfs.ReadWord(dir, "rail_name_"+i); name != "" {
 				b.add(rail{name: name, power: b.open(filepath.Join(dir, "in_power"+i+"_input")), scale: 1e-3})
 			}
 		}
@@ -195,7 +195,7 @@ func (b *board) findClocks(root string) {
 // findMode finds the power mode and the names of the modes.
 func (b *board) findMode(root string) {
 	b.mode = b.open(sysfs.Path(root, "var/lib/nvpmodel/status"))
-	b.modes = parseModes(sysfs.Word(sysfs.Path(root, "etc/nvpmodel.conf")))
+	b.modes = parseModes(sysfs.ReadWord(sysfs.Path(root, "etc/nvpmodel.conf")))
 }
 
 // parseModes reads lines such as "< POWER_MODEL ID=0 NAME=MAXN >" of nvpmodel.conf.
@@ -311,8 +311,8 @@ func (r *rail) read() (watts float64, err error) {
 	return float64(mv) * float64(ma) * 1e-6, err
 }
 
-// rest appends the figures that only sysfs has: fans and the power mode.
-func (b *board) rest(batch *metric.Batch, o *output) {
+// appendSysfs appends the figures that only sysfs has: fans and the power mode.
+func (b *board) appendSysfs(batch *metric.Batch, o *output) {
 	for _, f := range b.fans {
 		if v, err := f.pwm.Int(); err == nil && v >= 0 && v <= 255 {
 			batch.Add(o.get(fanRatio, f.name), float64(v)/255)

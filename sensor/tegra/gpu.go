@@ -27,11 +27,11 @@ type integrated struct {
 }
 
 func openIntegrated(root string) *integrated {
-	if strings.Contains(sysfs.Word(sysfs.Path(root, "proc/device-tree/compatible")), "nvidia,tegra264") {
+	if strings.Contains(sysfs.ReadWord(sysfs.Path(root, "proc/device-tree/compatible")), "nvidia,tegra264") {
 		return nil
 	}
 	g := &integrated{device: sensor.GPU{Vendor: "nvidia", Device: Device,
-		Model: strings.TrimSpace(sysfs.Word(sysfs.Path(root, "proc/device-tree/model")))}, holders: openHolders(root)}
+		Model: strings.TrimSpace(sysfs.ReadWord(sysfs.Path(root, "proc/device-tree/model")))}, holders: openHolders(root)}
 	g.series = sensor.NewGPUSeries(&g.device)
 	return g
 }

@@ -59,7 +59,7 @@ func (h *holders) append(p *sensor.GPUPass, now time.Time) error {
 		}
 	}
 	if now.Sub(h.looked) >= lookEvery || now.Before(h.looked) {
-		h.look()
+		h.scan()
 		h.looked = now
 	}
 	listed := h.clients != nil && err == nil
@@ -148,8 +148,8 @@ func clientBytes(b []byte) (uint64, bool) {
 	return uint64(v) * unit, true
 }
 
-// look scans the open files of the processes that hold GPU memory, or of all processes if that list is unavailable.
-func (h *holders) look() {
+// scan scans the open files of the processes that hold GPU memory, or of all processes if that list is unavailable.
+func (h *holders) scan() {
 	clear(h.context)
 	h.denied = false
 	if h.clients != nil && len(h.memory) > 0 {

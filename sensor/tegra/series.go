@@ -99,7 +99,7 @@ func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
 		o.engine(b, s.Engines, i)
 	}
 	for i, t := range s.Temperatures {
-		if !same(s.Temperatures[:i], t.Name) {
+		if !hasZone(s.Temperatures[:i], t.Name) {
 			b.Add(o.get(celsius, t.Name), t.Celsius)
 		}
 	}
@@ -143,7 +143,7 @@ func (o *output) engine(b *metric.Batch, all []tegrastats.Engine, i int) {
 	o.value(b, e.Busy, engineBusy, e.Name)
 }
 
-func same(zones []tegrastats.Temperature, name string) bool {
+func hasZone(zones []tegrastats.Temperature, name string) bool {
 	for i := range zones {
 		if zones[i].Name == name {
 			return true

@@ -109,7 +109,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	}
 	for i := range st.Rails {
 		r := &st.Rails[i]
-		if bad := sensor.Within("power", r.Name, r.Watts, -sensor.MaxWatts, sensor.MaxWatts); bad != nil {
+		if bad := sensor.CheckRange("power", r.Name, r.Watts, -sensor.MaxWatts, sensor.MaxWatts); bad != nil {
 			err = errors.Join(err, bad)
 		} else if r.Name != total {
 			dst = append(dst, s.meter(sensor.DomainRail, r.Name, r.Watts, now))
@@ -151,7 +151,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 		s.gpu.series.AddUsed(b, &s.gpu.device, s.gpu.total)
 	}
 	if s.board != nil {
-		s.board.rest(b, &s.out)
+		s.board.appendSysfs(b, &s.out)
 	}
 	return err
 }
@@ -171,8 +171,8 @@ func (s *Sensor) Close() error {
 	return errors.Join(errs...)
 }
 
-// Is reports whether the machine is a Tegra, by the names in its firmware.
-func Is(root string) bool {
+// IsTegra reports whether the machine is a Tegra, by the names in its firmware.
+func IsTegra(root string) bool {
 	b, err := os.ReadFile(sysfs.Path(root, "proc/device-tree/compatible"))
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = os.Stat(sysfs.Path(root, "etc/nv_tegra_release"))

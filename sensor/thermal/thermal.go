@@ -64,10 +64,10 @@ func New(root string) (*Sensor, error) {
 	s := new(Sensor)
 	for _, dir := range glob(root, "sys/class/thermal/thermal_zone*") {
 		n := strings.TrimPrefix(filepath.Base(dir), "thermal_zone")
-		s.add(filepath.Join(dir, "temp"), 1e-3, zoneTemp, n, sysfs.Word(dir, "type"))
+		s.add(filepath.Join(dir, "temp"), 1e-3, zoneTemp, n, sysfs.ReadWord(dir, "type"))
 	}
 	for _, dir := range glob(root, "sys/class/thermal/cooling_device*") {
-		n, kind := strings.TrimPrefix(filepath.Base(dir), "cooling_device"), sysfs.Word(dir, "type")
+		n, kind := strings.TrimPrefix(filepath.Base(dir), "cooling_device"), sysfs.ReadWord(dir, "type")
 		s.add(filepath.Join(dir, "cur_state"), 1, coolCur, n, kind)
 		s.add(filepath.Join(dir, "max_state"), 1, coolMax, n, kind)
 	}
@@ -102,7 +102,7 @@ func (s *Sensor) add(path string, scale float64, d *metric.Desc, labels ...strin
 func (s *Sensor) addThrottles(root string) {
 	seen := make(map[[2]string]bool)
 	for _, dir := range glob(root, "sys/devices/system/cpu/cpu[0-9]*") {
-		p, c := sysfs.Word(dir, "topology/physical_package_id"), sysfs.Word(dir, "topology/core_id")
+		p, c := sysfs.ReadWord(dir, "topology/physical_package_id"), sysfs.ReadWord(dir, "topology/core_id")
 		if k := [2]string{p, c}; p != "" && c != "" && !seen[k] {
 			seen[k] = true
 			s.add(filepath.Join(dir, "thermal_throttle/core_throttle_count"), 1, core, p, c)

@@ -225,7 +225,7 @@ func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	var set unix.CPUSet
 	switch unix.SchedGetaffinity(pid, &set) {
 	case nil:
-		packages, clock = r.place(&set)
+		packages, clock = r.packagesOf(&set)
 		return packages, clock, true
 	case unix.ESRCH:
 		return 0, 0, false
@@ -233,7 +233,7 @@ func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	return 0, 0, true
 }
 
-func (r *Reader) place(set *unix.CPUSet) (packages uint64, clock float64) {
+func (r *Reader) packagesOf(set *unix.CPUSet) (packages uint64, clock float64) {
 	all := true
 	sum, n := 0.0, 0
 	for cpu, p := range r.packageOf {

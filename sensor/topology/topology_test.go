@@ -75,7 +75,7 @@ func TestPackages(t *testing.T) {
 		for _, cpu := range c.cpus {
 			set.Set(cpu)
 		}
-		if got, _ := r.place(&set); got != c.want {
+		if got, _ := r.packagesOf(&set); got != c.want {
 			t.Errorf("processors %v: packages %b, want %b", c.cpus, got, c.want)
 		}
 	}
@@ -94,10 +94,10 @@ func TestClocks(t *testing.T) {
 	var little, big unix.CPUSet
 	little.Set(0)
 	big.Set(3)
-	if _, c := r.place(&little); c != 0.5 {
+	if _, c := r.packagesOf(&little); c != 0.5 {
 		t.Errorf("little cores run at %v of the mean, want 0.5", c)
 	}
-	if _, c := r.place(&big); c != 1.5 {
+	if _, c := r.packagesOf(&big); c != 1.5 {
 		t.Errorf("big cores run at %v of the mean, want 1.5", c)
 	}
 	if r.Busy() != nil {

@@ -73,8 +73,8 @@ func unitCounts(root, dir string, names []string, terms string, write bool) (out
 	for _, sum := range names {
 		out = out[:0]
 		for name := range strings.SplitSeq(sum, "+") {
-			scale := scaled(sysfs.Word(dir, "events", name+".scale"), sysfs.Word(dir, "events", name+".unit"))
-			one := unitEvent(root, dir, sysfs.Word(dir, "events", name), scale, write)
+			scale := scaled(sysfs.ReadWord(dir, "events", name+".scale"), sysfs.ReadWord(dir, "events", name+".unit"))
+			one := unitEvent(root, dir, sysfs.ReadWord(dir, "events", name), scale, write)
 			if out = append(out, one...); len(one) == 0 {
 				out = nil // half a sum is none
 				break
@@ -89,13 +89,13 @@ func unitCounts(root, dir string, names []string, terms string, write bool) (out
 
 // unitEvent returns one event of a unit on each processor in its cpumask, or none if the event does not exist.
 func unitEvent(root, dir, terms string, scale float64, write bool) (out []count) {
-	kind, err := strconv.ParseUint(sysfs.Word(dir, "type"), 10, 32)
-	config, ok := encode(terms, func(term string) string { return sysfs.Word(dir, "format", term) })
+	kind, err := strconv.ParseUint(sysfs.ReadWord(dir, "type"), 10, 32)
+	config, ok := encode(terms, func(term string) string { return sysfs.ReadWord(dir, "format", term) })
 	if err != nil || !ok || scale <= 0 {
 		return nil
 	}
-	for _, cpu := range sysfs.Numbers(sysfs.Word(dir, "cpumask")) {
-		socket := sysfs.Word(sysfs.Path(root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
+	for _, cpu := range sysfs.Numbers(sysfs.ReadWord(dir, "cpumask")) {
+		socket := sysfs.ReadWord(sysfs.Path(root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
 		out = append(out, count{filepath.Base(dir), uint32(kind), config, scale, cpu, socket, write})
 	}
 	return out

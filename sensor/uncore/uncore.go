@@ -118,7 +118,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 		for k := range now {
 			now[k] = binary.NativeEndian.Uint64(s.buf[8*k:])
 		}
-		s.sums[e.sum].bytes += e.bytes * e.since(now)
+		s.sums[e.sum].bytes += e.bytes * e.scaledCount(now)
 	}
 	for i := range s.sums {
 		if s.sums[i].err != nil {
@@ -130,9 +130,9 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return errors.Join(errs...)
 }
 
-// since returns the count since the last reading. It scales the count if the event had the counter
+// scaledCount returns the count since the last reading. It scales the count if the event had the counter
 // for part of the time. If it never had it, the next reading decides.
-func (e *event) since(now [3]uint64) float64 {
+func (e *event) scaledCount(now [3]uint64) float64 {
 	count, enabled, running := now[0]-e.last[0], now[1]-e.last[1], now[2]-e.last[2]
 	if running == 0 || now[0] < e.last[0] {
 		return 0

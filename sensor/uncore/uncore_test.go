@@ -221,7 +221,7 @@ func TestTurns(t *testing.T) {
 		now  [3]uint64
 		want float64
 	}{{[3]uint64{100, 10, 10}, 100}, {[3]uint64{150, 30, 20}, 100}, {[3]uint64{150, 40, 20}, 0}, {[3]uint64{160, 50, 25}, 40}, {[3]uint64{10, 60, 35}, 0}} {
-		if got := e.since(c.now); got != c.want {
+		if got := e.scaledCount(c.now); got != c.want {
 			t.Errorf("reading %d: %v, want %v", i, got, c.want)
 		}
 	}

@@ -156,7 +156,7 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 	everything := access.With(context.WithoutCancel(ctx), access.Viewer{Role: access.Support, Name: "rules"}) // a rule has no viewer
 	s.manager = rules.NewManager(&rules.ManagerOptions{
 		ExternalURL: link, QueryFunc: rules.EngineQueryFunc(o.Engine, o.Queryable), NotifyFunc: s.notify,
-		Context: everything, Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quiet(s.log),
+		Context: everything, Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quietLogger(s.log),
 		OutageTolerance: 24 * time.Hour, ForGracePeriod: o.Resend, ResendDelay: o.Resend,
 		GroupLoader: loader{o.Parser, s.log}, Parser: o.Parser, RestoreNewRuleGroups: true,
 	})

@@ -151,7 +151,7 @@ func (m *memory) completed(key string, firing, resolved []uint64) {
 
 // unanswered is the log entry of a notification whose delivery is unknown. Because of it, the
 // firing alerts are sent again, and so is their end.
-const unanswered = 1
+const unconfirmed = 1
 
 // resume handles notifications that a kill interrupted.
 func (m *memory) resume(log *nflog.Log) error {
@@ -164,7 +164,7 @@ func (m *memory) resume(log *nflog.Log) error {
 		if err != nil && !errors.Is(err, nflog.ErrNotFound) {
 			return err
 		}
-		firing, resolved, store := []uint64{unanswered}, []uint64{}, nflog.NewStore(nil)
+		firing, resolved, store := []uint64{unconfirmed}, []uint64{}, nflog.NewStore(nil)
 		if len(list) > 0 {
 			firing, resolved, store = append(firing, list[0].FiringAlerts...), list[0].ResolvedAlerts, nflog.NewStore(list[0])
 		}
@@ -225,7 +225,7 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 	if err := w.markInFlight(group, news); err != nil && w.memory.shared != nil {
 		return true, err // without the mark, the next leader could not know of this delivery
 	}
-	news = w.marked(group, news)
+	news = w.withResendMark(group, news)
 	// A stop must not interrupt a delivery, because it could succeed without being recorded.
 	ctx, cancel := outlive(ctx)
 	defer cancel()
@@ -237,9 +237,9 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 // sentAgain is the annotation of alerts that may have been sent before.
 const sentAgain = "sent_again"
 
-// marked marks alerts as possibly sent before, because the server that sent them stopped before the
+// withResendMark marks alerts as possibly sent before, because the server that sent them stopped before the
 // receiver answered.
-func (w *trackedReceiver) marked(group string, list []*alert.Alert) []*alert.Alert {
+func (w *trackedReceiver) withResendMark(group string, list []*alert.Alert) []*alert.Alert {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()
 	if !w.memory.uncertain[groupOf(w.receiver, w.to.Name(), w.to.Index(), group)] {

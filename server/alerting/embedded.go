@@ -86,7 +86,7 @@ func openEmbedded(read func() (*amconfig.Config, error), kept files, external st
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make the directory of alerts: %w", err)
 	}
-	log = quiet(log).With("part", "alertmanager")
+	log = quietLogger(log).With("part", "alertmanager")
 	e := &embedded{
 		read: read, dir: dir, log: log, metrics: prometheus.NewRegistry(), flags: featurecontrol.NoopFlags{},
 		groups: marker.NewGroupMarker(), stop: make(chan struct{}),

@@ -11,14 +11,14 @@ import (
 	"reckon/store"
 )
 
-// quiet drops routine log messages of the libraries. It reports an unavailable or full store once
+// quietLogger drops routine log messages of the libraries. It reports an unavailable or full store once
 // an hour instead of once a minute per rule.
-func quiet(l *slog.Logger) *slog.Logger {
-	return slog.New(above{l.Handler(), new([len(troubles)]atomic.Int64)})
+func quietLogger(l *slog.Logger) *slog.Logger {
+	return slog.New(levelFilter{l.Handler(), new([len(troubles)]atomic.Int64)})
 }
 
-// above passes warnings and errors.
-type above struct {
+// levelFilter passes warnings and errors.
+type levelFilter struct {
 	slog.Handler
 	logged *[len(troubles)]atomic.Int64 // when each trouble was logged, Unix seconds
 }
@@ -51,14 +51,18 @@ func troubleOf(err error) int {
 	return -1
 }
 
-func (h above) Enabled(ctx context.Context, level slog.Level) bool {
+func (h levelFilter) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
 }
-func (h above) WithAttrs(a []slog.Attr) slog.Handler { return above{h.Handler.WithAttrs(a), h.logged} }
-func (h above) WithGroup(n string) slog.Handler      { return above{h.Handler.WithGroup(n), h.logged} }
+func (h levelFilter) WithAttrs(a []slog.Attr) slog.Handler {
+	return levelFilter{h.Handler.WithAttrs(a), h.logged}
+}
+func (h levelFilter) WithGroup(n string) slog.Handler {
+	return levelFilter{h.Handler.WithGroup(n), h.logged}
+}
 
 // Handle implements slog.Handler.
-func (h above) Handle(ctx context.Context, r slog.Record) error {
+func (h levelFilter) Handle(ctx context.Context, r slog.Record) error {
 	trouble := -1
 	var why error
 	r.Attrs(func(a slog.Attr) bool {

@@ -16,7 +16,7 @@ import (
 // rules, and nothing else is kept back.
 func TestQuiet(t *testing.T) {
 	var text bytes.Buffer
-	h := quiet(slog.New(slog.NewTextHandler(&text, nil))).Handler()
+	h := quietLogger(slog.New(slog.NewTextHandler(&text, nil))).Handler()
 	away := fmt.Errorf("expanding series: %w: it hangs", store.ErrUnavailable)
 	hidden := errors.New(away.Error()) // as the engine wraps it
 	full := fmt.Errorf("%w: 3 MiB free", store.ErrFull)

@@ -50,7 +50,7 @@ func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
 			{Source: text, Targets: []model.LabelSet{{model.AddressLabel: model.LabelValue(u.Host)}}}}
 		r.bases = append(r.bases, u)
 	}
-	r.manager = notifier.NewManager(&notifier.Options{QueueCapacity: 10_000, DrainOnShutdown: true}, model.UTF8Validation, quiet(log))
+	r.manager = notifier.NewManager(&notifier.Options{QueueCapacity: 10_000, DrainOnShutdown: true}, model.UTF8Validation, quietLogger(log))
 	if err := r.manager.ApplyConfig(conf); err != nil {
 		return nil, fmt.Errorf("alertmanager: %w", err)
 	}

@@ -78,11 +78,11 @@ type loader struct {
 func (l loader) Load(name string, lax bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
 	switch name {
 	case defaults:
-		return rulefmt.Parse(alerts.Rules(), lax, scheme, l.parser, quiet(l.log))
+		return rulefmt.Parse(alerts.Rules(), lax, scheme, l.parser, quietLogger(l.log))
 	case watchdog:
-		return rulefmt.Parse(alerts.Watchdog(), lax, scheme, l.parser, quiet(l.log))
+		return rulefmt.Parse(alerts.Watchdog(), lax, scheme, l.parser, quietLogger(l.log))
 	}
-	return rulefmt.ParseFile(name, lax, scheme, l.parser, quiet(l.log))
+	return rulefmt.ParseFile(name, lax, scheme, l.parser, quietLogger(l.log))
 }
 
 func (l loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }

@@ -175,7 +175,7 @@ const hour = int64(3_600_000)
 func TestLate(t *testing.T) {
 	s := newSite(t)
 	a, b := cluster.NewLate(s.join("a")), cluster.NewLate(s.join("b"))
-	note := func(h *cluster.Late, l *dirty.Late) {
+	note := func(h *cluster.LateHours, l *dirty.Late) {
 		t.Helper()
 		end, err := h.Begin(l)
 		must(t, err)

@@ -21,10 +21,10 @@ const (
 	noteTimeout = 10 * time.Second
 )
 
-// Late is the set of hours with late samples, which all members note and the leader recomputes. It
+// LateHours is the set of hours with late samples, which all members note and the leader recomputes. It
 // is the shared form of [dirty.Hours]: an hour is noted before its samples are sent, and removed
 // after it was recomputed from series read later than every write under the note.
-type Late struct {
+type LateHours struct {
 	db *sql.DB
 
 	mu    sync.Mutex
@@ -37,27 +37,27 @@ type noted struct {
 }
 
 // NewLate returns the hours that the members of a lease note.
-func NewLate(l *Lease) *Late { return &Late{db: l.o.DB, noted: map[dirty.Entry]noted{}} }
+func NewLate(l *Lease) *LateHours { return &LateHours{db: l.o.DB, noted: map[dirty.Entry]noted{}} }
 
 // Begin notes the hours of late samples before they are sent; end must be called afterwards. If it
 // returns an error, nothing may be sent.
-func (h *Late) Begin(l *dirty.Late) (end func(), err error) {
+func (h *LateHours) Begin(l *dirty.Late) (end func(), err error) {
 	if l.Empty() {
 		return func() {}, nil
 	}
-	if err := h.note(l, again); err != nil {
+	if err := h.record(l, again); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	return func() {
 		if time.Since(began) > settled/2 { // the process was stopped in between
-			_ = h.note(l, 0) // the samples came; noted once more, their hour is made once more
+			_ = h.record(l, 0) // the samples came; noted once more, their hour is made once more
 		}
 	}, nil
 }
 
-// note notes the hours unless that was done less than so long ago.
-func (h *Late) note(l *dirty.Late, age time.Duration) error {
+// record notes the hours unless that was done less than so long ago.
+func (h *LateHours) record(l *dirty.Late, age time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -101,7 +101,7 @@ func (h *Late) note(l *dirty.Late, age time.Duration) error {
 
 // Snapshot returns the hours of all members. An hour that may still be written to has a mark above
 // the snapshot's, so that it is recomputed now and again next time.
-func (h *Late) Snapshot() (dirty.Snapshot, error) {
+func (h *LateHours) Snapshot() (dirty.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()
 	rows, err := h.db.QueryContext(ctx,
@@ -134,7 +134,7 @@ func (h *Late) Snapshot() (dirty.Snapshot, error) {
 }
 
 // Clean removes the hours of a snapshot that were not noted again.
-func (h *Late) Clean(d dirty.Snapshot) error {
+func (h *LateHours) Clean(d dirty.Snapshot) error {
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()
 	return inTx(ctx, h.db, noteTimeout, func(tx *sql.Tx) error {

@@ -100,7 +100,7 @@ func (l *Lease) beat(ctx context.Context) error {
 	if out {
 		asked = time.Now()
 		var err error
-		if taken, err = l.take(ctx); err != nil {
+		if taken, err = l.acquire(ctx); err != nil {
 			return err
 		}
 	}
@@ -113,9 +113,9 @@ func (l *Lease) beat(ctx context.Context) error {
 	return l.show(ctx)
 }
 
-// take becomes the leader, or returns 0 if another member was faster. It waits for running writes
+// acquire becomes the leader, or returns 0 if another member was faster. It waits for running writes
 // of the previous leader; its later ones fail.
-func (l *Lease) take(ctx context.Context) (epoch int64, err error) {
+func (l *Lease) acquire(ctx context.Context) (epoch int64, err error) {
 	err = inTx(ctx, l.o.DB, beat, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `UPDATE members_lead SET epoch = epoch + 1, member = $1, address = $2, until = clock_timestamp() + $3 * interval '1 millisecond'
 			WHERE one = 1 AND until < clock_timestamp() RETURNING epoch`, l.o.Member, l.o.Address, leaseFor.Milliseconds()).Scan(&epoch)

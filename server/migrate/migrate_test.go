@@ -71,8 +71,8 @@ func open(t testing.TB, address string) *remote.Store {
 
 func all(t *testing.T, q storage.Queryable, o *Options) map[string][]storetest.Point {
 	t.Helper()
-	out := storetest.Read(t, q, o.Oldest, o.Newest, storetest.Named(gauge.Name))
-	for k, v := range storetest.Read(t, q, o.Oldest, o.Newest, storetest.Named(native.Name)) {
+	out := storetest.Read(t, q, o.Oldest, o.Newest, storetest.MatchName(gauge.Name))
+	for k, v := range storetest.Read(t, q, o.Oldest, o.Newest, storetest.MatchName(native.Name)) {
 		out[k] = v
 	}
 	return out

@@ -12,9 +12,9 @@ import (
 // bridged returns a counter with added samples that let PromQL compute its increases: see bridge.
 func bridged(s storage.Series, at span, e edges) storage.Series {
 	return &storage.SeriesEntry{Lset: s.Labels(), SampleIteratorFn: func(again chunkenc.Iterator) chunkenc.Iterator {
-		l, ok := again.(*listed)
+		l, ok := again.(*sampleIterator)
 		if !ok {
-			l = &listed{}
+			l = &sampleIterator{}
 		}
 		l.i, l.room = 0, l.room[:0]
 		in := s.Iterator(nil)
@@ -34,7 +34,7 @@ func bridged(s storage.Series, at span, e edges) storage.Series {
 }
 
 type failed struct {
-	*listed
+	*sampleIterator
 	err error
 }
 
@@ -80,7 +80,7 @@ func bridge(in []sample, at span, e edges, out []sample) []sample {
 				to -= n
 			}
 			for t := e.next(from); t < to; t = e.next(t) {
-				out = append(out, between(p, s, t))
+				out = append(out, interpolate(p, s, t))
 			}
 			for t := to; t < s.t; t++ {
 				c := *s
@@ -100,8 +100,8 @@ func bridge(in []sample, at span, e edges, out []sample) []sample {
 	return out
 }
 
-// between interpolates a counter between two samples.
-func between(a, b *sample, t int64) sample {
+// interpolate interpolates a counter between two samples.
+func interpolate(a, b *sample, t int64) sample {
 	c := *a
 	if c.t = t; a.typ == chunkenc.ValFloat && b.v > a.v {
 		c.v += (b.v - a.v) * (float64(t-a.t) / float64(b.t-a.t))

@@ -151,7 +151,7 @@ func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	if len(gaps) == 0 {
 		return nil
 	}
-	gone := s.gone()
+	gone := s.lostBefore()
 	for _, g := range gaps {
 		if g.To.UnixMilli() > gone {
 			g.To = time.UnixMilli(gone)

@@ -159,13 +159,13 @@ func TestCrash(t *testing.T) {
 	s := openStore(t, r, dir)
 	r.append(lset("c_total"), minutes(t0, t0+3*day+5*hour)...)
 	r.seal(t0 + 3*day + 2*hour)
-	if err := s.look(); err != nil {
+	if err := s.findPending(); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.ready(); got != t0 {
+	if got := s.completeUntil(); got != t0 {
 		t.Errorf("ready before anything was made: %d", got-t0)
 	}
-	if _, err := s.make(t.Context(), s.state.Pending); err != nil { // and the state does not record it
+	if _, err := s.buildFirst(t.Context(), s.state.Pending); err != nil { // and the state does not record it
 		t.Fatal(err)
 	}
 	first := names(t, dir)
@@ -326,7 +326,7 @@ func TestGone(t *testing.T) {
 	// An import from years before does not hide that later samples were deleted.
 	other.append(lset("imported"), point{t: t0 + 12*hour, v: 1})
 	other.seal(t0 + 2*day + 2*hour)
-	if err := s.look(); err != nil { // it detects that the origins are others
+	if err := s.findPending(); err != nil { // it detects that the origins are others
 		t.Fatal(err)
 	}
 	if !s.state.Lost {

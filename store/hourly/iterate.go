@@ -63,20 +63,20 @@ func (c *cursor) AtFloatHistogram(h *histogram.FloatHistogram) (t int64, _ *hist
 
 // list returns samples in memory as a series.
 func list(ls labels.Labels, all []sample) storage.Series {
-	return &storage.SeriesEntry{Lset: ls, SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator { return &listed{all: all} }}
+	return &storage.SeriesEntry{Lset: ls, SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator { return &sampleIterator{all: all} }}
 }
 
-// listed iterates over samples in memory. Histograms are independent of each other: their reset
+// sampleIterator iterates over samples in memory. Histograms are independent of each other: their reset
 // hints would refer to samples that were removed.
-type listed struct {
+type sampleIterator struct {
 	all  []sample
 	i    int // index after the current sample
 	room []sample
 }
 
-var _ chunkenc.Iterator = (*listed)(nil)
+var _ chunkenc.Iterator = (*sampleIterator)(nil)
 
-func (l *listed) Next() chunkenc.ValueType {
+func (l *sampleIterator) Next() chunkenc.ValueType {
 	if l.i >= len(l.all) {
 		l.i = len(l.all) + 1
 		return chunkenc.ValNone
@@ -85,7 +85,7 @@ func (l *listed) Next() chunkenc.ValueType {
 	return l.all[l.i-1].typ
 }
 
-func (l *listed) Seek(t milliseconds) chunkenc.ValueType {
+func (l *sampleIterator) Seek(t milliseconds) chunkenc.ValueType {
 	from := max(l.i-1, 0)
 	if from >= len(l.all) {
 		return chunkenc.ValNone
@@ -95,16 +95,16 @@ func (l *listed) Seek(t milliseconds) chunkenc.ValueType {
 	return l.Next()
 }
 
-func (l *listed) At() (int64, float64) { return l.all[l.i-1].t, l.all[l.i-1].v }
-func (l *listed) AtT() int64           { return l.all[l.i-1].t }
-func (l *listed) AtST() int64          { return 0 }
-func (l *listed) Err() error           { return nil }
+func (l *sampleIterator) At() (int64, float64) { return l.all[l.i-1].t, l.all[l.i-1].v }
+func (l *sampleIterator) AtT() int64           { return l.all[l.i-1].t }
+func (l *sampleIterator) AtST() int64          { return 0 }
+func (l *sampleIterator) Err() error           { return nil }
 
-func (l *listed) AtHistogram(h *histogram.Histogram) (int64, *histogram.Histogram) {
+func (l *sampleIterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.Histogram) {
 	return l.all[l.i-1].t, l.all[l.i-1].histogram(h)
 }
 
-func (l *listed) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+func (l *sampleIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
 	return l.all[l.i-1].t, l.all[l.i-1].floatHistogram(h)
 }
 

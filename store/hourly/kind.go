@@ -26,7 +26,7 @@ func newKinds(described map[string]metadata.Metadata) *kinds {
 	return &kinds{described: described, known: map[string]kind{}}
 }
 
-func (k *kinds) of(name string) kind {
+func (k *kinds) kind(name string) kind {
 	if v, ok := k.known[name]; ok {
 		return v
 	}
@@ -40,7 +40,7 @@ func (k *kinds) find(name string) kind {
 	case model.MetricTypeCounter, model.MetricTypeHistogram:
 		return counter
 	case model.MetricTypeGauge, model.MetricTypeSummary: // a summary's own name holds its quantiles
-		return steady(name)
+		return gaugeKind(name)
 	case model.MetricTypeInfo, model.MetricTypeStateset:
 		return last
 	}
@@ -55,11 +55,11 @@ func (k *kinds) find(name string) kind {
 		}
 		return counter
 	}
-	return steady(name)
+	return gaugeKind(name)
 }
 
-// steady distinguishes gauges that hold a date or a fact from those that hold an amount.
-func steady(name string) kind {
+// gaugeKind distinguishes gauges that hold a date or a fact from those that hold an amount.
+func gaugeKind(name string) kind {
 	for _, end := range []string{"_info", "_time_seconds", "_timestamp_seconds", "_timestamp", "_created", "_exit_code", "_state"} {
 		if strings.HasSuffix(name, end) {
 			return last

@@ -24,10 +24,10 @@ import (
 func (s *Store) Pass(ctx context.Context) error {
 	s.making.Lock()
 	defer s.making.Unlock()
-	if err := s.room(); err != nil {
+	if err := s.checkSpace(); err != nil {
 		return err
 	}
-	if err := s.look(); err != nil {
+	if err := s.findPending(); err != nil {
 		return err
 	}
 	for {
@@ -40,7 +40,7 @@ func (s *Store) Pass(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		done, err := s.make(ctx, pending)
+		done, err := s.buildFirst(ctx, pending)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (s *Store) Pass(ctx context.Context) error {
 	})
 }
 
-func (s *Store) room() error {
+func (s *Store) checkSpace() error {
 	var st unix.Statfs_t
 	if s.opts.Reserve < 0 || unix.Statfs(s.opts.Dir, &st) != nil {
 		return nil
@@ -97,8 +97,8 @@ func (s *Store) change(f func(*state)) error {
 	return nil
 }
 
-// look determines the days to be computed and saves them.
-func (s *Store) look() error {
+// findPending determines the days to be computed and saves them.
+func (s *Store) findPending() error {
 	sealed, ok := s.raw.Sealed()
 	if !ok {
 		return nil
@@ -146,13 +146,13 @@ func (s *Store) look() error {
 	return s.change(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
 }
 
-// make computes the first of the pending days, together with those in the same block.
-func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err error) {
-	at, old := s.place(pending)
+// buildFirst computes the first of the pending days, together with those in the same block.
+func (s *Store) buildFirst(ctx context.Context, pending []int64) (done []int64, err error) {
+	at, old := s.blockSpan(pending)
 	var anew []span
 	for _, d := range pending {
 		switch {
-		case !at.holds(d):
+		case !at.contains(d):
 			continue
 		case len(anew) > 0 && anew[len(anew)-1].to == d:
 			anew[len(anew)-1].to += day
@@ -164,9 +164,9 @@ func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err er
 	return done, s.write(ctx, at, old, anew)
 }
 
-// place returns the block that contains the first of some days, or the span of a new block. A new
+// blockSpan returns the block that contains the first of some days, or the span of a new block. A new
 // block holds one day, or several if they ended long ago.
-func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
+func (s *Store) blockSpan(days []int64) (at span, old []*tsdb.Block) {
 	first := span{days[0], days[0] + day}
 	stretch := span{dirty.Floor(first.from, s.short()), dirty.Floor(first.from, s.short()) + s.short()}
 	s.mu.RLock()
@@ -174,7 +174,7 @@ func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	s.mu.RUnlock()
 	for _, b := range s.blocks.all() {
 		switch m := spanOf(b.Meta()); {
-		case m.holds(first.from):
+		case m.contains(first.from):
 			return m, []*tsdb.Block{b}
 		case m.overlaps(stretch):
 			free = false
@@ -185,7 +185,7 @@ func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	}
 	last := first
 	for _, d := range days {
-		if stretch.holds(d) {
+		if stretch.contains(d) {
 			last = span{d, d + day}
 		}
 	}
@@ -256,7 +256,7 @@ func (r *reducedSet) Next() bool {
 		s := r.SeriesSet.At()
 		ls := s.Labels()
 		var kept []sample
-		if kept, r.err = r.reducer.reduce(s.Iterator(nil), r.kinds.of(ls.Get(model.MetricNameLabel)), r.at.from, r.at.to); r.err != nil {
+		if kept, r.err = r.reducer.reduce(s.Iterator(nil), r.kinds.kind(ls.Get(model.MetricNameLabel)), r.at.from, r.at.to); r.err != nil {
 			r.err = fmt.Errorf("%s: %w", ls, r.err)
 			return false
 		}
@@ -319,7 +319,7 @@ func (s *Store) join(ctx context.Context) error {
 		groups := map[int64][]*tsdb.Block{}
 		for _, b := range s.blocks.all() {
 			at := dirty.Floor(b.MinTime(), length)
-			if stretch := (span{at, at + length}); spanOf(b.Meta()).within(stretch) && stretch.to <= limit {
+			if stretch := (span{at, at + length}); spanOf(b.Meta()).isInside(stretch) && stretch.to <= limit {
 				groups[at] = append(groups[at], b)
 			}
 		}

@@ -45,14 +45,14 @@ func suits(h *storage.SelectHints) bool {
 // sample of a series. 0 means the default.
 func (s *Store) Lookback(start time.Time, step time.Duration) time.Duration {
 	at := start.UnixMilli()
-	if (step.Milliseconds() >= longStep && at < s.ready()) || (len(s.blocks.all()) > 0 && at < s.gone()) {
+	if (step.Milliseconds() >= longStep && at < s.completeUntil()) || (len(s.blocks.all()) > 0 && at < s.lostBefore()) {
 		return lookback
 	}
 	return 0
 }
 
-// ready returns the time before which all hours are complete.
-func (s *Store) ready() int64 {
+// completeUntil returns the time before which all hours are complete.
+func (s *Store) completeUntil() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(s.state.Pending) > 0 {
@@ -61,8 +61,8 @@ func (s *Store) ready() int64 {
 	return s.state.Through
 }
 
-// gone returns the time before which the store may lack samples.
-func (s *Store) gone() int64 {
+// lostBefore returns the time before which the store may lack samples.
+func (s *Store) lostBefore() int64 {
 	s.mu.RLock()
 	lost := s.state.Lost
 	s.mu.RUnlock()
@@ -87,7 +87,7 @@ func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	if err != nil {
 		return nil, err
 	}
-	gone := s.gone()
+	gone := s.lostBefore()
 	if mint >= gone {
 		return raw, nil
 	}
@@ -162,8 +162,8 @@ func (q *querier) hoursOf(at span) (storage.Querier, error) {
 
 // parts returns the spans to read from samples and from hours. An empty span ends before it begins.
 func (q *querier) parts(h *storage.SelectHints) (raw, hours span) {
-	raw, hours = q.at, span{q.at.from, min(q.at.to, q.s.gone()-1)}
-	if ready := q.s.ready(); suits(h) && ready > q.at.from {
+	raw, hours = q.at, span{q.at.from, min(q.at.to, q.s.lostBefore()-1)}
+	if ready := q.s.completeUntil(); suits(h) && ready > q.at.from {
 		hours.to = max(hours.to, min(q.at.to, ready-1))
 		// Imported samples are included in the hours.
 		raw.from = max(raw.from, ready)
@@ -262,7 +262,7 @@ func (q *querier) labelled() (storage.LabelQuerier, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := span{q.at.from, min(q.at.to, q.s.gone()-1)}
+	old := span{q.at.from, min(q.at.to, q.s.lostBefore()-1)}
 	const longAgo = -1e15 // thirty thousand years
 	if old.from > old.to || old.from < longAgo || len(q.s.blocks.all()) == 0 {
 		return raw, nil

@@ -63,7 +63,7 @@ func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample
 	return r.out, nil
 }
 
-func (r *reducer) keep(s sample) {
+func (r *reducer) append(s sample) {
 	if s.t >= r.from && s.t < r.to {
 		r.out = append(r.out, s)
 	}
@@ -72,7 +72,7 @@ func (r *reducer) keep(s sample) {
 // flush keeps the previous sample, unless it was kept already.
 func (r *reducer) flush() {
 	if r.have && !r.kept {
-		r.keep(r.prev)
+		r.append(r.prev)
 	}
 }
 
@@ -88,14 +88,14 @@ func (r *reducer) count(s sample) {
 	}
 	r.kept = born || reset
 	if r.kept {
-		r.keep(s)
+		r.append(s)
 	}
 	r.prev, r.have, r.ended = s, true, false
 }
 
 func (r *reducer) level(s sample, k kind) {
 	if r.have && (hourOf(s.t) != hourOf(r.prev.t) || s.typ != r.prev.typ) {
-		r.settle(k, hourOf(r.prev.t)+hour)
+		r.closeHour(k, hourOf(r.prev.t)+hour)
 	}
 	if r.have = true; s.typ == chunkenc.ValFloat {
 		r.mean.add(s.t, s.v)
@@ -103,8 +103,8 @@ func (r *reducer) level(s sample, k kind) {
 	r.prev, r.ended = s, false
 }
 
-// settle keeps the value of the hour, or of the run, that ends at end.
-func (r *reducer) settle(k kind, end int64) {
+// closeHour keeps the value of the hour, or of the run, that ends at end.
+func (r *reducer) closeHour(k kind, end int64) {
 	s := r.prev
 	if s.typ == chunkenc.ValFloat && k == gauge {
 		s.v = r.mean.value(end)
@@ -113,7 +113,7 @@ func (r *reducer) settle(k kind, end int64) {
 		s.t = end - 1
 	}
 	r.have = false
-	r.keep(s)
+	r.append(s)
 }
 
 // end handles a staleness marker. It keeps the marker and the last sample before it.
@@ -124,12 +124,12 @@ func (r *reducer) end(s sample, k kind) {
 	case r.have && r.prev.kind(k) == counter:
 		r.flush()
 	case r.have && hourOf(s.t) != hourOf(r.prev.t): // stale before: the value of its hour
-		r.settle(k, hourOf(r.prev.t)+hour)
+		r.closeHour(k, hourOf(r.prev.t)+hour)
 	case r.have:
 		r.lastOfLife(k, s.t)
 	}
 	r.have, r.ended = false, true
-	r.keep(s)
+	r.append(s)
 }
 
 func (r *reducer) lastOfLife(k kind, end int64) {
@@ -138,7 +138,7 @@ func (r *reducer) lastOfLife(k kind, end int64) {
 		s.v = r.mean.value(end)
 	}
 	r.mean = mean{}
-	r.keep(s)
+	r.append(s)
 }
 
 func (r *reducer) finish(k kind) {
@@ -147,7 +147,7 @@ func (r *reducer) finish(k kind) {
 	case r.prev.kind(k) == counter:
 		r.flush()
 	default:
-		r.settle(k, hourOf(r.prev.t)+hour)
+		r.closeHour(k, hourOf(r.prev.t)+hour)
 	}
 }
 
@@ -170,12 +170,12 @@ func (m *mean) add(t int64, v float64) {
 		*m = mean{n: 1, t: t, v: v, first: v, low: v, high: v}
 		return
 	}
-	m.hold(t)
+	m.extend(t)
 	m.n, m.t, m.v = m.n+1, t, v
 	m.low, m.high = min(m.low, v), max(m.high, v)
 }
 
-func (m *mean) hold(until int64) {
+func (m *mean) extend(until int64) {
 	w := float64(min(until-m.t, silent))
 	m.time += w
 	m.excess += w * (m.v - m.first)
@@ -188,7 +188,7 @@ func (m *mean) value(end int64) float64 {
 	if math.IsInf(m.low, -1) || math.IsInf(m.high, 1) {
 		return m.low + m.high
 	}
-	if m.hold(end); m.time <= 0 {
+	if m.extend(end); m.time <= 0 {
 		return m.v
 	}
 	return min(max(m.first+m.excess/m.time, m.low), m.high)

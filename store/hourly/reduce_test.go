@@ -80,7 +80,7 @@ func TestReduce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r reducer
-			got, err := r.reduce(&listed{all: series(c.in)}, c.kind, t0, t0+day)
+			got, err := r.reduce(&sampleIterator{all: series(c.in)}, c.kind, t0, t0+day)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,11 +123,11 @@ func TestReduceHistograms(t *testing.T) {
 		return out
 	}
 	var r reducer
-	got, err := r.reduce(&listed{all: make(histogram.UnknownCounterReset, -5, 1, 10, 2, 30, 5, 40, 3, 59, 4, 70, 6, 71, -1)}, counter, t0, t0+day)
+	got, err := r.reduce(&sampleIterator{all: make(histogram.UnknownCounterReset, -5, 1, 10, 2, 30, 5, 40, 3, 59, 4, 70, 6, 71, -1)}, counter, t0, t0+day)
 	if want := "[30:5 40:3 59:4 70:6 71:stale]"; err != nil || fmt.Sprint(counts(got)) != want {
 		t.Errorf("counters: %v (%v), want %s", counts(got), err, want)
 	}
-	got, err = r.reduce(&listed{all: make(histogram.GaugeType, 10, 2, 30, 5, 40, 3, 59, 4, 70, 6)}, counter, t0, t0+day)
+	got, err = r.reduce(&sampleIterator{all: make(histogram.GaugeType, 10, 2, 30, 5, 40, 3, 59, 4, 70, 6)}, counter, t0, t0+day)
 	if want := "[59:4 70:6]"; err != nil || fmt.Sprint(counts(got)) != want {
 		t.Errorf("gauges: %v (%v), want %s", counts(got), err, want)
 	}
@@ -144,7 +144,7 @@ func TestKinds(t *testing.T) {
 		"x_seconds_total": counter, "x_bucket": counter, "x_count": counter, "x_sum": counter, "temperature": gauge,
 		"x_info": last, "node_boot_time_seconds": last, "x_created": last,
 	} {
-		if got := k.of(name); got != want || k.of(name) != want {
+		if got := k.kind(name); got != want || k.kind(name) != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}
@@ -216,7 +216,7 @@ func TestSplice(t *testing.T) {
 
 // A day of numbers is reduced without allocating memory.
 func TestReduceAllocates(t *testing.T) {
-	in := &listed{all: counterDay()}
+	in := &sampleIterator{all: counterDay()}
 	var r reducer
 	run := func(k kind) float64 {
 		return testing.AllocsPerRun(10, func() {

@@ -17,10 +17,10 @@ import (
 // span is a time range; to is exclusive.
 type span struct{ from, to int64 }
 
-func (s span) holds(t int64) bool   { return t >= s.from && t < s.to }
-func (s span) overlaps(o span) bool { return s.from < o.to && o.from < s.to }
-func (s span) within(o span) bool   { return s.from >= o.from && s.to <= o.to }
-func spanOf(m tsdb.BlockMeta) span  { return span{m.MinTime, m.MaxTime} }
+func (s span) contains(t int64) bool { return t >= s.from && t < s.to }
+func (s span) overlaps(o span) bool  { return s.from < o.to && o.from < s.to }
+func (s span) isInside(o span) bool  { return s.from >= o.from && s.to <= o.to }
+func spanOf(m tsdb.BlockMeta) span   { return span{m.MinTime, m.MaxTime} }
 func enclosing(a span, b ...span) (c span) {
 	c = a
 	for _, o := range b {

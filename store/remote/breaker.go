@@ -28,7 +28,7 @@ const (
 	waitAtMost  = 10 * time.Second
 )
 
-func (b *breaker) enter() error {
+func (b *breaker) allow() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fails < failsAtMost {
@@ -87,7 +87,7 @@ func (e *awayError) Unwrap() error { return e.why }
 // Since returns the time of the first failure in the row.
 func (e *awayError) Since() time.Time { return e.since }
 
-func (b *breaker) down() *awayError {
+func (b *breaker) outage() *awayError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fails == 0 {
@@ -102,11 +102,11 @@ const patience = 5 * time.Second
 // errLifeless ends a request to a server that does not answer the health check either.
 var errLifeless = errors.New("no sign of life")
 
-// pulse distinguishes a server that works on a long query from one that hangs. If the server
+// healthProbe distinguishes a server that works on a long query from one that hangs. If the server
 // answers a health check, the query is waited for. Otherwise it is abandoned within twice the
 // patience instead of at the timeout, which allows for large answers. Any response counts, because
 // a proxy may lack the health path.
-type pulse struct {
+type healthProbe struct {
 	mu     sync.Mutex
 	asking chan struct{} // closed when the health check under way is answered
 	alive  bool

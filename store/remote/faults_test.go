@@ -56,7 +56,7 @@ func TestFaults(t *testing.T) {
 			before := f.asked.Load()
 			q, err := s.Querier(0, time.Now().UnixMilli())
 			must(t, err)
-			if set := q.Select(t.Context(), true, nil, storetest.Named("x")); set.Next() || !errors.Is(set.Err(), store.ErrUnavailable) {
+			if set := q.Select(t.Context(), true, nil, storetest.MatchName("x")); set.Next() || !errors.Is(set.Err(), store.ErrUnavailable) {
 				t.Errorf("query while it is away: %v", set.Err())
 			}
 			if f.asked.Load() != before {
@@ -111,7 +111,7 @@ func TestFullStoreAnswers(t *testing.T) {
 	for at, want := range map[time.Time]int{time.Now(): 1, time.Now().Add(-2 * hour): 0} {
 		q, err := s.Querier(0, at.UnixMilli())
 		must(t, err)
-		set := q.Select(t.Context(), true, nil, storetest.Named(gauge.Name))
+		set := q.Select(t.Context(), true, nil, storetest.MatchName(gauge.Name))
 		for set.Next() {
 			continue
 		}
@@ -171,7 +171,7 @@ func TestQueueSurvives(t *testing.T) {
 	if _, lost := s.Waiting(); lost != 0 {
 		t.Errorf("%d samples lost", lost)
 	}
-	got := storetest.Read(t, s, now.Add(-hour), now.Add(hour), storetest.Named(gauge.Name))
+	got := storetest.Read(t, s, now.Add(-hour), now.Add(hour), storetest.MatchName(gauge.Name))
 	for k, points := range got {
 		if len(points) != 40 {
 			t.Errorf("%s has %d samples, want 40", k, len(points))
@@ -197,7 +197,7 @@ func TestOneBadSample(t *testing.T) {
 	if err := app.Commit(); !errors.As(err, &refused) || !errors.Is(err, store.ErrConflict) || refused.Refused != 1 || refused.Stored != 299 || !strings.Contains(err.Error(), `device="d7"`) {
 		t.Errorf("commit: %v", err)
 	}
-	if got := storetest.Read(t, s, now.Add(-hour), now.Add(hour), storetest.Named(gauge.Name)); len(got) != 300 {
+	if got := storetest.Read(t, s, now.Add(-hour), now.Add(hour), storetest.MatchName(gauge.Name)); len(got) != 300 {
 		t.Errorf("%d series, want 300", len(got))
 	}
 }
@@ -217,11 +217,11 @@ func TestFoldIsExact(t *testing.T) {
 			t.Fatalf("after %d observations\n got %s\nwant %s", i+1, got, want)
 		}
 	}
-	if g := (&folded{sum: map[int64]float64{1: 5}, count: map[int64]float64{1: 2}, buckets: []bucketSeries{{1, map[int64]float64{1: 3}}}}); g.at(1) != nil {
+	if g := (&folded{sum: map[int64]float64{1: 5}, count: map[int64]float64{1: 2}, buckets: []bucketSeries{{1, map[int64]float64{1: 3}}}}); g.histogramAt(1) != nil {
 		t.Error("buckets that hold more than the count were believed")
 	}
 	stale := math.Float64frombits(value.StaleNaN)
-	if g := (&folded{sum: map[int64]float64{1: stale}, count: map[int64]float64{1: stale}}); !value.IsStaleNaN(g.at(1).Sum) {
+	if g := (&folded{sum: map[int64]float64{1: stale}, count: map[int64]float64{1: stale}}); !value.IsStaleNaN(g.histogramAt(1).Sum) {
 		t.Error("the marker of an end was lost")
 	}
 }

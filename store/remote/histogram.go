@@ -64,8 +64,8 @@ type bucketSeries struct {
 	at map[int64]float64
 }
 
-// fold reassembles histograms from the series of their parts.
-func (s *Store) fold(set storage.SeriesSet) (*prompb.QueryResult, error) {
+// mergeParts reassembles histograms from the series of their parts.
+func (s *Store) mergeParts(set storage.SeriesSet) (*prompb.QueryResult, error) {
 	groups := map[uint64]*folded{}
 	var order []*folded
 	var it chunkenc.Iterator
@@ -136,15 +136,15 @@ func (g *folded) series() *prompb.TimeSeries {
 	}
 	slices.Sort(times)
 	for _, t := range times {
-		if h := g.at(t); h != nil {
+		if h := g.histogramAt(t); h != nil {
 			ts.Histograms = append(ts.Histograms, prompb.FromIntHistogram(t, h))
 		}
 	}
 	return ts
 }
 
-// at returns the histogram at one time; nil if its parts do not add up.
-func (g *folded) at(t int64) *histogram.Histogram {
+// histogramAt returns the histogram at one time; nil if its parts do not add up.
+func (g *folded) histogramAt(t int64) *histogram.Histogram {
 	sum, ok := g.sum[t]
 	count := g.count[t]
 	if !ok || (value.IsStaleNaN(count) != value.IsStaleNaN(sum)) {

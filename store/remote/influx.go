@@ -143,9 +143,9 @@ type influxSeries struct {
 	Values  [][]json.RawMessage `json:"values"`
 }
 
-func (i *influxQL) ask(ctx context.Context, text string) ([]influxSeries, error) {
+func (i *influxQL) query(ctx context.Context, text string) ([]influxSeries, error) {
 	q := url.Values{"db": {i.conf.database}, "epoch": {"ms"}, "q": {text}}
-	in, _, err := i.web.do(ctx, http.MethodGet, i.conf.api+"?"+q.Encode(), nil, nil)
+	in, _, err := i.web.sendRequest(ctx, http.MethodGet, i.conf.api+"?"+q.Encode(), nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +183,8 @@ func text(s string) string {
 
 func regex(s string) string { return "/" + strings.ReplaceAll(s, "/", `\/`) + "/" }
 
-// from writes the FROM clause: the selected measurements.
-func from(ms []*labels.Matcher) string {
+// fromClause writes the FROM clause: the selected measurements.
+func fromClause(ms []*labels.Matcher) string {
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			return ident(m.Value)
@@ -198,8 +198,8 @@ func from(ms []*labels.Matcher) string {
 	return "/.+/"
 }
 
-// where writes the conditions for the other matchers, which an absent tag does not satisfy.
-func where(ms []*labels.Matcher) (conds []string) {
+// whereConditions writes the conditions for the other matchers, which an absent tag does not satisfy.
+func whereConditions(ms []*labels.Matcher) (conds []string) {
 	for _, m := range filled(ms) {
 		switch {
 		case m.Name == model.MetricNameLabel:
@@ -214,8 +214,8 @@ func where(ms []*labels.Matcher) (conds []string) {
 
 // read implements peer.
 func (i *influxQL) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
-	conds := append(where(ms), fmt.Sprintf("time >= %dms", max(mint, 0)), fmt.Sprintf("time <= %dms", min(maxt, 1<<43)))
-	series, err := i.ask(ctx, `SELECT "value" FROM `+from(ms)+" WHERE "+strings.Join(conds, " AND ")+" GROUP BY *")
+	conds := append(whereConditions(ms), fmt.Sprintf("time >= %dms", max(mint, 0)), fmt.Sprintf("time <= %dms", min(maxt, 1<<43)))
+	series, err := i.query(ctx, `SELECT "value" FROM `+fromClause(ms)+" WHERE "+strings.Join(conds, " AND ")+" GROUP BY *")
 	if err != nil {
 		return nil, err
 	}
@@ -259,28 +259,28 @@ func column(series []influxSeries, k int) (out []string) {
 // labelValues implements peer. InfluxDB does not restrict it by time.
 func (i *influxQL) labelValues(ctx context.Context, name string, _, _ int64, ms []*labels.Matcher) ([]string, error) {
 	cond := ""
-	if c := where(ms); len(c) > 0 {
+	if c := whereConditions(ms); len(c) > 0 {
 		cond = " WHERE " + strings.Join(c, " AND ")
 	}
 	if name == model.MetricNameLabel {
 		with := ""
-		if f := from(ms); strings.HasPrefix(f, "/") {
+		if f := fromClause(ms); strings.HasPrefix(f, "/") {
 			with = " WITH MEASUREMENT =~ " + f
 		} else {
 			with = " WITH MEASUREMENT = " + f
 		}
-		series, err := i.ask(ctx, "SHOW MEASUREMENTS"+with+cond)
+		series, err := i.query(ctx, "SHOW MEASUREMENTS"+with+cond)
 		return column(series, 0), err
 	}
-	series, err := i.ask(ctx, "SHOW TAG VALUES FROM "+from(ms)+" WITH KEY = "+ident(name)+cond)
+	series, err := i.query(ctx, "SHOW TAG VALUES FROM "+fromClause(ms)+" WITH KEY = "+ident(name)+cond)
 	return column(series, 1), err
 }
 
 func (i *influxQL) labelNames(ctx context.Context, _, _ int64, ms []*labels.Matcher) ([]string, error) {
 	cond := ""
-	if c := where(ms); len(c) > 0 {
+	if c := whereConditions(ms); len(c) > 0 {
 		cond = " WHERE " + strings.Join(c, " AND ")
 	}
-	series, err := i.ask(ctx, "SHOW TAG KEYS FROM "+from(ms)+cond)
+	series, err := i.query(ctx, "SHOW TAG KEYS FROM "+fromClause(ms)+cond)
 	return append(column(series, 0), model.MetricNameLabel), err
 }

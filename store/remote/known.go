@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// known caches the time of the newest sample of each recently written series, by the hash of its
+// newestTimes caches the time of the newest sample of each recently written series, by the hash of its
 // labels. A lost entry only costs a second initial zero.
-type known struct {
+type newestTimes struct {
 	mu    sync.Mutex
 	at    map[uint64]int64
 	start map[uint64]int64 // start times of counters, as far as they were reported
@@ -17,7 +17,7 @@ type known struct {
 // forgetAfter is the time that a series without samples is remembered.
 const forgetAfter = 2 * time.Hour
 
-func (k *known) wrote(hash uint64, t int64) {
+func (k *newestTimes) record(hash uint64, t int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.at == nil {
@@ -36,7 +36,7 @@ func (k *known) wrote(hash uint64, t int64) {
 	}
 }
 
-func (k *known) last(hash uint64) (int64, bool) {
+func (k *newestTimes) last(hash uint64) (int64, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, ok := k.at[hash]
@@ -44,7 +44,7 @@ func (k *known) last(hash uint64) (int64, bool) {
 }
 
 // began records the start time of a counter.
-func (k *known) began(hash uint64, t int64) {
+func (k *newestTimes) began(hash uint64, t int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.start == nil {
@@ -54,15 +54,15 @@ func (k *known) began(hash uint64, t int64) {
 }
 
 // started returns the start time of a counter.
-func (k *known) started(hash uint64) (int64, bool) {
+func (k *newestTimes) started(hash uint64) (int64, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, ok := k.start[hash]
 	return t, ok
 }
 
-// before reports whether the series is not in the cache, or all of it is older than t.
-func (k *known) before(hash uint64, t int64) bool {
+// isNewer reports whether the series is not in the cache, or all of it is older than t.
+func (k *newestTimes) isNewer(hash uint64, t int64) bool {
 	last, ok := k.last(hash)
 	return !ok || last < t
 }

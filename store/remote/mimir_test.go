@@ -72,7 +72,7 @@ func TestTenants(t *testing.T) {
 	a, b, nobody := open("&tenant=a"), open("&tenant=b"), open("")
 	must(t, a.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sda")))
 	count := func(s *Store) int {
-		return len(storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.Named(gauge.Name)))
+		return len(storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.MatchName(gauge.Name)))
 	}
 	if count(a) != 1 || count(b) != 0 {
 		t.Errorf("tenant a has %d series and b %d, want 1 and 0", count(a), count(b))
@@ -105,7 +105,7 @@ func TestRealTenants(t *testing.T) {
 	must(t, a.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sda")))
 	must(t, b.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sdb", "sdc")))
 	for s, want := range map[*Store]string{a: "sda", b: "sdb sdc"} {
-		got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.Named(gauge.Name))
+		got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.MatchName(gauge.Name))
 		for _, device := range strings.Fields(want) {
 			found := false
 			for k := range got {

@@ -41,8 +41,8 @@ func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
 	return o, nil
 }
 
-// put queues the collected samples. The error names those that the other side cannot represent.
-func (o *outbox) put(w *write) error {
+// send queues the collected samples. The error names those that the other side cannot represent.
+func (o *outbox) send(w *write) error {
 	if o.queue.Stats().Records > 0 {
 		if err := o.queue.Sync(); err != nil {
 			o.s.log.Warn("queued samples are not safe from a power cut", "to", o.s.String(), "err", err)
@@ -64,7 +64,7 @@ func (o *outbox) put(w *write) error {
 		record(recordMain, part, meta)
 		meta = nil
 	}
-	o.s.note(w.series)
+	o.s.recordWritten(w.series)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("queue for %s: %w", o.s, err)
 	}

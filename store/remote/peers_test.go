@@ -143,7 +143,7 @@ func TestInfluxTokens(t *testing.T) {
 			}
 			s := openAt(t, address+with)
 			must(t, s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), name)))
-			if got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.Named(gauge.Name)); len(got) == 0 {
+			if got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.MatchName(gauge.Name)); len(got) == 0 {
 				t.Error("nothing is read")
 			}
 		})
@@ -186,13 +186,13 @@ func labelsAre(t *testing.T, s *Store) {
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	values, _, err := q.LabelValues(ctx, "device", nil, storetest.Named("suite_gauge_bytes"))
+	values, _, err := q.LabelValues(ctx, "device", nil, storetest.MatchName("suite_gauge_bytes"))
 	must(t, err)
 	same(t, values, "sda", "sdb")
 	values, _, err = q.LabelValues(ctx, "__name__", nil)
 	must(t, err)
 	same(t, values, "suite_gauge_bytes")
-	values, _, err = q.LabelValues(ctx, "device", nil, storetest.Named("none"))
+	values, _, err = q.LabelValues(ctx, "device", nil, storetest.MatchName("none"))
 	must(t, err)
 	same(t, values)
 	names, _, err := q.LabelNames(ctx, &storage.LabelHints{Limit: 10})

@@ -60,7 +60,7 @@ func (p *prometheus) read(ctx context.Context, mint, maxt int64, ms []*labels.Ma
 	if err != nil {
 		return nil, err
 	}
-	in, header, err := p.web.do(ctx, http.MethodPost, p.conf.read, map[string]string{
+	in, header, err := p.web.sendRequest(ctx, http.MethodPost, p.conf.read, map[string]string{
 		"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf", "X-Prometheus-Remote-Read-Version": "0.1.0",
 	}, s2.EncodeSnappy(nil, raw))
 	if err != nil {
@@ -105,9 +105,10 @@ func readSamples(in io.Reader, most int64) (*prompb.QueryResult, error) {
 	return resp.Results[0], nil
 }
 
-// ask calls the query API and decodes the data field of the response.
-func (p *prometheus) ask(ctx context.Context, path string, q url.Values, into any) error {
-	in, _, err := p.web.do(ctx, http.MethodPost, p.conf.api+path, map[string]string{"Content-Type": "application/x-www-form-urlencoded"},
+// query calls the query API and decodes the data field of the response.
+func (p *prometheus) query(ctx context.Context, path string, q url.Values, into any) error {
+	in, _, err := p.web.sendRequest(ctx, http.MethodPost, p.conf.api+path,
+		map[string]string{"Content-Type": "application/x-www-form-urlencoded"},
 		[]byte(q.Encode()))
 	if err != nil {
 		return err
@@ -117,7 +118,7 @@ func (p *prometheus) ask(ctx context.Context, path string, q url.Values, into an
 }
 
 func (p *prometheus) get(ctx context.Context, path string, q url.Values, into any) error {
-	in, _, err := p.web.do(ctx, http.MethodGet, p.conf.api+path+"?"+q.Encode(), nil, nil)
+	in, _, err := p.web.sendRequest(ctx, http.MethodGet, p.conf.api+path+"?"+q.Encode(), nil, nil)
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func decodeData(in io.Reader, into any) error {
 // seconds formats a time for the query API.
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
-func within(mint, maxt int64, ms []*labels.Matcher) url.Values {
+func rangeParams(mint, maxt int64, ms []*labels.Matcher) url.Values {
 	q := url.Values{"start": {seconds(max(mint, 0))}, "end": {seconds(min(maxt, 1<<45))}}
 	if len(ms) > 0 {
 		q.Set("match[]", selector(ms))
@@ -151,11 +152,11 @@ func within(mint, maxt int64, ms []*labels.Matcher) url.Values {
 }
 
 func (p *prometheus) labelValues(ctx context.Context, name string, mint, maxt int64, ms []*labels.Matcher) (list []string, err error) {
-	return list, p.get(ctx, "/label/"+url.PathEscape(name)+"/values", within(mint, maxt, ms), &list)
+	return list, p.get(ctx, "/label/"+url.PathEscape(name)+"/values", rangeParams(mint, maxt, ms), &list)
 }
 
 func (p *prometheus) labelNames(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (list []string, err error) {
-	return list, p.get(ctx, "/labels", within(mint, maxt, ms), &list)
+	return list, p.get(ctx, "/labels", rangeParams(mint, maxt, ms), &list)
 }
 
 // rangeQuery reads samples with a range selector of the query API, for servers without remote read.
@@ -169,7 +170,7 @@ func (p *prometheus) rangeQuery(ctx context.Context, mint, maxt int64, ms []*lab
 		} `json:"result"`
 	}
 	q := url.Values{"query": {fmt.Sprintf("%s[%dms]", selector(ms), maxt-mint+1)}, "time": {seconds(maxt)}}
-	if err := p.ask(ctx, "/query", q, &data); err != nil {
+	if err := p.query(ctx, "/query", q, &data); err != nil {
 		return nil, err
 	}
 	if data.ResultType != "matrix" {

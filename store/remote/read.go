@@ -18,7 +18,7 @@ import (
 
 // read returns the series that match, sorted.
 func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
-	if err := s.use(); err != nil {
+	if err := s.acquire(); err != nil {
 		return nil, err
 	}
 	defer s.uses.Done()
@@ -38,7 +38,7 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.fold(set)
+	res, err := s.mergeParts(set)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Store) Flush(ctx context.Context) error {
 	if s.conf.kind != kindVictoria {
 		return nil
 	}
-	in, _, err := s.web.do(ctx, http.MethodGet, strings.TrimSuffix(s.conf.api, "/api/v1")+"/internal/force_flush", nil, nil)
+	in, _, err := s.web.sendRequest(ctx, http.MethodGet, strings.TrimSuffix(s.conf.api, "/api/v1")+"/internal/force_flush", nil, nil)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ type Store struct {
 	peer  peer
 	two   *write2 // nil unless remote write 2.0 is configured
 	log   *slog.Logger
-	known known
+	known newestTimes
 	out   *outbox // nil without a queue
 
 	natives map[string]string // name of a series of a classic histogram -> name of the histogram
@@ -171,8 +171,8 @@ func Open(o Options) (*Store, error) {
 // String returns the address, without a secret.
 func (s *Store) String() string { return s.conf.shown }
 
-// use begins a use of the store, which Close waits for.
-func (s *Store) use() error {
+// acquire begins a use of the store, which Close waits for.
+func (s *Store) acquire() error {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	if s.closed.Load() {
@@ -202,7 +202,7 @@ func (s *Store) Close() error {
 // Down returns an error with the time since which the server has refused reads or writes and the
 // cause. It is nil if the server is not known to refuse either. The error has a method Since.
 func (s *Store) Down() error {
-	read, write := s.web.reads.down(), s.web.writes.down()
+	read, write := s.web.reads.outage(), s.web.writes.outage()
 	switch {
 	case read == nil && write == nil:
 		return nil
@@ -319,7 +319,7 @@ func (q *querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, ms
 	if err != nil {
 		return storage.ErrSeriesSet(fmt.Errorf("read from %s: %w", q.s, err))
 	}
-	if away := q.s.web.writes.down(); away != nil && away.since.UnixMilli() <= q.maxt {
+	if away := q.s.web.writes.outage(); away != nil && away.since.UnixMilli() <= q.maxt {
 		return warned{set, fmt.Errorf("incomplete since %s: %w", away.since.UTC().Format(time.RFC3339), away.why)}
 	}
 	return set

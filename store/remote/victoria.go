@@ -28,7 +28,7 @@ import (
 type victoria struct{ prometheus }
 
 func (v *victoria) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
-	in, _, err := v.web.do(ctx, http.MethodGet, v.conf.api+"/export?"+within(mint, maxt, addName(ms)).Encode(), nil, nil)
+	in, _, err := v.web.sendRequest(ctx, http.MethodGet, v.conf.api+"/export?"+rangeParams(mint, maxt, addName(ms)).Encode(), nil, nil)
 	if err != nil {
 		return nil, err
 	}

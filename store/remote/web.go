@@ -28,7 +28,7 @@ type web struct {
 	// A store with a full disk answers queries but accepts no samples; one without queriers does
 	// the reverse. Each direction therefore has its own breaker.
 	reads, writes breaker
-	pulse         pulse
+	pulse         healthProbe
 }
 
 func newWeb(c *settings) (*web, error) {
@@ -59,7 +59,7 @@ func newWeb(c *settings) (*web, error) {
 			}
 		}
 	}
-	return &web{conf: c, pulse: pulse{silence: patience, grace: patience}, client: &http.Client{
+	return &web{conf: c, pulse: healthProbe{silence: patience, grace: patience}, client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: min(c.timeout, 10*time.Second), KeepAlive: 30 * time.Second}).DialContext,
@@ -99,20 +99,21 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("answer %d: %s", e.status, e.text)
 }
 
-// do sends a request and returns a 2xx response. The caller must close the body. The timeout covers
+// sendRequest sends a request and returns a 2xx response. The caller must close the body. The timeout covers
 // the start of the response and each following read. It ends early if the server fails a health
 // check; see [pulse]. A temporary failure is store.ErrUnavailable.
-func (w *web) do(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
-	return w.through(ctx, &w.reads, method, address, header, body)
+func (w *web) sendRequest(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header,
+	error) {
+	return w.sendThrough(ctx, &w.reads, method, address, header, body)
 }
 
-// through is do with a given breaker.
-func (w *web) through(ctx context.Context, b *breaker, method, address string, header map[string]string, body []byte) (io.ReadCloser,
+// sendThrough is do with a given breaker.
+func (w *web) sendThrough(ctx context.Context, b *breaker, method, address string, header map[string]string, body []byte) (io.ReadCloser,
 	http.Header, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	if err := b.enter(); err != nil {
+	if err := b.allow(); err != nil {
 		return nil, nil, err
 	}
 	limit, cancel := context.WithCancelCause(ctx)

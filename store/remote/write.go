@@ -45,7 +45,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.use(); err != nil {
+	if err := s.acquire(); err != nil {
 		return err
 	}
 	defer s.uses.Done()
@@ -59,7 +59,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		_ = s.Describe(d.Name, metadata.Metadata{Type: model.MetricType(d.Kind.String()), Unit: string(d.Unit), Help: d.Help})
 		if d.Kind == metric.NativeHistogram {
 			if sm.Histogram == nil {
-				w.refuse(1, fmt.Errorf("%w: %s: histogram series without a histogram", store.ErrInvalid, ls))
+				w.addRefused(1, fmt.Errorf("%w: %s: histogram series without a histogram", store.ErrInvalid, ls))
 				continue
 			}
 			h := series.ToNative(sm.Histogram)
@@ -70,7 +70,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 			continue
 		}
 		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= longAgo.Milliseconds() &&
-			s.known.before(ls.Hash(), c) {
+			s.known.isNewer(ls.Hash(), c) {
 			s.known.began(ls.Hash(), c)
 			w.zero(ls, c)
 		}
@@ -80,7 +80,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		}
 	}
 	if s.out != nil {
-		return s.out.put(w)
+		return s.out.send(w)
 	}
 	return w.send(ctx)
 }
@@ -112,15 +112,15 @@ type write struct {
 
 func (s *Store) newWrite() *write { return &write{s: s, index: map[uint64]int{}} }
 
-func (w *write) refuse(n int, err error) {
+func (w *write) addRefused(n int, err error) {
 	w.refused.Refused += n
 	if len(w.refused.Reasons) < reasons {
 		w.refused.Reasons = append(w.refused.Reasons, err)
 	}
 }
 
-// of returns the time series with a label set.
-func (w *write) of(ls labels.Labels) *prompb.TimeSeries {
+// seriesOf returns the time series with a label set.
+func (w *write) seriesOf(ls labels.Labels) *prompb.TimeSeries {
 	h := ls.Hash()
 	if i, ok := w.index[h]; ok {
 		return &w.series[i]
@@ -139,11 +139,11 @@ func (s *Store) Whole(name string) bool { return s.conf.native || s.whole[name] 
 func (w *write) float(ls labels.Labels, t int64, v float64) {
 	if err := w.s.peer.takes(v); err != nil {
 		if !value.IsStaleNaN(v) {
-			w.refuse(1, fmt.Errorf("%w: %s is %g: %w", store.ErrInvalid, ls, v, err))
+			w.addRefused(1, fmt.Errorf("%w: %s is %g: %w", store.ErrInvalid, ls, v, err))
 		}
 		return
 	}
-	ts := w.of(ls)
+	ts := w.seriesOf(ls)
 	ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: v})
 }
 
@@ -154,7 +154,7 @@ func (w *write) zero(ls labels.Labels, t int64) {
 
 func (w *write) histogram(ls labels.Labels, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
 	if w.s.conf.native {
-		ts := w.of(ls)
+		ts := w.seriesOf(ls)
 		if h != nil {
 			ts.Histograms = append(ts.Histograms, prompb.FromIntHistogram(t, h))
 		} else {
@@ -203,13 +203,13 @@ func (w *write) send(ctx context.Context) error {
 	meta := w.s.described()
 	stored := 0
 	for _, part := range split(w.series) {
-		n, err := w.s.deliver(ctx, part, meta, &budget, w.refuse)
+		n, err := w.s.deliver(ctx, part, meta, &budget, w.addRefused)
 		if err != nil {
 			return err
 		}
 		stored, meta = stored+n, nil
 	}
-	w.s.note(w.series)
+	w.s.recordWritten(w.series)
 	if w.refused.Refused == 0 {
 		return nil
 	}
@@ -217,8 +217,8 @@ func (w *write) send(ctx context.Context) error {
 	return &w.refused
 }
 
-// note records the written samples in the cache.
-func (s *Store) note(list []prompb.TimeSeries) {
+// recordWritten records the written samples in the cache.
+func (s *Store) recordWritten(list []prompb.TimeSeries) {
 	b := labels.NewScratchBuilder(16)
 	for i := range list {
 		newest := int64(math.MinInt64)
@@ -228,7 +228,7 @@ func (s *Store) note(list []prompb.TimeSeries) {
 		for _, h := range list[i].Histograms {
 			newest = max(newest, h.Timestamp)
 		}
-		s.known.wrote(list[i].ToLabels(&b, nil).Hash(), newest)
+		s.known.record(list[i].ToLabels(&b, nil).Hash(), newest)
 	}
 }
 
@@ -318,7 +318,7 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	if err != nil {
 		return err
 	}
-	in, said, err := s.web.through(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
+	in, said, err := s.web.sendThrough(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
 	if s.two.unknown(header, said, err) {
 		if err == nil {
 			_ = in.Close() // the body is not needed
@@ -376,14 +376,14 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v f
 
 // AppendExemplar implements storage.ExemplarAppender.
 func (a *appender) AppendExemplar(_ storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
-	ts := a.w.of(ls)
+	ts := a.w.seriesOf(ls)
 	ts.Exemplars = append(ts.Exemplars, prompb.Exemplar{Labels: prompb.FromLabels(e.Labels, nil), Value: e.Value, Timestamp: e.Ts})
 	return storage.SeriesRef(ls.Hash() | 1), nil
 }
 
 // Commit implements storage.AppenderV2.
 func (a *appender) Commit() error {
-	if err := a.s.use(); err != nil {
+	if err := a.s.acquire(); err != nil {
 		return err
 	}
 	defer a.s.uses.Done()

@@ -27,10 +27,10 @@ func factsBegan(t *testing.T, c store.Facts) {
 		}
 		rows = append(rows, w)
 	}
-	must(t, c.Upsert(t.Context(), rows))
+	requireNoError(t, c.Upsert(t.Context(), rows))
 	from, to := epoch.Add(10*time.Minute), epoch.Add(30*time.Minute)
 	all, _, err := c.Workloads(t.Context(), store.Filter{Since: from, Until: to, Sort: "start"})
-	must(t, err)
+	requireNoError(t, err)
 	var want, wantStarts []string
 	for _, w := range all {
 		if w.Start.Before(from) && w.Kind != "slurm" {
@@ -46,11 +46,11 @@ func factsBegan(t *testing.T, c store.Facts) {
 		}
 	}
 	var got, starts []string
-	must(t, c.Began(t.Context(), from, to, []string{"slurm"}, func(w *store.Workload) { got = append(got, show(*w)) }))
+	requireNoError(t, c.Began(t.Context(), from, to, []string{"slurm"}, func(w *store.Workload) { got = append(got, show(*w)) }))
 	if !slices.Equal(got, want) || len(got) < 15 || len(got) == len(all) {
 		t.Errorf("%d began of %d\ngot  %v\nwant %v", len(got), len(all), got, want)
 	}
-	must(t, c.Began(t.Context(), from, to, nil, func(w *store.Workload) { starts = append(starts, show(*w)) }))
+	requireNoError(t, c.Began(t.Context(), from, to, nil, func(w *store.Workload) { starts = append(starts, show(*w)) }))
 	if !slices.Equal(starts, wantStarts) || len(starts) == len(got) {
 		t.Errorf("%d started\ngot  %v\nwant %v", len(starts), starts, wantStarts)
 	}

@@ -41,7 +41,7 @@ func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
 		t.Run(c.name, func(t *testing.T) {
 			cat := open(t)
 			c.test(t, cat)
-			must(t, cat.Close())
+			requireNoError(t, cat.Close())
 		})
 	}
 }
@@ -82,7 +82,7 @@ func show(w store.Workload) string {
 	text := fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(),
 		w.End.UTC(), code,
 		w.State, w.Reason, w.Submit.UTC(), w.EndedBy, w.EndedByUser, w.QOS, w.Lost)
-	for i, f := range figure.Of(figure.Runs) {
+	for i, f := range figure.InScope(figure.Runs) {
 		if v := *w.Row.At(i); v != nil {
 			text += fmt.Sprintf(" %s=%g", f.Key, *v)
 		}
@@ -103,7 +103,7 @@ func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
 	full := Row(7)
 	bare := store.Workload{ID: "unit/cron.service", Kind: "unit", Name: "cron.service", Owner: "root", Start: epoch,
 		Seen: epoch.Add(time.Minute)}
-	must(t, c.Upsert(t.Context(), []store.Workload{full, bare}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{full, bare}))
 	for _, want := range []store.Workload{full, bare} {
 		rows, n := list(t, c, store.Filter{IDs: []string{want.ID}})
 		if n != 1 || len(rows) != 1 || show(rows[0]) != show(want) {
@@ -114,7 +114,7 @@ func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
 	if !rows[0].End.IsZero() || rows[0].CPUSeconds != nil || rows[0].ExitCode != nil {
 		t.Errorf("what was not measured came back as a figure: %s", show(rows[0]))
 	}
-	must(t, c.Upsert(t.Context(), nil))
+	requireNoError(t, c.Upsert(t.Context(), nil))
 }
 
 // catalogueIdentity tests that job ids may repeat, on other sites and at other times.
@@ -122,7 +122,7 @@ func catalogueIdentity(t *testing.T, c store.Catalogue) {
 	a, b, d := Row(1), Row(1), Row(1)
 	b.Site = "there"
 	d.Start, d.Seen, d.End = a.Start.Add(48*time.Hour), a.Seen.Add(48*time.Hour), time.Time{}
-	must(t, c.Upsert(t.Context(), []store.Workload{a, b, d}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{a, b, d}))
 	if rows, n := list(t, c, store.Filter{IDs: []string{a.ID}}); n != 3 || len(rows) != 3 {
 		t.Errorf("%d rows, want 3", n)
 	}
@@ -136,7 +136,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	w.Start, w.Submit, w.Seen = epoch, epoch, epoch.Add(time.Hour)
 	other := Row(4)
 	other.Start, other.Seen, other.End = epoch, epoch.Add(time.Minute), epoch.Add(time.Minute)
-	must(t, c.Upsert(t.Context(), []store.Workload{w, other}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w, other}))
 	rows, n := list(t, c, store.Filter{IDs: []string{w.ID}})
 	if n != 1 || !rows[0].End.IsZero() || !rows[0].Waits() || !rows[0].Start.Equal(epoch) {
 		t.Fatalf("%d rows, %+v", n, rows)
@@ -152,7 +152,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	begun.Start, begun.Seen = epoch.Add(2*time.Hour), epoch.Add(3*time.Hour)
 	begun.PreviousStarts = []time.Time{epoch, epoch.Add(time.Second)}
 	for range 2 { // a repeated write changes nothing
-		must(t, c.Upsert(t.Context(), []store.Workload{begun}))
+		requireNoError(t, c.Upsert(t.Context(), []store.Workload{begun}))
 		rows, n = list(t, c, store.Filter{IDs: []string{w.ID}})
 		if n != 1 || !rows[0].Start.Equal(begun.Start) || rows[0].Waits() {
 			t.Fatalf("after it began: %d rows, %+v", n, rows)
@@ -163,7 +163,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	}
 	again := begun // the start was corrected
 	again.Start, again.PreviousStarts = begun.Start.Add(time.Second), []time.Time{begun.Start}
-	must(t, c.Upsert(t.Context(), []store.Workload{again}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{again}))
 	if rows, n := list(t, c, store.Filter{Nodes: []string{"n9"}}); n != 1 || !rows[0].Start.Equal(again.Start) {
 		t.Errorf("after the correction %d rows are on the node", n)
 	}
@@ -187,7 +187,7 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 		}
 		data = append(data, w)
 	}
-	must(t, c.Upsert(t.Context(), data))
+	requireNoError(t, c.Upsert(t.Context(), data))
 	yes, no := true, false
 	mid := epoch.Add(5000 * time.Minute)
 	filters := []store.Filter{
@@ -243,7 +243,7 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 	own.Owner = "user1"
 	other := Row(3)
 	other.Owner = "user"
-	must(t, c.Upsert(t.Context(), []store.Workload{shared, own, other}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{shared, own, other}))
 	for i := range 2 { // check after the first write and after rewriting the rows
 		if rows, n := list(t, c, store.Filter{Owners: []string{"user1"}, Sort: "kind"}); n != 2 || len(rows) != 2 {
 			t.Errorf("%d rows of %d of user1, want 2", len(rows), n)
@@ -266,11 +266,11 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 			t.Errorf("%d rows of nobody", n)
 		}
 		if i == 0 {
-			must(t, c.Upsert(t.Context(), []store.Workload{shared}))
+			requireNoError(t, c.Upsert(t.Context(), []store.Workload{shared}))
 		}
 	}
 	shared.Shares = nil
-	must(t, c.Upsert(t.Context(), []store.Workload{shared}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{shared}))
 	if rows, n := list(t, c, store.Filter{Owners: []string{"user1"}, Limit: 5}); n != 1 || len(rows) != 1 || rows[0].ID != own.ID {
 		t.Errorf("%d rows of user1 without a share, want 1", n)
 	}
@@ -286,7 +286,7 @@ func catalogueFamily(t *testing.T, c store.Catalogue) {
 		w.ID = id
 		rows = append(rows, w)
 	}
-	must(t, c.Upsert(t.Context(), rows))
+	requireNoError(t, c.Upsert(t.Context(), rows))
 	for _, f := range []struct {
 		of   store.Filter
 		want []string
@@ -371,9 +371,9 @@ func orderOf(field string) func(a, b store.Workload) int {
 func catalogueReplace(t *testing.T, c store.Catalogue) {
 	w := Row(1)
 	w.End = time.Time{}
-	must(t, c.Upsert(t.Context(), []store.Workload{w}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w}))
 	w.End, w.Nodes, w.Owner, w.CPUSeconds, w.Kind = w.Seen, []string{"moved"}, "other", nil, "job"
-	must(t, c.Upsert(t.Context(), []store.Workload{w, w}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w, w}))
 	if rows, n := list(t, c, store.Filter{}); n != 1 || show(rows[0]) != show(w) {
 		t.Errorf("%d rows, %s", n, show(rows[0]))
 	}
@@ -395,7 +395,7 @@ func cataloguePaging(t *testing.T, c store.Catalogue) {
 		w.CPUSeconds = num(float64(i / 5)) // ties
 		data = append(data, w)
 	}
-	must(t, c.Upsert(t.Context(), data))
+	requireNoError(t, c.Upsert(t.Context(), data))
 	seen := map[string]bool{}
 	for off := 0; off < 30; off += 10 {
 		rows, n := list(t, c, store.Filter{Sort: "-cpu_seconds", Limit: 10, Offset: off})
@@ -422,17 +422,17 @@ func catalogueWatermark(t *testing.T, c store.Catalogue) {
 	if err != nil || !w.IsZero() {
 		t.Errorf("new catalogue: %s %v", w, err)
 	}
-	must(t, c.SetWatermark(t.Context(), epoch))
-	must(t, c.SetWatermark(t.Context(), epoch.Add(time.Second)))
+	requireNoError(t, c.SetWatermark(t.Context(), epoch))
+	requireNoError(t, c.SetWatermark(t.Context(), epoch.Add(time.Second)))
 	if w, err = c.Watermark(t.Context()); err != nil || !w.Equal(epoch.Add(time.Second)) {
 		t.Errorf("got %s %v", w, err)
 	}
 }
 
 func catalogueDrop(t *testing.T, c store.Catalogue) {
-	must(t, c.Upsert(t.Context(), []store.Workload{Row(1), Row(2)}))
-	must(t, c.SetWatermark(t.Context(), epoch))
-	must(t, c.Drop(t.Context()))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{Row(1), Row(2)}))
+	requireNoError(t, c.SetWatermark(t.Context(), epoch))
+	requireNoError(t, c.Drop(t.Context()))
 	for _, f := range []store.Filter{{}, {Kinds: []string{"slurm"}}, {Nodes: []string{"n1"}}} {
 		if rows, n := list(t, c, f); n != 0 || len(rows) != 0 {
 			t.Errorf("%+v: %d rows after drop", f, n)
@@ -441,7 +441,7 @@ func catalogueDrop(t *testing.T, c store.Catalogue) {
 	if w, err := c.Watermark(t.Context()); err != nil || !w.IsZero() {
 		t.Errorf("watermark after drop: %s %v", w, err)
 	}
-	must(t, c.Upsert(t.Context(), []store.Workload{Row(1)}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{Row(1)}))
 	if _, n := list(t, c, store.Filter{}); n != 1 {
 		t.Error("a dropped catalogue takes no rows")
 	}
@@ -450,7 +450,7 @@ func catalogueDrop(t *testing.T, c store.Catalogue) {
 func catalogueHostile(t *testing.T, c store.Catalogue) {
 	w := Row(1)
 	w.Name, w.Owner, w.Nodes = "'; DROP TABLE workloads; -- \x00 \U0001F980", `%_"\`, []string{`["n"]`, "\u202e"}
-	must(t, c.Upsert(t.Context(), []store.Workload{w}))
+	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w}))
 	for _, f := range []store.Filter{{Owners: []string{w.Owner}}, {Nodes: []string{`["n"]`}}, {IDs: []string{w.ID}}} {
 		if rows, n := list(t, c, f); n != 1 || show(rows[0]) != show(w) {
 			t.Errorf("%+v: %d rows", f, n)
@@ -482,7 +482,7 @@ func catalogueSortUnknown(t *testing.T, c store.Catalogue) {
 		rows[i].NetworkBytes = v
 	}
 	rows[0].ExitCode, rows[3].Submit = nil, time.Time{}
-	must(t, c.Upsert(t.Context(), rows))
+	requireNoError(t, c.Upsert(t.Context(), rows))
 	for _, limit := range []int{0, 10} {
 		for by, want := range map[string]string{
 			"network_bytes": "4 3 1 2", "-network_bytes": "1 3 4 2",
@@ -517,7 +517,7 @@ func catalogueConcurrent(t *testing.T, c store.Catalogue) {
 	wg.Wait()
 	close(errs)
 	for err := range errs {
-		must(t, err)
+		requireNoError(t, err)
 	}
 	if _, n := list(t, c, store.Filter{}); n != 40 {
 		t.Errorf("%d rows, want 40", n)

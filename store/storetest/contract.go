@@ -18,13 +18,13 @@ import (
 // described tests that Metadata returns the descriptions from Append and Describe, and that the map
 // belongs to the caller.
 func described(t *testing.T, s store.Series) {
-	must(t, s.Ready())
+	requireNoError(t, s.Ready())
 	var batch metric.Batch
 	batch.Reset(Now())
 	batch.Add(metric.NewSeries(gauge, "a"), 1)
-	must(t, s.Append(t.Context(), node1, &batch))
+	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	want := metadata.Metadata{Type: "counter", Unit: "seconds", Help: "A description."}
-	must(t, s.Describe("suite_described_seconds_total", want))
+	requireNoError(t, s.Describe("suite_described_seconds_total", want))
 	got := s.Metadata()
 	if got["suite_described_seconds_total"] != want {
 		t.Errorf("described as %+v, want %+v", got["suite_described_seconds_total"], want)
@@ -52,12 +52,12 @@ func appender(t *testing.T, s store.Series) {
 			t.Fatalf("append: %v", err)
 		}
 	}
-	must(t, a.Commit())
+	requireNoError(t, a.Commit())
 	back := s.AppenderV2(t.Context())
 	if _, err := back.Append(0, l, 0, now.Add(time.Minute).UnixMilli(), 9, nil, nil, storage.AOptions{}); err != nil {
 		t.Fatalf("append: %v", err)
 	}
-	must(t, back.Rollback())
+	requireNoError(t, back.Rollback())
 	t0 := now.UnixMilli()
 	equal(t, s, all(t, s, "suite_appended"), map[string][]Point{l.String(): {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}}})
 }
@@ -69,7 +69,7 @@ func chunks(t *testing.T, s store.Series) {
 	for i := range 5 {
 		batch.Reset(now.Add(time.Duration(i) * 15 * time.Second))
 		batch.Add(metric.NewSeries(gauge, "a"), float64(i))
-		must(t, s.Append(t.Context(), node1, &batch))
+		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	want := all(t, s, gauge.Name)
 	from, to := now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli()
@@ -79,7 +79,7 @@ func chunks(t *testing.T, s store.Series) {
 	}
 	defer q.Close()
 	got := map[string][]Point{}
-	set := q.Select(t.Context(), true, nil, Named(gauge.Name))
+	set := q.Select(t.Context(), true, nil, MatchName(gauge.Name))
 	for set.Next() {
 		one := set.At()
 		key := one.Labels().String()
@@ -89,10 +89,10 @@ func chunks(t *testing.T, s store.Series) {
 				at, v := samples.At()
 				got[key] = append(got[key], Point{T: at, V: v})
 			}
-			must(t, samples.Err())
+			requireNoError(t, samples.Err())
 		}
 	}
-	must(t, set.Err())
+	requireNoError(t, set.Err())
 	if len(got) != 1 || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("chunks hold %v, samples are %v", got, want)
 	}
@@ -105,7 +105,7 @@ func exemplars(t *testing.T, s store.Series) {
 		t.Fatal(err)
 	}
 	now := Now()
-	got, err := q.Select(now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), []*labels.Matcher{Named("suite_nothing")})
+	got, err := q.Select(now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), []*labels.Matcher{MatchName("suite_nothing")})
 	if err != nil || len(got) != 0 {
 		t.Errorf("exemplars of a series that does not exist: %v, %v", got, err)
 	}
@@ -121,28 +121,28 @@ func oldest(t *testing.T, s store.Series) {
 		var batch metric.Batch
 		batch.Reset(now.Add(time.Duration(sec) * time.Second))
 		batch.Add(metric.NewSeries(gauge, "a"), 1)
-		must(t, s.Append(t.Context(), node1, &batch))
+		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	if at, ok := s.Oldest(); ok && at.After(now) { // a remote store may see the first sample later
 		t.Errorf("the oldest sample is of %s, which is after %s", at, now)
 	}
 }
 
-// late tests that the hour of a sample more than two minutes behind the newest is dirty until
+// testLate tests that the hour of a sample more than two minutes behind the newest is dirty until
 // cleaned, and again after another late sample.
-func late(t *testing.T, s store.Series) {
+func testLate(t *testing.T, s store.Series) {
 	now := time.Now().Truncate(time.Second)
 	put := func(behind time.Duration, v float64) {
 		t.Helper()
 		var batch metric.Batch
 		batch.Reset(now.Add(-behind))
 		batch.Add(metric.NewSeries(gauge, "a"), v)
-		must(t, s.Append(t.Context(), node1, &batch))
+		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	dirty := func(behind ...time.Duration) (d store.DirtyHours) {
 		t.Helper()
 		d, err := s.Dirty()
-		must(t, err)
+		requireNoError(t, err)
 		got, want := []time.Time{}, []time.Time{}
 		for _, h := range d.Hours {
 			got = append(got, h.Oldest)
@@ -164,9 +164,9 @@ func late(t *testing.T, s store.Series) {
 	put(2*time.Hour, 3)
 	was := dirty(2 * time.Hour)
 	put(2*time.Hour-time.Millisecond, 4) // after the snapshot
-	must(t, s.Clean(was))
-	must(t, s.Clean(dirty(2*time.Hour)))
-	must(t, s.Clean(dirty()))
+	requireNoError(t, s.Clean(was))
+	requireNoError(t, s.Clean(dirty(2*time.Hour)))
+	requireNoError(t, s.Clean(dirty()))
 	put(4*time.Hour, 5)
 	dirty(4 * time.Hour)
 	if !slices.ContainsFunc(all(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`],

@@ -28,13 +28,13 @@ func factsEachRun(t *testing.T, c store.Facts) {
 		}
 		rows = append(rows, w)
 	}
-	must(t, c.Upsert(t.Context(), rows))
+	requireNoError(t, c.Upsert(t.Context(), rows))
 	facts := func(w *store.Workload) string {
 		b, err := json.Marshal(store.Workload{Site: w.Site, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Account: w.Account,
 			Partition: w.Partition,
 			Command:   w.Command, State: w.State, QOS: w.QOS, Nodes: slices.Clone(w.Nodes), Start: w.Start, Seen: w.Seen, End: w.End,
 			Submit: w.Submit, Row: figure.Row{CPUSeconds: w.CPUSeconds, RequestCores: w.RequestCores, Exactness: w.Exactness}})
-		must(t, err)
+		requireNoError(t, err)
 		return string(b)
 	}
 	for _, f := range []store.Filter{{}, {Since: epoch.Add(10 * time.Minute), Until: epoch.Add(30 * time.Minute)}, {Nodes: []string{"n2"}},
@@ -42,12 +42,12 @@ func factsEachRun(t *testing.T, c store.Facts) {
 		all := f
 		all.Limit = 0
 		list, _, err := c.Workloads(t.Context(), all)
-		must(t, err)
+		requireNoError(t, err)
 		var want, got []string
 		for i := range list {
 			want = append(want, facts(&list[i]))
 		}
-		must(t, c.EachRun(t.Context(), store.RunQuery{Filter: f, Figures: []string{"cpu_seconds", "request_cores"}},
+		requireNoError(t, c.EachRun(t.Context(), store.RunQuery{Filter: f, Figures: []string{"cpu_seconds", "request_cores"}},
 			func(w *store.Workload) { got = append(got, facts(w)) }))
 		slices.Sort(want)
 		slices.Sort(got)

@@ -36,7 +36,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)
 			c.test(t, f)
-			must(t, f.Close())
+			requireNoError(t, f.Close())
 		})
 	}
 }
@@ -45,7 +45,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 // is derived from the series.
 func factsFindings(t *testing.T, c store.Facts) {
 	Findings(t, c)
-	must(t, c.Drop(t.Context()))
+	requireNoError(t, c.Drop(t.Context()))
 	if _, n, err := c.Findings(t.Context(), store.FindingFilter{}); err != nil || n != 12 {
 		t.Errorf("%d findings after Drop, %v", n, err)
 	}
@@ -54,7 +54,7 @@ func factsFindings(t *testing.T, c store.Facts) {
 // factsForecasts: forecasts survive dropping the catalogue too.
 func factsForecasts(t *testing.T, c store.Facts) {
 	Forecasts(t, c)
-	must(t, c.Drop(t.Context()))
+	requireNoError(t, c.Drop(t.Context()))
 	if list, err := c.Forecasts(t.Context(), store.ForecastFilter{}); err != nil || len(list) != 8 {
 		t.Errorf("%d forecasts after Drop, %v", len(list), err)
 	}
@@ -70,13 +70,13 @@ func factsState(t *testing.T, c store.Facts) {
 		}
 	}
 	check("a", nil)
-	must(t, c.SetState(ctx, "a", []byte{0, 1, 0xff}))
-	must(t, c.SetState(ctx, "b", []byte("b")))
-	must(t, c.SetState(ctx, "a", []byte("new")))
-	must(t, c.SetWatermark(ctx, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	requireNoError(t, c.SetState(ctx, "a", []byte{0, 1, 0xff}))
+	requireNoError(t, c.SetState(ctx, "b", []byte("b")))
+	requireNoError(t, c.SetState(ctx, "a", []byte("new")))
+	requireNoError(t, c.SetWatermark(ctx, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 	check("a", []byte("new"))
 	check("b", []byte("b"))
-	must(t, c.Drop(ctx))
+	requireNoError(t, c.Drop(ctx))
 	check("a", nil)
 	check("b", nil)
 }

@@ -26,11 +26,11 @@ func Findings(t *testing.T, s store.Findings) {
 	for i := range 12 {
 		list = append(list, make1(i))
 	}
-	must(t, s.PutFindings(ctx, list))
-	must(t, s.PutFindings(ctx, list)) // again: creates no duplicates
-	must(t, s.PutFindings(ctx, nil))
+	requireNoError(t, s.PutFindings(ctx, list))
+	requireNoError(t, s.PutFindings(ctx, list)) // again: creates no duplicates
+	requireNoError(t, s.PutFindings(ctx, nil))
 	all, n, err := s.Findings(ctx, store.FindingFilter{})
-	must(t, err)
+	requireNoError(t, err)
 	if n != 12 || len(all) != 12 {
 		t.Fatalf("%d of %d findings", len(all), n)
 	}
@@ -42,14 +42,14 @@ func Findings(t *testing.T, s store.Findings) {
 		}
 	}
 	one, _, err := s.Findings(ctx, store.FindingFilter{ID: "f5"})
-	must(t, err)
+	requireNoError(t, err)
 	if len(one) != 1 || fmt.Sprint(one[0]) != fmt.Sprint(list[5]) {
 		t.Errorf("got  %+v\nwant %+v", one, list[5])
 	}
 	changed := list[5]
 	changed.State, changed.AckBy, changed.AckAt = "gone", "root", epoch
 	changed.MutedUntil, changed.MuteReason = epoch.AddDate(0, 1, 0), "known"
-	must(t, s.PutFindings(ctx, []store.Finding{changed}))
+	requireNoError(t, s.PutFindings(ctx, []store.Finding{changed}))
 	yes, no := true, false
 	for name, c := range map[string]struct {
 		f    store.FindingFilter
@@ -68,7 +68,7 @@ func Findings(t *testing.T, s store.Findings) {
 		"hostile":   {store.FindingFilter{Owners: []string{"'; DROP TABLE findings; --"}}, 0},
 	} {
 		got, n, err := s.Findings(ctx, c.f)
-		must(t, err)
+		requireNoError(t, err)
 		if n != c.want || len(got) != c.want {
 			t.Errorf("%s: %d of %d, want %d", name, len(got), n, c.want)
 		}

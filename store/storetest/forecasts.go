@@ -31,13 +31,13 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 	for i := range 24 { // of eight series, three each
 		list = append(list, one(i))
 	}
-	must(t, s.PutForecasts(ctx, list))
-	must(t, s.PutForecasts(ctx, list)) // again: creates no duplicates
-	must(t, s.PutForecasts(ctx, nil))
+	requireNoError(t, s.PutForecasts(ctx, list))
+	requireNoError(t, s.PutForecasts(ctx, list)) // again: creates no duplicates
+	requireNoError(t, s.PutForecasts(ctx, nil))
 	count := func(what string, f store.ForecastFilter, want int) []store.Forecast {
 		t.Helper()
 		got, err := s.Forecasts(ctx, f)
-		must(t, err)
+		requireNoError(t, err)
 		if len(got) != want {
 			t.Errorf("%s: %d forecasts, want %d", what, len(got), want)
 		}
@@ -63,7 +63,7 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 
 	judged := list[0]
 	judged.Judged = &store.Judged{Steps: 3, Inside: 2, Error: 1.5, NaiveError: 2.5, NaiveSteps: 2, ErrorThere: 1}
-	must(t, s.PutForecasts(ctx, []store.Forecast{judged}))
+	requireNoError(t, s.PutForecasts(ctx, []store.Forecast{judged}))
 	count("unjudged", store.ForecastFilter{Unjudged: true}, 23)
 	if got := count("judged", store.ForecastFilter{Subject: "node", Name: judged.Name, Figures: []string{"cores"},
 		Until: epoch.Add(time.Hour)}, 1); len(got) == 1 && (got[0].Judged == nil || *got[0].Judged != *judged.Judged) {
@@ -72,9 +72,9 @@ func Forecasts(t *testing.T, s store.Forecasts) {
 
 	long := list[2]
 	long.Point, long.Low, long.High = []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{2, 2, 2, 2}
-	must(t, s.PutForecasts(ctx, []store.Forecast{long}))
-	must(t, s.TrimForecasts(ctx, epoch, 4, epoch.Add(time.Hour))) // removes short ones of the first hour
+	requireNoError(t, s.PutForecasts(ctx, []store.Forecast{long}))
+	requireNoError(t, s.TrimForecasts(ctx, epoch, 4, epoch.Add(time.Hour))) // removes short ones of the first hour
 	count("after short ones were forgotten", store.ForecastFilter{}, 17)
-	must(t, s.TrimForecasts(ctx, epoch.Add(2*time.Hour), 0, time.Time{}))
+	requireNoError(t, s.TrimForecasts(ctx, epoch.Add(2*time.Hour), 0, time.Time{}))
 	count("after old ones were forgotten", store.ForecastFilter{}, 8)
 }

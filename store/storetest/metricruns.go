@@ -13,7 +13,7 @@ import (
 func MetricRuns(t *testing.T, s store.MetricRuns) {
 	t.Helper()
 	for i := range 4 {
-		must(t, s.PutMetricRun(t.Context(), metricRun(i), nil, nil))
+		requireNoError(t, s.PutMetricRun(t.Context(), metricRun(i), nil, nil))
 	}
 	metricRunSamples(t, s)
 	metricRunLists(t, s)
@@ -39,17 +39,17 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 	}
 	pods := []store.MetricRunPod{{UID: "a", Samples: 2, Document: []byte(`"a"`)}, {UID: "b", Document: []byte(`"b"`)}}
 	for range 2 { // again: creates no duplicates
-		must(t, s.PutMetricRun(ctx, first, pods, []store.MetricRunSample{sample("a", 1), sample("a", 2)}))
+		requireNoError(t, s.PutMetricRun(ctx, first, pods, []store.MetricRunSample{sample("a", 1), sample("a", 2)}))
 	}
 	// A stored sample is not changed, and a pod is not replaced by an older one.
 	changed := sample("a", 2)
 	changed.Document = []byte("changed")
 	first.Outcome, first.Finished = "Finished", first.Started.Add(time.Minute)
-	must(t, s.PutMetricRun(ctx, first, []store.MetricRunPod{{UID: "a", Samples: 1, Document: []byte("old")}},
+	requireNoError(t, s.PutMetricRun(ctx, first, []store.MetricRunPod{{UID: "a", Samples: 1, Document: []byte("old")}},
 		[]store.MetricRunSample{changed, sample("a", 3)}))
 
 	got, err := s.MetricRunSamples(ctx, first.Namespace, first.Name)
-	must(t, err)
+	requireNoError(t, err)
 	if len(got) != 3 {
 		t.Fatalf("%d samples, want 3", len(got))
 	}
@@ -60,7 +60,7 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 		}
 	}
 	kept, err := s.MetricRunPods(ctx, first.Namespace, first.Name)
-	must(t, err)
+	requireNoError(t, err)
 	if len(kept) != 2 || kept[0].UID != "a" || kept[0].Samples != 2 || string(kept[0].Document) != `"a"` {
 		t.Errorf("pods %+v", kept)
 	}
@@ -73,7 +73,7 @@ func metricRunLists(t *testing.T, s store.MetricRuns) {
 	count := func(what string, f store.MetricRunFilter, page, total int) []store.MetricRun {
 		t.Helper()
 		list, n, err := s.MetricRuns(ctx, f)
-		must(t, err)
+		requireNoError(t, err)
 		if len(list) != page || n != total {
 			t.Errorf("%s: %d of %d runs, want %d of %d", what, len(list), n, page, total)
 		}
@@ -95,9 +95,9 @@ func metricRunLists(t *testing.T, s store.MetricRuns) {
 	count("since", store.MetricRunFilter{Since: epoch.Add(time.Hour), Until: epoch.Add(3 * time.Hour)}, 2, 2)
 
 	n, err := s.TrimMetricRuns(ctx, epoch.Add(time.Hour))
-	must(t, err)
+	requireNoError(t, err)
 	left, err := s.MetricRunSamples(ctx, first.Namespace, first.Name)
-	must(t, err)
+	requireNoError(t, err)
 	if n != 1 || len(left) != 0 {
 		t.Errorf("%d runs forgotten, %d samples left", n, len(left))
 	}
@@ -107,7 +107,7 @@ func metricRunLists(t *testing.T, s store.MetricRuns) {
 // factsMetricRuns: runs of MetricSets survive dropping the catalogue.
 func factsMetricRuns(t *testing.T, c store.Facts) {
 	MetricRuns(t, c)
-	must(t, c.Drop(t.Context()))
+	requireNoError(t, c.Drop(t.Context()))
 	if _, n, err := c.MetricRuns(t.Context(), store.MetricRunFilter{}); err != nil || n != 3 {
 		t.Errorf("%d runs after Drop, %v", n, err)
 	}

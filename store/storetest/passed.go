@@ -37,9 +37,9 @@ func factsPassed(t *testing.T, c store.Facts) {
 	add("group", "bob", "n1", -20, 20, &half, false) // ends as the interval begins
 	add("group", "bob", "n1", 3600, 1, &half, false) // begins as it ends
 	add("unit", "bob", "n1", 0, 1, &half, false)
-	must(t, c.Upsert(t.Context(), rows))
+	requireNoError(t, c.Upsert(t.Context(), rows))
 	got, err := c.Passed(t.Context(), at, at.Add(time.Hour), time.Minute)
-	must(t, err)
+	requireNoError(t, err)
 	want := []store.Passed{
 		{Site: "lab", Owner: "alice", Nodes: []string{"n1"}, Count: 3, CPUSeconds: 1, WallSeconds: 74, First: at,
 			Last: at.Add(79 * time.Second)},
@@ -52,7 +52,7 @@ func factsPassed(t *testing.T, c store.Facts) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	lasting, err := c.Lasting(t.Context(), at, at.Add(time.Hour), at.Add(time.Hour), store.Least{Ran: time.Minute})
-	must(t, err)
+	requireNoError(t, err)
 	var ids []string
 	for _, w := range lasting {
 		ids = append(ids, w.ID)
@@ -80,7 +80,7 @@ func factsLeast(t *testing.T, c store.Facts) {
 	add("group", &little, nil, nil)
 	add("group", &little, &small, &zero)
 	add("unit", &little, &small, nil)
-	must(t, c.Upsert(t.Context(), rows))
+	requireNoError(t, c.Upsert(t.Context(), rows))
 	for _, x := range []struct {
 		least store.Least
 		want  string
@@ -90,7 +90,7 @@ func factsLeast(t *testing.T, c store.Facts) {
 		{store.Least{Ran: 2 * time.Hour, CPUSeconds: 1, MemoryPeakBytes: 64}, "unit/6"},
 	} {
 		got, err := c.Lasting(t.Context(), at, time.Time{}, at.Add(time.Hour), x.least)
-		must(t, err)
+		requireNoError(t, err)
 		var ids []string
 		for _, w := range got {
 			ids = append(ids, w.ID)

@@ -41,7 +41,7 @@ func PeerAt(tb testing.TB, addr, dir, program, ready string, args func(addr, dir
 // PeerProcess is PeerAt for a test that needs the process.
 func PeerProcess(tb testing.TB, addr, dir, program, ready string, args func(addr, dir string) []string) (p *os.Process, stop func()) {
 	tb.Helper()
-	path, err := lookUp(program)
+	path, err := findProgram(program)
 	if err != nil {
 		tb.Skipf("%s is not installed; script/setup e2e installs it, or script/peers builds it", program)
 	}
@@ -61,8 +61,8 @@ func PeerProcess(tb testing.TB, addr, dir, program, ready string, args func(addr
 	return cmd.Process, stop
 }
 
-// lookUp finds a program in PATH, or in the directory where script/peers installs programs that no distribution has.
-func lookUp(program string) (string, error) {
+// findProgram finds a program in PATH, or in the directory where script/peers installs programs that no distribution has.
+func findProgram(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
 		return path, nil

@@ -32,14 +32,14 @@ func Rollups(t *testing.T, open func(testing.TB) store.Catalogue) {
 				t.Fatal("the store keeps no roll-ups")
 			}
 			test(t, c)
-			must(t, c.Close())
+			requireNoError(t, c.Close())
 		})
 	}
 }
 
 var rollEpoch = time.Date(2025, 12, 29, 0, 0, 0, 0, time.UTC) // a Monday, in the last days of a year
 
-func use(t *testing.T, c rolling, q store.RollupQuery) []store.Use {
+func mustUse(t *testing.T, c rolling, q store.RollupQuery) []store.Use {
 	t.Helper()
 	rows, err := c.Use(t.Context(), q)
 	if err != nil {
@@ -70,9 +70,9 @@ func rollupSums(t *testing.T, c rolling) {
 	}
 	half := rollEpoch.Add(hours / 2 * time.Hour)
 	before := func(u store.Use) bool { return u.At.Before(half) }
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, half,
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, half,
 		slices.DeleteFunc(slices.Clone(rows), func(u store.Use) bool { return !before(u) }), nil))
-	must(t, c.ReplaceHours(t.Context(), half, end, slices.DeleteFunc(slices.Clone(rows), before), nil))
+	requireNoError(t, c.ReplaceHours(t.Context(), half, end, slices.DeleteFunc(slices.Clone(rows), before), nil))
 	get := map[string]func(*store.Use) *string{
 		"kind": func(u *store.Use) *string { return &u.Kind }, "owner": func(u *store.Use) *string { return &u.Owner },
 		"account": func(u *store.Use) *string { return &u.Account }, "command": func(u *store.Use) *string { return &u.Command },
@@ -100,7 +100,7 @@ func rollupSums(t *testing.T, c rolling) {
 					}
 					want[k] = v
 				}
-				got := use(t, c, q)
+				got := mustUse(t, c, q)
 				if len(got) != len(want) {
 					t.Fatalf("%s by %v: %d rows, want %d", span, by, len(got), len(want))
 				}
@@ -128,35 +128,37 @@ func rollupReplace(t *testing.T, c rolling) {
 		return []store.Use{{At: rollEpoch, Owner: owner, Used: store.Used{CPUSeconds: num(cpu)}}}
 	}
 	next := rollEpoch.Add(time.Hour)
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, next, append(row("a", 1), row("a", 2)...), nil))
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, next, row("b", 5), nil))
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, next, append(row("a", 1), row("a", 2)...), nil))
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, next, row("b", 5), nil))
 	for _, span := range []store.Span{store.SpanHour, store.SpanDay, store.SpanMonth} {
-		got := use(t, c, store.RollupQuery{From: store.SpanStart(store.SpanMonth, rollEpoch), To: rollEpoch.AddDate(0, 1, 0), Span: span,
-			By: []string{"owner"}})
+		got := mustUse(t, c, store.RollupQuery{From: store.SpanStart(store.SpanMonth, rollEpoch), To: rollEpoch.AddDate(0, 1, 0),
+			Span: span,
+			By:   []string{"owner"}})
 		if len(got) != 1 || got[0].Owner != "b" || *got[0].CPUSeconds != 5 {
 			t.Errorf("%s: %+v", span, got)
 		}
 	}
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, next, append(row("a", 1), row("a", 2)...), nil))
-	if got := use(t, c, store.RollupQuery{From: rollEpoch, To: next, Span: store.SpanWhole}); len(got) != 1 || *got[0].CPUSeconds != 3 {
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, next, append(row("a", 1), row("a", 2)...), nil))
+	if got := mustUse(t, c, store.RollupQuery{From: rollEpoch, To: next, Span: store.SpanWhole}); len(got) != 1 || *got[0].CPUSeconds != 3 {
 		t.Errorf("rows of one hour and group do not add up: %+v", got)
 	}
 }
 
 // rollupUnknown: unmeasured figures stay unknown in every sum.
 func rollupUnknown(t *testing.T, c rolling) {
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(2*time.Hour), []store.Use{
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(2*time.Hour), []store.Use{
 		{At: rollEpoch, Owner: "a", Used: store.Used{CPUSeconds: num(1)}},
 		{At: rollEpoch.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: num(0)}},
 	}, nil))
 	for _, span := range []store.Span{store.SpanHour, store.SpanWhole, store.SpanMonth} {
-		for _, u := range use(t, c, store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(48 * time.Hour), Span: span}) {
+		for _, u := range mustUse(t, c, store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(48 * time.Hour), Span: span}) {
 			if u.CPUSeconds == nil || u.GPUSeconds != nil || u.EnergyJoules != nil {
 				t.Errorf("%s: %+v", span, u)
 			}
 		}
 	}
-	if got := use(t, c, store.RollupQuery{From: rollEpoch.AddDate(1, 0, 0), To: rollEpoch.AddDate(2, 0, 0), Span: store.SpanWhole}); len(
+	if got := mustUse(t, c, store.RollupQuery{From: rollEpoch.AddDate(1, 0, 0), To: rollEpoch.AddDate(2, 0, 0),
+		Span: store.SpanWhole}); len(
 		got) != 0 {
 		t.Errorf("a time without rows gives %+v", got)
 	}
@@ -169,7 +171,7 @@ func rollupExactness(t *testing.T, c rolling) {
 		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner,
 			Used: store.Used{CPUSeconds: num(1), ReadBytes: num(1), GPUSeconds: num(1), Exactness: d}}
 	}
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(3*time.Hour), []store.Use{
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(3*time.Hour), []store.Use{
 		row(0, "a", figure.Degrees{"cpu_seconds": figure.AtLeast}), row(1, "a", nil),
 		row(2, "a", figure.Degrees{"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}),
 		row(0, "b", nil), row(1, "b", nil), row(2, "b", figure.Degrees{"gpu_seconds": figure.Modelled}),
@@ -185,7 +187,7 @@ func rollupExactness(t *testing.T, c rolling) {
 		if span == store.SpanDay {
 			from = store.SpanStart(span, rollEpoch)
 		}
-		for _, u := range use(t, c, store.RollupQuery{From: from, To: to, Span: span, By: []string{"owner"}}) {
+		for _, u := range mustUse(t, c, store.RollupQuery{From: from, To: to, Span: span, By: []string{"owner"}}) {
 			hour := 0
 			if span == store.SpanHour {
 				hour = int(u.At.Sub(rollEpoch) / time.Hour)
@@ -228,12 +230,12 @@ func rollupRefused(t *testing.T, c rolling) {
 }
 
 func rollupDrop(t *testing.T, c rolling) {
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(time.Hour),
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(time.Hour),
 		[]store.Use{{At: rollEpoch, Used: store.Used{CPUSeconds: num(1)}}},
 		[]store.NodeUse{{At: rollEpoch, Node: "n", Capacity: figure.Capacity{UpSeconds: num(1)}}}))
-	must(t, c.Drop(t.Context()))
+	requireNoError(t, c.Drop(t.Context()))
 	q := store.RollupQuery{From: rollEpoch.AddDate(0, -1, 0), To: rollEpoch.AddDate(0, 1, 0), Span: store.SpanWhole}
-	if got := use(t, c, q); len(got) != 0 {
+	if got := mustUse(t, c, q); len(got) != 0 {
 		t.Errorf("after drop: %+v", got)
 	}
 	if got, err := c.NodeUse(t.Context(), q); err != nil || len(got) != 0 {
@@ -250,7 +252,7 @@ func rollupNodes(t *testing.T, c rolling) {
 				Used:     store.Used{CPUSeconds: num(1)}})
 		}
 	}
-	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(30*time.Hour), nil, rows))
+	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(30*time.Hour), nil, rows))
 	q := store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(30 * time.Hour), Span: store.SpanDay, By: []string{"node"},
 		Nodes: []string{"n2"}}
 	got, err := c.NodeUse(t.Context(), q)

@@ -82,8 +82,8 @@ func Read(tb testing.TB, q storage.Queryable, from, to time.Time, ms ...*labels.
 	return out
 }
 
-// Named matches a metric by name.
-func Named(name string) *labels.Matcher {
+// MatchName matches a metric by name.
+func MatchName(name string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name)
 }
 
@@ -151,7 +151,7 @@ func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) 
 		{"Chunks", chunks},
 		{"Exemplars", exemplars},
 		{"Oldest", oldest},
-		{"Late", late},
+		{"Late", testLate},
 		{"Closed", closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) 
 	}
 }
 
-func must(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func must(t *testing.T, err error) {
 
 func all(t *testing.T, s store.Series, name string) map[string][]Point {
 	t.Helper()
-	return Read(t, s, Now().Add(-24*time.Hour), Now().Add(24*time.Hour), Named(name))
+	return Read(t, s, Now().Add(-24*time.Hour), Now().Add(24*time.Hour), MatchName(name))
 }
 
 func equal(t *testing.T, s store.Series, got map[string][]Point, want map[string][]Point) {
@@ -205,7 +205,7 @@ func roundTrip(t *testing.T, s store.Series) {
 		if i != 1 {
 			batch.Add(b, -math.Pi*float64(i))
 		}
-		must(t, s.Append(t.Context(), node1, &batch))
+		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
 	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
@@ -227,7 +227,7 @@ func wholeLabels(t *testing.T, s store.Series) {
 	now := Now()
 	batch.Reset(now)
 	batch.Add(metric.NewSeries(d, hostile, "", "own", "\xff\xfe"), 1)
-	must(t, s.Append(t.Context(), node1, &batch))
+	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	want := labels.FromStrings(model.MetricNameLabel, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
 	equal(t, s, all(t, s, d.Name), map[string][]Point{want: {{T: now.UnixMilli(), V: 1}}})
 }
@@ -250,7 +250,7 @@ func sameBatchTwice(t *testing.T, s store.Series) {
 			if i == 0 {
 				batch.Samples = append(batch.Samples, metric.Sample{Series: end, Value: 1, Last: true})
 			}
-			must(t, s.Append(t.Context(), node1, &batch))
+			requireNoError(t, s.Append(t.Context(), node1, &batch))
 		}
 	}
 	t0 := now.UnixMilli()
@@ -271,13 +271,13 @@ func conflict(t *testing.T, s store.Series) {
 	var batch metric.Batch
 	batch.Reset(now)
 	batch.Add(a, 1)
-	must(t, s.Append(t.Context(), node1, &batch))
+	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	batch.Reset(now)
 	batch.Add(a, 2)
 	batch.Add(b, 3)
 	err := s.Append(t.Context(), node1, &batch)
 	if limitsOf(s).Conflict != "" {
-		must(t, err)
+		requireNoError(t, err)
 		if got := all(t, s, gauge.Name); len(got) != 2 {
 			t.Errorf("%d series, want 2: %v", len(got), got)
 		}
@@ -299,7 +299,7 @@ func outOfOrder(t *testing.T, s store.Series) {
 		var batch metric.Batch
 		batch.Reset(now.Add(time.Duration(sec) * time.Second))
 		batch.Add(a, float64(sec))
-		must(t, s.Append(t.Context(), node1, &batch))
+		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
 	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
@@ -317,11 +317,11 @@ func lastIsStale(t *testing.T, s store.Series) {
 	batch.Reset(now)
 	batch.Samples = append(batch.Samples, metric.Sample{Series: g, Value: 1, Last: true},
 		metric.Sample{Series: n, Histogram: &h, Last: true})
-	must(t, s.Append(t.Context(), node1, &batch))
+	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	// A series that reappears continues.
 	batch.Reset(now.Add(time.Minute))
 	batch.Add(metric.NewSeries(gauge, "a"), 2)
-	must(t, s.Append(t.Context(), node1, &batch))
+	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	t0 := now.UnixMilli()
 	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true},
@@ -354,7 +354,7 @@ func createdIsZero(t *testing.T, s store.Series) {
 		if i == 0 {
 			batch.Add(late, 1)
 		}
-		must(t, s.Append(t.Context(), node1, &batch))
+		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	// The same series by another pointer, as after a restart of the agent: no second zero.
 	again := metric.NewSeries(counter, "unit/a")
@@ -362,13 +362,13 @@ func createdIsZero(t *testing.T, s store.Series) {
 	var batch metric.Batch
 	batch.Reset(now.Add(2 * time.Minute))
 	batch.Add(again, 7)
-	must(t, s.Append(t.Context(), node1, &batch))
+	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	// Restarted: the zero is newer than all samples and is accepted.
 	anew := metric.NewSeries(counter, "unit/a")
 	anew.Created = t0 + 150_000
 	batch.Reset(now.Add(3 * time.Minute))
 	batch.Add(anew, 1)
-	must(t, s.Append(t.Context(), node1, &batch))
+	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	equal(t, s, all(t, s, counter.Name), map[string][]Point{
 		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/a"}`: {
 			{T: t0 - 10000}, {T: t0, V: 5}, {T: t0 + 60000, V: 6}, {T: t0 + 120000, V: 7}, {T: t0 + 150000}, {T: t0 + 180000, V: 1}},
@@ -386,12 +386,12 @@ func nativeHistogram(t *testing.T, s store.Series) {
 		var batch metric.Batch
 		batch.Reset(now.Add(time.Duration(i) * time.Second))
 		batch.AddHistogram(n, &h)
-		must(t, s.Append(t.Context(), node1, &batch))
+		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	q, err := s.Querier(now.Add(-time.Minute).UnixMilli(), now.Add(time.Minute).UnixMilli())
-	must(t, err)
+	requireNoError(t, err)
 	defer q.Close()
-	set := q.Select(t.Context(), true, nil, Named(native.Name))
+	set := q.Select(t.Context(), true, nil, MatchName(native.Name))
 	if !set.Next() {
 		t.Fatal("no histogram series")
 	}
@@ -419,7 +419,7 @@ func nativeHistogram(t *testing.T, s store.Series) {
 			continue
 		}
 		filled++
-		bound := metric.Bound(h.Offset + int32(k))
+		bound := metric.BucketBound(h.Offset + int32(k))
 		found := false
 		for upper, got := range buckets {
 			if math.Abs(upper-bound) < 1e-9*bound {
@@ -463,7 +463,7 @@ func concurrent(t *testing.T, s store.Series) {
 				errs <- err
 				return
 			}
-			set := q.Select(t.Context(), false, nil, Named(gauge.Name))
+			set := q.Select(t.Context(), false, nil, MatchName(gauge.Name))
 			for set.Next() {
 				it := set.At().Iterator(nil)
 				for it.Next() != chunkenc.ValNone {
@@ -475,7 +475,7 @@ func concurrent(t *testing.T, s store.Series) {
 	wg.Wait()
 	close(errs)
 	for err := range errs {
-		must(t, err)
+		requireNoError(t, err)
 	}
 	got := all(t, s, gauge.Name)
 	if len(got) != nodes*series {
@@ -496,7 +496,7 @@ func manyShortSeries(t *testing.T, s store.Series) {
 		b.Reset(now.Add(time.Duration(k) * time.Second))
 		b.Add(metric.NewSeries(gauge, "steady"), float64(k))
 		b.Samples = append(b.Samples, metric.Sample{Series: metric.NewSeries(gauge, fmt.Sprintf("short%d", k)), Value: 1, Last: true})
-		must(t, s.Append(t.Context(), node1, &b))
+		requireNoError(t, s.Append(t.Context(), node1, &b))
 	}
 	got := all(t, s, gauge.Name)
 	if len(got) != 201 {
@@ -519,8 +519,8 @@ func cancelled(t *testing.T, s store.Series) {
 }
 
 func closed(t *testing.T, s store.Series) {
-	must(t, s.Close())
-	must(t, s.Close()) // twice does no harm
+	requireNoError(t, s.Close())
+	requireNoError(t, s.Close()) // twice does no harm
 	var b metric.Batch
 	b.Reset(Now())
 	b.Add(metric.NewSeries(gauge, "a"), 1)

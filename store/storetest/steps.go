@@ -21,7 +21,7 @@ func factsSteps(t *testing.T, c store.Facts) {
 	other := Row(1) // of the same id at another time
 	other.Start, other.Seen, other.End = w.Start.Add(48*time.Hour), w.Seen.Add(48*time.Hour), w.End.Add(48*time.Hour)
 	other.Steps = []store.Step{{ID: "0", State: "completed", Start: other.Start}}
-	must(t, c.Upsert(ctx, []store.Workload{w, other}))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{w, other}))
 	check := func(when string, of *store.Workload, want ...store.Step) {
 		t.Helper()
 		got, err := c.Steps(ctx, store.Run{Site: of.Site, ID: of.ID, Start: of.Start})
@@ -36,15 +36,15 @@ func factsSteps(t *testing.T, c store.Facts) {
 	check("at another site", &elsewhere)
 
 	w.Steps = nil
-	must(t, c.Upsert(ctx, []store.Workload{w}))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{w}))
 	check("an upsert that has none", &w, bare, solve)
 	w.Steps = []store.Step{solve}
-	must(t, c.Upsert(ctx, []store.Workload{w}))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{w}))
 	check("replaced", &w, solve)
 
 	moved := w
 	moved.Start, moved.PreviousStarts = w.Start.Add(time.Second), []time.Time{w.Start}
-	must(t, c.Upsert(ctx, []store.Workload{moved}))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{moved}))
 	check("under the old start", &w)
 	check("under the new start", &moved, solve)
 
@@ -52,32 +52,33 @@ func factsSteps(t *testing.T, c store.Facts) {
 	first, second := moved, moved
 	first.Start, first.PreviousStarts, first.Steps = moved.Start.Add(-time.Second), []time.Time{moved.Start}, []store.Step{bare}
 	second.PreviousStarts, second.Steps, second.State = []time.Time{moved.Start}, nil, "pending"
-	must(t, c.Upsert(ctx, []store.Workload{second, first}))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{second, first}))
 	check("of the run that took the start over", &second)
 	check("of the run that began earlier", &first, bare)
 	third := second
 	third.Start, third.PreviousStarts, third.Steps = second.Start.Add(time.Second), []time.Time{second.Start, first.Start},
 		[]store.Step{solve}
 	first.PreviousStarts = nil
-	must(t, c.Upsert(ctx, []store.Workload{first, third}))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{first, third}))
 	check("of the run under whose start another was written", &first, bare)
 	check("of the run that began later", &third, solve)
-	must(t, c.Forget(ctx, []store.Run{{Site: first.Site, ID: first.ID, Start: first.Start}}))
+	requireNoError(t, c.Forget(ctx, []store.Run{{Site: first.Site, ID: first.ID, Start: first.Start}}))
 	moved.Start = third.Start
 
-	must(t, c.Forget(ctx, []store.Run{{Site: moved.Site, ID: moved.ID, Start: moved.Start}}))
+	requireNoError(t, c.Forget(ctx, []store.Run{{Site: moved.Site, ID: moved.ID, Start: moved.Start}}))
 	check("forgotten", &moved)
 	check("the other run then", &other, other.Steps...)
-	must(t, c.Upsert(ctx, []store.Workload{{ID: "unit/a", Kind: "unit", Start: w.Start, Seen: w.Seen}})) // a database may reuse the key
+	// a database may reuse the key
+	requireNoError(t, c.Upsert(ctx, []store.Workload{{ID: "unit/a", Kind: "unit", Start: w.Start, Seen: w.Seen}}))
 	check("another row", &store.Workload{ID: "unit/a", Start: w.Start})
 	if _, err := c.Trim(ctx, other.End.AddDate(0, 2, 0)); err != nil {
 		t.Fatal(err)
 	}
 	check("trimmed", &other)
-	must(t, c.Upsert(ctx, []store.Workload{other}))
-	must(t, c.Drop(ctx))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{other}))
+	requireNoError(t, c.Drop(ctx))
 	other.Steps = nil
-	must(t, c.Upsert(ctx, []store.Workload{other}))
+	requireNoError(t, c.Upsert(ctx, []store.Workload{other}))
 	check("dropped", &other)
 }
 

@@ -31,12 +31,12 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 			return err
 		}
 	}
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.gate.leave()
-	if err := s.admit(b.Time); err != nil {
+	defer s.gate.release()
+	if err := s.checkTime(b.Time); err != nil {
 		s.refused.Add(uint64(len(b.Samples)))
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	}
 	defer noted()
 	err = w.app.Commit()
-	s.recent.note(w.oldest)
+	s.recent.markReadable(w.oldest)
 	if err != nil {
 		s.torn.Store(true)
 		clear(tn.refs)
@@ -85,9 +85,9 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.refused
 }
 
-// admit returns an error if a batch of time t cannot be stored at all. It widens the out-of-order
+// checkTime returns an error if a batch of time t cannot be stored at all. It widens the out-of-order
 // window if the store holds samples from the future.
-func (s *Store) admit(t time.Time) error {
+func (s *Store) checkTime(t time.Time) error {
 	now := s.opts.Clock()
 	if s.opts.Ahead > 0 && t.Sub(now) > s.opts.Ahead {
 		return fmt.Errorf("%w: %s is %s ahead of the clock here; check both clocks", store.ErrFuture,
@@ -131,16 +131,16 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 	r := w.tenant.refs[sm.Series]
 	if r == nil {
 		r = w.tenant.add(sm.Series)
-		known = meta.learn(sm.Series.Desc)
+		known = meta.add(sm.Series.Desc)
 		if c := sm.Series.Created; c != 0 && sm.Series.Desc.Kind == metric.Counter {
-			w.begin(r, c)
+			w.writeInitialZero(r, c)
 		}
 	}
 	r.round = w.tenant.round
 	var err error
 	if sm.Series.Desc.Kind == metric.NativeHistogram {
 		if sm.Histogram == nil {
-			w.refuse(sm, fmt.Errorf("%w: histogram series without a histogram", store.ErrInvalid))
+			w.addRefused(sm, fmt.Errorf("%w: histogram series without a histogram", store.ErrInvalid))
 			return known
 		}
 		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, 0, series.ToNative(sm.Histogram), nil, storage.AOptions{})
@@ -148,7 +148,7 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, sm.Value, nil, nil, storage.AOptions{})
 	}
 	if err != nil {
-		w.refuse(sm, err)
+		w.addRefused(sm, err)
 		r.ref = 0
 	} else {
 		w.stored++
@@ -163,10 +163,10 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 	return known
 }
 
-// begin writes the initial zero of a counter, so that its first sample counts as an increase. A series that the
+// writeInitialZero writes the initial zero of a counter, so that its first sample counts as an increase. A series that the
 // head knows already had its zero. For such a series the zero is stored only if it is newer than all samples,
 // which means that the counter was reset.
-func (w *writer) begin(r *ref, created int64) {
+func (w *writer) writeInitialZero(r *ref, created int64) {
 	if created >= w.t || w.t-created > (blockRange/2).Milliseconds() || (w.headMax != math.MinInt64 && created < w.headMax-w.ooo) {
 		return
 	}
@@ -181,8 +181,8 @@ func (w *writer) begin(r *ref, created int64) {
 	}
 }
 
-// refuse records why a sample was not stored, with the remedy.
-func (w *writer) refuse(sm *metric.Sample, err error) {
+// addRefused records why a sample was not stored, with the remedy.
+func (w *writer) addRefused(sm *metric.Sample, err error) {
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds):
 		behind := time.Duration(w.headMax-w.t) * time.Millisecond

@@ -25,13 +25,13 @@ func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 			return failedAppender{err}
 		}
 	}
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return failedAppender{err}
 	}
 	now := s.opts.Clock()
-	if err := s.admit(now); err != nil {
-		s.gate.leave()
+	if err := s.checkTime(now); err != nil {
+		s.gate.release()
 		return failedAppender{err}
 	}
 	return &gatedAppender{
@@ -130,23 +130,23 @@ func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t in
 	return ref, err
 }
 
-func (a *gatedAppender) leave() {
+func (a *gatedAppender) release() {
 	if !a.done {
 		a.done = true
-		a.s.gate.leave()
+		a.s.gate.release()
 	}
 }
 
 // Commit implements storage.AppenderV2.
 func (a *gatedAppender) Commit() error {
-	defer a.leave()
+	defer a.release()
 	noted, err := a.s.noting(&a.late)
 	if err != nil {
 		return errors.Join(err, a.rollback())
 	}
 	defer noted()
 	err = a.commit()
-	a.s.recent.note(a.oldest)
+	a.s.recent.markReadable(a.oldest)
 	if err != nil {
 		a.s.torn.Store(true)
 		if full(err) {
@@ -159,7 +159,7 @@ func (a *gatedAppender) Commit() error {
 }
 
 // Rollback implements storage.AppenderV2.
-func (a *gatedAppender) Rollback() error { defer a.leave(); return a.rollback() }
+func (a *gatedAppender) Rollback() error { defer a.release(); return a.rollback() }
 
 type failedAppender struct{ err error }
 

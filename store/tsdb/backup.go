@@ -12,11 +12,11 @@ import (
 // Backup writes a copy of the store to dir, which must not exist, with hard links if possible. The
 // copy holds at least all data acknowledged before the call.
 func (s *Store) Backup(ctx context.Context, dir string) error {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	// Samples that came out of order are no part of a snapshot of the head.
 	if err := db.CompactOOOHead(ctx); err != nil {
 		return fmt.Errorf("copy the series: %w", err)

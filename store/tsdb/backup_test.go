@@ -56,7 +56,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := open(t, Options{Dir: dir})
-	got := storetest.Read(t, c, now.Add(-time.Hour), now.Add(time.Hour), storetest.Named(cpuDesc.Name))
+	got := storetest.Read(t, c, now.Add(-time.Hour), now.Add(time.Hour), storetest.MatchName(cpuDesc.Name))
 	if len(got) != nodes*20 {
 		t.Errorf("the copy has %d series, want %d", len(got), nodes*20)
 	}
@@ -115,7 +115,7 @@ func TestBackupOfImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := open(t, Options{Dir: dir})
-	if got := storetest.Read(t, c, old.Add(-time.Hour), old.Add(time.Hour), storetest.Named("past")); len(got) != 2 {
+	if got := storetest.Read(t, c, old.Add(-time.Hour), old.Add(time.Hour), storetest.MatchName("past")); len(got) != 2 {
 		t.Errorf("the copy has %d of 2 series that were imported", len(got))
 	}
 }

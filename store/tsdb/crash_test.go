@@ -119,7 +119,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		}
 	}
 	s := open(t, Options{Dir: dir})
-	got := storetest.Read(t, s, crashTime(0), crashTime(next), storetest.Named(cpuDesc.Name))
+	got := storetest.Read(t, s, crashTime(0), crashTime(next), storetest.MatchName(cpuDesc.Name))
 	if len(got) != crashSeries {
 		t.Fatalf("%d series, want %d", len(got), crashSeries)
 	}
@@ -153,7 +153,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	if lost > 0 || ooo < want {
 		t.Errorf("lost %d of %d acknowledged samples, and %d of %d out of order", lost, len(acked)*crashSeries, want-ooo, want)
 	}
-	for k, p := range storetest.Read(t, s, crashTime(0), crashTime(next), storetest.Named("reckon_workload_cores")) {
+	for k, p := range storetest.Read(t, s, crashTime(0), crashTime(next), storetest.MatchName("reckon_workload_cores")) {
 		if len(p) < len(acked) {
 			t.Errorf("%s: %d histograms, want at least %d", k, len(p), len(acked))
 		}

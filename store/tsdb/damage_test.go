@@ -86,7 +86,7 @@ func wholeStore(t *testing.T, killed bool) *damagedStore {
 	}
 	d.want = d.read(t, s)
 	if killed {
-		s.with(s.noteOpen)
+		s.withDB(s.noteOpen)
 		left := filepath.Join(t.TempDir(), "series")
 		if out, err := exec.Command("cp", "-a", d.dir, left).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -62,11 +62,11 @@ func (s *Store) evictEnded(db *promtsdb.DB) {
 
 // Evict writes ended series to a block now, as the store does by itself when there are many.
 func (s *Store) Evict() error {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	if !s.evictNow(db) {
 		return errBusy
 	}
@@ -78,7 +78,7 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 	s.evictMu.Lock()
 	defer s.evictMu.Unlock()
 	s.evicting = db.Head().MaxTime()
-	defer s.goOn()
+	defer s.resumeQueries()
 	err := db.CompactStaleHead()
 	switch {
 	case errors.Is(err, errBusy):
@@ -104,10 +104,10 @@ func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
 
-// hold blocks new queries and waits until none is running. Otherwise a query that begins while the database
-// drops series from memory would look for chunks that are gone. Queries are blocked until [Store.goOn], or for
+// pauseQueries blocks new queries and waits until none is running. Otherwise a query that begins while the database
+// drops series from memory would look for chunks that are gone. Queries are blocked until [Store.resumeQueries], or for
 // at most holdQueries if a running query takes long.
-func (s *Store) hold() error {
+func (s *Store) pauseQueries() error {
 	if s.held {
 		return nil
 	}
@@ -134,8 +134,8 @@ func (s *Store) hold() error {
 // notEvicting is the newest sample while no eviction is under way.
 const notEvicting = 0
 
-// goOn allows queries to begin again.
-func (s *Store) goOn() {
+// resumeQueries allows queries to begin again.
+func (s *Store) resumeQueries() {
 	s.evicting = notEvicting
 	if s.held {
 		s.held = false
@@ -168,7 +168,7 @@ func (s *Store) newest() int64 {
 // Write writes a block of the head. A block of ended series ends with its newest sample instead of its two
 // hours. Queries for later times, as in each round of the catalogue, can then skip it and its thousands of
 // series. A series that continues meanwhile stays in memory. After the last block the database drops the others
-// from memory; see [Store.hold].
+// from memory; see [Store.pauseQueries].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
 	if c.s.stuck() { // the database would wait for its readers for ever when the block is written
 		return nil, errStuck
@@ -184,7 +184,7 @@ func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, 
 	if err != nil || c.s.evicting == notEvicting || maxt <= c.s.evicting {
 		return ids, err
 	}
-	if err := c.s.hold(); err != nil {
+	if err := c.s.pauseQueries(); err != nil {
 		for _, id := range ids {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dest, id.String())))
 		}

@@ -244,7 +244,7 @@ func TestNoQueryWhileSeriesLeaveMemory(t *testing.T) {
 		if free() || !last.Load() {
 			t.Errorf("after the last query: another may begin %v, done %v", free(), last.Load())
 		}
-		s.goOn()
+		s.resumeQueries()
 		if !free() {
 			t.Error("no query may begin after the eviction")
 		}
@@ -258,20 +258,20 @@ func TestEvictionIsPutOff(t *testing.T) {
 		s.gate.init()
 		s.queries.Store(1)
 		begin := time.Now()
-		if err := s.hold(); !errors.Is(err, errBusy) || s.held {
+		if err := s.pauseQueries(); !errors.Is(err, errBusy) || s.held {
 			t.Errorf("%v, held %v", err, s.held)
 		}
 		if got, want := time.Since(begin), holdTries*(holdQueries+holdAgain); got != want {
 			t.Errorf("given up after %s, want %s", got, want)
 		}
 		s.queries.Store(0)
-		if err := s.hold(); err != nil || !s.held {
+		if err := s.pauseQueries(); err != nil || !s.held {
 			t.Errorf("%v, held %v", err, s.held)
 		}
-		s.goOn()
+		s.resumeQueries()
 		s.queries.Store(1)
 		s.gate.close(closeWait)
-		if err := s.hold(); !errors.Is(err, store.ErrClosed) || s.held {
+		if err := s.pauseQueries(); !errors.Is(err, store.ErrClosed) || s.held {
 			t.Errorf("while closing: %v, held %v", err, s.held)
 		}
 	})
@@ -283,7 +283,7 @@ func readAll(s *Store, now time.Time) error {
 		return err
 	}
 	defer q.Close()
-	set := q.Select(context.Background(), false, nil, storetest.Named(cpuDesc.Name))
+	set := q.Select(context.Background(), false, nil, storetest.MatchName(cpuDesc.Name))
 	var it chunkenc.Iterator
 	for set.Next() {
 		it = set.At().Iterator(it)
@@ -323,7 +323,7 @@ func TestBlockOfEndedSeriesEndsWithThem(t *testing.T) {
 	if newest := now.UnixMilli() + 1; m.MaxTime != newest+1 || m.Stats.NumSeries != fewEnded || m.Stats.NumSamples != 2*fewEnded {
 		t.Errorf("it ends %d ms after the newest sample, with %d series and %d samples", m.MaxTime-newest, m.Stats.NumSeries, m.Stats.NumSamples)
 	}
-	if got := len(storetest.Read(t, s, now.Add(-time.Minute), now.Add(time.Second), storetest.Named(cpuDesc.Name))); got != fewEnded {
+	if got := len(storetest.Read(t, s, now.Add(-time.Minute), now.Add(time.Second), storetest.MatchName(cpuDesc.Name))); got != fewEnded {
 		t.Errorf("%d series are left", got)
 	}
 }

@@ -100,7 +100,7 @@ func TestCorruptBlocksAreMovedAside(t *testing.T) {
 				t.Errorf("nothing said about the block:\n%s", &log)
 			}
 			n := 0
-			for _, p := range storetest.Read(t, s, from, to, storetest.Named(cpuDesc.Name)) {
+			for _, p := range storetest.Read(t, s, from, to, storetest.MatchName(cpuDesc.Name)) {
 				n = len(p)
 			}
 			if n < 120 {
@@ -119,7 +119,7 @@ func TestLeftoversOfCompactionAreRemoved(t *testing.T) {
 		}
 	}
 	s := open(t, Options{Dir: dir})
-	for k, p := range storetest.Read(t, s, from, to, storetest.Named(cpuDesc.Name)) {
+	for k, p := range storetest.Read(t, s, from, to, storetest.MatchName(cpuDesc.Name)) {
 		if len(p) != 8*60+1 {
 			t.Errorf("%s: %d samples, want %d", k, len(p), 8*60+1)
 		}
@@ -139,7 +139,7 @@ func TestLogThatCanNotBeRepairedIsSetAside(t *testing.T) {
 	}
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	for _, p := range storetest.Read(t, s, from, to, storetest.Named(cpuDesc.Name)) {
+	for _, p := range storetest.Read(t, s, from, to, storetest.MatchName(cpuDesc.Name)) {
 		if len(p) < 120 {
 			t.Errorf("%d samples left; the blocks hold more", len(p))
 		}
@@ -225,7 +225,7 @@ func TestFullDisk(t *testing.T) {
 	if err := push(); !errors.Is(err, store.ErrFull) {
 		t.Errorf("still full: %v, want ErrFull", err)
 	}
-	if got := storetest.Read(t, s, at.Add(-time.Hour), at, storetest.Named(cpuDesc.Name)); len(got) != len(series) {
+	if got := storetest.Read(t, s, at.Add(-time.Hour), at, storetest.MatchName(cpuDesc.Name)); len(got) != len(series) {
 		t.Errorf("queries while full: %d series", len(got))
 	}
 	if err := os.Remove(ballast); err != nil {
@@ -238,7 +238,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	check := func(s *Store) {
 		t.Helper()
-		for k, p := range storetest.Read(t, s, at.Add(-time.Hour), at, storetest.Named(cpuDesc.Name)) {
+		for k, p := range storetest.Read(t, s, at.Add(-time.Hour), at, storetest.MatchName(cpuDesc.Name)) {
 			have := map[int64]bool{}
 			for _, x := range p {
 				have[x.T] = true
@@ -297,7 +297,7 @@ func TestRepairWaitsForQueries(t *testing.T) {
 	if err := s.Append(t.Context(), external, &b); err != nil {
 		t.Errorf("append after the query: %v", err)
 	}
-	for _, p := range storetest.Read(t, s, time.Unix(0, 0), time.Now(), storetest.Named(cpuDesc.Name)) {
+	for _, p := range storetest.Read(t, s, time.Unix(0, 0), time.Now(), storetest.MatchName(cpuDesc.Name)) {
 		if len(p) != 1 {
 			t.Errorf("%d samples, want 1", len(p))
 		}

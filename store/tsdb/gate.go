@@ -19,7 +19,7 @@ type gate struct {
 
 func (g *gate) init() { g.change.L = &g.mu }
 
-func (g *gate) enter() error {
+func (g *gate) acquire() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.shut && !g.closed {
@@ -32,7 +32,7 @@ func (g *gate) enter() error {
 	return nil
 }
 
-func (g *gate) leave() {
+func (g *gate) release() {
 	g.mu.Lock()
 	g.users--
 	if g.users == 0 {

@@ -199,11 +199,11 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		return fmt.Errorf("%w: %s free on the disk of %s; free space and import again", store.ErrFull, format.Bytes(float64(free)),
 			s.opts.Dir)
 	}
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	h.sort()
 	late, parts := h.parts()
 	noted, err := s.noting(late)
@@ -323,9 +323,9 @@ func (i *importedSet) save(dir string) error {
 	return durable.WriteJSON(filepath.Join(dir, importedFile), list, 0o666)
 }
 
-// holds reports whether a block contains imported blocks. If the list is unreadable it returns true
+// includes reports whether a block contains imported blocks. If the list is unreadable it returns true
 // for all, so that nothing is deleted by age.
-func (i *importedSet) holds(dir string, m promtsdb.BlockMeta) bool {
+func (i *importedSet) includes(dir string, m promtsdb.BlockMeta) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err := i.load(dir); err != nil {

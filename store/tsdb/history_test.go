@@ -94,14 +94,14 @@ func TestImportBlocks(t *testing.T) {
 	s = open()
 	defer s.Close()
 	check("opened again")
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Compact(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	s.gate.leave()
+	s.gate.release()
 	check("compacted")
 }
 
@@ -193,7 +193,7 @@ func TestDamagedListOfImportedBlocks(t *testing.T) {
 				t.Errorf("the log has %s", &log)
 			}
 			for _, m := range s.db.BlockMetas() {
-				if !s.imported.holds(dir, m) {
+				if !s.imported.includes(dir, m) {
 					t.Errorf("the block of %s is deleted for its age", time.UnixMilli(m.MinTime))
 				}
 			}

@@ -37,32 +37,32 @@ func (s *Store) janitor() {
 		case <-s.suspected:
 			s.verifyAll()
 		case <-ended.C:
-			s.with(s.evictEnded)
+			s.withDB(s.evictEnded)
 			if s.bulk.Load() {
-				s.with(s.unmapEnded)
+				s.withDB(s.unmapEnded)
 			}
 		case <-tick.C:
 			s.dropIdle(idleTenant)
 			s.keepBallast()
-			s.with(func(db *promtsdb.DB) { s.verifyOne(db, checked) })
-			s.with(s.unmapEnded)
-			s.with(s.noteSize)
-			s.with(s.noteOpen)
+			s.withDB(func(db *promtsdb.DB) { s.verifyOne(db, checked) })
+			s.withDB(s.unmapEnded)
+			s.withDB(s.noteSize)
+			s.withDB(s.noteOpen)
 		}
 	}
 }
 
-// with calls f with the database, if it is open.
-func (s *Store) with(f func(*promtsdb.DB)) {
-	if db, err := s.use(); err == nil {
-		defer s.gate.leave()
+// withDB calls f with the database, if it is open.
+func (s *Store) withDB(f func(*promtsdb.DB)) {
+	if db, err := s.acquire(); err == nil {
+		defer s.gate.release()
 		f(db)
 	}
 }
 
 // verifyAll reads all blocks, the newest first.
 func (s *Store) verifyAll() {
-	s.with(func(db *promtsdb.DB) {
+	s.withDB(func(db *promtsdb.DB) {
 		for _, m := range slices.Backward(db.BlockMetas()) {
 			if s.stopped() {
 				return
@@ -118,7 +118,7 @@ func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
 // Age is relative to the newest sample or the clock, whichever is older, so that neither a clock
 // step nor a sample from the future deletes history. Imported blocks are spared by age.
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
-	s.born.see(blocks)
+	s.born.update(blocks)
 	out := map[ulid.ULID]struct{}{}
 	if s.stuck() {
 		return out
@@ -139,7 +139,7 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	if s.opts.Retention > 0 {
 		limit := min(newest, s.opts.Clock().UnixMilli()) - s.opts.Retention.Milliseconds()
 		for _, b := range blocks {
-			if _, gone := out[b.Meta().ULID]; !gone && b.Meta().MaxTime < limit && !s.imported.holds(s.opts.Dir, b.Meta()) {
+			if _, gone := out[b.Meta().ULID]; !gone && b.Meta().MaxTime < limit && !s.imported.includes(s.opts.Dir, b.Meta()) {
 				out[b.Meta().ULID] = struct{}{}
 				bytes -= b.Size()
 			}
@@ -159,7 +159,7 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 		bytes -= oldest.Size()
 	}
 	if err := s.manifest.update(s.opts.Dir, blocks, out,
-		func(m promtsdb.BlockMeta) bool { return s.imported.holds(s.opts.Dir, m) }); err != nil {
+		func(m promtsdb.BlockMeta) bool { return s.imported.includes(s.opts.Dir, m) }); err != nil {
 		s.log.Warn("the list of blocks could not be written", "err", err)
 	}
 	return out

@@ -17,8 +17,8 @@ type quieter struct {
 	lost bool // parts of the log
 }
 
-// quiet reports whether a message of the database is one of these.
-func (h quieter) quiet(r slog.Record) (cancelled bool) {
+// isNoise reports whether a message of the database is one of these.
+func (h quieter) isNoise(r slog.Record) (cancelled bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, _ := a.Value.Any().(error)
 		cancelled = errors.Is(err, context.Canceled)
@@ -36,7 +36,7 @@ func (h quieter) quiet(r slog.Record) (cancelled bool) {
 }
 
 func (h quieter) Handle(ctx context.Context, r slog.Record) error {
-	if h.quiet(r) {
+	if h.isNoise(r) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}

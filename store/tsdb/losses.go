@@ -40,25 +40,25 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 		s := &all[i]
 		if s.log == "wbl" && (i == 0 || all[i-1].log != "wbl") { // samples out of order start again
 			if i > 0 {
-				l.settle(newestIn(dir, all[i-1], noted))
+				l.closeOpen(newestIn(dir, all[i-1], noted))
 			}
 			l.newest, l.outOfOrder = since, true
 		}
 		if len(s.bad) > 0 && s.bad[0].at < 0 {
-			l.bad(s, s.bad[0])
+			l.addBad(s, s.bad[0])
 			continue
 		}
 		before := len(l.list)
-		if _, err := eachRecord(filepath.Join(dir, s.file), l.record, func(b badRecord) error { l.bad(s, b); return nil }); err != nil {
+		if _, err := eachRecord(filepath.Join(dir, s.file), l.record, func(b badRecord) error { l.addBad(s, b); return nil }); err != nil {
 			return nil, err
 		}
 		if len(l.list)-before < len(s.bad) {
-			l.bad(s, s.bad[len(s.bad)-1]) // it is cut off between two records
+			l.addBad(s, s.bad[len(s.bad)-1]) // it is cut off between two records
 		}
 	}
 	if len(all) > 0 {
 		newest := newestIn(dir, all[len(all)-1], noted)
-		l.settle(newest)
+		l.closeOpen(newest)
 		l.widen(noted, newest)
 	}
 	return l.list, nil
@@ -95,15 +95,15 @@ func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
 	return newest
 }
 
-func (l *losses) bad(s *logSegment, b badRecord) {
+func (l *losses) addBad(s *logSegment, b badRecord) {
 	l.list = append(l.list, loss{s, b, l.newest, unknownEnd})
 }
 
 // unknownEnd is the end of a loss after which no sample was found yet.
 const unknownEnd = math.MaxInt64
 
-// settle ends the losses that have no end yet.
-func (l *losses) settle(t int64) {
+// closeOpen ends the losses that have no end yet.
+func (l *losses) closeOpen(t int64) {
 	for i := len(l.list) - 1; i >= 0 && l.list[i].to == unknownEnd; i-- {
 		l.list[i].to = max(t, l.list[i].from)
 	}
@@ -145,12 +145,12 @@ func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
 		l.oldestOOO = min(l.oldestOOO, t)
 	}
 	if n := len(l.list); n > 0 && !l.known[ref] { // the definition of the series was lost
-		l.settle(t)
+		l.closeOpen(t)
 		last := &l.list[n-1]
 		last.from, last.to = min(last.from, t), max(last.to, t)
 		return
 	}
-	l.settle(t)
+	l.closeOpen(t)
 	l.newest = max(l.newest, t)
 }
 

@@ -41,8 +41,8 @@ func (s *Store) Describe(name string, m metadata.Metadata) error {
 	return s.meta.save()
 }
 
-// learn reports whether d was known.
-func (t *metadataTable) learn(d *metric.Desc) bool {
+// add reports whether d was known.
+func (t *metadataTable) add(d *metric.Desc) bool {
 	m := metadata.Metadata{Type: model.MetricType(d.Kind.String()), Unit: string(d.Unit), Help: d.Help}
 	t.mu.RLock()
 	known := t.byName[d.Name] == m

@@ -91,10 +91,10 @@ func (s *Store) logWasRepaired() bool {
 
 // Gather returns the database's own metrics (prometheus_tsdb_...), for /metrics: the Store is a prometheus.Gatherer.
 func (s *Store) Gather() ([]*dto.MetricFamily, error) {
-	if _, err := s.use(); err != nil {
+	if _, err := s.acquire(); err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	return s.own.Gather()
 }
 

@@ -12,15 +12,15 @@ import (
 	"reckon/store"
 )
 
-// born remembers the time range of each block written since opening. A block later becomes part of
+// blockTimes remembers the time range of each block written since opening. A block later becomes part of
 // larger ones, which only record its id.
-type born struct {
+type blockTimes struct {
 	mu    sync.Mutex
 	spans map[ulid.ULID][2]int64
 }
 
-// see is called with all blocks after each change.
-func (b *born) see(blocks []*promtsdb.Block) {
+// update is called with all blocks after each change.
+func (b *blockTimes) update(blocks []*promtsdb.Block) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.spans == nil {
@@ -35,12 +35,12 @@ func (b *born) see(blocks []*promtsdb.Block) {
 
 // Origins returns the origins of the blocks on disk, sorted by name.
 func (s *Store) Origins() ([]store.Origin, error) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return nil, err
 	}
 	metas := db.BlockMetas()
-	s.gate.leave()
+	s.gate.release()
 	spans := map[ulid.ULID][2]int64{}
 	for _, m := range metas {
 		for _, id := range m.Compaction.Sources {
@@ -79,11 +79,11 @@ func (s *Store) Origins() ([]store.Origin, error) {
 
 // Sealed returns the time before which all samples that came in order are in blocks, and false if there is none.
 func (s *Store) Sealed() (time.Time, bool) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return time.Time{}, false
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	if t := db.Head().MinTime(); t != math.MaxInt64 {
 		return time.UnixMilli(t), true
 	}
@@ -97,14 +97,14 @@ func (s *Store) Sealed() (time.Time, bool) {
 // Since returns the earliest time of the data that the store received to keep, and false if it is
 // empty. Imported data may be older.
 func (s *Store) Since() (time.Time, bool) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return time.Time{}, false
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	oldest := db.Head().MinTime()
 	for _, m := range db.BlockMetas() {
-		if m.MinTime < oldest && !s.imported.holds(s.opts.Dir, m) {
+		if m.MinTime < oldest && !s.imported.includes(s.opts.Dir, m) {
 			oldest = m.MinTime
 		}
 	}

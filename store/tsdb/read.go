@@ -26,7 +26,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 
 // querierOf returns a querier without the blocks that were read before, if that is not nil.
 func (s *Store) querierOf(read *readBefore, mint, maxt int64) (storage.Querier, error) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s *Store) querierOf(read *readBefore, mint, maxt int64) (storage.Querier, 
 
 // ChunkQuerier reads chunks, for remote read.
 func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) begin() {
 
 func (s *Store) end() {
 	s.queries.Add(-1)
-	s.gate.leave()
+	s.gate.release()
 }
 
 type gatedQuerier struct {
@@ -112,11 +112,11 @@ func (q *gatedChunkQuerier) Close() error {
 
 // ExemplarQuerier implements storage.ExemplarQueryable. The store keeps the newest exemplars only ([maxExemplars]).
 func (s *Store) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	return db.ExemplarQuerier(ctx)
 }
 
@@ -124,21 +124,21 @@ func (s *Store) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, e
 
 // CleanTombstones removes data marked by Delete.
 func (s *Store) CleanTombstones() error {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	return db.CleanTombstones()
 }
 
 // Delete marks samples as deleted.
 func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) error {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	var hours dirty.Late
 	if first, last := extent(db); first <= last {
 		hours.AddRange(max(mint, first), min(maxt, last))
@@ -172,39 +172,39 @@ func intersectingFirst(ms []*labels.Matcher) []*labels.Matcher {
 
 // Snapshot writes a copy of the store to dir, by hard links where it can.
 func (s *Store) Snapshot(dir string, withHead bool) error {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	return db.Snapshot(dir, withHead)
 }
 
 // Stats returns the cardinality of the head; see [Store.Status] for the store's own figures.
 func (s *Store) Stats(statsByLabelName string, limit int) (*promtsdb.Stats, error) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	return db.Head().Stats(statsByLabelName, limit), nil
 }
 
 // WALReplayStatus reports the progress of reading the write-ahead log.
 func (s *Store) WALReplayStatus() (promtsdb.WALReplayStatus, error) {
-	if _, err := s.use(); err != nil {
+	if _, err := s.acquire(); err != nil {
 		return promtsdb.WALReplayStatus{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	return s.wal.Head.WALReplayStatus.GetWALReplayStatus(), nil
 }
 
 // BlockMetas lists the blocks on disk.
 func (s *Store) BlockMetas() ([]promtsdb.BlockMeta, error) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	return db.BlockMetas(), nil
 }

@@ -27,7 +27,7 @@ type oldest struct{ all, counts int64 }
 // none is the oldest of no samples.
 var none = oldest{math.MaxInt64, math.MaxInt64}
 
-func (o *oldest) take(p oldest) {
+func (o *oldest) merge(p oldest) {
 	o.all, o.counts = min(o.all, p.all), min(o.counts, p.counts)
 }
 
@@ -38,23 +38,23 @@ func (o *oldest) sample(t int64, zero bool) {
 	}
 }
 
-// note records that samples can be read now.
-func (r *recent) note(o oldest) {
+// markReadable records that samples can be read now.
+func (r *recent) markReadable(o oldest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.oldest); n > 0 {
-		r.oldest[n-1].take(o)
+		r.oldest[n-1].merge(o)
 	}
 }
 
-// since returns the oldest sample appended after a mark, and the mark of now.
-func (r *recent) since(mark uint64) (since oldest, now uint64, known bool) {
+// oldestSince returns the oldest sample appended after a mark, and the mark of now.
+func (r *recent) oldestSince(mark uint64) (since oldest, now uint64, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, known = none, mark > r.before && mark <= r.before+uint64(len(r.oldest))
 	if known {
 		for _, o := range r.oldest[mark-r.before-1:] {
-			since.take(o)
+			since.merge(o)
 		}
 	}
 	if len(r.oldest) == keptMarks {
@@ -65,8 +65,8 @@ func (r *recent) since(mark uint64) (since oldest, now uint64, known bool) {
 	return since, r.before + uint64(len(r.oldest)), known
 }
 
-// see records the blocks that were there when a mark was made.
-func (r *recent) see(mark uint64, there []ulid.ULID) {
+// recordBlocks records the blocks that were there when a mark was made.
+func (r *recent) recordBlocks(mark uint64, there []ulid.ULID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := make(map[ulid.ULID]uint64, len(there))
@@ -91,14 +91,14 @@ func (r *recent) had(id ulid.ULID, mark uint64) bool {
 // counter and does not change earlier counts. Imported samples are excluded; see [Store.Dirty].
 func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, known bool) {
 	var there []ulid.ULID // Read the blocks before the mark is made, because their samples were appended before.
-	if db, err := s.use(); err == nil {
+	if db, err := s.acquire(); err == nil {
 		for _, b := range db.Blocks() {
 			there = append(there, b.Meta().ULID)
 		}
-		s.gate.leave()
+		s.gate.release()
 	}
-	o, now, known := s.recent.since(mark)
-	s.recent.see(now, there)
+	o, now, known := s.recent.oldestSince(mark)
+	s.recent.recordBlocks(now, there)
 	return time.UnixMilli(o.all), time.UnixMilli(o.counts), now, known
 }
 

@@ -33,11 +33,11 @@ func (s *Store) Status() (Status, error) {
 		Appended: s.appended.Load(), Refused: s.refused.Load(),
 		Replay: time.Duration(s.replay.Load()), Torn: s.torn.Load(),
 	}
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return st, err
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	h := db.Head()
 	st.Series, st.Stale = h.NumSeries(), h.NumStaleSeries()
 	st.Blocks = len(db.BlockMetas())
@@ -51,10 +51,10 @@ func (s *Store) Status() (Status, error) {
 
 // Ready reports whether samples can be taken, for a health check.
 func (s *Store) Ready() error {
-	if _, err := s.use(); err != nil {
+	if _, err := s.acquire(); err != nil {
 		return err
 	}
-	s.gate.leave()
+	s.gate.release()
 	return nil
 }
 
@@ -74,11 +74,11 @@ func dirBytes(dir string) (int64, error) {
 
 // Oldest returns the time of the oldest sample, and false if there is none.
 func (s *Store) Oldest() (time.Time, bool) {
-	db, err := s.use()
+	db, err := s.acquire()
 	if err != nil {
 		return time.Time{}, false
 	}
-	defer s.gate.leave()
+	defer s.gate.release()
 	oldest, newest := extent(db)
 	return time.UnixMilli(oldest), newest != math.MinInt64
 }

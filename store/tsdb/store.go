@@ -120,13 +120,13 @@ type Store struct {
 	dirty    *dirty.Hours
 	recent   recent
 	imported importedSet
-	born     born
+	born     blockTimes
 	manifest manifest
 	gaps     gaps
 	// suspected means that a query could not read an index.
 	suspected chan struct{}
 
-	aside    aside
+	aside    blockCollector
 	head     atomic.Pointer[promtsdb.Head] // of db
 	starting sync.RWMutex                  // locked while no query may begin
 	queries  atomic.Int64                  // under way
@@ -304,13 +304,13 @@ func (s *Store) repair() error {
 	return nil
 }
 
-// use enters the gate. It returns the database and the function to call afterwards.
-func (s *Store) use() (*promtsdb.DB, error) {
-	if err := s.gate.enter(); err != nil {
+// acquire enters the gate. It returns the database and the function to call afterwards.
+func (s *Store) acquire() (*promtsdb.DB, error) {
+	if err := s.gate.acquire(); err != nil {
 		return nil, err
 	}
 	if s.db == nil {
-		s.gate.leave()
+		s.gate.release()
 		return nil, fmt.Errorf("%w: %s", store.ErrDamaged, s.opts.Dir)
 	}
 	return s.db, nil

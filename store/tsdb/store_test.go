@@ -163,7 +163,7 @@ func TestClockJumpsAheadAndBack(t *testing.T) {
 	}
 	s = open(t, Options{Dir: dir, Clock: func() time.Time { return clock }})
 	push(now.Add(10 * time.Minute))
-	for k, p := range storetest.Read(t, s, now.Add(-time.Hour), now.Add(time.Hour), storetest.Named(cpuDesc.Name)) {
+	for k, p := range storetest.Read(t, s, now.Add(-time.Hour), now.Add(time.Hour), storetest.MatchName(cpuDesc.Name)) {
 		if len(p) != 7 {
 			t.Errorf("%s: %d samples of the right time, want 7", k, len(p))
 		}

@@ -19,8 +19,8 @@ import (
 // that. This takes a quarter of a query over many series, although PromQL and most other readers require no order. Blocks are therefore
 // excluded from the database's own querier when it is opened, and merged by the hash of labels.
 
-// aside collects the queriers of blocks while the database opens its own.
-type aside struct {
+// blockCollector collects the queriers of blocks while the database opens its own.
+type blockCollector struct {
 	mu     sync.Mutex
 	open   bool // a querier is being opened with mu held
 	read   *readBefore
@@ -66,7 +66,8 @@ func (s *Store) querier(db *promtsdb.DB, read *readBefore, mint, maxt int64) (st
 		return memory, nil
 	}
 	all := append([]storage.Querier{memory}, blocks...)
-	return &unsortedQuerier{storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), memory, blocks, mostHeld(db.Head().NumSeries())},
+	return &unsortedQuerier{storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), memory, blocks,
+			maxMergedSeries(db.Head().NumSeries())},
 		nil
 }
 
@@ -93,10 +94,10 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	return set
 }
 
-// mostHeld returns the number of block series, about 400 bytes each, that may be held for merging.
+// maxMergedSeries returns the number of block series, about 400 bytes each, that may be held for merging.
 // It depends on the number of series in memory, so that a small store stays small. More series are
 // sorted instead, which reads them one by one.
-func mostHeld(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
+func maxMergedSeries(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
 
 const (
 	fewHeld  = 50_000
@@ -149,7 +150,7 @@ func (u *unsortedSet) Next() bool {
 	if !u.over && u.memory.Next() {
 		u.at = u.memory.At()
 		if len(u.blocks) > 0 {
-			u.at = u.joined(u.at)
+			u.at = u.withBlocks(u.at)
 		}
 		return true
 	}
@@ -171,9 +172,9 @@ func (u *unsortedSet) Next() bool {
 	return true
 }
 
-// joined returns a series in memory together with its samples in blocks. These are removed from
+// withBlocks returns a series in memory together with its samples in blocks. These are removed from
 // the list, because they are returned here.
-func (u *unsortedSet) joined(s storage.Series) storage.Series {
+func (u *unsortedSet) withBlocks(s storage.Series) storage.Series {
 	hash := s.Labels().Hash()
 	list := u.blocks[hash]
 	i := indexOf(list, s.Labels())

@@ -84,8 +84,8 @@ func TestUnsortedIsSorted(t *testing.T) {
 	}
 	defer q.Close()
 	for _, m := range []*labels.Matcher{
-		labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"), storetest.Named(cpuDesc.Name),
-		labels.MustNewMatcher(labels.MatchRegexp, "workload", "group/only0/.*"), storetest.Named("nothing"),
+		labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"), storetest.MatchName(cpuDesc.Name),
+		labels.MustNewMatcher(labels.MatchRegexp, "workload", "group/only0/.*"), storetest.MatchName("nothing"),
 	} {
 		order, want := seriesOf(t, q.Select(t.Context(), true, nil, m))
 		_, got := seriesOf(t, q.Select(t.Context(), false, &storage.SelectHints{Start: begin.Add(-time.Hour).UnixMilli(), End: now.UnixMilli(), Range: 1}, m))
@@ -120,7 +120,7 @@ func TestUnsortedIsSorted(t *testing.T) {
 
 func TestMostHeld(t *testing.T) {
 	for in, want := range map[uint64]int{0: fewHeld, fewHeld: fewHeld, fewHeld + 1: fewHeld + 1, manyHeld: manyHeld, manyHeld + 1: manyHeld} {
-		if got := mostHeld(in); got != want {
+		if got := maxMergedSeries(in); got != want {
 			t.Errorf("beside %d series in memory %d are held, want %d", in, got, want)
 		}
 	}

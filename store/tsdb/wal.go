@@ -68,9 +68,9 @@ func (c *notedLogs) files() map[string]int64 {
 	return c.Files
 }
 
-// since returns the recorded files without those that a checkpoint replaced since the store was
+// filesSince returns the recorded files without those that a checkpoint replaced since the store was
 // opened. first is the number of the first segment after the checkpoint.
-func (c *notedLogs) since(first int) map[string]int64 {
+func (c *notedLogs) filesSince(first int) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
 	}
@@ -127,7 +127,7 @@ func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err
 		if log.name == "" {
 			continue
 		}
-		sizes := noted.since(log.first)
+		sizes := noted.filesSince(log.first)
 		if log.name == "wbl" {
 			sizes = noted.unlessReplaced(dir, log.name)
 		}

@@ -89,7 +89,7 @@ func TestDamagedLogKeepsTheRest(t *testing.T) {
 			var log bytes.Buffer
 			s := open(t, Options{Dir: dir, Ahead: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			missing := 100
-			for _, p := range storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.Named(cpuDesc.Name)) {
+			for _, p := range storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.MatchName(cpuDesc.Name)) {
 				missing = 100 - len(p)
 				for _, x := range p {
 					if at := time.UnixMilli(x.T).Sub(from).Minutes(); x.V != at {
@@ -127,7 +127,7 @@ func TestFirstSegmentsAreMissing(t *testing.T) {
 	}
 	s := open(t, Options{Dir: dir, Ahead: -1})
 	list := s.Gaps(from.Add(-time.Hour), from.Add(5*time.Hour))
-	if got := storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.Named(cpuDesc.Name)); len(got) != 0 || len(list) != 3 {
+	if got := storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.MatchName(cpuDesc.Name)); len(got) != 0 || len(list) != 3 {
 		t.Fatalf("%d series, gaps %v", len(got), list)
 	}
 	if first, last := list[0], list[2]; !first.From.IsZero() || first.To.Before(from) || last.To.Before(from.Add(99*time.Minute)) || last.To.After(from.Add(100*time.Minute)) {
@@ -148,7 +148,7 @@ func TestLostLogAfterCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.with(s.noteOpen)                               // what the janitor does a minute after the start
+	s.withDB(s.noteOpen)                             // what the janitor does a minute after the start
 	crashed := filepath.Join(t.TempDir(), "crashed") // what is on the disk now is what a kill leaves
 	if err := os.CopyFS(crashed, os.DirFS(whole)); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestLostLogAfterCrash(t *testing.T) {
 			}
 			var log bytes.Buffer
 			s := open(t, Options{Dir: dir, Ahead: -1, Logger: slog.New(slog.NewTextHandler(&log, nil)), Clock: func() time.Time { return now }})
-			left := len(storetest.Read(t, s, from, now, storetest.Named(cpuDesc.Name)))
+			left := len(storetest.Read(t, s, from, now, storetest.MatchName(cpuDesc.Name)))
 			list := s.Gaps(from, now)
 			if (left == 0) != c.lost || c.lost && len(list) != 1 {
 				t.Fatalf("%d series are left, gaps %v\n%s", left, list, &log)
@@ -224,14 +224,14 @@ func TestLostLogOutOfOrderAfterCrash(t *testing.T) {
 	}
 	s = open(t, o) // which begins another segment
 	put(s, from.Add(45*time.Minute))
-	s.with(s.noteOpen)
+	s.withDB(s.noteOpen)
 	st, err := os.Stat(filepath.Join(whole, "wbl", "00000001"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	early := st.Size()
 	put(s, from.Add(-10*time.Minute)) // older than all that is noted so far
-	s.with(s.noteOpen)                // a minute later
+	s.withDB(s.noteOpen)              // a minute later
 	crashed := filepath.Join(t.TempDir(), "crashed")
 	if err := os.CopyFS(crashed, os.DirFS(whole)); err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func TestFlippedBitCostsItsPage(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 2 {
 		t.Errorf("%d lines for two damages:\n%s", n, &log)
 	}
-	got := storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.Named(cpuDesc.Name))
+	got := storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.MatchName(cpuDesc.Name))
 	missing := minutes
 	for _, p := range got {
 		missing = minutes - len(p)
@@ -390,7 +390,7 @@ func TestGapsAreRemembered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if w := q.Select(t.Context(), false, nil, storetest.Named(cpuDesc.Name)).Warnings(); len(w) != c.want {
+			if w := q.Select(t.Context(), false, nil, storetest.MatchName(cpuDesc.Name)).Warnings(); len(w) != c.want {
 				t.Errorf("%s to %s: warnings %v", c.from, c.to, w)
 			}
 			q.Close()
@@ -445,7 +445,7 @@ func TestDamageWhileOpen(t *testing.T) {
 			return err
 		}
 		defer q.Close()
-		set := q.Select(t.Context(), false, nil, storetest.Named(cpuDesc.Name))
+		set := q.Select(t.Context(), false, nil, storetest.MatchName(cpuDesc.Name))
 		for set.Next() {
 		}
 		return set.Err()

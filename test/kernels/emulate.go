@@ -49,7 +49,7 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 		if verbose {
 			fmt.Println("    " + line)
 		}
-		r.take(line)
+		r.addLine(line)
 	}
 	err = c.Wait()
 	switch {

@@ -48,7 +48,7 @@ func modules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
 		if err != nil {
 			return fmt.Errorf("read module %s: %w", name, err)
 		}
-		needs, err := needs(b)
+		needs, err := moduleDeps(b)
 		if err != nil {
 			return fmt.Errorf("read module %s: %w", name, err)
 		}
@@ -75,8 +75,8 @@ func module(ctx context.Context, path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// needs returns the dependencies that a module declares (modinfo).
-func needs(module []byte) ([]string, error) {
+// moduleDeps returns the dependencies that a module declares (modinfo).
+func moduleDeps(module []byte) ([]string, error) {
 	f, err := elf.NewFile(bytes.NewReader(module))
 	if err != nil {
 		return nil, err

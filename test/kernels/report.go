@@ -31,8 +31,8 @@ type report struct {
 
 func (r *report) problem(text string) { r.problems = append(r.problems, text) }
 
-// take records a line of the machine's console.
-func (r *report) take(line string) {
+// addLine records a line of the machine's console.
+func (r *report) addLine(line string) {
 	if strings.TrimSpace(line) != "" {
 		r.last = line
 	}
@@ -83,8 +83,9 @@ func (r *report) take(line string) {
 		}
 		r.nobody[f[1]] = part
 		for _, v := range r.results[f[1]] {
-			if wrong := v.wrong(f[1], part); wrong != "" {
-				r.problem(fmt.Sprintf("%s, %s: %.4g of %.4g (%+.2f %%, %s): %s", f[1], v.load, v.got, v.want, 100*v.off(), v.mark, wrong))
+			if wrong := v.problem(f[1], part); wrong != "" {
+				r.problem(fmt.Sprintf("%s, %s: %.4g of %.4g (%+.2f %%, %s): %s", f[1], v.load, v.got, v.want, 100*v.relativeError(),
+					v.mark, wrong))
 			}
 		}
 	}
@@ -109,7 +110,7 @@ func (r *report) fail(mode, why string) {
 	r.problem(fmt.Sprintf("%s: %s", mode, strings.Join(r.refused[mode], "; ")))
 }
 
-func (v result) off() float64 { return v.got/v.want - 1 }
+func (v result) relativeError() float64 { return v.got/v.want - 1 }
 
 // ticks is the possible loss of child times: user and system time are cut to clock ticks each.
 const ticks = 0.02
@@ -130,32 +131,32 @@ func (v result) exact(mode string) bool {
 // unattributed is the largest share of the processors' time without an owner at which the agent does not mark figures.
 const unattributed = 0.005
 
-// wrong returns the fault of a figure, or "". nobody is the processor time without a task, which
+// problem returns the fault of a figure, or "". nobody is the processor time without a task, which
 // the agent cannot distinguish from the time of orphans.
-func (v result) wrong(mode string, nobody float64) string {
+func (v result) problem(mode string, nobody float64) string {
 	limit := 0.01
 	if v.ofProcesses() && !strings.HasSuffix(mode, "ebpf") {
 		limit = max(limit, ticks/v.want)
 	}
-	if v.shared() && v.bound() {
+	if v.shared() && v.isBound() {
 		limit = 0.03 // not all of the processes were measured
 	}
-	off := math.Abs(v.off())
+	off := math.Abs(v.relativeError())
 	switch {
-	case v.exact(mode) && v.mark != "exact" && !(v.shared() && v.bound()) && !(v.ofProcesses() && nobody > unattributed/2):
+	case v.exact(mode) && v.mark != "exact" && !(v.shared() && v.isBound()) && !(v.ofProcesses() && nobody > unattributed/2):
 		return "it is to be exact"
 	case v.exact(mode) && off > limit, v.load == "memory" && off > limit:
 		return fmt.Sprintf("%.1f %% are allowed", 100*limit)
-	case v.load == "daemons" && (v.off() > limit || off > limit && v.mark != "at-least"):
+	case v.load == "daemons" && (v.relativeError() > limit || off > limit && v.mark != "at-least"):
 		return "neither right nor marked as at least"
-	case v.shared() && off > limit && (v.off() < 0 || v.got > memoryMiB<<20 || !v.bound()):
+	case v.shared() && off > limit && (v.relativeError() < 0 || v.got > memoryMiB<<20 || !v.isBound()):
 		return "neither right nor a marked upper bound"
 	}
 	return ""
 }
 
-// bound reports whether it is marked as an upper bound, or as an estimate with bounds as a part.
-func (v result) bound() bool { return v.mark == "at-most" || v.mark == "estimated" }
+// isBound reports whether it is marked as an upper bound, or as an estimate with bounds as a part.
+func (v result) isBound() bool { return v.mark == "at-most" || v.mark == "estimated" }
 
 // shared reports whether it is of the memory of processes that were forked.
 func (v result) shared() bool { return strings.HasSuffix(v.load, "forks") }
@@ -216,7 +217,7 @@ func (r *report) cell(mode string) string {
 		switch {
 		case v.load == "memory", v.load == "oom-peak", v.load == "oom-kills", v.shared(), v.ofFiles(), v.load == "daemons" &&
 			!v.exact(mode):
-			rest += fmt.Sprintf("; %s %+.1f %%", v.load, 100*v.off())
+			rest += fmt.Sprintf("; %s %+.1f %%", v.load, 100*v.relativeError())
 			if v.mark != "exact" {
 				rest += ", " + strings.ReplaceAll(v.mark, "-", " ")
 			}
@@ -224,7 +225,7 @@ func (r *report) cell(mode string) string {
 		case !v.ofProcesses():
 			at = &group
 		}
-		if at.load == "" || math.Abs(v.off()) > math.Abs(at.off()) {
+		if at.load == "" || math.Abs(v.relativeError()) > math.Abs(at.relativeError()) {
 			*at = v
 		}
 	}
@@ -238,7 +239,7 @@ func (r *report) cell(mode string) string {
 	text := ""
 	for _, v := range []result{worst, group} {
 		if v.want > 0 { // loads of the kind were run
-			text += fmt.Sprintf("; %+.2f %% (%s)", 100*v.off(), v.load)
+			text += fmt.Sprintf("; %+.2f %% (%s)", 100*v.relativeError(), v.load)
 		}
 	}
 	return strings.TrimPrefix(text+rest, "; ")

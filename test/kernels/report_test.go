@@ -55,7 +55,7 @@ GUEST failed hybrid unprivileged load tree does not end`, []string{"unprivileged
 	} {
 		r := &report{}
 		for line := range strings.Lines(c.lines) {
-			r.take(strings.TrimSuffix(line, "\n"))
+			r.addLine(strings.TrimSuffix(line, "\n"))
 		}
 		if !slices.EqualFunc(r.problems, c.want, strings.HasPrefix) {
 			t.Errorf("%s: %q, want %q", name, r.problems, c.want)
@@ -70,7 +70,7 @@ func TestCell(t *testing.T) {
 GUEST result v2 ebpf busy want=2.5 got=2.49 mark=exact
 GUEST result v2 container-ebpf pod want=2.5 got=2.5 mark=exact
 GUEST result v2 container-ebpf oom-kills want=1 got=1 mark=exact`) {
-		r.take(strings.TrimSuffix(line, "\n"))
+		r.addLine(strings.TrimSuffix(line, "\n"))
 	}
 	for mode, want := range map[string]string{"ebpf": "-0.40 % (busy)", "container-ebpf": "+0.00 % (pod); oom-kills +0.0 %", "taskstats": "-"} {
 		if got := r.cell(mode); got != want {

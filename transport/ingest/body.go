@@ -85,7 +85,7 @@ func unread(err error, most int64) error {
 }
 
 // unpack reserves memory and a slot, and decompresses the body into buf.plain.
-func (h *handler) unpack(ctx context.Context, buf *buffers) (*turn, error) {
+func (h *handler) unpack(ctx context.Context, buf *buffers) (*requestSlot, error) {
 	_, most := h.Sizes()
 	n, err := s2.DecodedLen(buf.body)
 	if err != nil {
@@ -106,20 +106,20 @@ func (h *handler) unpack(ctx context.Context, buf *buffers) (*turn, error) {
 	return t, nil
 }
 
-// turn is the resources that a request holds while it is decoded and stored.
-type turn struct {
+// requestSlot is the resources that a request holds while it is decoded and stored.
+type requestSlot struct {
 	h                       *handler
 	free, slot, freeObjects func()
 }
 
 // begin waits for n bytes of memory, then used for buf.plain, and for a slot.
-func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error) {
+func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*requestSlot, error) {
 	free, err := h.Memory.Reserve(ctx, int64(n))
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{h: h, free: free}
-	if t.slot, err = h.enter(ctx, max(n, len(buf.body))); err != nil {
+	t := &requestSlot{h: h, free: free}
+	if t.slot, err = h.acquireSlots(ctx, max(n, len(buf.body))); err != nil {
 		t.end()
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error)
 
 // decode must be called before a request is decoded further. A large request takes many times its
 // size in memory. It releases its slot and waits until no other large request is being decoded.
-func (t *turn) decode(ctx context.Context, large bool) (err error) {
+func (t *requestSlot) decode(ctx context.Context, large bool) (err error) {
 	if !large {
 		return nil
 	}
@@ -138,12 +138,12 @@ func (t *turn) decode(ctx context.Context, large bool) (err error) {
 	if t.freeObjects, err = t.h.Memory.ReserveObjects(ctx); err != nil {
 		return err
 	}
-	t.slot, err = t.h.enter(ctx, math.MaxInt)
+	t.slot, err = t.h.acquireSlots(ctx, math.MaxInt)
 	return err
 }
 
 // end releases the resources of a request.
-func (t *turn) end() {
+func (t *requestSlot) end() {
 	for _, f := range [...]func(){t.slot, t.freeObjects, t.free} {
 		if f != nil {
 			f()
@@ -166,9 +166,9 @@ func (b *buffers) allocate(n int) {
 	b.plain = b.small[:n]
 }
 
-// enter acquires a slot for a request of n bytes, waiting until ctx is done. Larger requests leave
+// acquireSlots acquires a slot for a request of n bytes, waiting until ctx is done. Larger requests leave
 // one or two of several slots free, so that small ones do not wait for them.
-func (h *handler) enter(ctx context.Context, n int) (leave func(), err error) {
+func (h *handler) acquireSlots(ctx context.Context, n int) (leave func(), err error) {
 	of := h.slots[:]
 	if n <= largeBuffer {
 		of = of[1:]
@@ -177,21 +177,21 @@ func (h *handler) enter(ctx context.Context, n int) (leave func(), err error) {
 		of = of[1:]
 	}
 	for i := range of {
-		if err := take(ctx, of[i]); err != nil {
-			give(of[:i])
+		if err := acquireSlot(ctx, of[i]); err != nil {
+			releaseSlots(of[:i])
 			return nil, err
 		}
 	}
-	return func() { give(of) }, nil
+	return func() { releaseSlots(of) }, nil
 }
 
-func give(slots []chan struct{}) {
+func releaseSlots(slots []chan struct{}) {
 	for _, s := range slots {
 		<-s
 	}
 }
 
-func take(ctx context.Context, slots chan struct{}) error {
+func acquireSlot(ctx context.Context, slots chan struct{}) error {
 	select {
 	case slots <- struct{}{}:
 		return nil

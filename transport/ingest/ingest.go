@@ -146,7 +146,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s = storeError(err)
 		h.unstored(r, err)
 	} else {
-		h.refused(r, s)
+		h.logRefusal(r, s)
 	}
 	if s.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
@@ -165,9 +165,9 @@ func (h *handler) unstored(r *http.Request, err error) {
 	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
 }
 
-// refused logs the error returned to a sender, once a minute as a warning. Refused samples are
+// logRefusal logs the error returned to a sender, once a minute as a warning. Refused samples are
 // lost, and sender logs are rarely read.
-func (h *handler) refused(r *http.Request, s *statusError) {
+func (h *handler) logRefusal(r *http.Request, s *statusError) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.refusedAt.Load()
 	if now-last >= 60 && h.refusedAt.CompareAndSwap(last, now) {
 		level = slog.LevelWarn

@@ -288,13 +288,13 @@ func TestSmallBesideLarge(t *testing.T) {
 		for i := range c.fit + 1 {
 			if i == c.fit {
 				short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-				if _, err := h.enter(short, c.size); err == nil {
+				if _, err := h.acquireSlots(short, c.size); err == nil {
 					t.Fatalf("request %d of %d bytes has a slot", i, c.size)
 				}
 				cancel()
 				continue
 			}
-			l, err := h.enter(t.Context(), c.size)
+			l, err := h.acquireSlots(t.Context(), c.size)
 			if err != nil {
 				t.Fatalf("request %d of %d bytes: %v", i, c.size, err)
 			}
@@ -308,7 +308,7 @@ func TestSmallBesideLarge(t *testing.T) {
 	if w := send(h, kind1, s2.EncodeSnappy(nil, body)); w.Code != http.StatusNoContent {
 		t.Errorf("%d %s beside larger requests", w.Code, w.Body)
 	}
-	if l, err := h.enter(t.Context(), middleBuffer); err != nil {
+	if l, err := h.acquireSlots(t.Context(), middleBuffer); err != nil {
 		t.Error(err)
 	} else {
 		l()
@@ -321,7 +321,7 @@ func TestSmallBesideLarge(t *testing.T) {
 			t.Errorf("%d slots of kind %d are held in the end", len(s), i)
 		}
 	}
-	l, err := newHandler(Options{Store: openStore(t), MaxConcurrent: 1}, "remote_write").enter(t.Context(), largeBuffer+1)
+	l, err := newHandler(Options{Store: openStore(t), MaxConcurrent: 1}, "remote_write").acquireSlots(t.Context(), largeBuffer+1)
 	if err != nil {
 		t.Fatal("a large request found no slot where there is one")
 	}

@@ -112,7 +112,7 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
 	resp := pmetricotlp.NewExportResponse()
-	_, err = h.take(r.Context(), in, req.Metrics())
+	_, err = h.store(r.Context(), in, req.Metrics())
 	if err != nil {
 		var s *statusError
 		if in.refused == 0 || !errors.As(err, &s) || s.code != http.StatusBadRequest {
@@ -131,7 +131,7 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 }
 
 // decodeOTLP decodes a request, after its objects were counted.
-func decodeOTLP(ctx context.Context, kind string, body []byte, t *turn) (req pmetricotlp.ExportRequest, err error) {
+func decodeOTLP(ctx context.Context, kind string, body []byte, t *requestSlot) (req pmetricotlp.ExportRequest, err error) {
 	req = pmetricotlp.NewExportRequest()
 	took, decode := 0, req.UnmarshalProto
 	if kind == otlpJSON {
@@ -155,7 +155,7 @@ func decodeOTLP(ctx context.Context, kind string, body []byte, t *turn) (req pme
 }
 
 // unzip reserves memory and a slot and fills buf.plain from the body, which may be compressed.
-func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn, error) {
+func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*requestSlot, error) {
 	switch strings.ToLower(encoding) {
 	case "", "identity":
 		t, err := h.begin(ctx, buf, 0)
@@ -215,8 +215,8 @@ func gunzip(buf *buffers) (whole bool, err error) {
 // promoted are the resource attributes that become labels of every series.
 var promoted = config.OTLPConfig{PromoteResourceAttributes: []string{"site", "node"}}
 
-// take translates and stores a request.
-func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result, error) {
+// store translates and stores a request.
+func (h *otlp) store(ctx context.Context, in *writer, md pmetric.Metrics) (result, error) {
 	for i := range md.ResourceMetrics().Len() {
 		rm := md.ResourceMetrics().At(i)
 		if in.who.own == nil {
@@ -239,7 +239,7 @@ func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result
 	case ctx.Err() != nil:
 		return in.finish(ctx.Err())
 	case err != nil:
-		in.refuse(whyInvalid, 1, "%v", err)
+		in.addRefused(whyInvalid, 1, "%v", err)
 	}
 	return in.finish(nil)
 }
@@ -283,7 +283,7 @@ func refuseUnspecified(in *writer, m pmetric.Metric) bool {
 	if kind == pmetric.AggregationTemporalityCumulative || kind == pmetric.AggregationTemporalityDelta {
 		return false
 	}
-	in.refuse(whyInvalid, points, "%s has no aggregation temporality; send cumulative or delta points", m.Name())
+	in.addRefused(whyInvalid, points, "%s has no aggregation temporality; send cumulative or delta points", m.Name())
 	return true
 }
 
@@ -316,11 +316,11 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 	if a.who.own != nil && ls.Get(model.MetricNameLabel) == targetInfo {
 		return ref, nil // made by the translation, of the resource
 	}
-	ls, ok, err := a.named(ls, 1)
+	ls, ok, err := a.checkLabels(ls, 1)
 	if a.failed = err; err != nil || !ok {
 		return ref, err
 	}
-	ok, err = a.admit(&knownSeries{ls: ls}, 1, false)
+	ok, err = a.isAccepted(&knownSeries{ls: ls}, 1, false)
 	if a.failed = err; err != nil {
 		return 0, err
 	}
@@ -337,12 +337,12 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		}
 		var state deltaState
 		if start, v, fh, state = a.deltas.add(a.h.Clock(), ls, start, t, v, fh); state != deltaAdded {
-			a.refuse(whyDelta, 1, "%s at %s: %s", ls, time.UnixMilli(t).UTC().Format(time.RFC3339), deltaReasons[state])
+			a.addRefused(whyDelta, 1, "%s at %s: %s", ls, time.UnixMilli(t).UTC().Format(time.RFC3339), deltaReasons[state])
 			return ref, nil
 		}
 	}
 	s := series{ls: ls, ref: ref}
-	defer a.settle(&s)
+	defer a.finishSeries(&s)
 	if ih != nil || fh != nil {
 		a.failed = a.histogram(&s, t, ih, fh)
 	} else {
@@ -360,7 +360,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		a.exemplar(&s, e)
 	}
 	if a.failed == nil {
-		a.learn(o.MetricFamilyName, o.Metadata)
+		a.addMetadata(o.MetricFamilyName, o.Metadata)
 	}
 	return s.ref, a.failed
 }

@@ -22,28 +22,28 @@ type Own struct {
 	known map[string]bool // results of Runs in this request
 }
 
-// own adds labels to a series of a sender that may only send its own figures. An error refuses the
+// labelOwn adds labels to a series of a sender that may only send its own figures. An error refuses the
 // whole request, so that an agent keeps its measurements until it has a token.
-func (w *writer) own(ctx context.Context, ls labels.Labels) (labels.Labels, error) {
+func (w *writer) labelOwn(ctx context.Context, ls labels.Labels) (labels.Labels, error) {
 	o := w.who.own
 	if o == nil {
 		return ls, nil
 	}
 	name := ls.Get(model.MetricNameLabel)
 	if err := metric.OwnName(name, false); err != nil {
-		return ls, o.refuse("%v", err)
+		return ls, o.refusal("%v", err)
 	}
 	b := labels.NewBuilder(ls)
 	for _, l := range [...]struct{ name, value string }{{"owner", o.Owner}, {"node", o.Node}, {"site", o.Site}} {
 		if given := ls.Get(l.name); given != "" && given != l.value {
-			return ls, o.refuse("%s has %s=%q", name, l.name, given)
+			return ls, o.refusal("%s has %s=%q", name, l.name, given)
 		}
 		b.Set(l.name, l.value)
 	}
 	id := ls.Get("workload")
 	kind, _, _ := strings.Cut(id, "/")
 	if given := ls.Get("kind"); given != "" && given != kind {
-		return ls, o.refuse("%s has kind=%q", name, given)
+		return ls, o.refusal("%s has kind=%q", name, given)
 	}
 	if id != "" {
 		mine, known := o.known[id]
@@ -58,22 +58,22 @@ func (w *writer) own(ctx context.Context, ls labels.Labels) (labels.Labels, erro
 			o.known[id] = mine
 		}
 		if !mine {
-			return ls, o.refuse("%s is about %q, and no such workload of %s is known", name, id, o.Owner)
+			return ls, o.refusal("%s is about %q, and no such workload of %s is known", name, id, o.Owner)
 		}
 		b.Set("kind", kind)
 	}
 	return b.Labels(), nil
 }
 
-func (o *Own) refuse(format string, args ...any) error {
+func (o *Own) refusal(format string, args ...any) error {
 	return status(http.StatusForbidden, "%s, and %s may send figures of their own only, of node %s: for others make a token with "+
 		"`reckon token create --agent` on the server and give it to the sender", fmt.Sprintf(format, args...), o.Owner, o.Node)
 }
 
-// learn stores the description of a metric, from a restricted sender only if the name is not reserved.
-func (w *writer) learn(name string, m metadata.Metadata) {
+// addMetadata stores the description of a metric, from a restricted sender only if the name is not reserved.
+func (w *writer) addMetadata(name string, m metadata.Metadata) {
 	if w.who.own == nil || metric.OwnName(name, false) == nil {
-		w.h.meta.learn(name, m)
+		w.h.meta.record(name, m)
 	}
 }
 
@@ -86,19 +86,19 @@ func (w *writer) cached(key sum) *cachedSeries {
 	return w.h.series.get(key, w.round, w.before)
 }
 
-// named validates the labels of a series and, for a sender restricted to its own figures, sets the
+// checkLabels validates the labels of a series and, for a sender restricted to its own figures, sets the
 // owner. An error refuses the whole request.
-func (w *writer) named(ls labels.Labels, samples int) (_ labels.Labels, ok bool, err error) {
+func (w *writer) checkLabels(ls labels.Labels, samples int) (_ labels.Labels, ok bool, err error) {
 	if !w.valid(ls, samples) {
 		return ls, false, nil
 	}
-	ls, err = w.own(w.ctx, ls)
+	ls, err = w.labelOwn(w.ctx, ls)
 	return ls, err == nil, err
 }
 
-// within refuses the whole request if a series belongs to a node outside the sender's scope. The
+// checkScope refuses the whole request if a series belongs to a node outside the sender's scope. The
 // sender then keeps the request until the configuration is corrected.
-func (w *writer) within(ls labels.Labels) error {
+func (w *writer) checkScope(ls labels.Labels) error {
 	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil
 	}
@@ -110,11 +110,11 @@ func (w *writer) within(ls labels.Labels) error {
 
 func (w *writer) valid(ls labels.Labels, samples int) bool {
 	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) {
-		w.refuse(whyInvalid, samples, "%s is no valid set of labels", ls)
+		w.addRefused(whyInvalid, samples, "%s is no valid set of labels", ls)
 		return false
 	}
 	if twice, bad := ls.HasDuplicateLabelNames(); bad {
-		w.refuse(whyInvalid, samples, "%s has the label %s twice", ls, twice)
+		w.addRefused(whyInvalid, samples, "%s has the label %s twice", ls, twice)
 		return false
 	}
 	return true

@@ -76,7 +76,7 @@ func (k *seriesCache) get(key sum, round uint32, before *cachedSeries) *cachedSe
 	return got
 }
 
-func (k *seriesCache) put(key sum, v knownSeries, round uint32) {
+func (k *seriesCache) add(key sum, v knownSeries, round uint32) {
 	fresh := &cachedSeries{key: key, knownSeries: v}
 	fresh.round.Store(round)
 	s := &k.shards[key[0]%cacheShards]

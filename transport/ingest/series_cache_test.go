@@ -172,16 +172,16 @@ func TestEndedSeriesIsEvicted(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	var k seriesCache
 	key := func(i int) sum { return sum{uint64(i) * cacheShards, 1} } // all in one shard
-	k.put(key(1), knownSeries{}, 1)
-	k.put(key(2), knownSeries{}, 1)
+	k.add(key(1), knownSeries{}, 1)
+	k.add(key(2), knownSeries{}, 1)
 	k.get(key(2), 2, nil)
-	k.put(key(3), knownSeries{}, 3)
+	k.add(key(3), knownSeries{}, 3)
 	one, other := k.get(key(1), 3, nil) != nil, k.get(key(2), 3, nil) != nil
 	if one || !other {
 		t.Errorf("after two rounds the idle series is known: %v, the other: %v", one, other)
 	}
 	for i := range maxSeriesPerShard + 10 {
-		k.put(key(i), knownSeries{}, 3)
+		k.add(key(i), knownSeries{}, 3)
 	}
 	if n := len(k.shards[0].byKey); n > maxSeriesPerShard {
 		t.Errorf("%d series in a shard, at most %d", n, maxSeriesPerShard)
@@ -193,7 +193,7 @@ func TestFollowing(t *testing.T) {
 	var k seriesCache
 	key := func(i int) sum { return sum{uint64(i), 1} }
 	for i := range 3 {
-		k.put(key(i), knownSeries{start: int64(i)}, 1)
+		k.add(key(i), knownSeries{start: int64(i)}, 1)
 	}
 	first := k.get(key(0), 1, nil)
 	for range 2 {
@@ -204,15 +204,15 @@ func TestFollowing(t *testing.T) {
 	if got := k.get(key(2), 1, first); got == nil || got.start != 2 || first.next.Load() != got { // another order
 		t.Fatalf("%+v after the first", got)
 	}
-	k.put(key(2), knownSeries{start: 7}, 1)
+	k.add(key(2), knownSeries{start: 7}, 1)
 	if got := k.get(key(2), 1, first); got == nil || got.start != 7 {
 		t.Errorf("%+v of a series that was replaced", got)
 	}
-	k.put(key(0), knownSeries{start: 8}, 1)
+	k.add(key(0), knownSeries{start: 8}, 1)
 	if again := k.get(key(0), 1, nil); again.next.Load() != first.next.Load() {
 		t.Error("a series that was replaced no longer leads to the next")
 	}
-	k.put(key(2+cacheShards), knownSeries{}, 4) // evicts the other series of its shard
+	k.add(key(2+cacheShards), knownSeries{}, 4) // evicts the other series of its shard
 	if got := k.get(key(2), 4, first); got != nil {
 		t.Errorf("%+v of a series that was evicted", got)
 	}

@@ -64,7 +64,7 @@ func (s *Stats) stored(protocol string, n int) {
 	s.samples[protocol] += uint64(n)
 }
 
-func (s *Stats) refuse(sender string, why map[string]int) {
+func (s *Stats) addRefused(sender string, why map[string]int) {
 	if s == nil || len(why) == 0 {
 		return
 	}

@@ -109,7 +109,7 @@ func (w *writer) finish(err error) (result, error) {
 		w.who.bounds.Stored()
 	}
 	for i := 0; i < len(w.fresh) && w.who.own == nil; i++ {
-		w.h.series.put(w.fresh[i].key, w.fresh[i].as, w.round)
+		w.h.series.add(w.fresh[i].key, w.fresh[i].as, w.round)
 	}
 	for _, key := range w.over {
 		w.h.series.drop(key)
@@ -121,7 +121,7 @@ func (w *writer) finish(err error) (result, error) {
 	if err := w.fastClock(); err != nil {
 		return w.result, err
 	}
-	w.h.Stats.refuse(w.who.name, w.why)
+	w.h.Stats.addRefused(w.who.name, w.why)
 	text := strings.Join(w.reasons, "; ")
 	if more := w.refused - len(w.reasons); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
@@ -147,8 +147,8 @@ func (w *writer) elsewhere(e *store.RefusedError) {
 	}
 }
 
-// refuse records n samples that will never be accepted.
-func (w *writer) refuse(why string, n int, format string, args ...any) {
+// addRefused records n samples that will never be accepted.
+func (w *writer) addRefused(why string, n int, format string, args ...any) {
 	w.refused += n
 	if w.why == nil {
 		w.why = map[string]int{}
@@ -181,12 +181,12 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	n := max(len(ts.samples)+len(ts.histograms), 1)
 	key, err := ts.sum(req)
 	if err != nil {
-		w.refuse(whyInvalid, n, "labels: %v", err)
+		w.addRefused(whyInvalid, n, "labels: %v", err)
 		return nil
 	}
 	doc, err := ts.docSum(req)
 	if err != nil {
-		w.refuse(whyInvalid, n, "description of %s: %v", ts.labels(req, &w.scratch), err)
+		w.addRefused(whyInvalid, n, "description of %s: %v", ts.labels(req, &w.scratch), err)
 		return nil
 	}
 	var k knownSeries
@@ -195,15 +195,15 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	old := w.before != nil
 	if old {
 		k = w.before.knownSeries
-	} else if k.ls, ok, err = w.named(ts.labels(req, &w.scratch), n); err != nil || !ok {
+	} else if k.ls, ok, err = w.checkLabels(ts.labels(req, &w.scratch), n); err != nil || !ok {
 		return err
 	}
 	was := k
-	if ok, err = w.admit(&k, n, old); err != nil || !ok {
+	if ok, err = w.isAccepted(&k, n, old); err != nil || !ok {
 		return err
 	}
 	s := series{ls: k.ls, begun: k.start}
-	defer w.settle(&s)
+	defer w.finishSeries(&s)
 	if w.generation != 0 && k.store == w.generation {
 		s.ref = k.ref
 	}
@@ -219,13 +219,13 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	for _, raw := range ts.exemplars {
 		e, err := ts.exemplar(req, raw, &w.scratch)
 		if err != nil {
-			w.refuse(whyInvalid, 1, "exemplar of %s: %v", s.ls, err)
+			w.addRefused(whyInvalid, 1, "exemplar of %s: %v", s.ls, err)
 			continue
 		}
 		w.exemplar(&s, e)
 	}
 	if !old || k.doc != doc {
-		w.learn(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
+		w.addMetadata(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
 		k.doc = doc
 	}
 	k.ls, k.ref, k.store, k.start = s.ls, s.ref, w.generation, s.begun
@@ -261,7 +261,7 @@ func (w *writer) take1(plain []byte) (result, error) {
 			if err := m.Unmarshal(f.bytes); err != nil {
 				return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 			}
-			w.learn(m.MetricFamilyName, metadata.Metadata{
+			w.addMetadata(m.MetricFamilyName, metadata.Metadata{
 				Type: model.MetricType(strings.ToLower(m.Type.String())), Unit: m.Unit, Help: m.Help,
 			})
 		}
@@ -274,15 +274,15 @@ func (w *writer) take1(plain []byte) (result, error) {
 func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	ls := ts.ToLabels(&w.scratch, nil)
 	n := max(len(ts.Samples)+len(parts.histograms), 1)
-	ls, ok, err := w.named(ls, n)
+	ls, ok, err := w.checkLabels(ls, n)
 	if err != nil || !ok {
 		return err
 	}
-	if ok, err := w.admit(&knownSeries{ls: ls}, n, false); err != nil || !ok {
+	if ok, err := w.isAccepted(&knownSeries{ls: ls}, n, false); err != nil || !ok {
 		return err
 	}
 	s := series{ls: ls}
-	defer w.settle(&s)
+	defer w.finishSeries(&s)
 	for j := range ts.Samples {
 		if err := w.sample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
 			return err
@@ -315,10 +315,10 @@ type freshSeries struct {
 	as  knownSeries
 }
 
-// admit reports whether a series with valid labels is accepted. samples is the number of its
+// isAccepted reports whether a series with valid labels is accepted. samples is the number of its
 // samples, and cached whether it is in the series cache. An error refuses the whole request.
-func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
-	if err := w.within(k.ls); err != nil {
+func (w *writer) isAccepted(k *knownSeries, samples int, cached bool) (bool, error) {
+	if err := w.checkScope(k.ls); err != nil {
 		return false, err
 	}
 	bounds := w.who.bounds
@@ -334,7 +334,7 @@ func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 		err = bounds.Series(k.ls, samples)
 	}
 	w.began = false
-	if err == nil && !cached && w.begins(k.ls) {
+	if err == nil && !cached && w.isNew(k.ls) {
 		err = bounds.New(k.ls)
 		w.began = err == nil
 	}
@@ -345,20 +345,20 @@ func (w *writer) admit(k *knownSeries, samples int, cached bool) (bool, error) {
 	if errors.As(err, &tooFast) {
 		return false, slow(err)
 	}
-	w.refuse(whyLimit, samples, "%v", err)
+	w.addRefused(whyLimit, samples, "%v", err)
 	return false, nil
 }
 
-// settle completes a series: one without stored samples does not count as new.
-func (w *writer) settle(s *series) {
+// finishSeries completes a series: one without stored samples does not count as new.
+func (w *writer) finishSeries(s *series) {
 	if w.began && s.ref == 0 {
 		w.who.bounds.NotNew(s.ls)
 	}
 	w.began = false
 }
 
-// begins reports whether the store has no such series. For a remote store that is unknown, and it returns false.
-func (w *writer) begins(ls labels.Labels) bool {
+// isNew reports whether the store has no such series. For a remote store that is unknown, and it returns false.
+func (w *writer) isNew(ls labels.Labels) bool {
 	if w.refs == nil || w.generation == 0 {
 		return false
 	}
@@ -368,11 +368,11 @@ func (w *writer) begins(ls labels.Labels) bool {
 
 // sample stores one value. The error is one of the store.
 func (w *writer) sample(s *series, start, t int64, v float64) error {
-	if w.future(s, t) || w.another(s, t) {
+	if w.future(s, t) || w.isOtherMachine(s, t) {
 		return nil
 	}
 	if start > max(0, w.who.after) {
-		w.begin(s, start, t)
+		w.writeInitialZero(s, start, t)
 	}
 	ref, err := w.app.Append(s.ref, s.ls, 0, t, v, nil, nil, storage.AOptions{})
 	if err == nil {
@@ -414,7 +414,7 @@ func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMess
 }
 
 func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {
-	if w.future(s, t) || w.another(s, t) {
+	if w.future(s, t) || w.isOtherMachine(s, t) {
 		return nil
 	}
 	err := recseries.Sound(h, fh)
@@ -457,16 +457,17 @@ func (w *writer) future(s *series, t int64) bool {
 	if w.ahead++; w.ahead == 1 || by < w.aheadBy {
 		w.aheadBy = by
 	}
-	w.refuse(whyFuture, 1, "%s: %s is in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
+	w.addRefused(whyFuture, 1, "%s: %s is in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
 	return true
 }
 
-// another refuses samples of a machine from a time when another machine had its name, because both would be summed.
-func (w *writer) another(s *series, t int64) bool {
+// isOtherMachine refuses samples of a machine from a time when another machine had its name, because both would be summed.
+func (w *writer) isOtherMachine(s *series, t int64) bool {
 	if w.who.after == 0 || t > w.who.after {
 		return false
 	}
-	w.refuse(whyAnother, 1, "%s at %s: until %s another machine had this name, and what this one measured meanwhile is not added to that",
+	w.addRefused(whyAnother, 1,
+		"%s at %s: until %s another machine had this name, and what this one measured meanwhile is not added to that",
 		s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), time.UnixMilli(w.who.after).UTC().Format(time.RFC3339))
 	return true
 }
@@ -495,7 +496,7 @@ func (w *writer) judge(s *series, t int64, err error) error {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
 		errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp),
 		errors.As(err, &invalid), errors.Is(err, recseries.ErrUnsound):
-		w.refuse(whyOf(err), 1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
+		w.addRefused(whyOf(err), 1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
 		return nil
 	}
 	return err
@@ -512,9 +513,9 @@ func whyOf(err error) string {
 	return whyInvalid
 }
 
-// begin writes the initial zero of a counter, so that its first sample counts as an increase. A known series gets a
+// writeInitialZero writes the initial zero of a counter, so that its first sample counts as an increase. A known series gets a
 // zero only if it is newer than all its samples, which means that the counter was reset.
-func (w *writer) begin(s *series, start, t int64) {
+func (w *writer) writeInitialZero(s *series, start, t int64) {
 	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
 		return
 	}
@@ -542,7 +543,7 @@ type described struct {
 // maxDescribed limits the memory that senders can make us use.
 const maxDescribed = 20_000
 
-func (d *described) learn(name string, m metadata.Metadata) {
+func (d *described) record(name string, m metadata.Metadata) {
 	if d.tell == nil || m.Type == "" && m.Help == "" && m.Unit == "" || m.Type == model.MetricTypeUnknown && m.Help == "" {
 		return
 	}

@@ -108,7 +108,7 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-func or[T int | int64](v, otherwise, none T) T {
+func limitOr[T int | int64](v, otherwise, none T) T {
 	switch {
 	case v < 0:
 		return none
@@ -119,10 +119,10 @@ func or[T int | int64](v, otherwise, none T) T {
 }
 
 // Body bounds a request in bytes as it is sent.
-func (c *Config) Body() int64 { return or(c.Requests.Body, 16<<20, math.MaxInt64-1) }
+func (c *Config) Body() int64 { return limitOr(c.Requests.Body, 16<<20, math.MaxInt64-1) }
 
 // Unpacked bounds a request in bytes when it is unpacked.
-func (c *Config) Unpacked() int64 { return or(c.Requests.Unpacked, 64<<20, math.MaxInt64-1) }
+func (c *Config) Unpacked() int64 { return limitOr(c.Requests.Unpacked, 64<<20, math.MaxInt64-1) }
 
 // Of returns the limits of queries of a role.
 func (c *Config) Of(role string) Query {
@@ -133,7 +133,7 @@ func (c *Config) Of(role string) Query {
 	if q.Time == 0 {
 		q.Time = 2 * time.Minute
 	}
-	q.Samples = or(q.Samples, 20_000_000, math.MaxInt)
-	q.AtOnce = or(q.AtOnce, 8, math.MaxInt)
+	q.Samples = limitOr(q.Samples, 20_000_000, math.MaxInt)
+	q.AtOnce = limitOr(q.AtOnce, 8, math.MaxInt)
 	return q
 }

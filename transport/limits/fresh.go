@@ -48,8 +48,8 @@ func NodeKey(ls labels.Labels) string {
 	return ls.Get("site") + "\x00" + cmp.Or(ls.Get("node"), ls.Get("instance"))
 }
 
-// fresh counts new series of nodes, and of owners on them. It stores only numbers, about 100 bytes per node and owner.
-type fresh struct {
+// newSeriesCounter counts new series of nodes, and of owners on them. It stores only numbers, about 100 bytes per node and owner.
+type newSeriesCounter struct {
 	mu      sync.Mutex
 	turn    time.Time
 	now     map[string]int
@@ -76,7 +76,7 @@ func (r *Request) New(ls labels.Labels) error {
 	if b == nil {
 		return nil
 	}
-	if most := or(r.c.Series, b.Most, 0); most > 0 && b.Live != nil {
+	if most := limitOr(r.c.Series, b.Most, 0); most > 0 && b.Live != nil {
 		if live := b.Live(); live >= most {
 			r.l.logFresh("the server", most)
 			return fmt.Errorf(
@@ -85,7 +85,7 @@ func (r *Request) New(ls labels.Labels) error {
 		}
 	}
 	key := NodeKey(ls)
-	most := or(r.c.Nodes.Series, max(DefaultNodeSeries, b.Learned[key]), 0)
+	most := limitOr(r.c.Nodes.Series, max(DefaultNodeSeries, b.Learned[key]), 0)
 	if most == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (r *Request) NotNew(ls labels.Labels) {
 }
 
 // count returns the number of series that began lately under a key.
-func (f *fresh) count(key string, now time.Time) int {
+func (f *newSeriesCounter) count(key string, now time.Time) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.age(now)
@@ -144,7 +144,7 @@ func (f *fresh) count(key string, now time.Time) int {
 }
 
 // add counts new series. Series sent in vain are sent again and count once.
-func (f *fresh) add(began map[string]int, refused map[Refusal]int, now time.Time) {
+func (f *newSeriesCounter) add(began map[string]int, refused map[Refusal]int, now time.Time) {
 	if len(began) == 0 && len(refused) == 0 {
 		return
 	}
@@ -165,7 +165,7 @@ func (f *fresh) add(began map[string]int, refused map[Refusal]int, now time.Time
 }
 
 // age begins a new generation when it is time to. The caller holds mu.
-func (f *fresh) age(now time.Time) {
+func (f *newSeriesCounter) age(now time.Time) {
 	if now.Sub(f.turn) >= generation {
 		f.older = f.now
 		if now.Sub(f.turn) >= 2*generation {

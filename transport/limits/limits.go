@@ -33,7 +33,7 @@ type Limiter struct {
 	meters map[string]*meter
 
 	begun *Begun // nil: new series are not bounded
-	fresh fresh
+	fresh newSeriesCounter
 }
 
 // New returns a limiter. clock is time.Now unless a test states otherwise.
@@ -90,7 +90,7 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	b.SamplesPerSecond = cmp.Or(own.SamplesPerSecond, b.SamplesPerSecond)
 	r := &Request{l: l, name: sender, c: c, taken: map[*meter]int{}}
 	if r.sender = l.meter("sender", sender, b); r.sender != nil {
-		return r, r.sender.admit(l)
+		return r, r.sender.wait(l)
 	}
 	return r, nil
 }
@@ -112,7 +112,7 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 		if m == nil {
 			continue
 		}
-		if !m.holds(ls.Hash(), r.l.clock()) {
+		if !m.admitSeries(ls.Hash(), r.l.clock()) {
 			m.logHeld(r.l, "more series than the bound", "series", m.bound.Series)
 			return fmt.Errorf(
 				"%s has %d series already, which is its bound; drop labels that change with every sample, or ask for a higher bound", m.who,
@@ -128,7 +128,7 @@ func (r *Request) Stored() {
 	now := r.l.clock()
 	r.l.fresh.add(r.fresh, r.refused, now)
 	for m, n := range r.taken {
-		m.spend(n, now)
+		m.subtract(n, now)
 	}
 }
 
@@ -151,7 +151,7 @@ func (r *Request) site(name string) (*meter, error) {
 	if m == nil {
 		return nil, nil
 	}
-	return m, m.admit(r.l)
+	return m, m.wait(r.l)
 }
 
 // maxMeters limits the memory that strangers' names can occupy.
@@ -200,15 +200,15 @@ type meter struct {
 	logged      time.Time
 }
 
-// admit admits a request while the rate limit has room left. The size of a request is known only
+// wait admits a request while the rate limit has room left. The size of a request is known only
 // after unpacking, and a request larger than the burst must pass eventually.
-func (m *meter) admit(l *Limiter) error {
+func (m *meter) wait(l *Limiter) error {
 	m.mu.Lock()
 	if m.bound.SamplesPerSecond <= 0 {
 		m.mu.Unlock()
 		return nil
 	}
-	m.fill(l.clock())
+	m.refill(l.clock())
 	room, rate := m.room, m.bound.SamplesPerSecond
 	m.mu.Unlock()
 	if room > 0 {
@@ -219,24 +219,24 @@ func (m *meter) admit(l *Limiter) error {
 	return &Slow{m.who, rate, wait}
 }
 
-func (m *meter) spend(n int, now time.Time) {
+func (m *meter) subtract(n int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bound.SamplesPerSecond > 0 {
-		m.fill(now)
+		m.refill(now)
 		m.room -= float64(n)
 	}
 }
 
-func (m *meter) fill(now time.Time) {
+func (m *meter) refill(now time.Time) {
 	if passed := now.Sub(m.at).Seconds(); passed > 0 {
 		m.room = min(m.room+passed*m.bound.SamplesPerSecond, m.bound.SamplesPerSecond*Burst.Seconds())
 		m.at = now
 	}
 }
 
-// holds notes a series, if it is known or there is room for it.
-func (m *meter) holds(hash uint64, now time.Time) bool {
+// admitSeries notes a series, if it is known or there is room for it.
+func (m *meter) admitSeries(hash uint64, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bound.Series <= 0 {
@@ -278,7 +278,7 @@ func (m *meter) logHeld(l *Limiter, what, key string, bound any) {
 
 // check reports a label that is too long.
 func (b *Labels) check(ls labels.Labels) error {
-	count, name, value := or(b.Count, 64, math.MaxInt), or(b.Name, 512, math.MaxInt), or(b.Value, 8192, math.MaxInt)
+	count, name, value := limitOr(b.Count, 64, math.MaxInt), limitOr(b.Name, 512, math.MaxInt), limitOr(b.Value, 8192, math.MaxInt)
 	if n := ls.Len(); n > count {
 		return fmt.Errorf("%.200s has %d labels, more than %d", ls.Get(model.MetricNameLabel), n, count)
 	}

@@ -96,8 +96,8 @@ func (k *corrector) stamp(at time.Time) (boot string, b base) {
 	return k.clock.Boot, at.UnixMilli() - k.clock.Since().Milliseconds()
 }
 
-// ask reports whether to request the time before a request. It does so if the time is unknown and was rarely requested.
-func (k *corrector) ask() bool {
+// needsTime reports whether to request the time before a request. It does so if the time is unknown and was rarely requested.
+func (k *corrector) needsTime() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, ok := k.boots[k.clock.Boot]
@@ -108,9 +108,9 @@ func (k *corrector) ask() bool {
 	return true
 }
 
-// learn records the Date of a response. from and to are the times since boot of the request and the
+// addSample records the Date of a response. from and to are the times since boot of the request and the
 // response, and now is the machine's own clock.
-func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) {
+func (k *corrector) addSample(h http.Header, from, to time.Duration, now time.Time) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return // no Date
@@ -120,7 +120,7 @@ func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) 
 	k.last = append(k.last, timing{at.UnixMilli() + 500 - (from + (to-from)/2).Milliseconds(), to - from})
 	k.last = k.last[max(len(k.last)-keptAnswers, 0):]
 	best := slices.MinFunc(k.last, func(a, b timing) int { return cmp.Compare(a.took, b.took) })
-	k.note(best, now)
+	k.warnOnce(best, now)
 	right := best.base
 	if best.took >= fastAnswer {
 		return
@@ -144,8 +144,8 @@ func (k *corrector) learn(h http.Header, from, to time.Duration, now time.Time) 
 	}
 }
 
-// note reports once that the clock is wrong, if that is certain and no correction is made.
-func (k *corrector) note(best timing, now time.Time) {
+// warnOnce reports once that the clock is wrong, if that is certain and no correction is made.
+func (k *corrector) warnOnce(best timing, now time.Time) {
 	off := time.Duration(best.base-(now.UnixMilli()-k.clock.Since().Milliseconds())) * time.Millisecond
 	sure := off.Abs() - best.took/2 - time.Second/2 // the resolution of Date
 	if !k.noted && best.took >= fastAnswer && len(k.last) == keptAnswers && sure < wrongOn {

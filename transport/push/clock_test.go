@@ -277,7 +277,7 @@ func TestClockWithoutDate(t *testing.T) {
 	}{{0, 0}, {4 * time.Second, 0}, {6 * time.Second, 6 * time.Second}} {
 		at := time.Unix(1_800_000_000, 0).Add(x.date)
 		k.last = nil // as of another answer that is as fast
-		k.learn(http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, 0, 0, at)
+		k.addSample(http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, 0, 0, at)
 		if got := k.boots["b"].Base; got != time.Unix(1_800_000_000, 0).Add(x.base).UnixMilli()+500 {
 			t.Errorf("after %s: %d", x.date, got)
 		}

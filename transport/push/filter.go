@@ -100,7 +100,7 @@ func (f *Filter) keepName(name string) bool {
 // keepSeries reports whether a series is sent after its name passed keepName.
 func (f *Filter) keepSeries(s *metric.Series) bool {
 	for i := range f.drop {
-		if l := &f.drop[i]; len(l.labels) > 0 && l.fits(s) {
+		if l := &f.drop[i]; len(l.labels) > 0 && l.matches(s) {
 			return false
 		}
 	}
@@ -108,14 +108,14 @@ func (f *Filter) keepSeries(s *metric.Series) bool {
 		return true
 	}
 	for i := range f.keep {
-		if f.keep[i].fits(s) {
+		if f.keep[i].matches(s) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *selector) fits(s *metric.Series) bool {
+func (l *selector) matches(s *metric.Series) bool {
 	if !matches(l.name, s.Desc.Name) {
 		return false
 	}

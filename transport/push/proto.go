@@ -79,13 +79,13 @@ func (f *fields) next() bool {
 	case 0:
 		f.num = f.uvarint()
 	case 1:
-		if b := f.take(8); b != nil {
+		if b := f.nextBytes(8); b != nil {
 			f.num = binary.LittleEndian.Uint64(b)
 		}
 	case 2:
-		f.data = f.take(f.uvarint())
+		f.data = f.nextBytes(f.uvarint())
 	case 5:
-		f.take(4)
+		f.nextBytes(4)
 	default:
 		f.err = errWire
 	}
@@ -101,7 +101,7 @@ func (f *fields) uvarint() uint64 {
 	return v
 }
 
-func (f *fields) take(n uint64) []byte {
+func (f *fields) nextBytes(n uint64) []byte {
 	if f.err != nil || n > uint64(len(f.rest)) {
 		f.err = errWire
 		return nil

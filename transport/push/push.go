@@ -90,7 +90,7 @@ func (p *Pusher) Put(_ context.Context, b *metric.Batch) error {
 	defer p.mu.Unlock()
 	var errs []error
 	for _, t := range p.targets {
-		if err := t.put(b); err != nil {
+		if err := t.enqueue(b); err != nil {
 			errs = append(errs, fmt.Errorf("push to %s: %w", t.shown, err))
 		}
 	}

@@ -119,7 +119,7 @@ func (t *target) next(ctx context.Context) error {
 	}
 	switch {
 	case errors.As(err, &refused):
-		t.refused(refused.err, samples-min(taken, samples), r.Time)
+		t.countRefused(refused.err, samples-min(taken, samples), r.Time)
 	case err != nil:
 		return err
 	}
@@ -141,7 +141,7 @@ func (t *target) timed(req *http.Request) (*http.Response, error) {
 	}))
 	resp, err := t.client.Do(req)
 	if err == nil && to.Load() >= from.Load() {
-		t.corrector.learn(resp.Header, time.Duration(from.Load()), time.Duration(to.Load()), t.corrector.clock.Now())
+		t.corrector.addSample(resp.Header, time.Duration(from.Load()), time.Duration(to.Load()), t.corrector.clock.Now())
 	}
 	return resp, err
 }
@@ -151,7 +151,7 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	if t.corrector == nil {
 		return packed, nil
 	}
-	for t.corrector.ask() {
+	for t.corrector.needsTime() {
 		req, err := http.NewRequestWithContext(ctx, http.MethodHead, t.url, nil)
 		if err != nil {
 			return nil, &laterError{err: err}
@@ -197,7 +197,7 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 		forced := t.e.Protocol == "2.0"
 		if forced || !a.speaks1(t.protocol != "") {
 			if a.status/100 == 2 && t.protocol == "" {
-				t.settle("2.0")
+				t.setProtocol("2.0")
 			}
 			return taken, why
 		}
@@ -220,12 +220,12 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 		return 0, err
 	}
 	if t.protocol == "" {
-		t.settle("1.0")
+		t.setProtocol("1.0")
 	}
 	return samples, nil
 }
 
-func (t *target) settle(protocol string) {
+func (t *target) setProtocol(protocol string) {
 	t.protocol = protocol
 	t.count(func(s *Status) { s.Protocol = protocol })
 	t.log.Info("pushing", "to", t.shown, "remote write", protocol, "native histograms", protocol == "2.0" || t.native)
@@ -396,8 +396,8 @@ func (t *target) fails(err error) {
 	}
 }
 
-// refused counts samples that the receiver rejected as invalid.
-func (t *target) refused(err error, samples uint64, at time.Time) {
+// countRefused counts samples that the receiver rejected as invalid.
+func (t *target) countRefused(err error, samples uint64, at time.Time) {
 	first := false
 	t.count(func(s *Status) {
 		first = s.Refused == 0

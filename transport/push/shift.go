@@ -54,7 +54,7 @@ func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
 		case reqSymbol:
 			s.out = appendBytes(s.out, reqSymbol, f.data)
 		case reqSeries:
-			if err := s.one(f.data, ms); err != nil {
+			if err := s.shiftSeries(f.data, ms); err != nil {
 				return nil, err
 			}
 			s.out = appendBytes(s.out, reqSeries, s.series)
@@ -63,7 +63,7 @@ func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
 	return s.out, nil
 }
 
-func (s *shifter) one(series []byte, ms int64) error {
+func (s *shifter) shiftSeries(series []byte, ms int64) error {
 	s.series = s.series[:0]
 	times := false
 	f := fields{rest: series}

@@ -102,9 +102,9 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	return t, nil
 }
 
-// put queues a batch. It first syncs earlier queued batches to disk. A working endpoint needs no
+// enqueue queues a batch. It first syncs earlier queued batches to disk. A working endpoint needs no
 // sync, and an unreachable one loses at most one export in a power cut.
-func (t *target) put(b *metric.Batch) error {
+func (t *target) enqueue(b *metric.Batch) error {
 	if t.queue.Stats().Records > 0 && b.Time.Sub(t.synced).Abs() >= t.syncEvery {
 		t.synced = b.Time
 		if err := t.queue.Sync(); err != nil {

@@ -27,7 +27,7 @@ func (a *learning) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	got, err := a.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
 	if err == nil {
-		a.d.learn(o.MetricFamilyName, o.Metadata)
+		a.d.record(o.MetricFamilyName, o.Metadata)
 	}
 	return got, err
 }

@@ -272,7 +272,7 @@ func (d *describing) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &learning{AppenderV2: d.AppendableV2.AppenderV2(ctx), d: d}
 }
 
-func (d *describing) learn(name string, m metadata.Metadata) {
+func (d *describing) record(name string, m metadata.Metadata) {
 	if d.reportRefused == nil || name == "" || m.IsEmpty() {
 		return
 	}

@@ -215,8 +215,8 @@ func (h *holder) sender(k name, now time.Time) Sender {
 	return s
 }
 
-// kept is a holder in the file.
-type kept struct {
+// storedHolder is a holder in the file.
+type storedHolder struct {
 	Site    string `json:"site,omitempty"`
 	Node    string `json:"node"`
 	Agent   string `json:"agent"`
@@ -231,7 +231,7 @@ func (r *Registry) load() {
 	if r.o.File == "" {
 		return
 	}
-	var list []kept
+	var list []storedHolder
 	err := durable.ReadJSON(r.o.File, &list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -252,13 +252,13 @@ func (r *Registry) load() {
 // save writes the file, and forgets names that have been silent for a month. The caller holds mu.
 func (r *Registry) save() {
 	now := r.o.Clock()
-	list := make([]kept, 0, len(r.names))
+	list := make([]storedHolder, 0, len(r.names))
 	for k, h := range r.names {
 		if now.Sub(h.seen) > 30*24*time.Hour {
 			delete(r.names, k)
 			continue
 		}
-		e := kept{Site: k.site, Node: k.node, Agent: h.id.Agent, Machine: h.id.Machine, Boot: h.id.Boot, Since: h.since.UnixMilli()}
+		e := storedHolder{Site: k.site, Node: k.node, Agent: h.id.Agent, Machine: h.id.Machine, Boot: h.id.Boot, Since: h.since.UnixMilli()}
 		if !h.after.IsZero() {
 			e.After = h.after.UnixMilli()
 		}
@@ -268,7 +268,7 @@ func (r *Registry) save() {
 	if r.o.File == "" {
 		return
 	}
-	slices.SortFunc(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
+	slices.SortFunc(list, func(a, b storedHolder) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
 	if err := durable.WriteJSON(r.o.File, list, 0o640); err != nil {
 		r.o.Logger.Warn("which machine sends for which node could not be kept", "file", r.o.File, "err", err)
 	}

@@ -17,7 +17,7 @@ type Claim struct {
 
 // retell is the interval at which an active claim is renewed. Together with the longest pause of an
 // agent between two requests (a minute) it must be less than [Pause].
-const retell = 20 * time.Second
+const claimRefreshInterval = 20 * time.Second
 
 // Claims returns the holders that sent here and were silent for a while.
 func (r *Registry) Claims() []Claim {
@@ -26,7 +26,7 @@ func (r *Registry) Claims() []Claim {
 	now := r.o.Clock()
 	var out []Claim
 	for k, h := range r.names {
-		if h.addr == "" || h.afar || now.Sub(h.notified) < retell || !h.seen.After(h.notified) {
+		if h.addr == "" || h.afar || now.Sub(h.notified) < claimRefreshInterval || !h.seen.After(h.notified) {
 			continue
 		}
 		h.notified = now

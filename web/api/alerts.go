@@ -70,7 +70,7 @@ func (s *server) receivers(w http.ResponseWriter, r *http.Request, q *query) err
 	}
 	remove := add["remove"]
 	delete(add, "remove")
-	if delete(add, "plain"); q.yes("plain") {
+	if delete(add, "plain"); q.isTrue("plain") {
 		add["plain"] = "true"
 	}
 	if q.err != nil {

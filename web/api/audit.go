@@ -25,9 +25,9 @@ func senders(h http.Handler) http.Handler {
 	})
 }
 
-// look records that a viewer with access to all looks at the work of another user. Own work and
+// audit records that a viewer with access to all looks at the work of another user. Own work and
 // unnamed viewers are not recorded.
-func (s *server) look(r *http.Request, action, object, owner string) {
+func (s *server) audit(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if s.Audit == nil || !v.All() || v.Name == "" || (owner != "" && v.Name == owner) {
 		return
@@ -41,7 +41,7 @@ func (s *server) lookAt(r *http.Request, f client.Filter) {
 	if len(f.Owners) == 1 {
 		owner = f.Owners[0]
 	}
-	s.look(r, "workloads", f.Query().Encode(), owner)
+	s.audit(r, "workloads", f.Query().Encode(), owner)
 }
 
 // audited records queries for series of workloads.
@@ -53,7 +53,7 @@ func (s *server) audited(h http.Handler) http.Handler {
 		if access.From(r.Context()).All() {
 			// Read from the URL and, for forms, from the body, which is restored for the handler.
 			if text := queryText(r); text != "" {
-				s.look(r, "query", text, "")
+				s.audit(r, "query", text, "")
 			}
 		}
 		h.ServeHTTP(w, r)

@@ -87,7 +87,7 @@ func dataQueryOf(q *query) client.DataQuery {
 	d := client.DataQuery{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.list("by")}
 	for _, v := range q.values["select"] {
 		if v = strings.TrimSpace(v); v == "" {
-			q.bad("select", v, `give a selector such as node_load1{node="n1"}`)
+			q.reject("select", v, `give a selector such as node_load1{node="n1"}`)
 		} else {
 			d.Select = append(d.Select, v)
 		}
@@ -104,14 +104,14 @@ func dataQueryOf(q *query) client.DataQuery {
 	case len(d.Select) == 0:
 		q.err = fail(http.StatusBadRequest, `give select, such as select=node_load1{node="n1"}`, "no series are selected")
 	case len(d.Select) > maxSelectors:
-		q.bad("select", strconv.Itoa(len(d.Select))+" selectors",
+		q.reject("select", strconv.Itoa(len(d.Select))+" selectors",
 			fmt.Sprintf("give at most %d; one selector can find many series", maxSelectors))
 	case span <= 0:
-		q.bad("to", q.values.Get("to"), "give a time after from")
+		q.reject("to", q.values.Get("to"), "give a time after from")
 	case d.Step == 0:
 		d.Step = evenStep(span)
 	case d.Step < time.Second || span/d.Step > maxDataRows:
-		q.bad("step", q.values.Get("step"), fmt.Sprintf("give 1s or more, and at most %d rows", maxDataRows))
+		q.reject("step", q.values.Get("step"), fmt.Sprintf("give 1s or more, and at most %d rows", maxDataRows))
 	}
 	return d
 }
@@ -129,7 +129,7 @@ func evenStep(span time.Duration) time.Duration {
 
 func (s *server) data(w http.ResponseWriter, r *http.Request, q *query) error {
 	d := dataQueryOf(q)
-	format := q.word("format", []string{"json", "csv", "parquet"})
+	format := q.oneOf("format", []string{"json", "csv", "parquet"})
 	if format == "" && strings.HasPrefix(r.Header.Get("Accept"), "text/csv") {
 		format = "csv"
 	}
@@ -139,7 +139,7 @@ func (s *server) data(w http.ResponseWriter, r *http.Request, q *query) error {
 	if s.Data == nil {
 		return noData()
 	}
-	s.look(r, "data", strings.Join(d.Select, ", "), "")
+	s.audit(r, "data", strings.Join(d.Select, ", "), "")
 	if format == "" || format == "json" {
 		t, err := s.Data.Data(r.Context(), d)
 		if err != nil {
@@ -175,7 +175,7 @@ func (s *server) correlate(w http.ResponseWriter, r *http.Request, q *query) err
 	if s.Data == nil {
 		return noData()
 	}
-	s.look(r, "data", strings.Join(d.Select, ", "), "")
+	s.audit(r, "data", strings.Join(d.Select, ", "), "")
 	c, err := s.Data.Correlate(r.Context(), d)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (s *server) powerFit(w http.ResponseWriter, r *http.Request, q *query) erro
 		f.From = f.To.Add(-6 * time.Hour)
 	}
 	if q.err == nil && !f.From.Before(f.To) {
-		q.bad("to", q.values.Get("to"), "give a time after from")
+		q.reject("to", q.values.Get("to"), "give a time after from")
 	}
 	if q.err != nil {
 		return q.err

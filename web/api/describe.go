@@ -16,7 +16,7 @@ func descriptions() map[string]string {
 		figure.Runs: reflect.TypeFor[figure.Row](), figure.Hours: reflect.TypeFor[figure.Used](),
 		figure.Nodes: reflect.TypeFor[figure.Capacity](),
 	} {
-		for _, f := range figure.Of(scope) {
+		for _, f := range figure.InScope(scope) {
 			if scope != figure.Runs || !f.Internal {
 				all[t.Name()+"."+f.Key] = f.Help
 			}

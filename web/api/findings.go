@@ -100,7 +100,7 @@ func (s *server) hasFindings() error {
 	return nil
 }
 
-func words(q *query, name string, known []string) []string {
+func knownValues(q *query, name string, known []string) []string {
 	list := q.list(name)
 	for _, w := range list {
 		if !slices.Contains(known, w) {
@@ -112,13 +112,13 @@ func words(q *query, name string, known []string) []string {
 
 func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.FindingFilter{
-		Rules: words(q, "rule", misuse.Rules()), Severities: words(q, "severity", findingSeverities),
-		States: words(q, "state", findingStates),
+		Rules: knownValues(q, "rule", misuse.Rules()), Severities: knownValues(q, "severity", findingSeverities),
+		States: knownValues(q, "state", findingStates),
 		Owners: q.list("owner"), Since: q.time("since"), Limit: q.integer("limit", defaultLimit, 1, maxLimit),
 	}
 	f.Workload, _ = q.get("workload")
 	f.Node, _ = q.get("node")
-	f.Muted = q.yes("muted")
+	f.Muted = q.isTrue("muted")
 	format := q.format(r)
 	if q.err != nil {
 		return q.err
@@ -140,7 +140,7 @@ func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) erro
 	if err != nil {
 		return err
 	}
-	s.look(r, "findings", f.Query().Encode(), "")
+	s.audit(r, "findings", f.Query().Encode(), "")
 	if list.Findings == nil {
 		list.Findings = []client.Finding{}
 	}
@@ -189,7 +189,7 @@ func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error
 	if err != nil {
 		return err
 	}
-	s.look(r, "finding", f.ID, f.Owner)
+	s.audit(r, "finding", f.ID, f.Owner)
 	writeJSON(w, http.StatusOK, f)
 	return nil
 }
@@ -212,7 +212,7 @@ func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) 
 	if err != nil {
 		return err
 	}
-	s.look(r, "finding", f.ID, f.Owner)
+	s.audit(r, "finding", f.ID, f.Owner)
 	writeJSON(w, http.StatusOK, steps)
 	return nil
 }

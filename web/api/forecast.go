@@ -42,7 +42,7 @@ func (s *server) forecast(w http.ResponseWriter, r *http.Request, q *query) erro
 	f.Owner, _ = q.get("owner")
 	f.Site, _ = q.get("site")
 	f.Hours = q.integer("hours", 0, 1, 336)
-	f.Now = q.yes("now") || f.Hours > 0
+	f.Now = q.isTrue("now") || f.Hours > 0
 	if q.err != nil {
 		return q.err
 	}
@@ -64,13 +64,13 @@ func (s *server) forecast(w http.ResponseWriter, r *http.Request, q *query) erro
 		if one, _, err = s.find(r.Context(), f.Workload, client.Range{Site: f.Site}); err != nil {
 			return err
 		}
-		s.look(r, "forecast", one.ID, one.Owner)
+		s.audit(r, "forecast", one.ID, one.Owner)
 	}
 	if v := access.From(r.Context()); f.Owner != "" && !v.Sees(f.Owner) {
 		return access.Refuse(access.ErrForbidden, "sign in as the owner", errors.New("a forecast of an owner is shown to the owner only"))
 	}
 	if f.Owner != "" {
-		s.look(r, "forecast", "owner "+f.Owner, f.Owner)
+		s.audit(r, "forecast", "owner "+f.Owner, f.Owner)
 	}
 	list, err := s.Forecasts.Forecast(r.Context(), f, one)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 // healthz reports that the process responds.
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request, _ *query) error {
-	plain(w, http.StatusOK, "ok")
+	writeText(w, http.StatusOK, "ok")
 	return nil
 }
 
@@ -15,14 +15,14 @@ func (s *server) healthz(w http.ResponseWriter, _ *http.Request, _ *query) error
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request, _ *query) error {
 	if reason := s.Ready(); reason != nil {
 		w.Header().Set("Retry-After", "1")
-		plain(w, http.StatusServiceUnavailable, "not ready: "+reason.Error())
+		writeText(w, http.StatusServiceUnavailable, "not ready: "+reason.Error())
 		return nil
 	}
-	plain(w, http.StatusOK, "ready")
+	writeText(w, http.StatusOK, "ready")
 	return nil
 }
 
-func plain(w http.ResponseWriter, status int, text string) {
+func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintln(w, text) // the client has disconnected

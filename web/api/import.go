@@ -52,7 +52,7 @@ func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) e
 	for name, into := range map[string]*bool{"force": &o.Force, "batch": &o.Batch} {
 		if v, ok := q.get(name); ok {
 			if v != "true" && v != "false" {
-				q.bad(name, v, "give true or false")
+				q.reject(name, v, "give true or false")
 			}
 			*into = v == "true"
 		}

@@ -25,8 +25,8 @@ type Pages struct {
 	Paths []string
 }
 
-// has lists the features of this server, so that pages offer nothing else.
-func (s *server) has() string {
+// features lists the features of this server, so that pages offer nothing else.
+func (s *server) features() string {
 	var words []string
 	for _, topic := range []struct {
 		word string
@@ -55,7 +55,7 @@ func (s *server) landing(mux *http.ServeMux) {
 		files, paths, root = s.Pages.Files, s.Pages.Paths, "."
 	}
 	page := template.Must(template.ParseFS(files, path.Join(root, "index.html")))
-	told := map[string]any{"Version": s.Version, "Has": s.has(), "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil}
+	told := map[string]any{"Version": s.Version, "Has": s.features(), "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil}
 	for _, p := range append([]string{"/"}, paths...) {
 		elsewhere, pattern := p == "/", "GET "+p
 		if elsewhere { // an address without a page

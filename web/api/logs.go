@@ -48,7 +48,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
 	rng := client.Range{Start: q.time("start")}
 	rng.Site, _ = q.get("site")
 	want := client.LogRange{Start: q.time("from"), End: q.time("to"), Limit: q.integer("limit", logLines, 1, maxLogLines)}
-	want.First = q.word("order", []string{"last", "first"}) == "first"
+	want.First = q.oneOf("order", []string{"last", "first"}) == "first"
 	if q.err != nil {
 		return q.err
 	}
@@ -68,7 +68,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
 	if err != nil {
 		return err
 	}
-	s.look(r, "logs", d.ID, d.Owner)
+	s.audit(r, "logs", d.ID, d.Owner)
 	logs, err := s.Logs.Logs(r.Context(), &d, want)
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func (s *server) ownRun(r *http.Request, namespace, name string) error {
 	if !access.From(r.Context()).Sees(namespace) {
 		return answer.NoMetricRun(namespace, name)
 	}
-	s.look(r, "run", namespace+"/"+name, namespace)
+	s.audit(r, "run", namespace+"/"+name, namespace)
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 				slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", rec.status),
 				slog.Int64("bytes", rec.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr))
 		}()
-		if r.Method == http.MethodOptions && s.foreign(rec.Header(), r, true) {
+		if r.Method == http.MethodOptions && s.allowOrigin(rec.Header(), r, true) {
 			return
 		}
 		v := access.Viewer{Role: access.Admin}
@@ -55,15 +55,15 @@ func (s *server) outer(h http.Handler) http.Handler {
 				return
 			}
 		}
-		s.foreign(rec.Header(), r, r.Method == http.MethodGet && v.Role == access.User && v.Until.After(begin) &&
+		s.allowOrigin(rec.Header(), r, r.Method == http.MethodGet && v.Role == access.User && v.Until.After(begin) &&
 			v.Until.Sub(begin) <= time.Hour)
 		h.ServeHTTP(rec, r.WithContext(access.With(r.Context(), v)))
 	})
 }
 
-// foreign lets a page from one of Origins read workloads if may holds. The page sends a user's token instead of
+// allowOrigin lets a page from one of Origins read workloads if may holds. The page sends a user's token instead of
 // cookies; see static/widget.js. The browser first sends OPTIONS (Fetch Standard, section 3.2).
-func (s *server) foreign(h http.Header, r *http.Request, may bool) bool {
+func (s *server) allowOrigin(h http.Header, r *http.Request, may bool) bool {
 	origin := r.Header.Get("Origin")
 	may = may && slices.Contains(s.Origins, origin) && strings.HasPrefix(r.URL.Path, "/api/reckon/v1/workloads")
 	if may {

@@ -33,11 +33,11 @@ func (s *server) moveRoutes() []route {
 
 func (s *server) move(w http.ResponseWriter, r *http.Request, q *query) error {
 	m := client.MoveQuery{Since: q.time("since"), Until: q.time("until"), Owners: q.list("owner"), Sites: q.list("site")}
-	m.All = q.yes("all")
+	m.All = q.isTrue("all")
 	m.Shapes, _ = q.get("shapes")
 	format := q.format(r)
 	if q.err == nil && !m.Since.IsZero() && !m.Until.IsZero() && !m.Since.Before(m.Until) {
-		q.bad("until", q.values.Get("until"), "give a time after since")
+		q.reject("until", q.values.Get("until"), "give a time after since")
 	}
 	if q.err != nil {
 		return q.err

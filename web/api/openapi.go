@@ -20,7 +20,7 @@ func enum(words ...string) schema { return schema{"type": "string", "enum": word
 
 // document returns the OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1), built from the
 // routes and, by reflection, the wire types.
-func document(routes []route, version string, others ...other) []byte {
+func document(routes []route, version string, others ...otherRoute) []byte {
 	if version == "" {
 		version = "0"
 	}

@@ -84,10 +84,10 @@ func (q *query) strange(name, value, give string, words []string) {
 	if near := client.Nearest(value, words, 1); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint
 	}
-	q.bad(name, value, hint)
+	q.reject(name, value, hint)
 }
 
-func (q *query) bad(name, value, hint string) {
+func (q *query) reject(name, value, hint string) {
 	if q.err == nil {
 		q.err = fail(http.StatusBadRequest, hint, "parameter %s: %q is not accepted", name, value)
 	}
@@ -101,7 +101,7 @@ func (q *query) get(name string) (string, bool) {
 		return "", false
 	}
 	if strings.TrimSpace(v[0]) == "" {
-		q.bad(name, v[0], "give a value or leave the parameter out")
+		q.reject(name, v[0], "give a value or leave the parameter out")
 		return "", false
 	}
 	return v[0], true
@@ -112,7 +112,7 @@ func (q *query) list(name string) []string {
 	for _, v := range q.values[name] {
 		for word := range strings.SplitSeq(v, ",") {
 			if word = strings.TrimSpace(word); word == "" {
-				q.bad(name, v, "give values separated by commas, or leave the parameter out")
+				q.reject(name, v, "give values separated by commas, or leave the parameter out")
 			} else {
 				out = append(out, word)
 			}
@@ -137,7 +137,7 @@ func (q *query) kinds() []string {
 var kindWord = regexp.MustCompile("^[a-z][a-z0-9]{0,62}$")
 
 func kindWords() []string {
-	return workload.Words(workload.Kinds())
+	return workload.KindNames(workload.Kinds())
 }
 
 // states returns the values of the parameter state, under their stored names.
@@ -159,7 +159,7 @@ func (q *query) pattern(name string) string {
 		return ""
 	}
 	if _, err := path.Match(v, ""); err != nil {
-		q.bad(name, v, "give a shell pattern: * any text, ? one character, [ab] one of these")
+		q.reject(name, v, "give a shell pattern: * any text, ? one character, [ab] one of these")
 	}
 	return v
 }
@@ -171,7 +171,7 @@ func (q *query) time(name string) time.Time {
 	}
 	t, err := client.ParseTime(v, q.now)
 	if err != nil {
-		q.bad(name, v, "give "+client.TimeForms)
+		q.reject(name, v, "give "+client.TimeForms)
 	}
 	return t
 }
@@ -183,7 +183,7 @@ func (q *query) duration(name string) time.Duration {
 	}
 	d, err := client.ParseDuration(v)
 	if err != nil || d <= 0 {
-		q.bad(name, v, "give a number above 0 with a unit: 15s, 5m, 1h")
+		q.reject(name, v, "give a number above 0 with a unit: 15s, 5m, 1h")
 	}
 	return d
 }
@@ -195,7 +195,7 @@ func (q *query) number(name string) float64 {
 	}
 	f, err := strconv.ParseFloat(v, 64)
 	if err != nil || f < 0 || math.IsInf(f, 0) || math.IsNaN(f) {
-		q.bad(name, v, "give a number, 0 or more")
+		q.reject(name, v, "give a number, 0 or more")
 	}
 	return f
 }
@@ -207,13 +207,13 @@ func (q *query) integer(name string, def, low, high int) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < low || n > high {
-		q.bad(name, v, fmt.Sprintf("give a whole number from %d to %d", low, high))
+		q.reject(name, v, fmt.Sprintf("give a whole number from %d to %d", low, high))
 	}
 	return n
 }
 
-// yes reports whether a parameter is present and true.
-func (q *query) yes(name string) bool {
+// isTrue reports whether a parameter is present and true.
+func (q *query) isTrue(name string) bool {
 	b := q.boolean(name)
 	return b != nil && *b
 }
@@ -225,7 +225,7 @@ func (q *query) boolean(name string) *bool {
 	}
 	b := v == "true" || v == "1"
 	if !b && v != "false" && v != "0" {
-		q.bad(name, v, "give true or false")
+		q.reject(name, v, "give true or false")
 	}
 	return &b
 }
@@ -233,7 +233,7 @@ func (q *query) boolean(name string) *bool {
 func (q *query) sort(name string, keys []string) string {
 	v, ok := q.get(name)
 	if ok && !slices.Contains(keys, strings.TrimPrefix(v, "-")) {
-		q.bad(name, v, "give one of "+strings.Join(keys, ", ")+"; with - in front for descending")
+		q.reject(name, v, "give one of "+strings.Join(keys, ", ")+"; with - in front for descending")
 	}
 	return v
 }
@@ -242,7 +242,7 @@ func (q *query) sort(name string, keys []string) string {
 func (q *query) format(r *http.Request) string {
 	if v, ok := q.get("format"); ok {
 		if v != "json" && v != "csv" {
-			q.bad("format", v, "give json or csv")
+			q.reject("format", v, "give json or csv")
 		}
 		return v
 	}
@@ -257,8 +257,8 @@ func (q *query) format(r *http.Request) string {
 	return "json"
 }
 
-// word returns one of words, or empty if the parameter is absent.
-func (q *query) word(name string, words []string) string {
+// oneOf returns one of words, or empty if the parameter is absent.
+func (q *query) oneOf(name string, words []string) string {
 	v, ok := q.get(name)
 	if ok && !slices.Contains(words, v) {
 		q.strange(name, v, "give one of", words)
@@ -285,30 +285,30 @@ func filterOf(q *query) client.Filter {
 	f.Limit = q.integer("limit", defaultLimit, 1, maxLimit)
 	f.Offset = q.integer("offset", 0, 0, math.MaxInt32)
 	if q.err == nil && f.Since.Sub(q.now) > aheadClock { // running workloads would match for ever
-		q.bad("since", q.values.Get("since"), "it is in the future; give a time before now")
+		q.reject("since", q.values.Get("since"), "it is in the future; give a time before now")
 	}
 	if q.err == nil && !f.Since.IsZero() && !f.Until.IsZero() && f.Until.Before(f.Since) {
-		q.bad("until", q.values.Get("until"), "give a time after since")
+		q.reject("until", q.values.Get("until"), "give a time after since")
 	}
 	return f
 }
 
 func rangeOf(q *query) client.Range {
-	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.word("by", client.Splits()),
+	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.oneOf("by", client.Splits()),
 		Start: q.time("start")}
 	r.Site, _ = q.get("site")
 	if q.err == nil && !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
-		q.bad("to", q.values.Get("to"), "give a time after from")
+		q.reject("to", q.values.Get("to"), "give a time after from")
 	}
 	if q.err == nil && r.Step > 0 && r.Step < time.Second {
-		q.bad("step", q.values.Get("step"), "give 1s or more")
+		q.reject("step", q.values.Get("step"), "give 1s or more")
 	}
 	if from, to := r.From, r.To; q.err == nil && r.Step > 0 && !from.IsZero() {
 		if to.IsZero() {
 			to = q.now
 		}
 		if n := to.Sub(from) / r.Step; n > maxPoints {
-			q.bad("step", q.values.Get("step"),
+			q.reject("step", q.values.Get("step"),
 				fmt.Sprintf("it would give %d points, at most %d are sent; give a longer step", n, maxPoints))
 		}
 	}

@@ -57,7 +57,7 @@ func (s *server) prove(w http.ResponseWriter, r *http.Request, q *query) error {
 	o := client.ProofQuery{Since: q.time("since"), Until: q.time("until")}
 	if v, ok := q.get("mend"); ok {
 		if o.Mend = v == "true"; !o.Mend && v != "false" {
-			q.bad("mend", v, "give true or false")
+			q.reject("mend", v, "give true or false")
 		}
 	}
 	if q.err != nil {

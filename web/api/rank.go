@@ -76,7 +76,7 @@ func (s *server) hasRanks() error {
 func (s *server) rank(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := rankQuery(q)
 	f.GPUWatts, f.Hours, f.Nodes, f.Limit = q.number("gpu_watts"), q.number("hours"), q.list("node"), q.integer("limit", 0, 1, maxLimit)
-	f.Data, f.WattsOnly = q.list("data"), q.yes("watts_only")
+	f.Data, f.WattsOnly = q.list("data"), q.isTrue("watts_only")
 	f.Site, _ = q.get("site")
 	if q.err != nil {
 		return q.err
@@ -96,7 +96,7 @@ func (s *server) rankPlaced(w http.ResponseWriter, r *http.Request, q *query) er
 	f := rankQuery(q)
 	site, _ := q.get("site")
 	node, _ := q.get("node")
-	removed := q.yes("removed")
+	removed := q.isTrue("removed")
 	if q.err != nil {
 		return q.err
 	}

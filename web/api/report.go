@@ -33,9 +33,9 @@ func (s *server) report(w http.ResponseWriter, r *http.Request, q *query) error 
 		period = "month"
 	}
 	if !slices.Contains(client.Periods(), period) {
-		q.bad("period", period, "give day, week, month, quarter or year")
+		q.reject("period", period, "give day, week, month, quarter or year")
 	}
-	until, public := q.time("until"), q.yes("public")
+	until, public := q.time("until"), q.isTrue("public")
 	if q.err != nil {
 		return q.err
 	}
@@ -103,7 +103,10 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 			*part.into = []client.Usage{}
 		}
 		if part.span == "whole" {
-			slices.SortStableFunc(list.Rows, func(a, b client.Usage) int { return cmp.Compare(known(b.CPUSeconds), known(a.CPUSeconds)) })
+			slices.SortStableFunc(list.Rows, func(a, b client.Usage) int {
+				return cmp.Compare(orMinusOne(b.CPUSeconds),
+					orMinusOne(a.CPUSeconds))
+			})
 		}
 	}
 	if rep.Public {
@@ -112,7 +115,7 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 	return rep, nil
 }
 
-func known(v *float64) float64 {
+func orMinusOne(v *float64) float64 {
 	if v == nil {
 		return -1
 	}

@@ -175,7 +175,7 @@ func (s *server) handler(rt route) http.Handler {
 		if err == nil {
 			if !rt.stream && !rt.raw {
 				var cancel context.CancelFunc
-				r, cancel = s.within(r)
+				r, cancel = s.withTimeout(r)
 				defer cancel()
 			}
 			answer := w
@@ -192,8 +192,8 @@ func (s *server) handler(rt route) http.Handler {
 	})
 }
 
-// within sets the time limit of the viewer on a request.
-func (s *server) within(r *http.Request) (*http.Request, context.CancelFunc) {
+// withTimeout sets the time limit of the viewer on a request.
+func (s *server) withTimeout(r *http.Request) (*http.Request, context.CancelFunc) {
 	if s.Within != nil {
 		if d := s.Within(access.From(r.Context())); d > 0 {
 			ctx, cancel := context.WithTimeout(r.Context(), d)
@@ -205,7 +205,7 @@ func (s *server) within(r *http.Request) (*http.Request, context.CancelFunc) {
 
 func (s *server) bounded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r, cancel := s.within(r)
+		r, cancel := s.withTimeout(r)
 		defer cancel()
 		h.ServeHTTP(w, r)
 	})

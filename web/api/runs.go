@@ -51,15 +51,15 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 		found, by[id] = []string{id}, list.Workloads
 	}
 	id := found[0]
-	one, err := pick(id, by[id], r)
+	one, err := selectRun(id, by[id], r)
 	return one, by[id], err
 }
 
-// pick returns the run selected by a range. Without a time it is the latest. With one, it is the
+// selectRun returns the run selected by a range. Without a time it is the latest. With one, it is the
 // run that started then, else the one running then, else one that started within the following
 // minute, because people omit seconds. If several sites use the id, the range must name the site,
 // or its time must match only one site.
-func pick(id string, all []client.Workload, r client.Range) (*client.Workload, error) {
+func selectRun(id string, all []client.Workload, r client.Range) (*client.Workload, error) {
 	if len(all) == 0 {
 		return nil, noWorkload(id)
 	}
@@ -72,15 +72,15 @@ func pick(id string, all []client.Workload, r client.Range) (*client.Workload, e
 		all = here
 	}
 	if at.IsZero() {
-		return only(id, all)
+		return latestOf(id, all)
 	}
 	for _, fits := range []func(w *client.Workload) bool{
 		func(w *client.Workload) bool { return at.Sub(w.Start).Abs() < time.Second },
-		func(w *client.Workload) bool { return !at.Before(w.Start) && !at.After(until(w)) },
+		func(w *client.Workload) bool { return !at.Before(w.Start) && !at.After(endOf(w)) },
 		func(w *client.Workload) bool { return at.Before(w.Start) && w.Start.Sub(at) <= time.Minute },
 	} {
 		if then := slices.DeleteFunc(slices.Clone(all), func(w client.Workload) bool { return !fits(&w) }); len(then) > 0 {
-			return only(id, then)
+			return latestOf(id, then)
 		}
 	}
 	var spans []string
@@ -92,7 +92,7 @@ func pick(id string, all []client.Workload, r client.Range) (*client.Workload, e
 		w := &all[i]
 		span := "from " + w.Start.UTC().Format(time.RFC3339) + " on"
 		if !w.Running {
-			span = "from " + w.Start.UTC().Format(time.RFC3339) + " to " + until(w).UTC().Format(time.RFC3339)
+			span = "from " + w.Start.UTC().Format(time.RFC3339) + " to " + endOf(w).UTC().Format(time.RFC3339)
 		}
 		spans = append(spans, span)
 	}
@@ -100,8 +100,8 @@ func pick(id string, all []client.Workload, r client.Range) (*client.Workload, e
 		"%s was not there at %s", id, at.UTC().Format(time.RFC3339))
 }
 
-// only returns the latest of some workloads with one id, if all are of one site.
-func only(id string, list []client.Workload) (*client.Workload, error) {
+// latestOf returns the latest of some workloads with one id, if all are of one site.
+func latestOf(id string, list []client.Workload) (*client.Workload, error) {
 	if sites := sitesOf(list); len(sites) > 1 {
 		return nil, fail(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "),
 			"%s is a workload of each of %d sites", id, len(sites))
@@ -124,16 +124,16 @@ func sitesOf(list []client.Workload) (out []string) {
 	return out
 }
 
-// until returns the last moment of a run.
-func until(w *client.Workload) time.Time {
+// endOf returns the last moment of a run.
+func endOf(w *client.Workload) time.Time {
 	if w.End != nil && w.End.After(w.Seen) {
 		return *w.End
 	}
 	return w.Seen
 }
 
-// others returns the runs at a site, for the page of one of them; nil if there is only one.
-func others(runs []client.Workload, site string) (out []client.Run) {
+// otherRuns returns the runs at a site, for the page of one of them; nil if there is only one.
+func otherRuns(runs []client.Workload, site string) (out []client.Run) {
 	for i := range runs {
 		if w := &runs[i]; w.Site == site {
 			out = append(out, client.Run{Start: w.Start, End: w.End, Owner: w.Owner, Name: w.Name})

@@ -49,7 +49,7 @@ func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 	if err != nil {
 		return err
 	}
-	s.look(r, "scale", one.ID, one.Owner)
+	s.audit(r, "scale", one.ID, one.Owner)
 	answer, err := s.Scale.Scale(r.Context(), *one)
 	if err != nil {
 		return err

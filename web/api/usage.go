@@ -53,12 +53,12 @@ func usageOf(q *query) client.UsageQuery {
 	}
 	if v, ok := q.get("span"); ok {
 		if u.Span = v; !slices.Contains(client.UsageSpans(), v) {
-			q.bad("span", v, "give whole, hour, day, week, month or hour-of-week")
+			q.reject("span", v, "give whole, hour, day, week, month or hour-of-week")
 		}
 	}
 	for _, by := range u.By {
 		if !slices.Contains(client.UsageDimensions(), by) {
-			q.bad("by", by, "give some of "+strings.Join(client.UsageDimensions(), ", "))
+			q.reject("by", by, "give some of "+strings.Join(client.UsageDimensions(), ", "))
 		}
 	}
 	if len(u.Nodes) > 0 && len(u.By) == 0 {
@@ -73,10 +73,10 @@ func usageOf(q *query) client.UsageQuery {
 		u.Since = u.Until.AddDate(0, 0, -30)
 	}
 	if q.err == nil && !u.Since.Before(u.Until) {
-		q.bad("until", q.values.Get("until"), "give a time after since")
+		q.reject("until", q.values.Get("until"), "give a time after since")
 	}
 	if q.err == nil && u.Span == "hour" && u.Until.Sub(u.Since) > maxPoints*time.Hour {
-		q.bad("span", "hour", "give a coarser span, such as day, for so long a time")
+		q.reject("span", "hour", "give a coarser span, such as day, for so long a time")
 	}
 	return u
 }

@@ -60,8 +60,8 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 	if err != nil {
 		return err
 	}
-	s.look(r, "workload", d.ID, d.Owner)
-	d.Runs = others(runs, d.Site)
+	s.audit(r, "workload", d.ID, d.Owner)
+	d.Runs = otherRuns(runs, d.Site)
 	complete(&d.Workload)
 	if d.Profile == nil {
 		d.Profile = []client.Profile{}
@@ -92,7 +92,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	var ids []string
 	if len(exact) == 0 {
 		var err error
-		if exact, err = s.called(ctx, literal(text)); err != nil {
+		if exact, err = s.idsByName(ctx, literal(text)); err != nil {
 			return "", err
 		}
 	}
@@ -122,7 +122,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 			break
 		}
 		var err error
-		if exact, err = s.called(ctx, pattern); err != nil {
+		if exact, err = s.idsByName(ctx, pattern); err != nil {
 			return "", err
 		}
 	}
@@ -205,8 +205,8 @@ func (s *server) family(ctx context.Context, text string) (string, error) {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// called lists the ids of workloads with a name, or with names that match a pattern.
-func (s *server) called(ctx context.Context, pattern string) (ids []string, err error) {
+// idsByName lists the ids of workloads with a name, or with names that match a pattern.
+func (s *server) idsByName(ctx context.Context, pattern string) (ids []string, err error) {
 	list, err := s.Backend.Workloads(ctx, client.Filter{Name: pattern, Sort: "-seen", Limit: 20})
 	for _, w := range list.Workloads {
 		if !slices.Contains(ids, w.ID) {

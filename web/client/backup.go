@@ -19,7 +19,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("read the answer of %s: %w", c.Server(), err)
 		}
-		return c.refused(resp, body)
+		return c.responseError(resp, body)
 	}
 	if _, err := io.Copy(w, resp.Body); err != nil {
 		return fmt.Errorf("the backup of %s was interrupted: %w; see its log", c.Server(), err)

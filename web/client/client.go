@@ -175,15 +175,15 @@ func (c *Client) Nodes(ctx context.Context) (NodeList, error) {
 }
 
 func (c *Client) get(ctx context.Context, path string, q url.Values, into any) error {
-	return c.ask(ctx, http.MethodGet, path, q, into)
+	return c.getJSON(ctx, http.MethodGet, path, q, into)
 }
 
 func (c *Client) post(ctx context.Context, path string, q url.Values, into any) error {
-	return c.ask(ctx, http.MethodPost, path, q, into)
+	return c.getJSON(ctx, http.MethodPost, path, q, into)
 }
 
-func (c *Client) ask(ctx context.Context, method, path string, q url.Values, into any) error {
-	body, err := c.do(ctx, method, path, q)
+func (c *Client) getJSON(ctx context.Context, method, path string, q url.Values, into any) error {
+	body, err := c.send(ctx, method, path, q)
 	if err != nil {
 		return err
 	}
@@ -193,8 +193,8 @@ func (c *Client) ask(ctx context.Context, method, path string, q url.Values, int
 	return nil
 }
 
-// do sends a request and returns the body of a 200 response. POST sends q as a form.
-func (c *Client) do(ctx context.Context, method, path string, q url.Values) ([]byte, error) {
+// send sends a request and returns the body of a 200 response. POST sends q as a form.
+func (c *Client) send(ctx context.Context, method, path string, q url.Values) ([]byte, error) {
 	resp, err := c.open(ctx, method, path, q, "application/json")
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values) ([]b
 		return nil, fmt.Errorf("read the answer of %s: %w", c.Server(), err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, c.refused(resp, body)
+		return nil, c.responseError(resp, body)
 	}
 	return body, nil
 }
@@ -240,8 +240,8 @@ func (c *Client) open(ctx context.Context, method, path string, q url.Values, ac
 	return resp, nil
 }
 
-// refused converts an error response, also one of a proxy or of another program.
-func (c *Client) refused(resp *http.Response, body []byte) error {
+// responseError converts an error response, also one of a proxy or of another program.
+func (c *Client) responseError(resp *http.Response, body []byte) error {
 	e := &APIError{Status: resp.StatusCode}
 	if json.Unmarshal(body, &e.Err) == nil && e.Err.Error != "" {
 		return e

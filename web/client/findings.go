@@ -60,5 +60,5 @@ func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (Fi
 
 // FindingPolicy returns the policy of the server, as YAML.
 func (c *Client) FindingPolicy(ctx context.Context) ([]byte, error) {
-	return c.do(ctx, http.MethodGet, "/api/reckon/v1/policy", nil)
+	return c.send(ctx, http.MethodGet, "/api/reckon/v1/policy", nil)
 }

@@ -102,7 +102,7 @@ func (c *Client) graph(ctx context.Context, method, path, media, accept string, 
 		return nil, fmt.Errorf("read the answer of %s: %w", c.Server(), err)
 	}
 	if resp.StatusCode >= 300 {
-		return nil, c.refused(resp, raw)
+		return nil, c.responseError(resp, raw)
 	}
 	return raw, nil
 }

@@ -100,7 +100,7 @@ func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile
 		return ImportResult{}, fmt.Errorf("read the answer of %s: %w", c.Server(), err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return ImportResult{}, c.refused(resp, raw)
+		return ImportResult{}, c.responseError(resp, raw)
 	}
 	var r ImportResult
 	if err := json.Unmarshal(raw, &r); err != nil {

@@ -75,7 +75,7 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 		if err != nil {
 			return fmt.Errorf("read the answer of %s: %w", c.Server(), err)
 		}
-		return c.refused(resp, body)
+		return c.responseError(resp, body)
 	}
 	err = readEvents(resp.Body, func(name string, data []byte) error {
 		quiet.Reset(silence)

@@ -61,7 +61,7 @@ func (c *Client) KeepMetricRun(ctx context.Context, namespace, name string, u Me
 		return kept, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return kept, c.refused(resp, body)
+		return kept, c.responseError(resp, body)
 	}
 	return kept, json.Unmarshal(body, &kept)
 }

@@ -56,7 +56,7 @@ func (c *Client) QueryRange(ctx context.Context, expr string, from, to time.Time
 }
 
 func (c *Client) promql(ctx context.Context, path string, q url.Values) (Result, error) {
-	body, err := c.do(ctx, http.MethodPost, path, q) // POST: an expression may be longer than an address
+	body, err := c.send(ctx, http.MethodPost, path, q) // POST: an expression may be longer than an address
 	if err != nil {
 		return Result{}, err
 	}

@@ -88,14 +88,14 @@ func (s *server) routes() []route {
 		{
 			"GET", "/subgraph/{id}", "One subgraph; the id is one percent-encoded segment. The ETag is its version. With values=latest " +
 				"the series have their latest values.", access.Public, true, s.get},
-		{"PUT", "/subgraph/{id}", "Replace a subgraph. If-Match or If-None-Match: * hold it to a version.", access.Admin, true, s.put},
-		{"POST", "/subgraph/{id}", "Add statements to a subgraph.", access.Admin, true, s.put},
+		{"PUT", "/subgraph/{id}", "Replace a subgraph. If-Match or If-None-Match: * hold it to a version.", access.Admin, true, s.putGraph},
+		{"POST", "/subgraph/{id}", "Add statements to a subgraph.", access.Admin, true, s.putGraph},
 		{"DELETE", "/subgraph/{id}", "Delete a subgraph.", access.Admin, true, s.remove},
 		{"GET", "/subgraph/{id}/metrics", "How often a subgraph was read and written.", access.Public, true, s.usage},
 		{"GET", "/subgraphs_versions", "The version of every subgraph that the viewer may see.", access.Public, true, s.versions},
 		{"GET", "/graphstore", "Graph Store Protocol: the graph named by the parameter graph.", access.Public, true, s.get},
-		{"PUT", "/graphstore", "Graph Store Protocol: replace a graph.", access.Admin, true, s.put},
-		{"POST", "/graphstore", "Graph Store Protocol: add to a graph.", access.Admin, true, s.put},
+		{"PUT", "/graphstore", "Graph Store Protocol: replace a graph.", access.Admin, true, s.putGraph},
+		{"POST", "/graphstore", "Graph Store Protocol: add to a graph.", access.Admin, true, s.putGraph},
 		{"DELETE", "/graphstore", "Graph Store Protocol: delete a graph.", access.Admin, true, s.remove},
 		{"GET", "/sparql", "SPARQL query in the parameter query; the answer as JSON, CSV or TSV.", access.Public, true, s.sparql},
 		{"POST", "/sparql", "SPARQL query or update, as a form or as application/sparql-query or application/sparql-update.", access.Public,

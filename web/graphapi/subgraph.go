@@ -137,7 +137,7 @@ func (s *server) target(r *http.Request) (id string, version int64, err error) {
 	return id, version, err
 }
 
-func (s *server) put(w http.ResponseWriter, r *http.Request) error {
+func (s *server) putGraph(w http.ResponseWriter, r *http.Request) error {
 	id, version, err := s.target(r)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 		return problem(http.StatusUnprocessableEntity, "GET /graph/ontology has what every class requires", "%v", err)
 	}
 	p := graph.Put{Quads: quads, Merge: r.Method == http.MethodPost, IfVersion: version}
-	if err := s.fill(r, id, &p); err != nil {
+	if err := s.setOrigin(r, id, &p); err != nil {
 		return err
 	}
 	info, changed, err := s.Store.Put(r.Context(), id, p)
@@ -165,9 +165,9 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, info)
 }
 
-// fill sets the origin, owner and time of a write. The headers Reckon-Owner and Reckon-Time are for
+// setOrigin sets the origin, owner and time of a write. The headers Reckon-Owner and Reckon-Time are for
 // senders that act on behalf of others.
-func (s *server) fill(r *http.Request, id string, p *graph.Put) error {
+func (s *server) setOrigin(r *http.Request, id string, p *graph.Put) error {
 	v := access.From(r.Context())
 	p.Origin, p.Owner, p.Time = s.origin(v), v.Name, s.Now()
 	if r.Header.Get("Reckon-Owner") != "" {
@@ -211,8 +211,8 @@ func (s *server) usage(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, u)
 }
 
-// seen lists the subgraphs that the viewer may see.
-func (s *server) seen(r *http.Request) ([]graph.Info, error) {
+// visibleGraphs lists the subgraphs that the viewer may see.
+func (s *server) visibleGraphs(r *http.Request) ([]graph.Info, error) {
 	list, err := s.Store.List(r.Context())
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (s *server) seen(r *http.Request) ([]graph.Info, error) {
 }
 
 func (s *server) versions(w http.ResponseWriter, r *http.Request) error {
-	list, err := s.seen(r)
+	list, err := s.visibleGraphs(r)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (s *server) versions(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) list(w http.ResponseWriter, r *http.Request) error {
-	list, err := s.seen(r)
+	list, err := s.visibleGraphs(r)
 	if err != nil {
 		return err
 	}

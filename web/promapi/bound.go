@@ -11,12 +11,12 @@ import (
 	"reckon/access"
 )
 
-// bound limits concurrent requests to n, so that a dashboard of a hundred panels cannot exhaust
+// limitRequests limits concurrent requests to n, so that a dashboard of a hundred panels cannot exhaust
 // memory, and to atOnce per viewer, so that one viewer cannot block the others. Excess requests
 // wait and are eventually refused. Requests that read no series are not limited.
-func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer) int) http.Handler {
+func limitRequests(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer) int) http.Handler {
 	slots := make(chan struct{}, n)
-	own := &viewers{slots: map[string]*share{}}
+	own := &viewers{slots: map[string]*viewerSlots{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !readsSeries(r.URL.Path) {
 			h.ServeHTTP(w, r)
@@ -38,8 +38,8 @@ func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer)
 		}
 		if v := access.From(r.Context()); atOnce != nil {
 			if most := atOnce(v); most < n {
-				mine := own.take(v, most)
-				defer own.give(v)
+				mine := own.acquire(v, most)
+				defer own.release(v)
 				if !enter(mine, " of yours") {
 					return
 				}
@@ -57,29 +57,29 @@ func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer)
 // viewers holds the slots of the current viewers.
 type viewers struct {
 	mu    sync.Mutex
-	slots map[string]*share
+	slots map[string]*viewerSlots
 }
 
-type share struct {
+type viewerSlots struct {
 	taken chan struct{}
 	users int
 }
 
 func whose(v access.Viewer) string { return v.Role.String() + " " + v.Name }
 
-func (s *viewers) take(v access.Viewer, n int) chan struct{} {
+func (s *viewers) acquire(v access.Viewer, n int) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, ok := s.slots[whose(v)]
 	if !ok {
-		own = &share{taken: make(chan struct{}, n)}
+		own = &viewerSlots{taken: make(chan struct{}, n)}
 		s.slots[whose(v)] = own
 	}
 	own.users++
 	return own.taken
 }
 
-func (s *viewers) give(v access.Viewer) {
+func (s *viewers) release(v access.Viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.slots[whose(v)]
@@ -98,16 +98,16 @@ func readsSeries(path string) bool {
 }
 
 func forbidden(w http.ResponseWriter, text string) {
-	refuse(w, http.StatusForbidden, "forbidden", text)
+	writeError(w, http.StatusForbidden, "forbidden", text)
 }
 
 func unavailable(w http.ResponseWriter, text string) {
 	w.Header().Set("Retry-After", "1")
-	refuse(w, http.StatusServiceUnavailable, "unavailable", text)
+	writeError(w, http.StatusServiceUnavailable, "unavailable", text)
 }
 
-// refuse writes an error in the form of the Prometheus API.
-func refuse(w http.ResponseWriter, status int, kind, text string) {
+// writeError writes an error in the form of the Prometheus API.
+func writeError(w http.ResponseWriter, status int, kind, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	// the client went away: nothing left to report

@@ -91,7 +91,7 @@ func Handler(o Options) http.Handler {
 	started := time.Now()
 	made := sync.OnceValue(func() http.Handler { return router(o, started) })
 	first := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { made().ServeHTTP(w, r) })
-	return gate(bound(boundedRead(fewSelectors(noAdmin(packed(first)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(limitRequests(boundedRead(fewSelectors(noAdmin(packed(first)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
 // router is created at the first request, because Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.
@@ -108,7 +108,7 @@ func router(o Options, started time.Time) http.Handler {
 		func() config.Config { return config.DefaultConfig },
 		map[string]string{},
 		v1.GlobalURLOptions{ListenAddress: o.Listen, Host: o.Listen, Scheme: "http"},
-		ready(o.Ready),
+		whenOpen(o.Ready),
 		o.DB, "", false, // no administration by HTTP
 		false, 0, // no search
 		o.Logger,
@@ -163,10 +163,10 @@ func (o *Options) defaults() {
 		o.Exemplars = noExemplars{}
 	}
 	if o.Rules == nil {
-		o.Rules = nobody{}
+		o.Rules = noRules{}
 	}
 	if o.Alertmanagers == nil {
-		o.Alertmanagers = nobody{}
+		o.Alertmanagers = noRules{}
 	}
 	if o.DB == nil {
 		o.DB = noDB{}
@@ -192,8 +192,8 @@ func (o *Options) defaults() {
 	o.LookbackDelta = cmp.Or(o.LookbackDelta, 5*time.Minute)
 }
 
-// ready answers 503 in the form of the API until the store is open.
-func ready(reason func() error) func(http.HandlerFunc) http.HandlerFunc {
+// whenOpen answers 503 in the form of the API until the store is open.
+func whenOpen(reason func() error) func(http.HandlerFunc) http.HandlerFunc {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if err := reason(); err != nil {
@@ -306,13 +306,13 @@ func (p pools) ScrapePools() []string {
 	return append([]string{ownPool}, slices.DeleteFunc(p.scraped.ScrapePools(), func(s string) bool { return s == ownPool })...)
 }
 
-// nobody implements a Prometheus server without rules and without an Alertmanager.
-type nobody struct{}
+// noRules implements a Prometheus server without rules and without an Alertmanager.
+type noRules struct{}
 
-func (nobody) Alertmanagers() []*url.URL            { return nil }
-func (nobody) DroppedAlertmanagers() []*url.URL     { return nil }
-func (nobody) RuleGroups() []*rules.Group           { return nil }
-func (nobody) AlertingRules() []*rules.AlertingRule { return nil }
+func (noRules) Alertmanagers() []*url.URL            { return nil }
+func (noRules) DroppedAlertmanagers() []*url.URL     { return nil }
+func (noRules) RuleGroups() []*rules.Group           { return nil }
+func (noRules) AlertingRules() []*rules.AlertingRule { return nil }
 
 type noExemplars struct{}
 

@@ -54,7 +54,9 @@ func fewSelectors(h http.Handler) http.Handler {
 	})
 }
 
-func badData(w http.ResponseWriter, text string) { refuse(w, http.StatusBadRequest, "bad_data", text) }
+func badData(w http.ResponseWriter, text string) {
+	writeError(w, http.StatusBadRequest, "bad_data", text)
+}
 
 // fewQueries returns an error if a packed ReadRequest has too many queries.
 func fewQueries(packed []byte) error {

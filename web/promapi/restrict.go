@@ -62,7 +62,7 @@ func (q querier) LabelValues(ctx context.Context, name string, hints *storage.La
 	if access.From(ctx).All() {
 		return q.Querier.LabelValues(ctx, name, hints, ms...)
 	}
-	return q.values.of(ctx, name, hints, ms)
+	return q.values.valuesOf(ctx, name, hints, ms)
 }
 
 func (q querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
@@ -94,7 +94,7 @@ func (q chunkQuerier) LabelValues(ctx context.Context, name string, hints *stora
 	if access.From(ctx).All() {
 		return q.ChunkQuerier.LabelValues(ctx, name, hints, ms...)
 	}
-	return q.values.of(ctx, name, hints, ms)
+	return q.values.valuesOf(ctx, name, hints, ms)
 }
 
 func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
@@ -162,7 +162,7 @@ type values struct {
 	mint, maxt int64 // of q; hints without them would ask about 1970
 }
 
-func (v values) each(ctx context.Context, ms []*labels.Matcher, take func(labels.Labels)) (annotations.Annotations, error) {
+func (v values) eachSeries(ctx context.Context, ms []*labels.Matcher, take func(labels.Labels)) (annotations.Annotations, error) {
 	who := access.From(ctx)
 	if len(ms) == 0 {
 		ms = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+")}
@@ -174,10 +174,11 @@ func (v values) each(ctx context.Context, ms []*labels.Matcher, take func(labels
 	return set.Warnings(), set.Err()
 }
 
-func (v values) of(ctx context.Context, name string, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations,
+func (v values) valuesOf(ctx context.Context, name string, hints *storage.LabelHints, ms []*labels.Matcher) ([]string,
+	annotations.Annotations,
 	error) {
 	found := map[string]struct{}{}
-	w, err := v.each(ctx, ms, func(l labels.Labels) {
+	w, err := v.eachSeries(ctx, ms, func(l labels.Labels) {
 		if value := l.Get(name); value != "" {
 			found[value] = struct{}{}
 		}
@@ -187,7 +188,7 @@ func (v values) of(ctx context.Context, name string, hints *storage.LabelHints, 
 
 func (v values) names(ctx context.Context, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations, error) {
 	found := map[string]struct{}{}
-	w, err := v.each(ctx, ms, func(l labels.Labels) {
+	w, err := v.eachSeries(ctx, ms, func(l labels.Labels) {
 		l.Range(func(l labels.Label) { found[l.Name] = struct{}{} })
 	})
 	return limited(found, hints), w, err

@@ -17,15 +17,15 @@ func Restricted(q storage.Queryable) storage.Queryable {
 		if err != nil {
 			return nil, err
 		}
-		return nobodyless{querier{inner, values{inner, mint, maxt}}}, nil
+		return requireViewer{querier{inner, values{inner, mint, maxt}}}, nil
 	})
 }
 
-// nobodyless returns nothing if the context has no viewer, so that a handler that forgets the
+// requireViewer returns nothing if the context has no viewer, so that a handler that forgets the
 // viewer cannot expose all series.
-type nobodyless struct{ querier }
+type requireViewer struct{ querier }
 
-func (q nobodyless) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+func (q requireViewer) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	if access.From(ctx).Role == access.Nobody {
 		return storage.EmptySeriesSet()
 	}

@@ -21,10 +21,11 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 	t, err := template.New("owner.html").Funcs(template.FuncMap{
 		"hours": written(format.Hours), "energy": written(format.Energy), "span": written(format.Duration),
 		"seconds": func(v float64) string { return format.Duration(v) },
-		"is":      is, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "unused": client.UnusedCoreSeconds,
+		"is":      marked, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+		"unused":    client.UnusedCoreSeconds,
 		"unusedGPU": client.UnusedGPUSeconds,
 		"advice":    advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
-		"page": r.Page, "name": called, "rule": ruleWords, "bars": dayBars,
+		"page": r.Page, "name": displayName, "rule": ruleWords, "bars": dayBars,
 	}).ParseFS(files, "owner.html")
 	if err != nil {
 		return err
@@ -35,7 +36,7 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 // Line returns the report in one line, for the subject of a mail.
 func Line(r *client.OwnerReport) string {
 	hours := written(format.CoreHours)
-	text := is(r.Used, "cpu_seconds", hours(r.Used.CPUSeconds)) + " used"
+	text := marked(r.Used, "cpu_seconds", hours(r.Used.CPUSeconds)) + " used"
 	if lost := client.UnusedCoreSeconds(&r.Used); lost != nil {
 		text += ", " + format.Hours(*lost) + " allocated and not used"
 	}
@@ -45,7 +46,7 @@ func Line(r *client.OwnerReport) string {
 	return dashed(text)
 }
 
-func called(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
+func displayName(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
 
 func ruleWords(rule string) string { return strings.ReplaceAll(rule, "-", " ") }
 
@@ -72,7 +73,7 @@ func advice(a *client.Advice) string {
 func Text(r *client.OwnerReport) string {
 	var b strings.Builder
 	line := func(text string, args ...any) { fmt.Fprintf(&b, text+"\n", args...) }
-	line("%s, %s to %s UTC", plain(r.Owner), r.Since.UTC().Format("2006-01-02 15:04"), r.Until.UTC().Format("2006-01-02 15:04"))
+	line("%s, %s to %s UTC", withoutControl(r.Owner), r.Since.UTC().Format("2006-01-02 15:04"), r.Until.UTC().Format("2006-01-02 15:04"))
 	line("")
 	line("%-22s %14s %16s", "", "in this time", "the time before")
 	row := func(what string, now, before string) {
@@ -82,12 +83,12 @@ func Text(r *client.OwnerReport) string {
 	}
 	hours, energy := written(format.Hours), written(format.Energy)
 	u, p := r.Used, r.Before
-	row("Core-hours used", is(u, "cpu_seconds", hours(u.CPUSeconds)), is(p, "cpu_seconds", hours(p.CPUSeconds)))
-	row("  allocated", is(u, "held_core_seconds", hours(u.HeldCoreSeconds)), is(p, "held_core_seconds", hours(p.HeldCoreSeconds)))
+	row("Core-hours used", marked(u, "cpu_seconds", hours(u.CPUSeconds)), marked(p, "cpu_seconds", hours(p.CPUSeconds)))
+	row("  allocated", marked(u, "held_core_seconds", hours(u.HeldCoreSeconds)), marked(p, "held_core_seconds", hours(p.HeldCoreSeconds)))
 	row("  allocated, not used", hours(client.UnusedCoreSeconds(&u)), hours(client.UnusedCoreSeconds(&p)))
-	row("GPU-hours used", is(u, "gpu_seconds", hours(u.GPUSeconds)), is(p, "gpu_seconds", hours(p.GPUSeconds)))
+	row("GPU-hours used", marked(u, "gpu_seconds", hours(u.GPUSeconds)), marked(p, "gpu_seconds", hours(p.GPUSeconds)))
 	row("GPU-hours allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
-	row("Energy", is(u, "energy_joules", energy(u.EnergyJoules)), is(p, "energy_joules", energy(p.EnergyJoules)))
+	row("Energy", marked(u, "energy_joules", energy(u.EnergyJoules)), marked(p, "energy_joules", energy(p.EnergyJoules)))
 	row("Started work", written(format.Count)(u.Started), written(format.Count)(p.Started))
 	row("  mean wait", written(format.Duration)(figure.Ratio(u.WaitSeconds, u.StartedWithSubmit)),
 		written(format.Duration)(figure.Ratio(p.WaitSeconds, p.StartedWithSubmit)))
@@ -102,7 +103,7 @@ func Text(r *client.OwnerReport) string {
 		line("\n%s (%d)", title, total)
 		for i := range list {
 			w := &list[i]
-			line("  %-20s %-22s %s", cut(called(*w), 20), plain(w.ID), tail(w))
+			line("  %-20s %-22s %s", cut(displayName(*w), 20), withoutControl(w.ID), tail(w))
 		}
 		if more := total - len(list); more > 0 {
 			line("  and %d more", more)
@@ -115,13 +116,13 @@ func Text(r *client.OwnerReport) string {
 		}
 		return since + ", " + format.Number(*w.CoresMean) + " cores"
 	})
-	works("Waiting", r.Waiting, r.WaitingTotal, func(w *client.Workload) string { return plain(cmp.Or(w.Reason, w.State)) })
+	works("Waiting", r.Waiting, r.WaitingTotal, func(w *client.Workload) string { return withoutControl(cmp.Or(w.Reason, w.State)) })
 	works("Failed", r.Failed, r.FailedTotal, func(w *client.Workload) string {
 		at := w.Seen
 		if w.End != nil {
 			at = *w.End
 		}
-		return strings.ReplaceAll(plain(w.State), "_", " ") + " " + at.UTC().Format("Jan 02 15:04")
+		return strings.ReplaceAll(withoutControl(w.State), "_", " ") + " " + at.UTC().Format("Jan 02 15:04")
 	})
 	if len(r.Lost) > 0 {
 		line("\nAllocated and unused, by name, with recommended requests")
@@ -140,7 +141,7 @@ func Text(r *client.OwnerReport) string {
 	if len(r.Findings) > 0 {
 		line("\nFound (%d)", len(r.Findings))
 		for i := range r.Findings[:min(len(r.Findings), mostFound)] {
-			for k, part := range wrap(plain(r.Findings[i].Text), 72) {
+			for k, part := range wrap(withoutControl(r.Findings[i].Text), 72) {
 				line("  %s%s", map[bool]string{true: "- ", false: "  "}[k == 0], part)
 			}
 		}
@@ -166,9 +167,9 @@ func dayBars(r *client.OwnerReport) (lines []string) {
 	}
 	for i := range r.Days {
 		u := &r.Days[i]
-		figures := is(*u, "cpu_seconds", hours(u.CPUSeconds)) + " used"
+		figures := marked(*u, "cpu_seconds", hours(u.CPUSeconds)) + " used"
 		if u.HeldCoreSeconds != nil {
-			figures += ", " + is(*u, "held_core_seconds", hours(u.HeldCoreSeconds)) + " allocated"
+			figures += ", " + marked(*u, "held_core_seconds", hours(u.HeldCoreSeconds)) + " allocated"
 		}
 		cells := func(v *float64) int { return int(math.Round(wide * value(v) / max(most, 1))) }
 		lines = append(lines, fmt.Sprintf("%s  %-*s  %s", u.From.UTC().Format("Mon Jan 02"), wide,
@@ -179,8 +180,8 @@ func dayBars(r *client.OwnerReport) (lines []string) {
 
 func dashed(s string) string { return strings.ReplaceAll(s, "–", "-") }
 
-// plain removes control characters from untrusted text.
-func plain(s string) string {
+// withoutControl removes control characters from untrusted text.
+func withoutControl(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
 			return '?'
@@ -190,7 +191,7 @@ func plain(s string) string {
 }
 
 func cut(s string, n int) string {
-	r := []rune(plain(s))
+	r := []rune(withoutControl(s))
 	if len(r) <= n {
 		return string(r)
 	}

@@ -30,7 +30,7 @@ func Write(w io.Writer, r *client.Report, site string) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.Energy),
 		"bytes": written(format.Bytes),
-		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": is, "marks": marks,
+		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": marked, "marks": marks,
 		"bars": bars, "week": week, "over": figure.Ratio, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 		"top": top, "minus": minus, "of": ofHeld, "unheld": unheld, "allocated": allocated,
 	}).ParseFS(files, "page.html")
@@ -58,8 +58,8 @@ func written(write func(float64) string) func(*float64) string {
 	}
 }
 
-// is marks the text of a figure that is not exact.
-func is(u client.Usage, key, text string) string {
+// marked marks the text of a figure that is not exact.
+func marked(u client.Usage, key, text string) string {
 	e := u.Exactness[key]
 	if e == figure.Exact || text == "–" {
 		return text
@@ -97,7 +97,7 @@ func ofHeld(u client.Usage) string {
 	if share != nil {
 		share = new(min(*share, 1))
 	}
-	return is(u, "cpu_seconds", written(format.Percent)(share))
+	return marked(u, "cpu_seconds", written(format.Percent)(share))
 }
 
 // unheld reports whether a row of the tables bears that mark.
@@ -142,8 +142,8 @@ func cores(u *client.Usage) (whole, used *float64, words string) {
 	return u.CoreSeconds, u.CoreUsedSeconds, "in use"
 }
 
-// most returns the largest core time of a row.
-func most(rows []client.Usage) (v float64) {
+// largestRow returns the largest core time of a row.
+func largestRow(rows []client.Usage) (v float64) {
 	for i := range rows {
 		if whole, _, _ := cores(&rows[i]); whole != nil {
 			v = max(v, *whole)
@@ -155,7 +155,7 @@ func most(rows []client.Usage) (v float64) {
 // bars returns one column per step with the core time in use, relative to the largest capacity of
 // any step. The background of a column is the capacity that was up.
 func bars(r *client.Report) []bar {
-	most := most(r.Steps)
+	most := largestRow(r.Steps)
 	out := make([]bar, 0, len(r.Steps))
 	whole := max(r.Until.Sub(r.Since).Hours(), 1)
 	wide := map[string]float64{"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}[r.Step]
@@ -194,7 +194,7 @@ type square struct {
 
 func week(r *client.Report) []square {
 	var out []square
-	held, most := allocated(r.Week), most(r.Week)
+	held, most := allocated(r.Week), largestRow(r.Week)
 	days := []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 	for i := range r.Week {
 		u := &r.Week[i]

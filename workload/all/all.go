@@ -22,14 +22,14 @@ type Options struct {
 }
 
 // Chain returns the resolvers without options.
-func Chain() workload.Chain { return With(Options{}) }
+func Chain() workload.Chain { return Resolvers(Options{}) }
 
-// With returns the resolvers in order of precedence. Batch systems come first, because slurmd may
+// Resolvers returns the resolvers in order of precedence. Batch systems come first, because slurmd may
 // run in a container and the groups of PBS look like a service. Kubernetes precedes containers,
 // because pods consist of them, and both precede systemd, because their engines are units. Virtual
 // machines follow containers, which may hold one, and precede other parents. Sessions precede their
 // process groups. Resolvers cache, so a chain is not safe for concurrent use.
-func With(o Options) workload.Chain {
+func Resolvers(o Options) workload.Chain {
 	if o.Kubernetes == nil {
 		o.Kubernetes = kubernetes.New(kubernetes.Options{})
 	}

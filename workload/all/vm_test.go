@@ -25,7 +25,7 @@ func TestVirtualMachines(t *testing.T) {
 	} {
 		h := &workload.Hint{Node: "n1", PID: 9, PGID: 9, UID: 1000, User: "alice", Comm: "qemu-system-x86", Start: 1700000000, GroupStart: 1700000000,
 			Cgroups: []workload.Path{{Path: path}}, Args: func() []string { return []string{"qemu-system-x86_64", "-name", "db"} }}
-		if got := With(Options{Root: "testdata"}).Resolve(h); got.Workload != want {
+		if got := Resolvers(Options{Root: "testdata"}).Resolve(h); got.Workload != want {
 			t.Errorf("%s: %s, want %s", path, got.Workload, want)
 		}
 	}

@@ -45,11 +45,12 @@ type system struct {
 
 var systems = [...]system{
 	{
-		kind: workload.PBS, group: after([]string{"pbs_jobs.service", "jobid"}, []string{"pbs_jobs.service", "jobs"}, []string{"torque"}),
+		kind: workload.PBS, group: pieceAfter([]string{"pbs_jobs.service", "jobid"}, []string{"pbs_jobs.service", "jobs"},
+			[]string{"torque"}),
 		job: pbsJob, env: pbsEnvironment, facts: pbsFacts, daemons: []string{"pbs_mom", "pbs_tmrsh", "pbs_demux", "pbs_attach"},
 	},
 	{
-		kind: workload.GridEngine, group: after([]string{"UGE"}),
+		kind: workload.GridEngine, group: pieceAfter([]string{"UGE"}),
 		job: sgeJob, env: sgeEnvironment, facts: sgeFacts, daemons: []string{"sge_execd", "sge_shepherd"},
 	},
 	{
@@ -160,17 +161,17 @@ func (s *system) daemon(h *workload.Hint) bool {
 	return h.UID < 1000 && slices.Contains(s.daemons, h.Comm)
 }
 
-// after returns a function that finds the piece after one of several beginnings of a path. The
+// pieceAfter returns a function that finds the piece after one of several beginnings of a path. The
 // beginning may lie below the root of a container or a slice, but not in a login user's tree, where
 // the user may choose any name.
-func after(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
+func pieceAfter(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
 	return func(pieces []cgpath.Piece) (int, bool) {
 		for i := range pieces {
 			if pieces[i].Name == "user.slice" {
 				return 0, false
 			}
 			for _, b := range beginnings {
-				if begins(pieces[i:], b) {
+				if hasPrefix(pieces[i:], b) {
 					return i + len(b), true
 				}
 			}
@@ -179,7 +180,7 @@ func after(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
 	}
 }
 
-func begins(pieces []cgpath.Piece, names []string) bool {
+func hasPrefix(pieces []cgpath.Piece, names []string) bool {
 	if len(pieces) < len(names) {
 		return false
 	}

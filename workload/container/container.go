@@ -48,7 +48,7 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	for _, c := range h.Cgroups {
 		pieces := cgpath.Split(c.Path)
 		for i := range pieces {
-			name, cgroup, ok := at(pieces, i)
+			name, cgroup, ok := componentAt(pieces, i)
 			if !ok {
 				continue
 			}
@@ -62,8 +62,8 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// at reads the component i of a path. cgroup is empty for a monitor.
-func at(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
+// componentAt reads the component i of a path. cgroup is empty for a monitor.
+func componentAt(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
 	c := pieces[i]
 	if i+1 < len(pieces) && cgpath.Hex(c.Name, digits) && strings.HasPrefix(pieces[i+1].Name, "libpod-") {
 		return "", "", false // a pod of Podman: its containers count one by one, as under systemd

@@ -79,7 +79,7 @@ func (r *Resolver) Listed(pods []*kubelet.Pod, f func(*workload.Identity, *workl
 		f(&id, facts)
 		for i := range pod.Containers {
 			c := &pod.Containers[i]
-			id.Part = within(whole, cgpath.Clean(c.Name))
+			id.Part = containerPart(whole, cgpath.Clean(c.Name))
 			f(&id, factsOf(pod, c))
 		}
 	}

@@ -68,7 +68,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	for _, c := range h.Cgroups {
 		if p, ok := find(c.Path); ok {
-			r.learn(&p)
+			r.addSandbox(&p)
 			return r.identity(&p, h.Comm), true
 		}
 	}
@@ -82,8 +82,8 @@ const kataOverhead = "kata_overhead"
 // mostSandboxes bounds the sandboxes that are remembered; a node has a few hundred pods.
 const mostSandboxes = 4096
 
-// learn remembers the pod of a sandbox.
-func (r *Resolver) learn(p *cgroupPlace) {
+// addSandbox remembers the pod of a sandbox.
+func (r *Resolver) addSandbox(p *cgroupPlace) {
 	if p.sandbox != "" && p.uid != kataOverhead {
 		if len(r.sandboxes) >= mostSandboxes {
 			clear(r.sandboxes)
@@ -142,12 +142,12 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 		id.Naming = workload.HalfNamed
 		r.Pods.Refresh(id.Place)
 	}
-	id.Part = within(id.Part, name)
+	id.Part = containerPart(id.Part, name)
 	return id
 }
 
-// within returns the part of a container in the part of its pod.
-func within(pod, container string) string { return strings.TrimPrefix(pod+"/"+container, "/") }
+// containerPart returns the part of a container in the part of its pod.
+func containerPart(pod, container string) string { return strings.TrimPrefix(pod+"/"+container, "/") }
 
 // Pod is the record of a pod.
 type Pod = kubelet.Pod
@@ -217,7 +217,7 @@ func find(path string) (p cgroupPlace, ok bool) {
 		if isPod {
 			p.uid, p.pod = uid, c.Prefix
 			if i+1 < len(pieces) {
-				p.inside(pieces[i+1])
+				p.readComponent(pieces[i+1])
 			}
 			return p, true
 		}
@@ -226,8 +226,8 @@ func find(path string) (p cgroupPlace, ok bool) {
 	return cgroupPlace{}, false
 }
 
-// inside parses the component below a pod: a container, or a container monitor, which counts as the pod itself.
-func (p *cgroupPlace) inside(c cgpath.Piece) {
+// readComponent parses the component below a pod: a container, or a container monitor, which counts as the pod itself.
+func (p *cgroupPlace) readComponent(c cgpath.Piece) {
 	name := strings.TrimSuffix(c.Name, ".scope")
 	if sandbox, ok := strings.CutPrefix(name, "kata_"); ok { // a virtual machine with all containers of the pod
 		p.sandbox = sandbox

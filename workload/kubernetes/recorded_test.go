@@ -57,7 +57,7 @@ func TestRecordedPods(t *testing.T) {
 			if c.ID == "" {
 				var id workload.Identity
 				r.pod(&id, p)
-				got = append(got, fmt.Sprintf("%s %s %s not begun", id.Workload, within(id.Part, c.Name), c.Type))
+				got = append(got, fmt.Sprintf("%s %s %s not begun", id.Workload, containerPart(id.Part, c.Name), c.Type))
 				continue
 			}
 			id, x := r.Rename(place, ""), r.Container(place, false)

@@ -6,8 +6,8 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// place is the statement of the path of a control group.
-type place struct {
+// cgroupFields is the statement of the path of a control group.
+type cgroupFields struct {
 	job        string // the raw number, or the SLUID
 	number     bool   // job is a number
 	step       string // "batch", "0", ...
@@ -21,7 +21,7 @@ type place struct {
 
 // depth orders the places that different hierarchies give for one process. A task has more
 // information than a step, and a step more than a job.
-func (p *place) depth() int {
+func (p *cgroupFields) depth() int {
 	switch {
 	case p.task != "":
 		return 3
@@ -34,14 +34,14 @@ func (p *place) depth() int {
 }
 
 // find parses a path. ok is true if it is in a tree created by Slurm, even if it names no job.
-func find(path string) (p place, ok bool) {
+func find(path string) (p cgroupFields, ok bool) {
 	if !strings.Contains(path, "slurm") {
 		return p, false
 	}
 	pieces := cgpath.Split(path)
 	for i, c := range pieces {
 		if c.Name == "user.slice" {
-			return place{}, false // its users may make any name below
+			return cgroupFields{}, false // its users may make any name below
 		}
 		rest := pieces[i+1:]
 		switch {
@@ -55,11 +55,11 @@ func find(path string) (p place, ok bool) {
 			}
 		}
 	}
-	return place{}, false
+	return cgroupFields{}, false
 }
 
 // jobAndStep parses the components after the scope or the user.
-func (p *place) jobAndStep(pieces []cgpath.Piece) {
+func (p *cgroupFields) jobAndStep(pieces []cgpath.Piece) {
 	if len(pieces) == 0 {
 		return
 	}

@@ -73,7 +73,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	if h.Kernel {
 		return workload.Identity{}, false
 	}
-	var at place
+	var at cgroupFields
 	for _, c := range h.Cgroups {
 		p, ok := find(c.Path)
 		r.layout = r.layout || ok
@@ -92,7 +92,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	j, known := r.jobs.Get(at.path)
 	was := j
-	if h.PID == h.PGID && begunAgain(h, &at, &j) {
+	if h.PID == h.PGID && isLaterRun(h, &at, &j) {
 		j = job{}
 	}
 	if j.name == "" {
@@ -116,13 +116,13 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 
 // ofSlurm reports whether a process in a job's group belongs to Slurm itself. Only root's processes
 // do, so that users cannot hide work under these names.
-func ofSlurm(h *workload.Hint, at *place) bool {
+func ofSlurm(h *workload.Hint, at *cgroupFields) bool {
 	return at.slurmstepd || h.UID == 0 && (h.Comm == "slurmstepd" || at.step == "extern" && h.Comm == "sleep")
 }
 
 // owner returns the user of the job. It is the user in the path, or else the first user other
 // than root with a process in it (root may run a prolog or a set-user-id program).
-func owner(h *workload.Hint, at *place) string {
+func owner(h *workload.Hint, at *cgroupFields) string {
 	switch {
 	case at.hasUID:
 		return h.UserOf(at.uid)
@@ -132,9 +132,9 @@ func owner(h *workload.Hint, at *place) string {
 	return ""
 }
 
-// begunAgain reports whether a process belongs to a later run of the job number than the remembered one, because the
+// isLaterRun reports whether a process belongs to a later run of the job number than the remembered one, because the
 // job was requeued or the number reused. The process must be the first of its group, as tasks are.
-func begunAgain(h *workload.Hint, at *place, j *job) bool {
+func isLaterRun(h *workload.Hint, at *cgroupFields, j *job) bool {
 	if j.facts.Run == "" {
 		return false
 	}
@@ -143,7 +143,7 @@ func begunAgain(h *workload.Hint, at *place, j *job) bool {
 }
 
 // name sets name and facts from the environment, if it belongs to this job.
-func name(h *workload.Hint, at *place, j *job) {
+func name(h *workload.Hint, at *cgroupFields, j *job) {
 	id, ok := jobID(h)
 	if ok && at.number && id != at.job {
 		// A step over several components of a heterogeneous job has the number of the first. The

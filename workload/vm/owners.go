@@ -71,15 +71,15 @@ func project(r io.Reader) string {
 					return cgpath.Clean(p)
 				}
 			case t.Name.Local == "description" && described == "":
-				described = named(text)
+				described = projectName(text)
 			}
 			text = ""
 		}
 	}
 }
 
-// named finds "project=NAME" or "project: NAME" in a text.
-func named(text string) string {
+// projectName finds "project=NAME" or "project: NAME" in a text.
+func projectName(text string) string {
 	words := strings.Fields(strings.NewReplacer("=", " = ", ":", " : ", ",", " ", ";", " ").Replace(text))
 	for i, w := range words {
 		if strings.EqualFold(w, "project") && i+2 < len(words) && (words[i+1] == "=" || words[i+1] == ":") {

@@ -100,10 +100,10 @@ func Check(t *testing.T, r workload.Resolver, h *workload.Hint) {
 			t.Errorf("%s: a request of %v", r.Name(), n)
 		}
 	}
-	if id.Cgroup != "" && !within(h.Cgroups, id.Cgroup) {
+	if id.Cgroup != "" && !isWithin(h.Cgroups, id.Cgroup) {
 		t.Errorf("%s: cgroup %q is none of %q", r.Name(), id.Cgroup, h.Cgroups)
 	}
-	if id.Whole != "" && !within(h.Cgroups, id.Whole) {
+	if id.Whole != "" && !isWithin(h.Cgroups, id.Whole) {
 		t.Errorf("%s: the whole %q is none of %q", r.Name(), id.Whole, h.Cgroups)
 	}
 	if h.PID > 1 {
@@ -116,8 +116,8 @@ func Check(t *testing.T, r workload.Resolver, h *workload.Hint) {
 	}
 }
 
-// within reports whether path is one of the groups or an ancestor of one.
-func within(groups []workload.Path, path string) bool {
+// isWithin reports whether path is one of the groups or an ancestor of one.
+func isWithin(groups []workload.Path, path string) bool {
 	for _, g := range groups {
 		if g.Path == path || strings.HasPrefix(g.Path, path+"/") {
 			return true

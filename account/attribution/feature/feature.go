@@ -69,7 +69,7 @@ func mean(match []Match, series ...string) Factor {
 	return Factor{Series: series, Match: match, Mean: true}
 }
 
-func over(f Factor) Factor {
+func divide(f Factor) Factor {
 	f.Divide = true
 	return f
 }
@@ -97,7 +97,7 @@ var registry = []Feature{
 	{Name: "memory_controller_frequency", Unit: "Hz", Help: "clock of the memory controller",
 		Factors: []Factor{mean(nil, "reckon_tegra_memory_controller_frequency_hertz")}},
 	{Name: "memory_free", Unit: "ratio", Help: "share of the memory that is available",
-		Factors: []Factor{mean(nil, "node_memory_MemAvailable_bytes"), over(mean(nil, "node_memory_MemTotal_bytes"))}},
+		Factors: []Factor{mean(nil, "node_memory_MemAvailable_bytes"), divide(mean(nil, "node_memory_MemTotal_bytes"))}},
 	{Name: "disk_read_bytes", Unit: "B/s", Help: "read from disks",
 		Factors: []Factor{rate(stacked, "node_disk_read_bytes_total")}},
 	{Name: "disk_write_bytes", Unit: "B/s", Help: "written to disks",
@@ -233,8 +233,8 @@ func (m *Match) promQL() string {
 	return fmt.Sprintf("%s%s%q", m.Label, op, value)
 }
 
-// holds reports whether a label value fulfils the condition.
-func (m *Match) holds(value string) bool {
+// matches reports whether a label value fulfils the condition.
+func (m *Match) matches(value string) bool {
 	for _, v := range m.Values {
 		rest, any := strings.CutSuffix(v, "*")
 		if value == v || any && strings.HasPrefix(value, rest) {

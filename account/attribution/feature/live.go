@@ -72,7 +72,7 @@ func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64,
 	rated := 0
 	for i := range samples {
 		s := &samples[i]
-		if s.Histogram != nil || s.Last || math.IsNaN(s.Value) || !f.takes(s.Series) {
+		if s.Histogram != nil || s.Last || math.IsNaN(s.Value) || !f.includes(s.Series) {
 			continue
 		}
 		f.n++
@@ -119,8 +119,8 @@ func (f *liveFactor) rate(seconds float64, rated int) (float64, bool) {
 	return v, rated > 0 && span > 0
 }
 
-// takes reports whether a series is part of the factor.
-func (f *liveFactor) takes(s *metric.Series) bool {
+// includes reports whether a series is part of the factor.
+func (f *liveFactor) includes(s *metric.Series) bool {
 	at, seen := f.fits[s.Desc]
 	if !seen {
 		if slices.Contains(f.Series, s.Desc.Name) {
@@ -139,7 +139,7 @@ func (f *liveFactor) takes(s *metric.Series) bool {
 		if at[k] >= 0 {
 			value = s.Values[at[k]]
 		}
-		if !f.Match[k].holds(value) {
+		if !f.Match[k].matches(value) {
 			return false
 		}
 	}

@@ -142,7 +142,7 @@ func (f *Factor) matchers(s string) error {
 		}
 		c := Match{Label: m[1], Values: []string{value}, Not: m[2][0] == '!'}
 		if strings.HasSuffix(m[2], "~") {
-			if c.Values, err = words(value); err != nil {
+			if c.Values, err = alternatives(value); err != nil {
 				return err
 			}
 		}
@@ -159,8 +159,8 @@ func (f *Factor) matchers(s string) error {
 	return nil
 }
 
-// words splits a regular expression that consists of alternatives only.
-func words(s string) ([]string, error) {
+// alternatives splits a regular expression that consists of alternatives only.
+func alternatives(s string) ([]string, error) {
 	out := strings.Split(s, "|")
 	for i, w := range out {
 		w, any := strings.CutSuffix(w, ".*")

@@ -140,7 +140,7 @@ func BuiltinOf(family string, m Machine) (*Model, error) {
 	if f == nil {
 		return nil, fmt.Errorf("no curve of a family %q; there are curves of %s: %w", family, t.names(), ErrNoFamily)
 	}
-	if err := f.covers(m); err != nil {
+	if err := f.checkMachine(m); err != nil {
 		return nil, err
 	}
 	full := t.Full(f, m)
@@ -158,8 +158,8 @@ func BuiltinOf(family string, m Machine) (*Model, error) {
 	return out, out.Check()
 }
 
-// covers returns an error for a machine that is unlike the systems of the family.
-func (f *Family) covers(m Machine) error {
+// checkMachine returns an error for a machine that is unlike the systems of the family.
+func (f *Family) checkMachine(m Machine) error {
 	if m.Cores*beyondCores < f.Cores[0] || m.Cores > f.Cores[1]*beyondCores {
 		return fmt.Errorf("%d cores, where the curve of %s is of systems with %d to %d: %w", m.Cores, f.Name, f.Cores[0], f.Cores[1],
 			ErrNoFamily)

@@ -131,7 +131,7 @@ func (m *Model) Predict(x []float64) Prediction {
 	if len(x) != len(m.Features) {
 		p.Missing = max(1, len(m.Features))
 	} else {
-		m.place(x, &p)
+		m.countOutOfRange(x, &p)
 	}
 	if p.Missing > 0 {
 		p.Watts, p.Low, p.High = math.NaN(), math.NaN(), math.NaN()
@@ -149,9 +149,9 @@ func (m *Model) Predict(x []float64) Prediction {
 	return p
 }
 
-// place counts the features of x that are missing or out of range. It tolerates a hundredth of the
+// countOutOfRange counts the features of x that are missing or out of range. It tolerates a hundredth of the
 // range for rounding.
-func (m *Model) place(x []float64, p *Prediction) {
+func (m *Model) countOutOfRange(x []float64, p *Prediction) {
 	furthest := 0.0
 	for i, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -52,7 +52,7 @@ type Page struct {
 	rules   Rules
 	known   map[string]*row         // by the series as written
 	descs   map[string]*metric.Desc // by name and names of labels
-	told    map[string]told         // by name
+	told    map[string]metadata     // by name
 	figures []Figure
 	round   uint64
 }
@@ -63,8 +63,8 @@ type row struct {
 	round  uint64
 }
 
-// told is the metadata of a metric on the page.
-type told struct {
+// metadata is the metadata of a metric on the page.
+type metadata struct {
 	kind, help string
 }
 
@@ -73,7 +73,7 @@ func NewPage(r Rules) *Page {
 	if r.MaxSeries <= 0 {
 		r.MaxSeries = 1000
 	}
-	return &Page{rules: r, known: map[string]*row{}, descs: map[string]*metric.Desc{}, told: map[string]told{}}
+	return &Page{rules: r, known: map[string]*row{}, descs: map[string]*metric.Desc{}, told: map[string]metadata{}}
 }
 
 // Read parses a text completely or, with an error, not at all. The figures are valid until the next
@@ -96,7 +96,7 @@ func (p *Page) Read(text []byte) ([]Figure, error) {
 		}
 		r := p.known[string(l.Series)]
 		if r == nil {
-			if r, err = p.meet(l.Series); err != nil {
+			if r, err = p.addSeries(l.Series); err != nil {
 				return nil, fmt.Errorf("line %d: %w", lines.Number(), err)
 			}
 			p.known[string(l.Series)] = r
@@ -158,8 +158,8 @@ func clean(text []byte) string {
 	return strings.ToValidUTF8(string(text), "")
 }
 
-// meet creates a series from its text.
-func (p *Page) meet(text []byte) (*row, error) {
+// addSeries creates a series from its text.
+func (p *Page) addSeries(text []byte) (*row, error) {
 	name, labels, err := Split(text)
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (p *peers) origin() sensor.Origin {
 	if !ok {
 		return sensor.Origin{Trusted: true} // not in our network namespace: published by a proxy
 	}
-	if s != p.socket || local != p.looked || p.pid == 0 || !holds(p.root, p.pid, s.inode) {
+	if s != p.socket || local != p.looked || p.pid == 0 || !ownsSocket(p.root, p.pid, s.inode) {
 		p.socket, p.looked, p.pid = s, local, holder(p.root, s.inode)
 	}
 	return sensor.Origin{PID: p.pid, UID: s.uid, HasUID: true}
@@ -172,15 +172,15 @@ func holder(root string, inode uint64) int32 {
 		if err != nil || best != 0 && int32(pid) > best {
 			continue
 		}
-		if holds(root, int32(pid), inode) {
+		if ownsSocket(root, int32(pid), inode) {
 			best = int32(pid)
 		}
 	}
 	return best
 }
 
-// holds reports whether a process has a socket open.
-func holds(root string, pid int32, inode uint64) bool {
+// ownsSocket reports whether a process has a socket open.
+func ownsSocket(root string, pid int32, inode uint64) bool {
 	dir, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(int(pid)), "fd"))
 	if err != nil {
 		return false

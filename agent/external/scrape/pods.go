@@ -116,22 +116,22 @@ func port(p *kubelet.Pod) (number string, offers bool) {
 	return first, false
 }
 
-// follow keeps the targets of pods in sync with the list until ctx ends.
-func (s *Sensor) follow(ctx context.Context, f *finder) {
+// watchPods keeps the targets of pods in sync with the list until ctx ends.
+func (s *Sensor) watchPods(ctx context.Context, f *finder) {
 	var version uint64
 	for {
 		pods, now, err := f.list.Next(ctx, version)
 		if ctx.Err() != nil {
 			return
 		}
-		s.take(ctx, f, pods, err)
+		s.updatePods(ctx, f, pods, err)
 		version = now
 	}
 }
 
-// take starts to scrape new pods and drops deleted ones. While the kubelet does not respond, known
+// updatePods starts to scrape new pods and drops deleted ones. While the kubelet does not respond, known
 // pods are still scraped.
-func (s *Sensor) take(ctx context.Context, f *finder, pods []*kubelet.Pod, err error) {
+func (s *Sensor) updatePods(ctx context.Context, f *finder, pods []*kubelet.Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kubelet = err

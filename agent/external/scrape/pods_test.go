@@ -143,7 +143,7 @@ func TestPods(t *testing.T) {
 	}()
 	look := func() {
 		pods, err := client.Pods(ctx)
-		s.take(ctx, f, pods, err)
+		s.updatePods(ctx, f, pods, err)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for limit := time.Now().Add(2 * time.Minute); slices.ContainsFunc(s.pods, waits); <-tick.C {

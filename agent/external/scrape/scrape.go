@@ -119,7 +119,7 @@ func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Senso
 	for i := range list {
 		t, err := newTarget(root, list[i])
 		if err != nil {
-			return nil, fmt.Errorf("target %d (%s): %w", i+1, shown(list[i].URL), err)
+			return nil, fmt.Errorf("target %d (%s): %w", i+1, withoutPassword(list[i].URL), err)
 		}
 		if seen[t.name] {
 			return nil, fmt.Errorf("target %d: %s is named twice", i+1, t.name)
@@ -136,7 +136,7 @@ func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Senso
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	if s.finder != nil {
-		s.wg.Go(func() { s.follow(ctx, s.finder) })
+		s.wg.Go(func() { s.watchPods(ctx, s.finder) })
 	}
 	for _, t := range s.targets {
 		s.wg.Go(func() { t.run(ctx, s.now) })
@@ -144,8 +144,8 @@ func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Senso
 	return s, nil
 }
 
-// shown returns an address without its password.
-func shown(address string) string {
+// withoutPassword returns an address without its password.
+func withoutPassword(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
 	}
@@ -170,7 +170,7 @@ func newTarget(root string, c Target) (*target, error) {
 			return nil, fmt.Errorf("%q is no pattern of names: a [ is not closed", pattern)
 		}
 	}
-	rules := promtext.Rules{MaxSeries: c.MaxSeries, Wanted: t.wanted}
+	rules := promtext.Rules{MaxSeries: c.MaxSeries, Wanted: t.isSelected}
 	for _, n := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !promtext.ValidLabel(n) || slices.Contains(promtext.Reserved(), n) {
 			return nil, fmt.Errorf("label %q cannot be used: letters, digits and _ only, and none of %s", n,
@@ -249,7 +249,7 @@ func (t *target) connect() error {
 	return nil
 }
 
-func (t *target) wanted(name string) bool {
+func (t *target) isSelected(name string) bool {
 	for _, p := range t.Drop {
 		if ok, _ := path.Match(p, name); ok {
 			return false

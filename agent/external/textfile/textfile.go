@@ -165,7 +165,7 @@ func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
 		s.files[name] = f
 	}
 	f.round = s.round
-	if err := s.look(f, name); err != nil {
+	if err := s.reread(f, name); err != nil {
 		gone := errors.Is(err, fs.ErrNotExist)
 		if to, bad := os.Readlink(name); gone && bad == nil {
 			p.Input(name, fmt.Errorf("it is a link to %s, which does not exist", to))
@@ -203,8 +203,8 @@ func (s *Sensor) origin(f *file, claim string) *sensor.Origin {
 	return o
 }
 
-// look reads a file if it changed.
-func (s *Sensor) look(f *file, name string) error {
+// reread reads a file if it changed.
+func (s *Sensor) reread(f *file, name string) error {
 	h, err := s.open(name)
 	if err != nil {
 		return err

@@ -88,10 +88,10 @@ func drawRow(t *rapid.T, key int64) Row {
 
 func drawQuery(t *rapid.T) *Query {
 	q := &Query{
-		By: rapid.SampledFrom([]What{ByNumber, ByWord, ByID, ByNames}).Draw(t, "by"), Down: rapid.Bool().Draw(t, "down"), Then: rapid.IntRange(-1, 2).Draw(t, "then"),
+		By: rapid.SampledFrom([]SortKind{ByNumber, ByWord, ByID, ByNames}).Draw(t, "by"), Down: rapid.Bool().Draw(t, "down"), Then: rapid.IntRange(-1, 2).Draw(t, "then"),
 		Offset: rapid.IntRange(0, 12).Draw(t, "offset"), Limit: rapid.IntRange(0, 12).Draw(t, "limit"),
 	}
-	q.Column = rapid.IntRange(0, map[What]int{ByNumber: 2, ByWord: 1}[q.By]).Draw(t, "column")
+	q.Column = rapid.IntRange(0, map[SortKind]int{ByNumber: 2, ByWord: 1}[q.By]).Draw(t, "column")
 	if rapid.Bool().Draw(t, "words") {
 		q.Words = append(q.Words, Words{Column: 0, Values: []string{"alice", "nobody", "abcdefgh"}})
 	}
@@ -197,7 +197,7 @@ func TestManyChunks(t *testing.T) {
 		t.Errorf("%d bytes a row of 3 numbers, 2 words and a list", b)
 	}
 	for i := range 60 {
-		q := &Query{By: What(i % 4), Then: i%3 - 1, Down: i%5 < 2, Offset: []int{0, 30, 9000}[i%3], Limit: []int{100, 1, 0, 5000}[i%4]}
+		q := &Query{By: SortKind(i % 4), Then: i%3 - 1, Down: i%5 < 2, Offset: []int{0, 30, 9000}[i%3], Limit: []int{100, 1, 0, 5000}[i%4]}
 		if q.By == ByNumber {
 			q.Column = i / 4 % 3
 		}
@@ -258,7 +258,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 			t.Errorf("%s: form %d, want %d", c.name, p.form, c.form)
 		}
 		for i, v := range p.values(buf) {
-			if !equal(v, c.of(i)) || !equal(p.at(i), v) {
+			if !equal(v, c.of(i)) || !equal(p.value(i), v) {
 				t.Fatalf("%s: %g at %d, want %g", c.name, v, i, c.of(i))
 			}
 		}
@@ -266,8 +266,8 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 			q := p
 			q.u8, q.u16, q.u32, q.f32, q.f64 = slices.Clone(p.u8), slices.Clone(p.u16), slices.Clone(p.u32), slices.Clone(p.f32), slices.Clone(p.f64)
 			q.set(5, v)
-			if got := q.at(5); !equal(got, v) || !equal(q.at(6), c.of(6)) {
-				t.Errorf("%s: %g for %g, %g beside it", c.name, got, v, q.at(6))
+			if got := q.value(5); !equal(got, v) || !equal(q.value(6), c.of(6)) {
+				t.Errorf("%s: %g for %g, %g beside it", c.name, got, v, q.value(6))
 			}
 		}
 	}

@@ -23,12 +23,12 @@ type Range struct {
 	Low, High float64
 }
 
-// What is the kind of a sort key.
-type What uint8
+// SortKind is the kind of a sort key.
+type SortKind uint8
 
 // The sort keys.
 const (
-	ByNumber What = iota
+	ByNumber SortKind = iota
 	ByWord
 	ByID
 	ByNames
@@ -40,7 +40,7 @@ type Query struct {
 	Names  []string // rows with one of these in their list; none: any
 	Ranges []Range
 
-	By     What
+	By     SortKind
 	Column int  // of words or numbers
 	Then   int  // the column of numbers that breaks ties; -1 for none
 	Down   bool // descending, including ties
@@ -55,8 +55,8 @@ type entry struct {
 	at    uint32 // chunk and row
 }
 
-// place returns the chunk and the row of an entry.
-func (s *search) place(e entry) (int, int) {
+// locate returns the chunk and the row of an entry.
+func (s *search) locate(e entry) (int, int) {
 	at := e.at ^ s.turn
 	return int(at / chunkRows), int(at % chunkRows)
 }
@@ -77,7 +77,7 @@ type test struct {
 	low, high float64
 }
 
-func (t *test) passes(v float64) bool {
+func (t *test) matches(v float64) bool {
 	if t.allowed != nil {
 		return t.allowed[int(v)]
 	}
@@ -171,7 +171,7 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 	s.sort(all)
 	keys = make([]int64, len(all))
 	for i, e := range all {
-		c, r := s.place(e)
+		c, r := s.locate(e)
 		keys[i] = int64(t.chunks[c].keys[r])
 	}
 	return keys, total
@@ -188,7 +188,7 @@ func (s *search) compile() {
 		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.words[w.Column] }, allowed: t.words[w.Column].allowed(w)})
 	}
 	if len(s.q.Names) > 0 {
-		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.names }, allowed: t.sets.with(s.q.Names)})
+		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.names }, allowed: t.sets.containsAny(s.q.Names)})
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *search) selected(c *chunk, x *scratch) []uint16 {
 		k := &s.tests[i]
 		p := k.pack(c)
 		if p.form == same {
-			if !k.passes(p.base) {
+			if !k.matches(p.base) {
 				return nil
 			}
 			continue
@@ -274,7 +274,7 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 // lead8 returns a sort key of an id: its prefix, which is one of a few, and the next seven bytes.
 // No prefix with its slash is a prefix of another, so the keys sort like the ids.
 func (s *search) lead8(c *chunk, i int) uint64 {
-	id := c.id(i)
+	id := c.rowID(i)
 	if s.lead == nil {
 		return lead(id)
 	}
@@ -320,7 +320,7 @@ func (s *search) offer(h *heap, order uint64, at uint32) {
 		order = ^order
 	}
 	e := entry{order, at ^ s.turn}
-	if h.full && (order > h.worst.order || !s.less(e, h.worst)) {
+	if h.full && (order > h.worst.order || !s.isBefore(e, h.worst)) {
 		return
 	}
 	h.entries = append(h.entries, e)
@@ -334,7 +334,7 @@ func (s *search) offer(h *heap, order uint64, at uint32) {
 	}
 }
 
-func (s *search) less(a, b entry) bool {
+func (s *search) isBefore(a, b entry) bool {
 	if a.order != b.order {
 		return a.order < b.order
 	}
@@ -358,19 +358,19 @@ func (s *search) sort(e []entry) { slices.SortFunc(e, s.compare) }
 
 // ties orders rows with the same first bytes.
 func (s *search) ties(a, b entry) (d int) {
-	ca, i := s.place(a)
-	cb, j := s.place(b)
+	ca, i := s.locate(a)
+	cb, j := s.locate(b)
 	x, y := s.t.chunks[ca], s.t.chunks[cb]
 	switch k := s.q.Column; s.q.By {
 	case ByWord:
-		d = s.t.words[k].compare(uint32(x.words[k].at(i)), uint32(y.words[k].at(j)))
+		d = s.t.words[k].compare(uint32(x.words[k].value(i)), uint32(y.words[k].value(j)))
 	case ByNames:
-		d = s.t.sets.compare(uint32(x.names.at(i)), uint32(y.names.at(j)))
+		d = s.t.sets.compare(uint32(x.names.value(i)), uint32(y.names.value(j)))
 	case ByID:
-		d = bytes.Compare(x.id(i), y.id(j))
+		d = bytes.Compare(x.rowID(i), y.rowID(j))
 	}
 	if d == 0 && s.q.Then >= 0 {
-		d = cmp.Compare(order(x.numbers[s.q.Then].at(i)), order(y.numbers[s.q.Then].at(j)))
+		d = cmp.Compare(order(x.numbers[s.q.Then].value(i)), order(y.numbers[s.q.Then].value(j)))
 	}
 	if d != 0 && s.q.Down {
 		return -d
@@ -385,20 +385,20 @@ func (s *search) ties(a, b entry) (d int) {
 func (s *search) split(e []entry, n int) {
 	for n > 0 && n < len(e) && len(e) > 16 {
 		a, b, c := e[0], e[len(e)/2], e[len(e)-1]
-		if s.less(b, a) {
+		if s.isBefore(b, a) {
 			a, b = b, a
 		}
-		if s.less(c, b) {
-			if b = c; s.less(b, a) {
+		if s.isBefore(c, b) {
+			if b = c; s.isBefore(b, a) {
 				b = a
 			}
 		}
 		i, j := 0, len(e)-1
 		for i <= j {
-			for s.less(e[i], b) {
+			for s.isBefore(e[i], b) {
 				i++
 			}
-			for s.less(b, e[j]) {
+			for s.isBefore(b, e[j]) {
 				j--
 			}
 			if i <= j {

@@ -42,10 +42,10 @@ var ErrOrder = errors.New("a new row has a lower key than the last")
 // Table is a table of rows.
 type Table struct {
 	mu     sync.RWMutex
-	words  []words
+	words  []wordColumn
 	sets   sets
-	heads  words // prefixes of ids, up to the first slash; all beyond manyHeads share the last
-	n      int   // numbers in a row
+	heads  wordColumn // prefixes of ids, up to the first slash; all beyond manyHeads share the last
+	n      int        // numbers in a row
 	chunks []*chunk
 	rows   int // without deleted ones
 	turn   int // the next chunk to repack
@@ -67,7 +67,7 @@ type chunk struct {
 
 // New returns an empty table with a number of words and of numbers in each row.
 func New(nwords, numbers int) *Table {
-	t := &Table{words: make([]words, nwords), sets: newSets(), heads: newWords(), n: numbers, buf: make([]float64, chunkRows)}
+	t := &Table{words: make([]wordColumn, nwords), sets: newSets(), heads: newWords(), n: numbers, buf: make([]float64, chunkRows)}
 	for i := range t.words {
 		t.words[i] = newWords()
 	}
@@ -93,7 +93,7 @@ func (t *Table) Apply(changes []Change) error {
 			t.remove(c.Key)
 			continue
 		}
-		if err := t.put(&c.Row); err != nil {
+		if err := t.appendRow(&c.Row); err != nil {
 			return err
 		}
 	}
@@ -101,7 +101,7 @@ func (t *Table) Apply(changes []Change) error {
 	return nil
 }
 
-func (t *Table) put(r *Row) error {
+func (t *Table) appendRow(r *Row) error {
 	if len(r.Words) != len(t.words) || len(r.Numbers) != t.n {
 		return fmt.Errorf("a row of %d words and %d numbers for a table of %d and %d", len(r.Words), len(r.Numbers), len(t.words), t.n)
 	}
@@ -112,12 +112,12 @@ func (t *Table) put(r *Row) error {
 			return err
 		}
 	}
-	if c.there.at(i) != 1 {
+	if c.there.value(i) != 1 {
 		t.rows++
 		c.set(&c.there, i, 1)
 		c.name(i, r.ID)
 		c.heads[i] = t.head(r.ID)
-	} else if string(c.id(i)) != r.ID {
+	} else if string(c.rowID(i)) != r.ID {
 		c.name(i, r.ID)
 		c.heads[i] = t.head(r.ID)
 	}
@@ -173,7 +173,7 @@ func (t *Table) extend(key int64) (*chunk, int, error) {
 
 func (t *Table) remove(key int64) {
 	c, i, ok := t.find(key)
-	if !ok || c.there.at(i) != 1 {
+	if !ok || c.there.value(i) != 1 {
 		return
 	}
 	c.set(&c.there, i, 0)
@@ -182,7 +182,7 @@ func (t *Table) remove(key int64) {
 	for len(t.chunks) > 0 {
 		last := t.chunks[len(t.chunks)-1]
 		n := len(last.keys)
-		for n > 0 && last.there.at(n-1) != 1 {
+		for n > 0 && last.there.value(n-1) != 1 {
 			n--
 		}
 		if last.keys = last.keys[:n]; n > 0 {
@@ -240,7 +240,7 @@ func (t *Table) head(id string) uint8 {
 	return uint8(t.heads.code(id))
 }
 
-func (c *chunk) id(i int) []byte {
+func (c *chunk) rowID(i int) []byte {
 	b := c.text[c.ids[i]:]
 	n, used := binary.Uvarint(b)
 	return b[used : used+int(n)]

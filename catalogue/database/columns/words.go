@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// words numbers the texts of a column.
-type words struct {
+// wordColumn numbers the texts of a column.
+type wordColumn struct {
 	codes map[string]uint32
 	text  []string
 	lead  []uint64 // the first bytes of each, for comparing
 	size  int
 }
 
-func newWords() words { return words{codes: map[string]uint32{}} }
+func newWords() wordColumn { return wordColumn{codes: map[string]uint32{}} }
 
 // code returns the number of a text, assigned if need be.
-func (w *words) code(s string) uint32 {
+func (w *wordColumn) code(s string) uint32 {
 	c, ok := w.codes[s]
 	if !ok {
 		s = strings.Clone(s)
@@ -33,7 +33,7 @@ func (w *words) code(s string) uint32 {
 }
 
 // allowed reports for each number whether a test selects its text.
-func (w *words) allowed(t *Words) []bool {
+func (w *wordColumn) allowed(t *Words) []bool {
 	out := make([]bool, len(w.text))
 	for _, s := range t.Values {
 		if c, ok := w.codes[s]; ok {
@@ -48,7 +48,7 @@ func (w *words) allowed(t *Words) []bool {
 	return out
 }
 
-func (w *words) compare(a, b uint32) int {
+func (w *wordColumn) compare(a, b uint32) int {
 	if a == b {
 		return 0
 	}
@@ -59,7 +59,7 @@ func (w *words) compare(a, b uint32) int {
 }
 
 // ranks returns the rank of each text.
-func (w *words) ranks() []uint64 {
+func (w *wordColumn) ranks() []uint64 {
 	codes := make([]uint32, len(w.text))
 	for i := range codes {
 		codes[i] = uint32(i)
@@ -84,7 +84,7 @@ func lead[T string | []byte](s T) uint64 {
 
 // sets numbers the lists of names. Lists order as their text in JSON does.
 type sets struct {
-	names  words
+	names  wordColumn
 	quoted []string // each name in JSON
 	seed   maphash.Seed
 	codes  map[uint64]uint32 // by hash; on a collision at the next free number
@@ -165,8 +165,8 @@ func (s *sets) compare(a, b uint32) int {
 	return len(y) - len(x) // the end, ], sorts after a comma and a quotation mark
 }
 
-// with reports for each list whether it contains one of the names.
-func (s *sets) with(names []string) []bool {
+// containsAny reports for each list whether it contains one of the names.
+func (s *sets) containsAny(names []string) []bool {
 	wanted := make([]bool, len(s.quoted))
 	for _, n := range names {
 		if c, ok := s.names.codes[n]; ok {

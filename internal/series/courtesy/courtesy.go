@@ -31,25 +31,25 @@ type Gate struct {
 
 type contextKey struct{}
 
-// asks is the kind of work stored in a context.
-type asks struct {
+// priority is the kind of work stored in a context.
+type priority struct {
 	gate       *Gate
 	background bool
 }
 
 // Question marks the work of a context as work for a question.
 func (g *Gate) Question(ctx context.Context) context.Context {
-	return context.WithValue(ctx, contextKey{}, asks{gate: g})
+	return context.WithValue(ctx, contextKey{}, priority{gate: g})
 }
 
 // Background marks the work of a context as background work.
 func (g *Gate) Background(ctx context.Context) context.Context {
-	return context.WithValue(ctx, contextKey{}, asks{gate: g, background: true})
+	return context.WithValue(ctx, contextKey{}, priority{gate: g, background: true})
 }
 
 // Aside marks ctx as background work that a request started but does not wait for.
 func Aside(ctx context.Context) context.Context {
-	if a, ok := ctx.Value(contextKey{}).(asks); ok {
+	if a, ok := ctx.Value(contextKey{}).(priority); ok {
 		return a.gate.Background(ctx)
 	}
 	return ctx
@@ -58,7 +58,7 @@ func Aside(ctx context.Context) context.Context {
 // Turn is one background reading. Its methods may be called on nil, the Turn of a context without
 // one. Work that holds a lock which requests need must not call Step.
 type Turn struct {
-	asks
+	priority
 	ctx   context.Context //nolint:containedctx // a turn belongs to one reading
 	steps int
 	since time.Time // the part began
@@ -66,11 +66,11 @@ type Turn struct {
 
 // Enter begins a reading; the caller ends it with [Turn.Leave].
 func Enter(ctx context.Context) *Turn {
-	a, ok := ctx.Value(contextKey{}).(asks)
+	a, ok := ctx.Value(contextKey{}).(priority)
 	if !ok {
 		return nil
 	}
-	t := &Turn{asks: a, ctx: ctx}
+	t := &Turn{priority: a, ctx: ctx}
 	if a.background {
 		t.since = time.Now()
 		return t

@@ -106,7 +106,7 @@ func (c *Commands) release(ctx context.Context) {
 	}
 	major, _, _ := strings.Cut(words[1], ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 23 {
-		c.without("sacct")
+		c.setNoJSON("sacct")
 	}
 }
 
@@ -145,12 +145,12 @@ func (c *Commands) either(name string, asJSON, asText func() error) error {
 		if !withoutJSON(err) {
 			return err
 		}
-		c.without(name)
+		c.setNoJSON(name)
 	}
 	return asText()
 }
 
-func (c *Commands) without(name string) {
+func (c *Commands) setNoJSON(name string) {
 	if c.noJSON == nil {
 		c.noJSON = map[string]bool{}
 	}

@@ -11,7 +11,7 @@ import (
 
 // state parses a job state: one word with a suffix ("CANCELLED by 1001"), or a base state followed
 // by flags. The base comes first in all releases.
-func state(list words) string {
+func state(list stringList) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -32,17 +32,17 @@ func nameJob(j *scheduler.Job, array, task, hetero, offset number, rest string) 
 	j.ID = strconv.FormatUint(uint64(j.Number), 10)
 	switch {
 	case array.ok && array.v > 0 && rest != "":
-		j.ID, j.Tasks = plain(array.v), slurmtext.CountTasks(rest)
+		j.ID, j.Tasks = formatNumber(array.v), slurmtext.CountTasks(rest)
 	case array.ok && array.v > 0 && task.ok:
-		j.ID = plain(array.v) + "_" + plain(task.v)
+		j.ID = formatNumber(array.v) + "_" + formatNumber(task.v)
 	case hetero.ok && hetero.v > 0 && offset.ok:
-		j.ID = plain(hetero.v) + "+" + plain(offset.v)
+		j.ID = formatNumber(hetero.v) + "+" + formatNumber(offset.v)
 	}
 }
 
-// past is like times, for accounting: a requeued run has ended, and so has the part of a run before its allocation
+// closePast is like times, for accounting: a requeued run has ended, and so has the part of a run before its allocation
 // changed. The record after a change has the time of the change as submit time; see JobTracker.
-func past(j *scheduler.Job) {
+func closePast(j *scheduler.Job) {
 	state, start, end, a := j.State, j.Start, j.End, j.Allocated
 	times(j)
 	switch {
@@ -57,8 +57,8 @@ func past(j *scheduler.Job) {
 
 // times removes times that have not come yet.
 func times(j *scheduler.Job) {
-	j.Ended = slurmtext.Over(j.State)
-	if slurmtext.Waits(j.State) {
+	j.Ended = slurmtext.IsFinal(j.State)
+	if slurmtext.IsPending(j.State) {
 		j.Start, j.Exit, j.Allocated = time.Time{}, nil, scheduler.Allocation{}
 		if j.State == "requeued" {
 			j.State = "pending"
@@ -78,7 +78,7 @@ func times(j *scheduler.Job) {
 	}
 }
 
-func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // jobID parses an id as shown by the commands: 4711, 4711_3, 4711_[0-9%2], 4711+1.
 func readJobID(j *scheduler.Job, shown, raw string) bool {

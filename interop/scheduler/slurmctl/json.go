@@ -61,7 +61,7 @@ func list(r io.Reader, name string, f func(json.RawMessage)) error {
 	}
 	for _, p := range problems {
 		if !p.nothingFound() {
-			return errors.New(p.say())
+			return errors.New(p.text())
 		}
 		found = true
 	}
@@ -90,7 +90,7 @@ func (p problem) nothingFound() bool {
 	return strings.Contains(all, "nothing found") || strings.Contains(all, "no results")
 }
 
-func (p problem) say() string {
+func (p problem) text() string {
 	switch {
 	case p.Error != "" && p.Description != "":
 		return string(p.Error) + ": " + string(p.Description)
@@ -99,5 +99,5 @@ func (p problem) say() string {
 	case p.Description != "":
 		return string(p.Description)
 	}
-	return "Slurm reports error " + plain(p.Number.or(p.Code.or(0)))
+	return "Slurm reports error " + formatNumber(p.Number.valueOr(p.Code.valueOr(0)))
 }

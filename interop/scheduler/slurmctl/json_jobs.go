@@ -25,8 +25,8 @@ type queued struct {
 	Account     text
 	Partition   text
 	Name        text
-	State       words `json:"job_state"`
-	Reason      text  `json:"state_reason"`
+	State       stringList `json:"job_state"`
+	Reason      text       `json:"state_reason"`
 	QOS         text
 	Resized     number `json:"resize_time"`
 	Suspend     number `json:"suspend_time"` // of the last suspension or resumption
@@ -55,7 +55,7 @@ func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error)
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var q queued
-		if _, ok := decode(raw, &q); !ok || q.JobID.or(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
+		if _, ok := decode(raw, &q); !ok || q.JobID.valueOr(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
@@ -79,20 +79,21 @@ func (q *queued) job() scheduler.Job {
 		Number: uint64(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
 		State: state(q.State), Reason: slurmtext.Word(string(q.Reason)),
 		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
-		QOS: string(q.QOS), Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), TaskCount: q.TaskCount.or(0), Seconds: 60 * q.Limit.or(0),
+		QOS: string(q.QOS), Cores: q.CPUs.valueOr(0), Nodes: q.NodeCount.valueOr(0), TaskCount: q.TaskCount.valueOr(0),
+		Seconds:  60 * q.Limit.valueOr(0),
 		NodeList: string(q.Nodes), Exit: q.Exit.code,
 	}
 	j.EndedBy, _ = slurmtext.EndedBy(j.State, "")
 	if j.User == "" && q.UserID.ok {
-		j.User = plain(q.UserID.v)
+		j.User = formatNumber(q.UserID.v)
 	}
 	if q.Limit.v >= 4294967294 { // no limit, as a number
 		j.Seconds = 0
 	}
 	switch {
-	case q.PerNode.or(0) > 0:
+	case q.PerNode.valueOr(0) > 0:
 		j.MemoryBytes = q.PerNode.v * max(j.Nodes, 1) * (1 << 20)
-	case q.PerCPU.or(0) > 0:
+	case q.PerCPU.valueOr(0) > 0:
 		j.MemoryBytes = q.PerCPU.v * max(j.Cores, 1) * (1 << 20)
 	}
 	j.Allocated = scheduler.Allocation{Since: q.Resized.time(), Cores: j.Cores, MemoryBytes: j.MemoryBytes, Nodes: j.Nodes}
@@ -110,7 +111,7 @@ func (q *queued) suspended(j *scheduler.Job) {
 	if at.IsZero() || j.Start.IsZero() {
 		return
 	}
-	j.Suspended = max(at.Sub(j.Start).Seconds()-q.PreSuspend.or(0), 0)
+	j.Suspended = max(at.Sub(j.Start).Seconds()-q.PreSuspend.valueOr(0), 0)
 	if j.State == "suspended" {
 		j.SuspendedSince = at
 	}
@@ -142,7 +143,7 @@ type accounted struct {
 		Eligible, End, Start, Submission, Limit, Suspended, Elapsed number
 	}
 	State struct {
-		Current words
+		Current stringList
 		Reason  text
 	}
 	Exit  exit `json:"exit_code"`
@@ -159,7 +160,7 @@ type accountedStep struct {
 		Start, End number
 		Total      struct{ Seconds, Microseconds number }
 	}
-	State words
+	State stringList
 	Exit  exit `json:"exit_code"`
 	Nodes struct{ Range text }
 	Tres  struct {
@@ -168,10 +169,10 @@ type accountedStep struct {
 	}
 }
 
-// used fills in the accounted use of a step.
-func (a *accountedStep) used(s *scheduler.Step) {
+// setUse fills in the accounted use of a step.
+func (a *accountedStep) setUse(s *scheduler.Step) {
 	if t := a.Time.Total; t.Seconds.ok {
-		v := t.Seconds.v + t.Microseconds.or(0)/1e6
+		v := t.Seconds.v + t.Microseconds.valueOr(0)/1e6
 		s.CPUSeconds = &v
 	}
 	for _, x := range a.Tres.Requested.Max {
@@ -196,7 +197,7 @@ func ReadAccounts(r io.Reader, f func(*Accounted)) (got scheduler.Read, err erro
 		got.Records++
 		var a accounted
 		odd, ok := decode(raw, &a)
-		if !ok || a.JobID.or(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
+		if !ok || a.JobID.valueOr(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
@@ -213,7 +214,7 @@ func ReadAccounts(r io.Reader, f func(*Accounted)) (got scheduler.Read, err erro
 				if one.CPUSeconds == nil {
 					one.CPUSeconds = new(float64)
 				}
-				*one.CPUSeconds += t.Seconds.v + t.Microseconds.or(0)/1e6
+				*one.CPUSeconds += t.Seconds.v + t.Microseconds.valueOr(0)/1e6
 			}
 		}
 		f(&one)
@@ -232,7 +233,7 @@ func (a *accounted) job() scheduler.Job {
 		Number: uint64(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
 		State: state(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),
 		Submit: a.Time.Submission.time(), Eligible: a.Time.Eligible.time(), Start: a.Time.Start.time(), End: a.Time.End.time(),
-		Nodes: a.Count.or(0), NodeList: slurmtext.Word(string(a.Nodes)), Exit: a.Exit.code,
+		Nodes: a.Count.valueOr(0), NodeList: slurmtext.Word(string(a.Nodes)), Exit: a.Exit.code,
 	}
 	if j.User == "" {
 		j.User = string(a.Assoc.User)
@@ -241,7 +242,7 @@ func (a *accounted) job() scheduler.Job {
 		j.Seconds = 60 * l.v
 	}
 	j.QOS = string(a.QOS)
-	if j.Suspended = a.Time.Suspended.or(0); j.Suspended > 0 && a.Time.Elapsed.ok && j.End.After(j.Start) {
+	if j.Suspended = a.Time.Suspended.valueOr(0); j.Suspended > 0 && a.Time.Elapsed.ok && j.End.After(j.Start) {
 		j.Suspended = slurmtext.Suspended(j.Suspended, j.End.Sub(j.Start).Seconds(), &a.Time.Elapsed.v)
 	}
 	if j.EndedBy, _ = slurmtext.EndedBy(j.State, ""); j.State == "cancelled" && a.Cancelled != "" {
@@ -257,7 +258,7 @@ func (a *accounted) job() scheduler.Job {
 		task = "" // one task; its list is the submitted array's
 	}
 	nameJob(&j, a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
-	past(&j)
+	closePast(&j)
 	for i := range a.Steps {
 		j.StepCount++
 		s := &a.Steps[i]
@@ -268,7 +269,7 @@ func (a *accounted) job() scheduler.Job {
 		if one.Exit != nil && *one.Exit == 0 && one.State == "failed" {
 			one.Exit = nil
 		}
-		s.used(&one)
+		s.setUse(&one)
 		j.Steps = scheduler.KeepStep(j.Steps, one)
 	}
 	return j

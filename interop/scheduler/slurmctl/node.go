@@ -12,17 +12,17 @@ import (
 
 type nodeRecord struct {
 	Name            text
-	State           words
-	Flags           words `json:"state_flags"`
-	Features        words // a list in 23.02
-	Active          words `json:"active_features"`
+	State           stringList
+	Flags           stringList `json:"state_flags"`
+	Features        stringList // a list in 23.02
+	Active          stringList `json:"active_features"`
 	Gres            text
 	GresUsed        text `json:"gres_used"`
 	CPUs            number
 	Held            number `json:"alloc_cpus"`
 	Memory          number `json:"real_memory"` // MiB
 	AllocatedMemory number `json:"alloc_memory"`
-	Partitions      words
+	Partitions      stringList
 	Reason          text
 }
 
@@ -37,8 +37,8 @@ func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err err
 		}
 		out := scheduler.Node{
 			Name: string(n.Name), Reason: string(n.Reason), Partitions: n.Partitions,
-			Cores: n.CPUs.or(0), AllocatedCores: n.Held.or(0),
-			MemoryBytes: n.Memory.or(0) * (1 << 20), AllocatedMemory: n.AllocatedMemory.or(0) * (1 << 20),
+			Cores: n.CPUs.valueOr(0), AllocatedCores: n.Held.valueOr(0),
+			MemoryBytes: n.Memory.valueOr(0) * (1 << 20), AllocatedMemory: n.AllocatedMemory.valueOr(0) * (1 << 20),
 			GPUs: slurmtext.GPUs(string(n.Gres)),
 		}
 		if n.GresUsed != "" || n.Gres == "" {
@@ -48,7 +48,7 @@ func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err err
 		if out.Features = strings.Join(n.Active, ","); out.Features == "" {
 			out.Features = strings.Join(n.Features, ",")
 		}
-		out.State, out.Flags = slurmtext.NodeState(append(append(words{}, n.State...), n.Flags...))
+		out.State, out.Flags = slurmtext.NodeState(append(append(stringList{}, n.State...), n.Flags...))
 		nodes = append(nodes, out)
 	})
 	return nodes, got, err
@@ -57,10 +57,10 @@ func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err err
 type partitionRecord struct {
 	Name      text
 	Maximums  struct{ Time number } // minutes
-	Partition struct{ State words }
-	Default   words  `json:"flags"`
-	OldState  words  `json:"state"`
-	OldLimit  number `json:"max_time_limit"`
+	Partition struct{ State stringList }
+	Default   stringList `json:"flags"`
+	OldState  stringList `json:"state"`
+	OldLimit  number     `json:"max_time_limit"`
 }
 
 // readPartitions parses partitions as in scontrol show partitions --json and GET /slurm/*/partitions.
@@ -128,6 +128,6 @@ func nodeOf(name string, f []string) scheduler.Node {
 	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
 		n.AllocatedCores, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
 	}
-	n.State, n.Flags = slurmtext.NodeState(words{f[2]})
+	n.State, n.Flags = slurmtext.NodeState(stringList{f[2]})
 	return n
 }

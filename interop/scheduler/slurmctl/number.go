@@ -86,8 +86,8 @@ func parseFloat(s string) (float64, bool) {
 	return v, err == nil && v >= 0 && v < 1<<62
 }
 
-// or returns the number, or v if there is none.
-func (n number) or(v float64) float64 {
+// valueOr returns the number, or v if there is none.
+func (n number) valueOr(v float64) float64 {
 	if n.ok {
 		return n.v
 	}
@@ -101,16 +101,16 @@ func (n number) time() time.Time {
 	return slurmtext.Unix(n.v)
 }
 
-// words is a string or a list of strings.
-type words []string
+// stringList is a string or a list of strings.
+type stringList []string
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
-func (w *words) UnmarshalJSON(raw []byte) error {
+func (w *stringList) UnmarshalJSON(raw []byte) error {
 	*w = nil
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
 		if one != "" {
-			*w = words{one}
+			*w = stringList{one}
 		}
 		return nil
 	}
@@ -131,7 +131,7 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &s) == nil {
 		*t = text(s)
 	} else if n := (number{}); n.UnmarshalJSON(raw) == nil && n.ok {
-		*t = text(plain(n.v))
+		*t = text(formatNumber(n.v))
 	}
 	return nil
 }
@@ -159,8 +159,8 @@ func (e *exit) UnmarshalJSON(raw []byte) error {
 		}
 		if e.odd = json.Unmarshal(raw, &o) != nil || o.Code.odd; !e.odd {
 			switch {
-			case o.Signal.Old.or(o.Signal.New.or(0)) > 0:
-				e.code = slurmtext.ExitCode(0, o.Signal.Old.or(o.Signal.New.or(0)))
+			case o.Signal.Old.valueOr(o.Signal.New.valueOr(0)) > 0:
+				e.code = slurmtext.ExitCode(0, o.Signal.Old.valueOr(o.Signal.New.valueOr(0)))
 			case o.Code.ok:
 				e.code = slurmtext.ExitCode(o.Code.v, 0)
 			}

@@ -270,11 +270,11 @@ func TestBrokenOff(t *testing.T) {
 
 func TestStates(t *testing.T) {
 	for s, want := range map[string]string{"CANCELLED by 1001": "cancelled", "OUT_OF_ME+": "out_of_memory", "RUNNING": "running"} {
-		if got := state(words{s}); got != want {
+		if got := state(stringList{s}); got != want {
 			t.Errorf("state %q: %q", s, got)
 		}
 	}
-	if got := state(words{"COMPLETED", "COMPLETING"}); got != "completing" {
+	if got := state(stringList{"COMPLETED", "COMPLETING"}); got != "completing" {
 		t.Errorf("a job that is completing is %q", got)
 	}
 }
@@ -327,7 +327,7 @@ func check(t *testing.T, jobs []scheduler.Job, got scheduler.Read) {
 		j := &jobs[i]
 		switch {
 		case j.ID == "" || j.Number == 0 || j.State == "":
-		case slurmtext.Waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() &&
+		case slurmtext.IsPending(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() &&
 			j.End.Before(j.Start):
 		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > slurmtext.MaxSteps:
 		default:

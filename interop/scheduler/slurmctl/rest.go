@@ -108,7 +108,7 @@ func (s *Rest) get(ctx context.Context, api, what string, q url.Values, read fun
 		}
 		s.version = v
 	}
-	err := s.ask(ctx, "/"+api+"/"+s.version+"/"+what, q, read)
+	err := s.getJSON(ctx, "/"+api+"/"+s.version+"/"+what, q, read)
 	if gone := (statusError{}); errors.As(err, &gone) && gone.code == http.StatusNotFound {
 		s.version = "" // it may be another release by now
 	}
@@ -122,7 +122,7 @@ type statusError struct {
 
 func (e statusError) Error() string { return e.text }
 
-func (s *Rest) ask(ctx context.Context, path string, q url.Values, read func(io.Reader) error) error {
+func (s *Rest) getJSON(ctx context.Context, path string, q url.Values, read func(io.Reader) error) error {
 	u := s.base.JoinPath(path)
 	u.RawQuery = q.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -206,7 +206,7 @@ var apiPath = regexp.MustCompile(`/slurm\\?/(v0\.0\.(\d{1,4}))\\?/jobs`)
 // newest returns the newest API version of the service.
 func (s *Rest) newest(ctx context.Context) (version string, err error) {
 	top := 0
-	err = s.ask(ctx, "/openapi/v3", nil, func(r io.Reader) error {
+	err = s.getJSON(ctx, "/openapi/v3", nil, func(r io.Reader) error {
 		raw, err := io.ReadAll(io.LimitReader(r, 64<<20))
 		if err != nil {
 			return err

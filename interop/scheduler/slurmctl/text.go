@@ -81,7 +81,7 @@ func readQueueText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.Rea
 			return
 		}
 		j := scheduler.Job{
-			User: f[2], Account: slurmtext.Word(f[3]), Partition: f[4], State: state(words{f[5]}), Reason: slurmtext.Word(f[6]),
+			User: f[2], Account: slurmtext.Word(f[3]), Partition: f[4], State: state(stringList{f[5]}), Reason: slurmtext.Word(f[6]),
 			Submit: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
 			Nodes: leading(f[11]), Cores: leading(f[12]), GPUs: 0, NodeList: slurmtext.Word(f[14]), Name: f[15],
 		}
@@ -130,7 +130,7 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 			return
 		}
 		if id, step, ok := strings.Cut(f[0], "."); ok {
-			if n := len(jobs) - 1; n >= 0 && shown(&jobs[n], id) {
+			if n := len(jobs) - 1; n >= 0 && isOwnStep(&jobs[n], id) {
 				addStep(&jobs[n], step, f)
 			} else {
 				got.Reject("a step %.40q without its job before it", f[0])
@@ -138,7 +138,7 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 			return
 		}
 		j := scheduler.Job{
-			User: f[2], Account: f[3], Partition: f[4], State: state(words{f[5]}),
+			User: f[2], Account: f[3], Partition: f[4], State: state(stringList{f[5]}),
 			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
 			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), ExitReduced: slurmtext.ExitReduced(f[15]),
 			QOS: slurmtext.Word(f[16]),
@@ -162,14 +162,14 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 		if j.Cores == 0 {
 			j.Cores, j.MemoryBytes, j.GPUs = j.Allocated.Cores, j.Allocated.MemoryBytes, j.Allocated.GPUs
 		}
-		past(&j)
+		closePast(&j)
 		jobs = append(jobs, j)
 	})
 	return jobs, got, err
 }
 
-// shown reports whether the id in front of a step is that of the job.
-func shown(j *scheduler.Job, id string) bool {
+// isOwnStep reports whether the id in front of a step is that of the job.
+func isOwnStep(j *scheduler.Job, id string) bool {
 	first, _, _ := strings.Cut(id, "_[")
 	return first == j.ID
 }
@@ -177,7 +177,7 @@ func shown(j *scheduler.Job, id string) bool {
 func addStep(j *scheduler.Job, id string, f []string) {
 	j.StepCount++
 	s := scheduler.Step{
-		ID: id, Name: f[lastField], State: state(words{f[5]}), NodeList: slurmtext.Word(f[14]),
+		ID: id, Name: f[lastField], State: state(stringList{f[5]}), NodeList: slurmtext.Word(f[14]),
 		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]), Cores: slurmtext.ReadTRES(f[12]).Cores,
 	}
 	if v, err := slurmtext.Duration(f[19]); err == nil {

@@ -37,8 +37,8 @@ type batch struct {
 	lastTo  time.Time
 }
 
-// take adds a page. A restarted probe counts from the beginning.
-func (b *batch) take(page reckon.ProbePage, wanted int64) {
+// add adds a page. A restarted probe counts from the beginning.
+func (b *batch) add(page reckon.ProbePage, wanted int64) {
 	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun has this precision
 	if !page.Start.IsZero() && !b.start.IsZero() && !page.Start.Equal(b.start) {
 		b.broken = fmt.Sprintf("the probe was started again at %s: what was used until then since sample %d is missing",
@@ -75,16 +75,16 @@ func (b *batch) take(page reckon.ProbePage, wanted int64) {
 	b.page = page
 }
 
-// due reports whether to store the samples read so far.
-func (b *batch) due(flush time.Duration) bool {
+// isDue reports whether to store the samples read so far.
+func (b *batch) isDue(flush time.Duration) bool {
 	if b.page.Ended {
 		return len(b.samples) > 0 || b.news
 	}
 	return len(b.samples) > 0 && time.Since(b.since) >= flush
 }
 
-// until returns the time to wait for the next page.
-func (b *batch) until(flush time.Duration) time.Duration {
+// waitTime returns the time to wait for the next page.
+func (b *batch) waitTime(flush time.Duration) time.Duration {
 	if len(b.samples) == 0 {
 		return 10 * time.Second
 	}

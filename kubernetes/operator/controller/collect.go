@@ -43,13 +43,13 @@ type Collector struct {
 	ctx  context.Context // of all readers; set by Start
 	mu   sync.Mutex
 	pods map[types.UID]*reading
-	seen map[types.UID]seen
+	seen map[types.UID]podView
 	// begun holds the runs that are known to be stored, by their set.
 	begun map[types.NamespacedName]string
 }
 
-// seen is the latest that is known of a pod of a set, whether it has a probe or not.
-type seen struct {
+// podView is the latest that is known of a pod of a set, whether it has a probe or not.
+type podView struct {
 	set    types.NamespacedName
 	record Pod
 	// program is the container whose log is the result; empty if there is none.
@@ -122,7 +122,7 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 		return
 	}
 	if c.seen == nil {
-		c.seen = map[types.UID]seen{}
+		c.seen = map[types.UID]podView{}
 	}
 	job := jobOf(p, set)
 	var m *metricset.Measure
@@ -134,7 +134,7 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 		first = time.Now()
 	}
 	record, taken := podRecord(p, job, c.Port)
-	c.seen[p.UID] = seen{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, record, programOf(p, m), taken, first}
+	c.seen[p.UID] = podView{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, record, programOf(p, m), taken, first}
 	r := c.pods[p.UID]
 	ended := p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed || status != nil && status.State.Terminated != nil
 	if r != nil {
@@ -239,10 +239,10 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 	b := batch{offset: kept.Offset, start: kept.Start, have: kept.Samples - kept.Offset, kept: kept.Samples - kept.Offset}
 	misses := 0
 	for ctx.Err() == nil {
-		page, err := get(pageCtx, web, address, b.have, b.kept, b.until(c.flush()))
+		page, err := get(pageCtx, web, address, b.have, b.kept, b.waitTime(c.flush()))
 		if r.isGone() {
 			b.broken, b.news = cmp.Or(b.broken, wentAway), true
-			if c.keep(ctx, r, record, &b) || !pause(ctx, time.Second) {
+			if c.save(ctx, r, record, &b) || !pause(ctx, time.Second) {
 				return
 			}
 			continue
@@ -250,7 +250,7 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 		if err != nil {
 			misses++
 			if r.isOver() || misses > 120 {
-				c.keep(ctx, r, record, &b) // keep the samples that were read before the pod was deleted
+				c.save(ctx, r, record, &b) // keep the samples that were read before the pod was deleted
 				return
 			}
 			if misses > 10 {
@@ -261,10 +261,10 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 		}
 		misses = 0
 		r.problem("")
-		b.take(page, r.wanted)
+		b.add(page, r.wanted)
 		r.progress(b.offset+b.have, b.lastTo)
-		if b.due(c.flush()) {
-			if !c.keep(ctx, r, record, &b) {
+		if b.isDue(c.flush()) {
+			if !c.save(ctx, r, record, &b) {
 				pause(ctx, time.Second)
 				continue
 			}
@@ -283,8 +283,8 @@ func (c *Collector) flush() time.Duration {
 	return 10 * time.Second
 }
 
-// keep writes the samples to the run.
-func (c *Collector) keep(ctx context.Context, r *reading, record Pod, b *batch) bool {
+// save writes the samples to the run.
+func (c *Collector) save(ctx context.Context, r *reading, record Pod, b *batch) bool {
 	if len(b.samples) == 0 && !b.news {
 		return true
 	}
@@ -337,15 +337,15 @@ func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
 	return &n, &metav1.Time{Time: r.last.Truncate(time.Second)}
 }
 
-// since returns the time when a pod was first seen with a node.
-func (c *Collector) since(uid types.UID) time.Time {
+// firstSeen returns the time when a pod was first seen with a node.
+func (c *Collector) firstSeen(uid types.UID) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[uid].first
 }
 
-// of returns the readers of a set.
-func (c *Collector) of(set types.NamespacedName) (out []*reading) {
+// readersOf returns the readers of a set.
+func (c *Collector) readersOf(set types.NamespacedName) (out []*reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.pods {
@@ -358,7 +358,7 @@ func (c *Collector) of(set types.NamespacedName) (out []*reading) {
 
 // Reads reports whether probes of a set are being read.
 func (c *Collector) Reads(set types.NamespacedName) bool {
-	for _, r := range c.of(set) {
+	for _, r := range c.readersOf(set) {
 		select {
 		case <-r.done:
 		default:
@@ -370,7 +370,7 @@ func (c *Collector) Reads(set types.NamespacedName) bool {
 
 // Trouble returns the reason why a probe of a set cannot be read.
 func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
-	for _, r := range c.of(types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}) {
+	for _, r := range c.readersOf(types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}) {
 		r.mu.Lock()
 		text := r.trouble
 		r.mu.Unlock()
@@ -384,7 +384,7 @@ func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
 // End waits until the data of a set's probes is stored, and ends its run.
 func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome string) error {
 	key := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}
-	for _, r := range c.of(key) {
+	for _, r := range c.readersOf(key) {
 		r.mu.Lock()
 		r.over = true
 		r.mu.Unlock()
@@ -404,7 +404,7 @@ func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome str
 
 // Forget ends the run of a set that was deleted, when its probes have been read.
 func (c *Collector) Forget(set types.NamespacedName) {
-	readers := c.of(set)
+	readers := c.readersOf(set)
 	if len(readers) == 0 {
 		c.drop(set)
 		return

@@ -145,7 +145,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 		// The set goes on unchanged; only the change is refused.
 		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonSpecChanged,
 			"the specification was changed after the start, and a measurement cannot change; delete the set and apply it again")
-		return lookRunning, s.follow(ctx)
+		return lookRunning, s.updateStatus(ctx)
 	}
 	if finished(s.ms) {
 		return 0, nil
@@ -176,7 +176,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	if err := s.ephemeral(ctx); err != nil {
 		return 0, err
 	}
-	err := s.follow(ctx)
+	err := s.updateStatus(ctx)
 	return s.next(), err
 }
 

@@ -497,7 +497,7 @@ func TestBound(t *testing.T) {
 	for i := range p.samples {
 		p.samples[i].Processes = []reckon.ProbeRow{{PID: 1, Command: fmt.Sprint("command ", i)}}
 	}
-	b.take(reckon.ProbePage{Start: p.start, Samples: p.samples}, 0)
+	b.add(reckon.ProbePage{Start: p.start, Samples: p.samples}, 0)
 	if err := b.merge(&run.Pods[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -505,7 +505,7 @@ func TestBound(t *testing.T) {
 	if err := again.merge(&run.Pods[0]); err != nil || len(run.Pods[0].Series) != 5000 {
 		t.Fatalf("%d samples, %v", len(run.Pods[0].Series), err)
 	}
-	if err := bound(&run, metricrun.MaxBytes); err != nil {
+	if err := shrink(&run, metricrun.MaxBytes); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := json.Marshal(run)

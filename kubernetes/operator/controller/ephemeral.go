@@ -90,8 +90,8 @@ func (s *state) selected(ctx context.Context, m *metricset.Measure) ([]core.Pod,
 	return out, nil
 }
 
-// measured returns the pods that this set has added a probe to.
-func (s *state) measured(ctx context.Context) ([]core.Pod, error) {
+// probedPods returns the pods that this set has added a probe to.
+func (s *state) probedPods(ctx context.Context) ([]core.Pod, error) {
 	m := s.ephemeralMetric()
 	if m == nil {
 		return nil, nil

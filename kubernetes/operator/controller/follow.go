@@ -19,8 +19,8 @@ import (
 	"reckon/kubernetes/operator/jobs"
 )
 
-// follow updates the status of a set from its pods and JobSet, and starts reading their probes.
-func (s *state) follow(ctx context.Context) error {
+// updateStatus updates the status of a set from its pods and JobSet, and starts reading their probes.
+func (s *state) updateStatus(ctx context.Context) error {
 	var pods core.PodList
 	if err := s.Client.List(ctx, &pods, client.InNamespace(s.ms.Namespace), client.MatchingFields{indexSet: s.ms.Name}); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (s *state) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	measured, err := s.measured(ctx)
+	measured, err := s.probedPods(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 	if why := s.Collect.Trouble(s.ms); reason == "" && why != "" {
 		reason, message = v1alpha2.ReasonProbeUnreadable, why
 	}
-	if why, answer := s.refused(ctx, js); reason == "" && why != "" {
+	if why, answer := s.missingReason(ctx, js); reason == "" && why != "" {
 		reason, message = why, answer
 	}
 	if reason == "" && js != nil && len(s.ms.Status.Pods) == 0 && s.now.Sub(js.CreationTimestamp.Time) > slowStart {
@@ -167,7 +167,7 @@ func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
 // waiting returns the first pod that has a node but no containers after a while, with a possible reason.
 func (s *state) waiting() (reason, message string) {
 	for _, p := range s.ms.Status.Pods {
-		since := s.Collect.since(types.UID(p.UID))
+		since := s.Collect.firstSeen(types.UID(p.UID))
 		if p.Phase != string(core.PodPending) || p.Node == "" || since.IsZero() || s.now.Sub(since) < slowStart {
 			continue
 		}

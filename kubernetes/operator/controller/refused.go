@@ -47,9 +47,9 @@ func (r *refusals) list(ctx context.Context, live client.Reader, namespace strin
 	return list.Items
 }
 
-// refused returns why pods of a set are missing, or "" if none is missing or the reason is unknown.
+// missingReason returns why pods of a set are missing, or "" if none is missing or the reason is unknown.
 // Pods that existed once are not missing.
-func (s *state) refused(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
+func (s *state) missingReason(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
 	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() || s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
 		return "", ""
 	}

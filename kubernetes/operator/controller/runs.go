@@ -78,17 +78,17 @@ func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(
 		if run.Run.Outcome != "Running" && run.Labels[labelState] != "" {
 			run.Labels[labelState] = stateEnded
 		}
-		if err := bound(&run.Run, metricrun.MaxBytes); err != nil {
+		if err := shrink(&run.Run, metricrun.MaxBytes); err != nil {
 			return err
 		}
-		if same(before, run) {
+		if equalRuns(before, run) {
 			return nil
 		}
 		return o.Client.Update(ctx, run)
 	})
 }
 
-func same(a, b *metricrun.MetricRun) bool {
+func equalRuns(a, b *metricrun.MetricRun) bool {
 	if a.Labels[labelState] != b.Labels[labelState] {
 		return false
 	}
@@ -173,9 +173,9 @@ func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome str
 	return err
 }
 
-// bound reduces a run to the maximum size. It first drops tables and then joins neighbouring
+// shrink reduces a run to the maximum size. It first drops tables and then joins neighbouring
 // samples, so that sums stay exact.
-func bound(run *metricrun.Run, most int) error {
+func shrink(run *metricrun.Run, most int) error {
 	for {
 		text, err := json.Marshal(run)
 		if err != nil || len(text) <= most {

@@ -88,7 +88,7 @@ func RunURL(base string, key types.NamespacedName) string {
 	return strings.TrimRight(base, "/") + "/run?" + url.Values{"namespace": {key.Namespace}, "name": {key.Name}}.Encode()
 }
 
-func (s *Server) keep(ctx context.Context, key types.NamespacedName, u reckon.MetricRunUpdate) (reckon.MetricRunKept, error) {
+func (s *Server) update(ctx context.Context, key types.NamespacedName, u reckon.MetricRunUpdate) (reckon.MetricRunKept, error) {
 	return s.Client.KeepMetricRun(ctx, key.Namespace, key.Name, u)
 }
 
@@ -100,13 +100,13 @@ func (s *Server) Begin(ctx context.Context, key types.NamespacedName, ms *v1alph
 		run.Metrics = append(run.Metrics,
 			reckon.MetricRunMetric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
 	}
-	_, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: run})
+	_, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: run})
 	return err
 }
 
 // Pod implements Runs.
 func (s *Server) Pod(ctx context.Context, key types.NamespacedName, p Pod) (Kept, error) {
-	k, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{runPod(&p)}}, Pod: p.UID})
+	k, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{runPod(&p)}}, Pod: p.UID})
 	return Kept{Samples: k.Samples, Offset: k.Offset, Start: k.Start, Last: k.Last}, err
 }
 
@@ -124,7 +124,7 @@ func (s *Server) Add(ctx context.Context, key types.NamespacedName, p Pod, b *ba
 		if len(samples) == 0 && b.page.Ended {
 			pod.Ended = b.page.Reason
 		}
-		if _, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{pod}}, Pod: pod.UID,
+		if _, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{pod}}, Pod: pod.UID,
 			Samples: now}); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome stri
 	for i := range records {
 		p := runPod(&records[i])
 		if p.Text != "" { // logs of many pods are too much for one request
-			if _, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{p}}}); err != nil {
+			if _, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{p}}}); err != nil {
 				return err
 			}
 			p.Text = ""
@@ -158,7 +158,7 @@ func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome stri
 	for _, p := range all {
 		run.Pods = append(run.Pods, p)
 	}
-	_, err := s.keep(ctx, key, reckon.MetricRunUpdate{Run: run})
+	_, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: run})
 	var refused *reckon.APIError
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound && outcome == "Deleted" {
 		return nil // it never began

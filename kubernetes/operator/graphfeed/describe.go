@@ -19,9 +19,9 @@ import (
 	workloads "reckon/workload/kubernetes"
 )
 
-// thing is the part of a cluster object that its subgraph is derived from, without status that
+// objectRecord is the part of a cluster object that its subgraph is derived from, without status that
 // changes by itself. Exactly one of workload, pod and node is set.
-type thing struct {
+type objectRecord struct {
 	metav1.ObjectMeta
 	workload *object.Workload
 	pod      *object.Pod
@@ -30,8 +30,8 @@ type thing struct {
 }
 
 // bare returns an object with only its name and identity, because the rest could not be read.
-func bare(kind string, o metav1.Object) *thing {
-	t := &thing{
+func bare(kind string, o metav1.Object) *objectRecord {
+	t := &objectRecord{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
 			ResourceVersion: o.GetResourceVersion()}}
 	switch uid := string(o.GetUID()); kind {
@@ -46,10 +46,10 @@ func bare(kind string, o metav1.Object) *thing {
 }
 
 // GetObjectKind implements runtime.Object.
-func (t *thing) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (t *objectRecord) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject implements runtime.Object. A thing is never modified.
-func (t *thing) DeepCopyObject() runtime.Object { return t }
+func (t *objectRecord) DeepCopyObject() runtime.Object { return t }
 
 // vocabulary describes things of a cluster.
 type vocabulary struct {
@@ -59,7 +59,7 @@ type vocabulary struct {
 }
 
 // read reduces an object to the data for its subgraph. kind is in Kubernetes notation.
-func read(kind string, o metav1.Object) (*thing, error) {
+func read(kind string, o metav1.Object) (*objectRecord, error) {
 	o.SetManagedFields(nil)
 	if typed, ok := o.(runtime.Object); ok { // objects of a list have no kind of their own
 		typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Kind: kind})
@@ -135,19 +135,19 @@ type subgraph struct {
 // everyone marks data that every viewer may read.
 const everyone = "*"
 
-func (v *vocabulary) subgraph(t *thing) subgraph {
+func (v *vocabulary) subgraph(t *objectRecord) subgraph {
 	switch {
 	case t.node != nil:
 		n := *t.node
 		n.Telemetry = v.links.Of(telemetry.Selector("node", n.Name, "site", v.site), "/node?name="+url.QueryEscape(n.Name))
-		return subgraph{id: v.id(t), owner: everyone, quads: v.Node(n), at: n.Since}
+		return subgraph{id: v.subgraphID(t), owner: everyone, quads: v.Node(n), at: n.Since}
 	case t.pod != nil:
 		p, begin := *t.pod, t.Name+"/"
 		if p.Workload == "pod/"+t.Namespace+"/"+t.Name {
 			begin = ""
 		}
 		p.Telemetry = v.telemetry(p.Workload, begin, telemetry.Selector("namespace", t.Namespace, "pod", t.Name))
-		return subgraph{id: v.id(t), owner: t.Namespace, quads: v.Pod(p), at: p.End}
+		return subgraph{id: v.subgraphID(t), owner: t.Namespace, quads: v.Pod(p), at: p.End}
 	}
 	w, begin := *t.workload, t.Name+"-"
 	logs := telemetry.Label("namespace", t.Namespace) + "," + telemetry.LabelBegins("pod", begin)
@@ -158,15 +158,15 @@ func (v *vocabulary) subgraph(t *thing) subgraph {
 	if kind, _, _ := strings.Cut(w.ID, "/"); begin == "" && workload.Kind(kind).Service() {
 		telemetry.Forecast(w.Telemetry, "workload", telemetry.Selector("workload", w.ID, "site", v.site))
 	}
-	return subgraph{id: v.id(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
+	return subgraph{id: v.subgraphID(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
 }
 
 // prefix returns the prefix of all subgraph ids of a cluster. These ids differ from the ids of the described
 // objects. The server describes the same nodes from agent measurements in subgraphs of its own, and queries see both.
 func (v *vocabulary) prefix() string { return v.SiteID().Value + "/kubernetes/" }
 
-// id returns the subgraph of a thing.
-func (v *vocabulary) id(t *thing) string {
+// subgraphID returns the subgraph of a thing.
+func (v *vocabulary) subgraphID(t *objectRecord) string {
 	parts := []string{"node", t.Name}
 	switch {
 	case t.pod != nil:

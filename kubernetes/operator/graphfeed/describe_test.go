@@ -98,7 +98,7 @@ func BenchmarkMemory(b *testing.B) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		kept := make([]*thing, 10_000)
+		kept := make([]*objectRecord, 10_000)
 		for i := range kept {
 			t, err := read("Pod", aPod(i))
 			if err != nil {

@@ -116,7 +116,8 @@ func (f *Feed) watch(c *clients, r resource) error {
 	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, DeleteFunc: changed,
 		UpdateFunc: func(before, now any) {
-			if a, ok := before.(*thing); ok && a.ResourceVersion == now.(*thing).ResourceVersion && a.UID == now.(*thing).UID {
+			if a, ok := before.(*objectRecord); ok && a.ResourceVersion == now.(*objectRecord).ResourceVersion &&
+				a.UID == now.(*objectRecord).UID {
 				return // a relist
 			}
 			changed(now)
@@ -160,7 +161,7 @@ func (f *Feed) next(ctx context.Context) bool {
 	}
 	defer f.queue.Done(k)
 	err := f.write(ctx, k)
-	f.note(ctx, err)
+	f.logOutage(ctx, err)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		f.queue.Forget(k)
@@ -170,8 +171,8 @@ func (f *Feed) next(ctx context.Context) bool {
 	return true
 }
 
-// note logs the first refusal by the server, and the first success after that.
-func (f *Feed) note(ctx context.Context, err error) {
+// logOutage logs the first refusal by the server, and the first success after that.
+func (f *Feed) logOutage(ctx context.Context, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -195,13 +196,13 @@ func (f *Feed) write(ctx context.Context, k key) error {
 	f.mu.Unlock()
 	var now written
 	if there {
-		s := f.v.subgraph(o.(*thing))
+		s := f.v.subgraph(o.(*objectRecord))
 		body := document(s.quads)
 		now = written{id: s.id, hash: maphash.Bytes(f.seed, body)}
 		if now == last {
 			return nil
 		}
-		if err := f.client.put(ctx, s, body); err != nil {
+		if err := f.client.replace(ctx, s, body); err != nil {
 			return err
 		}
 	}
@@ -232,7 +233,7 @@ func document(quads []graph.Quad) []byte {
 func (f *Feed) repair(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		err := f.sweep(ctx)
-		f.note(ctx, err)
+		f.logOutage(ctx, err)
 		if err == nil {
 			return
 		}
@@ -252,7 +253,7 @@ func (f *Feed) sweep(ctx context.Context) error {
 	there := map[string]bool{}
 	for _, i := range f.informers {
 		for _, o := range i.GetStore().List() {
-			there[f.v.id(o.(*thing))] = true
+			there[f.v.subgraphID(o.(*objectRecord))] = true
 		}
 	}
 	var errs []error

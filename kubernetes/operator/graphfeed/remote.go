@@ -46,7 +46,7 @@ func newRemote(o Options) (*remote, error) {
 	return &remote{strings.TrimSuffix(o.Server, "/"), o.TokenFile, &http.Client{Transport: transport, Timeout: requestTimeout}}, nil
 }
 
-func (r *remote) do(ctx context.Context, method, path string, body []byte, header http.Header, into any) error {
+func (r *remote) send(ctx context.Context, method, path string, body []byte, header http.Header, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, r.server+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -79,13 +79,13 @@ func (r *remote) do(ctx context.Context, method, path string, body []byte, heade
 
 func subgraphPath(id string) string { return "/subgraph/" + url.PathEscape(id) }
 
-// put replaces a subgraph.
-func (r *remote) put(ctx context.Context, s subgraph, body []byte) error {
+// replace replaces a subgraph.
+func (r *remote) replace(ctx context.Context, s subgraph, body []byte) error {
 	h := http.Header{"Content-Type": {"application/n-triples"}, "Reckon-Owner": {s.owner}}
 	if !s.at.IsZero() {
 		h.Set("Reckon-Time", s.at.UTC().Format(time.RFC3339))
 	}
-	if err := r.do(ctx, http.MethodPut, subgraphPath(s.id), body, h, nil); err != nil {
+	if err := r.send(ctx, http.MethodPut, subgraphPath(s.id), body, h, nil); err != nil {
 		return fmt.Errorf("write %s: %w", s.id, err)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (r *remote) put(ctx context.Context, s subgraph, body []byte) error {
 
 // remove deletes a subgraph. A missing one counts as deleted.
 func (r *remote) remove(ctx context.Context, id string) error {
-	err := r.do(ctx, http.MethodDelete, subgraphPath(id), nil, nil, nil)
+	err := r.send(ctx, http.MethodDelete, subgraphPath(id), nil, nil, nil)
 	var status *statusError
 	if err == nil || errors.As(err, &status) && status.code == http.StatusNotFound {
 		return nil
@@ -104,7 +104,7 @@ func (r *remote) remove(ctx context.Context, id string) error {
 // list returns the ids of all subgraphs that the operator may see.
 func (r *remote) list(ctx context.Context) ([]string, error) {
 	var versions map[string]int64
-	if err := r.do(ctx, http.MethodGet, "/subgraphs_versions", nil, nil, &versions); err != nil {
+	if err := r.send(ctx, http.MethodGet, "/subgraphs_versions", nil, nil, &versions); err != nil {
 		return nil, fmt.Errorf("list the subgraphs: %w", err)
 	}
 	ids := make([]string, 0, len(versions))

@@ -87,7 +87,7 @@ func (r *resource) served(c *clients) (bool, error) {
 func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 	return func(o any) (any, error) {
 		in, ok := o.(metav1.Object)
-		if _, done := o.(*thing); done || !ok {
+		if _, done := o.(*objectRecord); done || !ok {
 			return o, nil
 		}
 		t, err := read(r.kind, in)

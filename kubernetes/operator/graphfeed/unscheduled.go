@@ -58,7 +58,7 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 	for {
 		now, points := map[unscheduled]bool{}, []fields{}
 		for _, o := range f.informers["Pod"].GetStore().List() {
-			if u := o.(*thing).waits; u.created != 0 {
+			if u := o.(*objectRecord).waits; u.created != 0 {
 				now[u] = true
 				points = append(points, u.point(0))
 			}
@@ -111,5 +111,5 @@ func (r *remote) samples(ctx context.Context, site string, points []fields) erro
 	if err != nil {
 		return err
 	}
-	return r.do(ctx, http.MethodPost, "/v1/metrics", body, http.Header{"Content-Type": {"application/json"}}, nil)
+	return r.send(ctx, http.MethodPost, "/v1/metrics", body, http.Header{"Content-Type": {"application/json"}}, nil)
 }

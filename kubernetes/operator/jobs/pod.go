@@ -59,7 +59,7 @@ func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 		pod.DNSConfig = &core.PodDNSConfig{Searches: []string{b.set.Domain()}}
 	}
 	if sole, given := m.Values["soleTenancy"]; given && sole == "true" {
-		pod.Affinity = apart(b.set.Name)
+		pod.Affinity = spreadNodes(b.set.Name)
 	}
 	mounts, volumes := volumesOf(m)
 	items := map[string]string{} // keys of the ConfigMap and their files
@@ -225,8 +225,8 @@ func (b *builder) scriptVolume(items map[string]string) (core.Volume, core.Volum
 		core.VolumeMount{Name: name, MountPath: scriptFolder, ReadOnly: true}
 }
 
-// apart prefers pods of a set in one zone and on different nodes.
-func apart(set string) *core.Affinity {
+// spreadNodes prefers pods of a set in one zone and on different nodes.
+func spreadNodes(set string) *core.Affinity {
 	term := func(topology string) []core.WeightedPodAffinityTerm {
 		return []core.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: core.PodAffinityTerm{
 			TopologyKey: topology,

@@ -146,7 +146,7 @@ func checkStorage(m *Measure, at string) (warnings []string, problems []Problem)
 		option = "directory"
 	}
 	if dir := path.Clean(m.Values[option]); option != "" &&
-		!slices.ContainsFunc(mounts, func(mount string) bool { return within(dir, mount) }) {
+		!slices.ContainsFunc(mounts, func(mount string) bool { return isInside(dir, mount) }) {
 		warnings = append(
 			warnings, fmt.Sprintf("%s.options.%s: %s is on no volume of this metric, so that the container's own file system is measured",
 				at, option, dir))
@@ -154,7 +154,7 @@ func checkStorage(m *Measure, at string) (warnings []string, problems []Problem)
 	return warnings, problems
 }
 
-func within(dir, mount string) bool { return dir == mount || strings.HasPrefix(dir, mount+"/") }
+func isInside(dir, mount string) bool { return dir == mount || strings.HasPrefix(dir, mount+"/") }
 
 // lastHost returns the longest host name of the pods of a metric.
 func (m *Measure) lastHost(set string, pods int32) string {

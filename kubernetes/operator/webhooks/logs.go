@@ -71,8 +71,8 @@ func (w *wish) get(name, missing string) string {
 	return missing
 }
 
-// asked returns the annotations that enable collecting. Ours take precedence.
-func asked(pod *core.Pod) *wish {
+// findWish returns the annotations that enable collecting. Ours take precedence.
+func findWish(pod *core.Pod) *wish {
 	for _, prefix := range []string{prefixOurs, prefixFluent} {
 		if pod.Annotations[prefix+"injection"] != "enabled" {
 			continue
@@ -88,8 +88,8 @@ func asked(pod *core.Pod) *wish {
 	return nil
 }
 
-// known returns the supported annotations. dropped lists unsupported ones of the fluent collectors with the reason.
-func known() []string {
+// knownAnnotations returns the supported annotations. dropped lists unsupported ones of the fluent collectors with the reason.
+func knownAnnotations() []string {
 	return []string{"injection", "collector", "docker-image", "image", "aggregator-host", "aggregator-port", "application-log-dir",
 		"tag-prefix", "custom-env", "expose-port", "config-volume",
 		"memory-request", "memory-limit", "cpu-request", "cpu-limit", "send-timeout", "time-key", "time-format", "log-format", "endpoint"}
@@ -107,14 +107,14 @@ func dropped() map[string]string {
 
 // add puts the collector into a pod.
 func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
-	w := asked(pod)
+	w := findWish(pod)
 	if w == nil || slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == LogContainer }) {
 		return nil, nil
 	}
 	for name := range w.values {
 		if why, there := dropped()[name]; there {
 			warnings = append(warnings, w.prefix+name+" has no effect: "+why)
-		} else if !slices.Contains(known(), name) {
+		} else if !slices.Contains(knownAnnotations(), name) {
 			warnings = append(warnings, w.prefix+name+" is unknown")
 		}
 	}

@@ -76,11 +76,11 @@ func (s *Server) start(dir string) error {
 		{s.file("portlist"), strconv.Itoa(socket)},
 		{s.file("threads"), "4"},
 	} {
-		if err := tell(word.path, word.text); err != nil {
+		if err := writeFile(word.path, word.text); err != nil {
 			return err
 		}
 	}
-	_ = tell(s.file("v4_end_grace"), "Y") // no client has state to reclaim
+	_ = writeFile(s.file("v4_end_grace"), "Y") // no client has state to reclaim
 	return nil
 }
 
@@ -102,10 +102,10 @@ func (s *Server) listen() (fd int, err error) {
 
 // Stop stops the server. All of its mounts must be unmounted before.
 func (s *Server) Stop() error {
-	err := tell(s.file("threads"), "0")
+	err := writeFile(s.file("threads"), "0")
 	if s.served != "" {
 		for _, cache := range []string{"nfsd.export", "nfsd.fh", "auth.unix.ip"} {
-			err = errors.Join(err, tell("/proc/net/rpc/"+cache+"/flush", strconv.FormatInt(time.Now().Unix(), 10)))
+			err = errors.Join(err, writeFile("/proc/net/rpc/"+cache+"/flush", strconv.FormatInt(time.Now().Unix(), 10)))
 		}
 		err = errors.Join(err, unmount(s.served))
 	}
@@ -114,7 +114,7 @@ func (s *Server) Stop() error {
 
 func (s *Server) file(name string) string { return filepath.Join(s.control, name) }
 
-func tell(path, text string) error {
+func writeFile(path, text string) error {
 	if err := os.WriteFile(path, []byte(text+"\n"), 0); err != nil {
 		return fmt.Errorf("write to the NFS server %q: %w", text, err)
 	}

@@ -30,12 +30,12 @@ func Open(r io.Reader) (*Reader, error) { return OpenLimits(r, DefaultLimits()) 
 func OpenLimits(r io.Reader, l Limits) (*Reader, error) {
 	gz, err := gzip.NewReader(bufio.NewReader(r))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, whole(err))
+		return nil, fmt.Errorf("%w: %w", ErrFormat, unexpectedEOF(err))
 	}
 	rd := &Reader{tar: tar.NewReader(&bounded{gz, l.Total}), limits: l}
 	h, err := rd.tar.Next()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, whole(err))
+		return nil, fmt.Errorf("%w: %w", ErrFormat, unexpectedEOF(err))
 	}
 	if h.Name != "meta.json" {
 		return nil, fmt.Errorf("%w: it begins with %q instead of meta.json", ErrFormat, h.Name)
@@ -81,7 +81,7 @@ func (r *Reader) read() (*PassData, error) {
 			return nil, io.EOF
 		}
 		if err != nil {
-			return nil, whole(err)
+			return nil, unexpectedEOF(err)
 		}
 		name, ok := strings.CutPrefix(h.Name, prefix)
 		if !ok {
@@ -142,7 +142,7 @@ func (r *Reader) data(h *tar.Header, limit int64) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r.tar, limit+1))
 	if err != nil {
-		return nil, whole(err)
+		return nil, unexpectedEOF(err)
 	}
 	if int64(len(data)) > limit {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrFormat, limit)
@@ -150,8 +150,8 @@ func (r *Reader) data(h *tar.Header, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// whole turns an unexpected end of the file into io.ErrUnexpectedEOF.
-func whole(err error) error {
+// unexpectedEOF turns an unexpected end of the file into io.ErrUnexpectedEOF.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("cut off: %w", io.ErrUnexpectedEOF)
 	}

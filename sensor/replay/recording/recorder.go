@@ -42,14 +42,14 @@ type Recorder struct {
 	Scrub *Scrubber
 
 	pass    sensor.Pass
-	seen    map[int32]seen
+	seen    map[int32]seenProcess
 	paths   map[uint64]bool
 	users   map[uint32]bool
 	handles map[string]*handle
 	round   uint64
 }
 
-type seen struct {
+type seenProcess struct {
 	start, cgroup uint64
 	paths         []sensor.CgroupPath
 	round         uint64
@@ -86,7 +86,7 @@ func (r *Recorder) Record(ctx context.Context, w *Writer, n int, interval time.D
 // Pass reads everything once.
 func (r *Recorder) Pass(now time.Time) PassData {
 	if r.seen == nil {
-		r.seen, r.paths, r.users, r.handles = map[int32]seen{}, map[uint64]bool{}, map[uint32]bool{}, map[string]*handle{}
+		r.seen, r.paths, r.users, r.handles = map[int32]seenProcess{}, map[uint64]bool{}, map[uint32]bool{}, map[string]*handle{}
 	}
 	r.round++
 	d := PassData{
@@ -95,14 +95,14 @@ func (r *Recorder) Pass(now time.Time) PassData {
 	}
 	if r.Tasks != nil {
 		r.pass.Reset()
-		d.note(r.Tasks.Name(), r.Tasks.Read(&r.pass))
+		d.addError(r.Tasks.Name(), r.Tasks.Read(&r.pass))
 		d.Tasks = &r.pass
 		r.identify(&d)
 	}
 	if r.Machine != nil {
 		d.Machine = &sensor.Machine{}
 		if err := r.Machine.ReadMachine(d.Machine); err != nil {
-			d.note("machine", err)
+			d.addError("machine", err)
 			d.Machine = nil
 		}
 	}
@@ -135,7 +135,7 @@ func (r *Recorder) Pass(now time.Time) PassData {
 	return d
 }
 
-func (d *PassData) note(source string, err error) {
+func (d *PassData) addError(source string, err error) {
 	if err != nil {
 		d.Errors[source] = err.Error()
 	}
@@ -148,12 +148,12 @@ func (r *Recorder) identify(d *PassData) {
 		r.user(d, p.UID)
 		s, known := r.seen[p.PID]
 		if !known || s.start != p.Start || s.cgroup != p.Cgroup {
-			s = seen{start: p.Start, cgroup: p.Cgroup}
-			s.paths = r.about(d, p)
+			s = seenProcess{start: p.Start, cgroup: p.Cgroup}
+			s.paths = r.describe(d, p)
 		}
 		s.round = r.round
 		r.seen[p.PID] = s
-		r.want(s.paths)
+		r.openGroups(s.paths)
 	}
 	namer, _ := r.Tasks.(sensor.CgroupNamer)
 	for i := range d.Tasks.Exited {
@@ -165,7 +165,7 @@ func (r *Recorder) identify(d *PassData) {
 			}
 		}
 	}
-	maps.DeleteFunc(r.seen, func(_ int32, s seen) bool { return s.round != r.round })
+	maps.DeleteFunc(r.seen, func(_ int32, s seenProcess) bool { return s.round != r.round })
 }
 
 func (r *Recorder) user(d *PassData, uid uint32) {
@@ -175,7 +175,7 @@ func (r *Recorder) user(d *PassData, uid uint32) {
 	}
 }
 
-func (r *Recorder) about(d *PassData, p *sensor.Process) []sensor.CgroupPath {
+func (r *Recorder) describe(d *PassData, p *sensor.Process) []sensor.CgroupPath {
 	if r.Look == nil || p.Kernel {
 		return nil
 	}
@@ -202,8 +202,8 @@ func (r *Recorder) about(d *PassData, p *sensor.Process) []sensor.CgroupPath {
 // maxHandles is the maximum number of open control groups, a few descriptors each.
 const maxHandles = 5000
 
-// want opens the control groups of a process and all groups above them, because each of them may be a workload's.
-func (r *Recorder) want(paths []sensor.CgroupPath) {
+// openGroups opens the control groups of a process and all groups above them, because each of them may be a workload's.
+func (r *Recorder) openGroups(paths []sensor.CgroupPath) {
 	if r.Cgroups == nil {
 		return
 	}
@@ -255,7 +255,7 @@ func (r *Recorder) readCgroups(d *PassData) {
 		}
 		if err != nil || h.round != r.round {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				d.note("cgroup", err)
+				d.addError("cgroup", err)
 			}
 			_ = h.Close() // it was only read from
 			delete(r.handles, key)

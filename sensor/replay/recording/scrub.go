@@ -124,7 +124,7 @@ func (s *Scrubber) Meta(m *Meta) {
 
 // Pass replaces the names in d. Changed parts no longer share memory with the caller's records.
 func (s *Scrubber) Pass(d *PassData) {
-	s.learn(d)
+	s.collectNames(d)
 	users := map[uint32]string{}
 	for uid, name := range d.Users {
 		users[uid] = s.Text(name)
@@ -162,8 +162,8 @@ func (s *Scrubber) Pass(d *PassData) {
 	}
 }
 
-// learn collects the names of hosts and users in d.
-func (s *Scrubber) learn(d *PassData) {
+// collectNames collects the names of hosts and users in d.
+func (s *Scrubber) collectNames(d *PassData) {
 	uids := make([]uint32, 0, len(d.Users))
 	for uid := range d.Users {
 		uids = append(uids, uid)

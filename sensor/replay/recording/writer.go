@@ -51,7 +51,7 @@ func (w *Writer) Pass(d PassData) error {
 	for _, f := range d.Files {
 		name := dir + "root/" + path.Clean(f.Path)
 		if f.Link != "" {
-			w.put(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: f.Link, Mode: 0o777, ModTime: d.Time}, nil)
+			w.writeEntry(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: f.Link, Mode: 0o777, ModTime: d.Time}, nil)
 		} else {
 			w.file(name, f.Data, d.Time)
 		}
@@ -75,10 +75,10 @@ func (w *Writer) Close() error {
 }
 
 func (w *Writer) file(name string, data []byte, t time.Time) {
-	w.put(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o444, ModTime: t}, data)
+	w.writeEntry(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o444, ModTime: t}, data)
 }
 
-func (w *Writer) put(h *tar.Header, data []byte) {
+func (w *Writer) writeEntry(h *tar.Header, data []byte) {
 	if w.err != nil {
 		return
 	}

@@ -25,7 +25,7 @@ func Explain(err error, root, otherwise, fix string) error {
 	case errors.Is(err, sensor.ErrUnavailable):
 		return err
 	case !rejected && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):
-		return refused(Cause(err))
+		return explainEPERM(Cause(err))
 	case lockedDown(root):
 		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
 			"boot with lockdown=integrity or less", Cause(err))
@@ -33,10 +33,10 @@ func Explain(err error, root, otherwise, fix string) error {
 		status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 		return missing(Cause(err), string(status))
 	case rejected:
-		return sensor.Refused("the verifier of this kernel rejects the BPF programs",
+		return sensor.RefusedError("the verifier of this kernel rejects the BPF programs",
 			"report it with the output of uname -r", Cause(err))
 	}
-	return sensor.Refused(otherwise, fix, Cause(err))
+	return sensor.RefusedError(otherwise, fix, Cause(err))
 }
 
 // Cause shortens a load error to one line. The verifier may write thousands of lines; Cause returns
@@ -107,9 +107,9 @@ func lockedDown(root string) bool {
 	return err == nil && strings.Contains(string(text), "[confidentiality]")
 }
 
-// refused explains why the kernel returned EPERM. If the process already has the capabilities, it
+// explainEPERM explains why the kernel returned EPERM. If the process already has the capabilities, it
 // reports the actual obstacle instead of advising to grant them.
-func refused(err error) error {
+func explainEPERM(err error) error {
 	status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
 	var locked unix.Rlimit
@@ -164,7 +164,7 @@ func chargesLockedMemory() bool {
 // that is always refused, if any.
 func refusal(err error, status, uidMap string, limited bool, filtered string) error {
 	switch {
-	case !holds(status, unix.CAP_SYS_ADMIN) && !(holds(status, unix.CAP_BPF) && holds(status, unix.CAP_PERFMON)):
+	case !hasCapability(status, unix.CAP_SYS_ADMIN) && !(hasCapability(status, unix.CAP_BPF) && hasCapability(status, unix.CAP_PERFMON)):
 		return sensor.Unavailable("no permission to load BPF programs", grant, unix.EPERM)
 	case uidMap != "" && strings.Join(strings.Fields(uidMap), " ") != "0 0 4294967295":
 		return sensor.Unavailable("no permission to load BPF programs from within a user namespace",
@@ -176,12 +176,12 @@ func refusal(err error, status, uidMap string, limited bool, filtered string) er
 		return sensor.Unavailable("BPF programs need more locked memory than the limit allows",
 			"raise it: ulimit -l unlimited, LimitMEMLOCK=infinity of systemd; Linux 5.11 and later do not count it", unix.EPERM)
 	}
-	return sensor.Refused("no permission to load BPF programs, although the capabilities are there",
+	return sensor.RefusedError("no permission to load BPF programs, although the capabilities are there",
 		"look in the kernel's log for the security module that forbids it", err)
 }
 
-// holds reports whether a capability is effective.
-func holds(status string, capability uint) bool {
+// hasCapability reports whether a capability is effective.
+func hasCapability(status string, capability uint) bool {
 	set, err := strconv.ParseUint(field(status, "CapEff"), 16, 64)
 	return err == nil && set>>capability&1 == 1
 }

@@ -58,7 +58,7 @@ type Source struct {
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
 	pass     *sensor.TallyPass // that is being read
-	unowned  use               // so far
+	unowned  processCounts     // so far
 	have     uint64
 
 	online  *os.File // the processors that are online
@@ -216,9 +216,9 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 	return nil
 }
 
-// use holds the counts of a process. Part, the count of an event that shared a hardware counter, is
+// processCounts holds the counts of a process. Part, the count of an event that shared a hardware counter, is
 // scaled by the times Enabled and Running.
-type use = [perProcessor]struct {
+type processCounts = [perProcessor]struct {
 	_       structs.HostLayout
 	Whole   uint64
 	Part    uint64
@@ -228,14 +228,14 @@ type use = [perProcessor]struct {
 
 func (s *Source) record(b []byte) (key uint32, ended bool) {
 	r := (*countersRecord)(unsafe.Pointer(&b[0]))
-	u := use(r.Counts)
+	u := processCounts(r.Counts)
 	if r.Pid == 0 {
 		for i := range u {
 			c, was := &u[i], s.unowned[i]
 			s.unowned[i] = *c
 			c.Whole, c.Part, c.Enabled, c.Running = c.Whole-was.Whole, c.Part-was.Part, c.Enabled-was.Enabled, c.Running-was.Running
 		}
-		s.pass.Unowned = s.pass.Unowned || u != use{}
+		s.pass.Unowned = s.pass.Unowned || u != processCounts{}
 		s.add(0, 0, &u)
 		return 0, false
 	}
@@ -244,7 +244,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 }
 
 // add appends the counts of a process.
-func (s *Source) add(pid int32, start uint64, u *use) {
+func (s *Source) add(pid int32, start uint64, u *processCounts) {
 	for i, e := range s.plan.events {
 		c := &u[i]
 		s.addCount(pid, start, sensor.TallyRow{Series: uint8(e.counter), Amount: c.Whole})

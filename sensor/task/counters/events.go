@@ -142,8 +142,8 @@ func (e event) open(root string, cpu int) (int, error) {
 	}
 	for _, kind := range []string{"cpu_core", "cpu_atom"} {
 		dir := sysfs.Path(root, "sys/bus/event_source/devices", kind)
-		number, convErr := strconv.ParseUint(sysfs.Word(dir, "type"), 10, 32)
-		if convErr == nil && slices.Contains(sysfs.Numbers(sysfs.Word(dir, "cpus")), cpu) {
+		number, convErr := strconv.ParseUint(sysfs.ReadWord(dir, "type"), 10, 32)
+		if convErr == nil && slices.Contains(sysfs.Numbers(sysfs.ReadWord(dir, "cpus")), cpu) {
 			return perfOpen(e.kind, number<<32|e.config, cpu)
 		}
 	}

@@ -71,7 +71,7 @@ func (s *Source) addPath(b []byte) {
 	path := s.names.relative(hierarchy, pathOf(b[header:header+length]))
 	at, _ := slices.BinarySearchFunc(c.ids, hierarchy, func(have, want uint32) int { return cmp.Compare(want, have) })
 	c.ids = slices.Insert(c.ids, at, hierarchy)
-	c.paths = slices.Insert(c.paths, at, sensor.CgroupPath{Controllers: s.names.of(hierarchy), Path: path})
+	c.paths = slices.Insert(c.paths, at, sensor.CgroupPath{Controllers: s.names.controllers(hierarchy), Path: path})
 }
 
 // pathOf joins names that go from the leaf to the root, each ended by NUL.
@@ -92,8 +92,8 @@ func pathOf(names []byte) string {
 	}
 }
 
-// of returns the controllers of a hierarchy in the form of /proc/PID/cgroup.
-func (h *hierarchies) of(id uint32) string {
+// controllers returns the controllers of a hierarchy in the form of /proc/PID/cgroup.
+func (h *hierarchies) controllers(id uint32) string {
 	if id == 0 {
 		return ""
 	}

@@ -81,7 +81,7 @@ type Source struct {
 	table    table
 	threads  []tasksThread
 	done     []sensor.Process // exit records that no pass has reported yet
-	held     []gone
+	held     []endedProcess
 	claimed  map[int32]claimed // by process id
 	lost     uint64
 	reported uint64 // of lost, how many were reported
@@ -113,7 +113,7 @@ func New(o Options) (*Source, error) {
 		sets: make(map[uint64]*set), claimed: make(map[int32]claimed), exitErr: k.exits,
 	}
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
-		s.exitErr = sensor.Refused("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
+		s.exitErr = sensor.RefusedError("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
 	}
 	s.onEvent, s.onOpen, s.table.harvests = s.event, s.open, k.exits == nil
 	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)

@@ -30,7 +30,7 @@ func (s *Source) event(b []byte) {
 			return
 		}
 		r := *(*tasksProcess)(unsafe.Pointer(&b[0])) // a copy: the ring is read-only
-		s.here(&r)
+		s.adjustStart(&r)
 		if c, ok := s.claimed[r.Pid]; ok && c.start == r.Start {
 			delete(s.claimed, r.Pid)
 			return
@@ -73,7 +73,7 @@ func (s *Source) addExit(r *tasksProcess) {
 	p.Life = uint64(max(r.Delta[0], 0))
 	p.OOMKilled = r.Flags&oomVictim != 0
 	u := usageOf(r)
-	was, t := s.known(r.Pid, r.Start)
+	was, t := s.lastRecord(r.Pid, r.Start)
 	if t != nil {
 		if t.ended {
 			s.done = s.done[:len(s.done)-1] // reported already
@@ -101,8 +101,8 @@ func (s *Source) addExit(r *tasksProcess) {
 	}
 }
 
-// known returns the last pass's record of a process, nil if it has none.
-func (s *Source) known(pid int32, start uint64) (*sensor.Process, *total) {
+// lastRecord returns the last pass's record of a process, nil if it has none.
+func (s *Source) lastRecord(pid int32, start uint64) (*sensor.Process, *total) {
 	if w := s.table.find(pid); w != nil && w.process.Start == start {
 		return &w.process, &w.total
 	}

@@ -161,7 +161,7 @@ func TestRoom(t *testing.T) {
 	for cpus, want := range map[uint32][2]uint32{
 		1: {1 << 20, 4288}, 4: {1 << 20, 4864}, 5: {2 << 20, 5056}, 64: {16 << 20, 16384}, 128: {16 << 20, 28672}, 65535: {16 << 20, 102400},
 	} {
-		if ring, ending := room(cpus); ring != want[0] || ending != want[1] {
+		if ring, ending := recordRoom(cpus); ring != want[0] || ending != want[1] {
 			t.Errorf("%d processors: %d and %d, want %d", cpus, ring, ending, want)
 		}
 	}

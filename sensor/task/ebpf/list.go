@@ -13,13 +13,13 @@ import (
 type listing struct {
 	program *ebpf.Program
 	shared  []byte // struct listing of task.bpf.c
-	order   []listed
-	spare   []listed // for sorting
+	order   []listedProcess
+	spare   []listedProcess // for sorting
 	run     testRun
 }
 
-// listed is a record of the listing. Records are in the order of process starts.
-type listed struct {
+// listedProcess is a record of the listing. Records are in the order of process starts.
+type listedProcess struct {
 	pid int32
 	at  uint32 // offset in words
 }
@@ -54,8 +54,8 @@ func (l *listing) close() error {
 	return unix.Munmap(l.shared)
 }
 
-// fill has the kernel list all processes, and reports whether all had room. It does not allocate.
-func (l *listing) fill() (whole bool, err error) {
+// readAll has the kernel list all processes, and reports whether all had room. It does not allocate.
+func (l *listing) readAll() (whole bool, err error) {
 	l.run = testRun{fd: uint32(l.program.FD())}
 	if _, _, no := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(&l.run)), unsafe.Sizeof(l.run)); no != 0 {
 		return false, no
@@ -74,7 +74,7 @@ func (l *listing) records() []byte {
 const idDigit = 11
 
 // sortByID sorts list by process id in linear time. It also returns the memory that is no longer used.
-func sortByID(list, spare []listed) (sorted, unused []listed) {
+func sortByID(list, spare []listedProcess) (sorted, unused []listedProcess) {
 	spare = slices.Grow(spare[:0], len(list))[:len(list)]
 	for shift := 0; shift < 2*idDigit; shift += idDigit {
 		var at [1 << idDigit]uint32 // place of the next record with a digit
@@ -99,7 +99,7 @@ func sortByID(list, spare []listed) (sorted, unused []listed) {
 // list reads the table into s.table, in order of process ids, and reports whether it is whole.
 func (s *Source) list() (bool, error) {
 	l := s.kernel.list
-	whole, err := l.fill()
+	whole, err := l.readAll()
 	if err != nil {
 		return false, fmt.Errorf("list the processes: %w", err)
 	}
@@ -116,26 +116,26 @@ func (s *Source) list() (bool, error) {
 		}
 		switch kindOf(b) {
 		case kindPass:
-			s.begun((*tasksPass)(unsafe.Pointer(&b[0])))
+			s.beginPass((*tasksPass)(unsafe.Pointer(&b[0])))
 		case kindSame:
-			l.order = append(l.order, listed{(*tasksSame)(unsafe.Pointer(&b[0])).Pid, uint32(at)})
+			l.order = append(l.order, listedProcess{(*tasksSame)(unsafe.Pointer(&b[0])).Pid, uint32(at)})
 		case kindProcess:
-			l.order = append(l.order, listed{(*tasksProcess)(unsafe.Pointer(&b[0])).Pid, uint32(at)})
+			l.order = append(l.order, listedProcess{(*tasksProcess)(unsafe.Pointer(&b[0])).Pid, uint32(at)})
 		}
 		at += size
 	}
 	// Processes are listed as they began, which is the order of their ids until these start over.
-	if !slices.IsSortedFunc(l.order, func(a, b listed) int { return int(a.pid) - int(b.pid) }) {
+	if !slices.IsSortedFunc(l.order, func(a, b listedProcess) int { return int(a.pid) - int(b.pid) }) {
 		l.order, l.spare = sortByID(l.order, l.spare)
 	}
 	for _, r := range l.order {
 		b := all[r.at:]
 		if kindOf(b) == kindSame {
-			s.table.same(r.pid)
+			s.table.keepRow(r.pid)
 			continue
 		}
 		p := *(*tasksProcess)(unsafe.Pointer(&b[0])) // the memory is read only
-		s.table.add(s.here(&p), s.page)
+		s.table.add(s.adjustStart(&p), s.page)
 	}
 	return true, nil
 }

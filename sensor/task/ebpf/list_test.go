@@ -107,12 +107,12 @@ func TestSortByID(t *testing.T) {
 	for name, ids := range map[string][]int32{
 		"none": nil, "one": {7}, "ids started over": {300, 4000, 1 << 21, most, 2, 3, 299, 3999}, "backwards": {most, 1<<11 + 1, 1 << 11, 1<<11 - 1, 1},
 	} {
-		var list []listed
+		var list []listedProcess
 		for i, id := range ids {
-			list = append(list, listed{id, uint32(i)})
+			list = append(list, listedProcess{id, uint32(i)})
 		}
 		sorted, unused := sortByID(slices.Clone(list), nil)
-		slices.SortFunc(list, func(a, b listed) int { return cmp.Compare(a.pid, b.pid) })
+		slices.SortFunc(list, func(a, b listedProcess) int { return cmp.Compare(a.pid, b.pid) })
 		if !slices.Equal(sorted, list) {
 			t.Errorf("%s: sorted to %v, want %v", name, sorted, list)
 		}

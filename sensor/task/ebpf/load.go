@@ -69,7 +69,7 @@ func load(o Options) (*kernelSide, error) {
 	if err := spec.Variables[tasksVarNrCpus].Set(cpus); err != nil {
 		return nil, fmt.Errorf("set the number of processors: %w", err)
 	}
-	spec.Maps[tasksMapEvents].MaxEntries, spec.Maps[tasksMapEnding].MaxEntries = room(cpus)
+	spec.Maps[tasksMapEvents].MaxEntries, spec.Maps[tasksMapEnding].MaxEntries = recordRoom(cpus)
 	spec.Maps[tasksMapHarvest].MaxEntries = cmp.Or(o.harvest, 2*spec.Maps[tasksMapEnding].MaxEntries)
 
 	opens := spec.Copy()
@@ -126,12 +126,12 @@ func drop(spec *ebpf.CollectionSpec, programs ...string) {
 	}
 }
 
-// room returns the number of bytes for records between two passes, and the number of processes
+// recordRoom returns the number of bytes for records between two passes, and the number of processes
 // between their end and their release by the kernel. Both grow with the processors: 256 KiB per
 // processor hold 1,000 ends. The kernel sets aside up to 128 map entries per processor
 // (LOCAL_FREE_TARGET in kernel/bpf/bpf_lru_list.c) and evicts entries in use when the others run
 // out, which would lose ends silently.
-func room(cpus uint32) (ring, ending uint32) {
+func recordRoom(cpus uint32) (ring, ending uint32) {
 	ring = 1 << 20
 	for ring>>18 < cpus && ring < 16<<20 {
 		ring *= 2

@@ -12,8 +12,8 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-// gone is a process that is no longer in the table but has no exit record yet.
-type gone struct {
+// endedProcess is a process that is no longer in the table but has no exit record yet.
+type endedProcess struct {
 	process sensor.Process
 	total   total
 	until   uint64 // pass
@@ -45,7 +45,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	for _, w := range s.table.rows {
 		p.Live = append(p.Live, w.process)
 	}
-	missing := s.hold()
+	missing := s.keepEnding()
 	s.table.release()
 	if err := s.collect(p, p.Live[first:], missing); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *Source) walk() error {
 	for again := false; ; again = true {
 		s.table.begin(again)
 		s.threads = s.threads[:0]
-		if err := s.look(); err != nil {
+		if err := s.readTable(); err != nil {
 			s.table.clear() // the pass has replaced a part of it
 			return err
 		}
@@ -80,13 +80,13 @@ func (s *Source) walk() error {
 	}
 	s.addThreads()
 	s.table.finish()
-	s.table.share()
+	s.table.dedupeMemory()
 	s.table.end()
 	return nil
 }
 
-// look reads all processes into the table. It uses the list if the kernel has one and all processes fit.
-func (s *Source) look() error {
+// readTable reads all processes into the table. It uses the list if the kernel has one and all processes fit.
+func (s *Source) readTable() error {
 	if s.kernel.list != nil {
 		if whole, err := s.list(); whole || err != nil {
 			return err
@@ -121,7 +121,7 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 		p.Exited = append(p.Exited, *d)
 	}
 	s.done = later
-	s.held = slices.DeleteFunc(s.held, func(h gone) bool {
+	s.held = slices.DeleteFunc(s.held, func(h endedProcess) bool {
 		if h.zombie && !h.total.ended {
 			// It was a zombie before tracing began, so the last report was final.
 			h.process.State, h.process.Threads = 'X', 0
@@ -174,8 +174,8 @@ func (s *Source) reportLost(p *sensor.Pass) {
 	}
 }
 
-// begun records the head of a pass.
-func (s *Source) begun(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
+// beginPass records the head of a pass.
+func (s *Source) beginPass(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
 
 // sweep frees the counts of ended threads if their process is gone without a report by the
 // kernel, for example on a processor that was removed.
@@ -235,15 +235,15 @@ func (s *Source) parse(b []byte) error {
 		at := unsafe.Pointer(&b[0])
 		switch kindOf(b) {
 		case kindPass:
-			s.begun((*tasksPass)(at))
+			s.beginPass((*tasksPass)(at))
 		case kindProcess:
-			s.table.add(s.here((*tasksProcess)(at)), s.page)
+			s.table.add(s.adjustStart((*tasksProcess)(at)), s.page)
 		case kindSame:
-			s.table.same((*tasksSame)(at).Pid)
+			s.table.keepRow((*tasksSame)(at).Pid)
 		case kindThread:
 			s.threads = append(s.threads, *(*tasksThread)(at))
 		case kindClaim:
-			s.addClaim(s.here((*tasksProcess)(at)))
+			s.addClaim(s.adjustStart((*tasksProcess)(at)))
 		}
 		b = b[size:]
 	}
@@ -271,8 +271,8 @@ func sizeOf(b []byte) (size int, err error) {
 	return size, nil
 }
 
-// here converts the start of a process, in our copy of a record, to the clock of this process.
-func (s *Source) here(r *tasksProcess) *tasksProcess {
+// adjustStart converts the start of a process, in our copy of a record, to the clock of this process.
+func (s *Source) adjustStart(r *tasksProcess) *tasksProcess {
 	r.Start = s.clock.Here(r.Start)
 	return r
 }
@@ -325,15 +325,15 @@ func (t *table) finish() {
 		w.total.wait = w.total.use.wait
 		known := w.was != 0
 		if known {
-			w.follow(&t.before[w.was-1], t.harvests)
+			w.carryOver(&t.before[w.was-1], t.harvests)
 		}
 		counters(&w.process, &w.total.use, known)
 	}
 }
 
-// follow carries over values that only the previous pass had. If threads ended before tracing began, the kernel
+// carryOver carries over values that only the previous pass had. If threads ended before tracing began, the kernel
 // keeps their I/O only until the process reaps a child. From then on, the earlier value is added.
-func (w *row) follow(b *before, harvests bool) {
+func (w *row) carryOver(b *previousRecord, harvests bool) {
 	if !harvests {
 		w.total.use.wait = b.use.wait + max(w.total.wait, b.wait) - b.wait
 	}
@@ -352,9 +352,9 @@ func (w *row) follow(b *before, harvests bool) {
 	w.total.use.atLeast(&b.use)
 }
 
-// hold keeps the processes that left the table without a record, and returns their number.
-func (s *Source) hold() (missing int) {
-	s.held = slices.DeleteFunc(s.held, func(h gone) bool {
+// keepEnding keeps the processes that left the table without a record, and returns their number.
+func (s *Source) keepEnding() (missing int) {
+	s.held = slices.DeleteFunc(s.held, func(h endedProcess) bool {
 		return h.total.ended || h.until <= s.pass || s.table.find(h.process.PID) != nil
 	})
 	for _, w := range s.table.left {
@@ -365,7 +365,8 @@ func (s *Source) hold() (missing int) {
 		if s.kernel.exits != nil || s.table.find(w.process.PID) != nil {
 			continue
 		}
-		h := gone{process: w.process, total: w.total, until: s.pass + holdPasses, zombie: w.process.State == 'Z' && w.process.Threads <= 1}
+		h := endedProcess{process: w.process, total: w.total, until: s.pass + holdPasses, zombie: w.process.State == 'Z' &&
+			w.process.Threads <= 1}
 		h.process.State, h.process.Threads = 'Z', 1
 		h.process.Anon, h.process.File, h.process.Shmem, h.process.Swap, h.process.Huge, h.process.Space = 0, 0, 0, 0, 0, 0
 		s.held = append(s.held, h)

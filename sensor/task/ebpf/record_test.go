@@ -105,7 +105,7 @@ func pass(t *testing.T, s *Source, records ...[]byte) *sensor.Pass {
 	for _, w := range s.table.rows {
 		p.Live = append(p.Live, w.process)
 	}
-	s.hold()
+	s.keepEnding()
 	s.table.release()
 	return p
 }
@@ -295,7 +295,7 @@ func FuzzRecords(f *testing.F) {
 		s := bare()
 		for range 2 {
 			_ = play(s, b)
-			s.hold()
+			s.keepEnding()
 			s.table.release()
 			s.event(b)
 			for _, w := range s.table.rows {

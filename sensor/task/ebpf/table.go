@@ -16,8 +16,8 @@ type row struct {
 	full    bool   // it was read in full in this pass
 }
 
-// before is the previous record of a process that was read in full again.
-type before struct {
+// previousRecord is the previous record of a process that was read in full again.
+type previousRecord struct {
 	use   usage
 	wait  uint64
 	flags uint32
@@ -36,7 +36,7 @@ type table struct {
 	harvests bool
 	sharers  []*row // of this pass; others may share its address space
 
-	before []before // of this pass
+	before []previousRecord // of this pass
 }
 
 // begin starts a pass. again means that the same pass starts over.
@@ -69,9 +69,9 @@ func (t *table) add(r *tasksProcess, page uint64) {
 		w = nil
 	}
 	if w == nil {
-		w = t.take()
+		w = t.newRow()
 	} else if w.pass != t.pass {
-		t.before = append(t.before, before{w.total.use, w.total.wait, w.total.flags})
+		t.before = append(t.before, previousRecord{w.total.use, w.total.wait, w.total.flags})
 		w.was = int32(len(t.before))
 	}
 	w.total = total{use: usageOf(r), flags: r.Flags, seq: r.Seq, harvested: r.Harvested, carry: w.total.carry}
@@ -85,9 +85,9 @@ func (t *table) add(r *tasksProcess, page uint64) {
 	t.next = append(t.next, w)
 }
 
-// share reports the memory of an address space only once, for the process that began first. The other processes
+// dedupeMemory reports the memory of an address space only once, for the process that began first. The other processes
 // have no memory of their own: between vfork(2) and execve(2), or after clone(2) with CLONE_VM.
-func (t *table) share() {
+func (t *table) dedupeMemory() {
 	slices.SortFunc(t.sharers, func(a, b *row) int {
 		p, q := &a.process, &b.process
 		return cmp.Or(cmp.Compare(p.Space, q.Space), cmp.Compare(p.Start, q.Start), cmp.Compare(p.PID, q.PID))
@@ -100,8 +100,8 @@ func (t *table) share() {
 	}
 }
 
-// same records a process that is as it was.
-func (t *table) same(pid int32) {
+// keepRow records a process that is as it was.
+func (t *table) keepRow(pid int32) {
 	w := t.seek(pid)
 	if w == nil {
 		t.holes = true
@@ -123,8 +123,8 @@ func (t *table) clear() {
 	t.rows = t.rows[:0]
 }
 
-// take returns a row for a new process. It allocates adjacent rows together.
-func (t *table) take() *row {
+// newRow returns a row for a new process. It allocates adjacent rows together.
+func (t *table) newRow() *row {
 	if len(t.spare) == 0 {
 		block := make([]row, 64)
 		for i := range block {

@@ -77,10 +77,11 @@ var functions = []function{
 func choose(kernel *btf.Spec) (all []hook, missing []error, err error) {
 	for i := range functions {
 		f := &functions[i]
-		if err := f.known(kernel); err == nil {
+		if err := f.check(kernel); err == nil {
 			all = append(all, f.hooks()...)
 		} else if f.must {
-			return nil, nil, sensor.Refused("the kernel has no place to count calls of the VFS at", "report it with the output of uname -r",
+			return nil, nil, sensor.RefusedError("the kernel has no place to count calls of the VFS at",
+				"report it with the output of uname -r",
 				err)
 		} else {
 			missing = append(missing, err)
@@ -89,13 +90,13 @@ func choose(kernel *btf.Spec) (all []hook, missing []error, err error) {
 	return all, missing, nil
 }
 
-// known returns why a function can not be used.
-func (f *function) known(kernel *btf.Spec) error {
+// check returns why a function can not be used.
+func (f *function) check(kernel *btf.Spec) error {
 	var fn *btf.Func
 	if err := kernel.TypeByName(f.name, &fn); err != nil {
 		return fmt.Errorf("%s: the kernel has no such function", f.name)
 	}
-	if !takes(fn, f.by) {
+	if !hasArgument(fn, f.by) {
 		return fmt.Errorf("%s: its arguments are not known", f.name)
 	}
 	return nil
@@ -117,8 +118,8 @@ func (f *function) hooks() (all []hook) {
 	return all
 }
 
-// takes reports whether a function has the argument that identifies its file system.
-func takes(fn *btf.Func, by pair) bool {
+// hasArgument reports whether a function has the argument that identifies its file system.
+func hasArgument(fn *btf.Func, by pair) bool {
 	proto, ok := fn.Type.(*btf.FuncProto)
 	if !ok || len(proto.Params) <= by.argument {
 		return false

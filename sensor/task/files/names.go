@@ -28,9 +28,9 @@ type names struct {
 
 const maxUnfound = 256
 
-// of returns the file system of a device number plus 1, as programs store it. It reads the mount
+// fileSystem returns the file system of a device number plus 1, as programs store it. It reads the mount
 // table of the process, which may have private mounts, and then the machine's.
-func (n *names) of(dev uint64, pid int32) mount {
+func (n *names) fileSystem(dev uint64, pid int32) mount {
 	if m, ok := n.known[dev]; ok {
 		return m
 	}
@@ -67,15 +67,15 @@ func find(table string, dev uint64) (mount, bool) {
 		of := strings.Fields(left)
 		what := strings.Fields(right)
 		if ok && len(of) > 2 && of[2] == number && len(what) > 1 {
-			return named(what[0], unescape(what[1])), true
+			return canonicalMount(what[0], unescape(what[1])), true
 		}
 	}
 	return mount{}, false
 }
 
-// named returns the file system under the name that kernel statistics use (reckon/sensor/netfs):
+// canonicalMount returns the file system under the name that kernel statistics use (reckon/sensor/netfs):
 // one name for all NFS versions, and Lustre without its server addresses.
-func named(kind, source string) mount {
+func canonicalMount(kind, source string) mount {
 	switch kind {
 	case "nfs4":
 		kind = "nfs"

@@ -37,14 +37,14 @@ func TestNames(t *testing.T) {
 		{98 << 20, 5, mount{Type: "ext3", Source: "/dev/root", Local: true}},
 		{^uint64(0) - 1, 5, others},
 	} {
-		if got := n.of(c.dev+1, c.pid); got != c.want {
+		if got := n.fileSystem(c.dev+1, c.pid); got != c.want {
 			t.Errorf("%d: device %d of process %d is %+v, want %+v", i, c.dev, c.pid, got, c.want)
 		}
 	}
 	for i := range uint64(maxNames) {
 		n.known[1000+i] = others
 	}
-	if got := n.of(49, 5); got != others {
+	if got := n.fileSystem(49, 5); got != others {
 		t.Errorf("beyond %d: %+v", maxNames, got)
 	}
 	if got := unescape(strings.Repeat("ä", 300)); len(got) > maxSource {
@@ -75,11 +75,11 @@ func TestUnfound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := n.of(61, 5); got != others != (i == 8) {
+		if got := n.fileSystem(61, 5); got != others != (i == 8) {
 			t.Errorf("time %d: %+v", i, got)
 		}
 	}
-	if n.of(61, 5) == others || len(n.unfound) != 0 {
+	if n.fileSystem(61, 5) == others || len(n.unfound) != 0 {
 		t.Errorf("it is forgotten again: %v", n.unfound)
 	}
 }

@@ -87,7 +87,7 @@ func (r *reader) record(b []byte) (key uint32, ended bool) {
 		if u.Cells == (cells{}) {
 			continue
 		}
-		name := r.names.of(u.Dev, x.PID).name()
+		name := r.names.fileSystem(u.Dev, x.PID).name()
 		series := len(Spec.Sets[name.Set].Series) // without the times of local calls
 		row := sensor.TallyRow{PID: max(x.PID, 0), Start: r.clock.Here(x.Start), Name: r.pass.Named(name)}
 		for k, n := range (*[numbers]uint64)(unsafe.Pointer(&u.Cells)) {

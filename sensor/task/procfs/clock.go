@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// now returns the time since boot in nanoseconds (CLOCK_BOOTTIME).
-func now() uint64 {
+// bootTime returns the time since boot in nanoseconds (CLOCK_BOOTTIME).
+func bootTime() uint64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
 		return 0

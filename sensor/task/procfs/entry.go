@@ -59,8 +59,8 @@ func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 	return next
 }
 
-// take returns an entry for a new process.
-func (s *Source) take(pid int32) *entry {
+// newEntry returns an entry for a new process.
+func (s *Source) newEntry(pid int32) *entry {
 	var e *entry
 	if n := len(s.free); n > 0 {
 		e, s.free = s.free[n-1], s.free[:n-1]
@@ -125,7 +125,7 @@ func (s *Source) merge(pids []int32) {
 			old = old[1:]
 			continue
 		}
-		out = append(out, s.take(pid))
+		out = append(out, s.newEntry(pid))
 	}
 	for _, e := range old {
 		s.release(e)

@@ -145,8 +145,8 @@ func (s *Source) read(e *entry, k kind, keep bool) ([]byte, error) {
 	return b, nil
 }
 
-// once reads another file of a process.
-func (s *Source) once(pid int32, name string) ([]byte, error) {
+// readOnce reads another file of a process.
+func (s *Source) readOnce(pid int32, name string) ([]byte, error) {
 	f, err := s.openPID(pid, name)
 	if err != nil {
 		return nil, err

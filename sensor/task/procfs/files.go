@@ -43,7 +43,7 @@ type Times struct {
 
 // Times reads /proc/PID/stat.
 func (f *Files) Times(pid int32) (t Times, err error) {
-	b, err := f.of(pid, "stat")
+	b, err := f.readFile(pid, "stat")
 	if err != nil {
 		return t, err
 	}
@@ -75,7 +75,7 @@ func (f *Files) MemoryOf(fd int) (resident, shared uint64, err error) {
 
 // Memory does the same for a process id.
 func (f *Files) Memory(pid int32) (resident, shared uint64, err error) {
-	b, err := f.of(pid, "statm")
+	b, err := f.readFile(pid, "statm")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -93,7 +93,7 @@ type Traffic struct{ ReadCalls, WriteCalls, Read, Write uint64 }
 
 // Traffic reads /proc/PID/io.
 func (f *Files) Traffic(pid int32) (t Traffic, err error) {
-	b, err := f.of(pid, "io")
+	b, err := f.readFile(pid, "io")
 	if err != nil {
 		return t, err
 	}
@@ -134,7 +134,7 @@ func (f *Files) Waited(pid, tid int32) (run, wait uint64, err error) {
 
 // SharedMemory is [Proc.SharedMemory].
 func (f *Files) SharedMemory(pid int32) (sensor.SharedMemory, error) {
-	b, err := f.of(pid, "smaps_rollup")
+	b, err := f.readFile(pid, "smaps_rollup")
 	if err != nil {
 		return sensor.SharedMemory{}, err
 	}
@@ -147,7 +147,7 @@ func (f *Files) SharedMemory(pid int32) (sensor.SharedMemory, error) {
 
 // HighWater returns the most memory that a process had resident, bytes; 0 if unknown.
 func (f *Files) HighWater(pid int32) uint64 {
-	b, err := f.of(pid, "status")
+	b, err := f.readFile(pid, "status")
 	if err != nil {
 		return 0
 	}
@@ -159,7 +159,7 @@ func (f *Files) HighWater(pid int32) uint64 {
 // IgnoresChildren reports whether a process ignores SIGCHLD. The kernel then reaps its children and
 // discards their CPU time.
 func (f *Files) IgnoresChildren(pid int32) bool {
-	b, err := f.of(pid, "status")
+	b, err := f.readFile(pid, "status")
 	return err == nil && ignoresChildren(b)
 }
 
@@ -222,8 +222,8 @@ func (f *Files) name(pid int32, file string) {
 	f.path = append(f.path, file...)
 }
 
-// of reads a file of a process; the bytes are valid until the next call.
-func (f *Files) of(pid int32, file string) ([]byte, error) {
+// readFile reads a file of a process; the bytes are valid until the next call.
+func (f *Files) readFile(pid int32, file string) ([]byte, error) {
 	f.name(pid, file)
 	return f.read()
 }

@@ -92,9 +92,9 @@ func (s *Source) threadsIO(e *entry, st *stat) {
 	if e.threads.ended {
 		e.p.Partial |= sensor.FieldIO
 	}
-	e.p.ReadBytes += grown(&io.last.read, now.read)
-	e.p.WriteBytes += grown(&io.last.write, now.write)
-	e.p.CancelledBytes += grown(&io.last.cancelled, now.cancelled)
+	e.p.ReadBytes += increase(&io.last.read, now.read)
+	e.p.WriteBytes += increase(&io.last.write, now.write)
+	e.p.CancelledBytes += increase(&io.last.cancelled, now.cancelled)
 	e.p.Have |= sensor.FieldIO
 }
 

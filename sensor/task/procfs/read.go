@@ -15,7 +15,7 @@ import (
 // that cannot be read is omitted or keeps its last figures, and [Source.Notes] names it; it never
 // hides the others.
 func (s *Source) Read(p *sensor.Pass) error {
-	p.Boot = now()
+	p.Boot = bootTime()
 	s.passes++
 	s.firstErr = nil
 	if s.mayHaveNew() {
@@ -71,7 +71,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	clock, asked := uint64(0), false
 	if s.clock {
 		clock, asked = cpuClock(e.p.PID)
-		if asked && clock == e.clock && e.settled(boot) {
+		if asked && clock == e.clock && e.isUnchanged(boot) {
 			if e.idle++; e.idle == keepIdle {
 				s.drop(e)
 			}
@@ -85,7 +85,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	if !asked {
 		finger := maphash.Bytes(s.seed, text)
-		if finger == e.finger && e.settled(boot) {
+		if finger == e.finger && e.isUnchanged(boot) {
 			if e.idle++; e.idle == keepIdle {
 				s.dropAllBut(e, statFile)
 			}
@@ -114,7 +114,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 		gone = s.fromStatus(e, st, ran && !fresh)
 	}
 	if !st.kernel && !gone {
-		s.rest(e, st, ran, due, fresh)
+		s.readRest(e, st, ran, due, fresh)
 	}
 	if st.kernel && (ran || fresh) {
 		s.fromSchedstat(e, !fresh)
@@ -126,8 +126,8 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	return !gone
 }
 
-// settled reports whether a process that has not run needs no reading.
-func (e *entry) settled(boot uint64) bool { return e.known && boot < e.due && !e.orphan }
+// isUnchanged reports whether a process that has not run needs no reading.
+func (e *entry) isUnchanged(boot uint64) bool { return e.known && boot < e.due && !e.orphan }
 
 // begin reuses the entry for another process, which is new or has the same id.
 func (s *Source) begin(e *entry, start uint64) {
@@ -141,8 +141,8 @@ func (s *Source) begin(e *entry, start uint64) {
 	s.young = append(s.young, sharer{pid: e.p.PID, start: start})
 }
 
-// rest reads the data that is neither in stat nor in status.
-func (s *Source) rest(e *entry, st *stat, ran, due, fresh bool) {
+// readRest reads the data that is neither in stat nor in status.
+func (s *Source) readRest(e *entry, st *stat, ran, due, fresh bool) {
 	if ran || fresh {
 		e.since++
 		s.perThread(e, st, !fresh)
@@ -151,7 +151,7 @@ func (s *Source) rest(e *entry, st *stat, ran, due, fresh bool) {
 	if !due || st.exiting && e.p.Have&sensor.FieldCgroup != 0 {
 		return // version 1 shows the root groups of a process that is exiting, however long it takes
 	}
-	if text, err := s.once(e.p.PID, "cgroup"); err == nil && len(text) > 0 {
+	if text, err := s.readOnce(e.p.PID, "cgroup"); err == nil && len(text) > 0 {
 		e.p.Cgroup = s.membership(text)
 		e.p.Have |= sensor.FieldCgroup
 	}
@@ -261,7 +261,7 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 // olderMemory sets the memory by type on kernels before 4.5, which report only the sum of files and
 // shared memory. It counts that sum as files.
 func (s *Source) olderMemory(e *entry, u *status) {
-	text, err := s.once(e.p.PID, "statm")
+	text, err := s.readOnce(e.p.PID, "statm")
 	if err != nil {
 		return
 	}

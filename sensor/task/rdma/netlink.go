@@ -89,8 +89,8 @@ func ended(b []byte) bool {
 	return false
 }
 
-// each calls f with the body of every message of a dump. It fails if the kernel reports an error or the end is missing.
-func each(b []byte, f func(body []byte)) error {
+// eachMessage calls f with the body of every message of a dump. It fails if the kernel reports an error or the end is missing.
+func eachMessage(b []byte, f func(body []byte)) error {
 	for len(b) >= headerSize {
 		size, kind := int(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint16(b[4:])
 		if size < headerSize || size > len(b) {

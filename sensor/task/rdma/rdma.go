@@ -92,7 +92,7 @@ func (s *Source) ReadLinks(p *sensor.LinkPass) error {
 			return fmt.Errorf("list queue pairs of %s: %w", d.name, err)
 		}
 		l := sensor.Link{Device: d.name, Octets: octets}
-		if err := each(answer, func(body []byte) { queuePairs(body, &l) }); err != nil {
+		if err := eachMessage(answer, func(body []byte) { queuePairs(body, &l) }); err != nil {
 			return fmt.Errorf("list queue pairs of %s: %w", d.name, err)
 		}
 		slices.Sort(l.Users)
@@ -107,7 +107,7 @@ func (s *Source) devices() (list []adapter, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = each(answer, func(body []byte) {
+	err = eachMessage(answer, func(body []byte) {
 		if d, ok := device(body); ok {
 			list = append(list, d)
 		}

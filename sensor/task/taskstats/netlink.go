@@ -76,9 +76,9 @@ func request(family, flags uint16, cmd byte, attr uint16, value []byte) []byte {
 	return b
 }
 
-// ask sends a request and returns the first answer of the wanted family, or nil for an
+// request sends a request and returns the first answer of the wanted family, or nil for an
 // acknowledgement. It returns an error number in the answer as an error.
-func (s *Source) ask(message []byte, wanted uint16) ([]byte, error) {
+func (s *Source) request(message []byte, wanted uint16) ([]byte, error) {
 	if err := unix.Sendto(s.fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *Source) ask(message []byte, wanted uint16) ([]byte, error) {
 
 // findFamily requests the number of the family TASKSTATS.
 func (s *Source) findFamily() error {
-	body, err := s.ask(request(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)),
+	body, err := s.request(request(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)),
 		controlFamily)
 	if errors.Is(err, unix.ENOENT) {
 		return sensor.Unavailable("the kernel has no taskstats", "use a kernel built with CONFIG_TASKSTATS", nil)
@@ -132,12 +132,12 @@ func (s *Source) findFamily() error {
 	return nil
 }
 
-// learn requests the record of our own process and returns the record version and layout.
-func (s *Source) learn() (version uint16, layout int, err error) {
+// probeVersion requests the record of our own process and returns the record version and layout.
+func (s *Source) probeVersion() (version uint16, layout int, err error) {
 	pid := uint32(unix.Getpid())
-	body, err := s.ask(request(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
+	body, err := s.request(request(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
 	if err != nil {
-		return 0, 0, refused(err, uidMap(), nameless())
+		return 0, 0, explainDenied(err, uidMap(), nameless())
 	}
 	layout = -1
 	if len(body) >= genlHeader {
@@ -166,9 +166,9 @@ func (s *Source) learn() (version uint16, layout int, err error) {
 }
 
 func (s *Source) register(cpus string) error {
-	_, err := s.ask(request(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
+	_, err := s.request(request(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
 	if err != nil {
-		return refused(err, uidMap(), nameless())
+		return explainDenied(err, uidMap(), nameless())
 	}
 	return nil
 }
@@ -194,9 +194,9 @@ func nameless() bool {
 // newer is the remedy if records name no process, because permission alone does not help.
 const newer = "use Linux 5.19 or later, or the eBPF source on another kernel than 5.10"
 
-// refused explains why the kernel denies listening. uidMap is /proc/PID/uid_map
+// explainDenied explains why the kernel denies listening. uidMap is /proc/PID/uid_map
 // (user_namespaces(7)). nameless means that listening would be of no use.
-func refused(err error, uidMap string, nameless bool) error {
+func explainDenied(err error, uidMap string, nameless bool) error {
 	switch {
 	case nameless && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):
 		return sensor.Unavailable("no permission to receive exit records (taskstats), which name no process before Linux 5.19", newer, err)

@@ -156,14 +156,14 @@ func (c *collector) message(b []byte, p *sensor.Pass) {
 		return
 	}
 	if c.one.flags&lastOfGroup == 0 {
-		c.keep(&c.one)
+		c.addThread(&c.one)
 		return
 	}
 	c.end(all, p)
 }
 
-// keep remembers a thread that ended before its process.
-func (c *collector) keep(s *stats) {
+// addThread remembers a thread that ended before its process.
+func (c *collector) addThread(s *stats) {
 	a := c.ended(s)
 	if a == nil {
 		if len(c.threads) >= maxPartials {

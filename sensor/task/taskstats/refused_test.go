@@ -27,7 +27,7 @@ func TestRefused(t *testing.T) {
 		{unix.EPERM, "         0          0 4294967295\n", true, "which name no process before Linux 5.19: "},
 		{unix.EPERM, "         0       1000          1\n", true, "(use Linux 5.19 or later"},
 	} {
-		err := refused(fmt.Errorf("register: %w", c.err), c.uidMap, c.nameless)
+		err := explainDenied(fmt.Errorf("register: %w", c.err), c.uidMap, c.nameless)
 		if !errors.Is(err, sensor.ErrUnavailable) || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) || c.nameless && strings.Contains(err.Error(), "CAP_NET_ADMIN") {
 			t.Errorf("%v in %q, records without names %v: %v, want %q", c.err, c.uidMap, c.nameless, err, c.want)
 		}

@@ -89,7 +89,7 @@ func (s *Source) start(o Options) error {
 	if err := s.findFamily(); err != nil {
 		return err
 	}
-	version, layout, err := s.learn()
+	version, layout, err := s.probeVersion()
 	if err != nil {
 		return err
 	}

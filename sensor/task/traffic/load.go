@@ -21,23 +21,23 @@ const (
 	byFexit       = "fexit"
 )
 
-// way is one set of places to count at: mandatory programs, and programs that are used if the
+// attachMethod is one set of places to count at: mandatory programs, and programs that are used if the
 // kernel has the function.
-type way struct {
+type attachMethod struct {
 	name         string
 	must, beside []string
 }
 
-func ways() []way {
-	return []way{
+func attachMethods() []attachMethod {
+	return []attachMethod{
 		{byTracepoints, []string{trafficProgSent, trafficProgReceived}, []string{trafficProgSpliced}},
 		{byFexit, []string{trafficProgSent4, trafficProgReceived4},
 			[]string{trafficProgSent6, trafficProgReceived6, trafficProgSendpage, trafficProgSpliced}},
 	}
 }
 
-// always returns the programs of every way: the ends of processes cannot be done without.
-func always() []string { return []string{trafficProgEnded, trafficProgHarvest} }
+// requiredPrograms returns the programs of every way: the ends of processes cannot be done without.
+func requiredPrograms() []string { return []string{trafficProgEnded, trafficProgHarvest} }
 
 // kernelSide is the part that was loaded into the kernel.
 type kernelSide struct {
@@ -73,7 +73,7 @@ func load(o Options) (*kernelSide, error) {
 	}
 	defer done()
 	var first error
-	for _, w := range ways() {
+	for _, w := range attachMethods() {
 		if o.hooks != "" && o.hooks != w.name {
 			continue
 		}
@@ -102,7 +102,7 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables[trafficVarConnections].Set(connections); err != nil {
 		return nil, fmt.Errorf("set whether connections are followed: %w", err)
 	}
-	spec.Maps[trafficMapAccounts].MaxEntries = room(bpf.PossibleCPUs(o.Root))
+	spec.Maps[trafficMapAccounts].MaxEntries = processRoom(bpf.PossibleCPUs(o.Root))
 	if list, err := net.InterfaceAddrs(); err == nil {
 		spec.Maps[trafficMapHere].MaxEntries = roomForAddresses(len(list))
 	}
@@ -113,10 +113,10 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// room returns the number of processes with traffic that the table can hold. It grows with the
+// processRoom returns the number of processes with traffic that the table can hold. It grows with the
 // processors, because more of them end more processes. An account takes 0.6 KiB for the life of its
 // process plus two passes.
-func room(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
+func processRoom(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
 
 // roomForAddresses returns the number of addresses of this machine to remember, if n are
 // configured. Other network namespaces with connections need as many again.
@@ -124,14 +124,14 @@ func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) 
 
 // install loads and attaches the programs of a way. connections reports whether to keep data with
 // sockets, which requires Linux 5.11.
-func install(o Options, w way, connections bool, cache *btf.Cache) (*kernelSide, error) {
+func install(o Options, w attachMethod, connections bool, cache *btf.Cache) (*kernelSide, error) {
 	spec, err := prepare(o, connections)
 	if err != nil {
 		return nil, err
 	}
 	all := spec.Programs
 	spec.Programs = make(map[string]*ebpf.ProgramSpec)
-	for _, name := range append(always(), w.must...) {
+	for _, name := range append(requiredPrograms(), w.must...) {
 		spec.Programs[name] = all[name]
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
@@ -170,7 +170,7 @@ func (f closing) Close() error { f(); return nil }
 
 // attach attaches the mandatory programs. The iterator comes first, because it passes our pid namespace to the
 // programs. Ends come before programs that create accounts, so that every account is ended.
-func (k *kernelSide) attach(c *ebpf.Collection, w way) (err error) {
+func (k *kernelSide) attach(c *ebpf.Collection, w attachMethod) (err error) {
 	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
 		return fmt.Errorf("attach the map iterator: %w", err)
 	}
@@ -223,9 +223,9 @@ func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.
 // again. Addresses of other namespaces are learned from their connections.
 const refresh = 60
 
-// learn passes the addresses of this machine to the programs. An address that cannot be read counts
+// passAddresses passes the addresses of this machine to the programs. An address that cannot be read counts
 // as remote until a connection uses it.
-func (k *kernelSide) learn() {
+func (k *kernelSide) passAddresses() {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		return

@@ -49,7 +49,7 @@ type Source struct {
 	kernel  *kernelSide
 	clock   bpf.Clock
 	buf     []byte
-	unowned use // so far
+	unowned trafficCounts // so far
 	passes  uint64
 	over    bpf.Ended
 }
@@ -98,7 +98,7 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 		return errors.New("read traffic: the source is closed")
 	}
 	if s.passes%refresh == 0 {
-		s.kernel.learn()
+		s.kernel.passAddresses()
 	}
 	s.passes++
 	if s.kernel.unspliced {
@@ -114,8 +114,8 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 
 const recordSize = int(unsafe.Sizeof(trafficRecord{}))
 
-// use is the traffic of a process, as its record has it.
-type use = struct {
+// trafficCounts is the traffic of a process, as its record has it.
+type trafficCounts = struct {
 	_     structs.HostLayout
 	Cells [messages]struct {
 		_        structs.HostLayout
@@ -147,12 +147,12 @@ func (s *Source) iterate(p *sensor.TallyPass) error {
 			return fmt.Errorf("%d bytes are no whole number of records of %d", n, recordSize)
 		}
 		for b := s.buf[:n]; len(b) > 0; b = b[recordSize:] {
-			s.take((*trafficRecord)(unsafe.Pointer(&b[0])), p)
+			s.addRecord((*trafficRecord)(unsafe.Pointer(&b[0])), p)
 		}
 	}
 }
 
-func (s *Source) take(r *trafficRecord, p *sensor.TallyPass) {
+func (s *Source) addRecord(r *trafficRecord, p *sensor.TallyPass) {
 	if r.Pid == 0 {
 		s.takeUnowned(&r.Use, p)
 		return
@@ -164,7 +164,7 @@ func (s *Source) take(r *trafficRecord, p *sensor.TallyPass) {
 }
 
 // add appends the traffic of a process.
-func add(p *sensor.TallyPass, pid int32, start uint64, u *use) {
+func add(p *sensor.TallyPass, pid int32, start uint64, u *trafficCounts) {
 	for i := range u.Cells {
 		p.Add(pid, start, i, u.Cells[i].Bytes)
 	}
@@ -183,14 +183,14 @@ func add(p *sensor.TallyPass, pid int32, start uint64, u *use) {
 }
 
 // takeUnowned appends traffic that did not fit into the table; now is its total so far.
-func (s *Source) takeUnowned(now *use, p *sensor.TallyPass) {
+func (s *Source) takeUnowned(now *trafficCounts, p *sensor.TallyPass) {
 	more, was := *now, &s.unowned
 	for i := range more.Cells {
 		more.Cells[i].Bytes -= was.Cells[i].Bytes
 		more.Cells[i].Messages -= was.Cells[i].Messages
 	}
 	more.Opened, more.Accepted, more.Retransmits = now.Opened-was.Opened, now.Accepted-was.Accepted, now.Retransmits-was.Retransmits
-	p.Unowned = p.Unowned || more != use{}
+	p.Unowned = p.Unowned || more != trafficCounts{}
 	add(p, 0, 0, &more)
 	s.unowned = *now
 }

@@ -437,7 +437,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	for cpus, want := range map[uint32]uint32{1: 8704, 2: 9216, 112: 65536, 113: 65536, 4096: 65536} {
-		if got := room(cpus); got != want {
+		if got := processRoom(cpus); got != want {
 			t.Errorf("%d processors: room for %d, want %d", cpus, got, want)
 		}
 	}

@@ -19,9 +19,9 @@ type names struct {
 	known map[[2]uint64]string
 }
 
-// of returns the name of a disk in /sys/block, or "" if the number (MAJOR:MINOR) is no disk. The
+// diskName returns the name of a disk in /sys/block, or "" if the number (MAJOR:MINOR) is no disk. The
 // page cache of a network file system is written back under such a number.
-func (n *names) of(stored [2]uint64) string {
+func (n *names) diskName(stored [2]uint64) string {
 	if stored == [2]uint64{} {
 		return sensor.OtherNames // beyond the ones of a process that are distinguished
 	}

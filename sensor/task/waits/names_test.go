@@ -23,13 +23,13 @@ func TestNames(t *testing.T) {
 		var raw [16]byte
 		copy(raw[:], stored)
 		for range 2 {
-			if got := n.of(*(*[2]uint64)(unsafe.Pointer(&raw))); got != want {
+			if got := n.diskName(*(*[2]uint64)(unsafe.Pointer(&raw))); got != want {
 				t.Errorf("%q is %q, want %q", stored, got, want)
 			}
 		}
 	}
 	for i := range 3 * maxNames {
-		n.of([2]uint64{uint64(i)<<8 | 'a', 1})
+		n.diskName([2]uint64{uint64(i)<<8 | 'a', 1})
 	}
 	if len(n.known) > maxNames {
 		t.Errorf("%d names are kept", len(n.known))

@@ -157,7 +157,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 		if u.Nanos == 0 {
 			continue
 		}
-		if disk := s.names.of(u.Disk.Name); disk != "" {
+		if disk := s.names.diskName(u.Disk.Name); disk != "" {
 			name := s.pass.Named(sensor.TallyName{Set: disks, Labels: [2]string{disk}})
 			s.pass.Rows = append(s.pass.Rows, sensor.TallyRow{PID: pid, Start: start, Name: name, Amount: u.Nanos})
 		}

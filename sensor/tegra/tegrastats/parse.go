@@ -23,11 +23,11 @@ func (p *Parser) Parse(line []byte, s *Stats) bool {
 	p.line = line
 	found := false
 	for {
-		w := p.word()
+		w := p.nextWord()
 		if len(w) == 0 {
 			return found
 		}
-		if !named(w) {
+		if !isFieldName(w) {
 			continue // the date, or the rest of something unknown
 		}
 		if at := index(w, '@'); at > 0 { // name@31.5C
@@ -59,8 +59,8 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 	case "MTS":
 		return p.translation(s)
 	case "EDP": // "EDP limit 1734"
-		p.word()
-		p.word()
+		p.nextWord()
+		p.nextWord()
 		return false
 	}
 	v := p.peek()
@@ -69,14 +69,14 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 		return false
 	case v[0] == '[':
 		if k := string(key); k == "CPU" || k == "cpu" {
-			p.word()
+			p.nextWord()
 			return cores(v, s)
 		}
 		return false
 	}
 	if r, ok := rail(v); ok {
-		p.word()
-		if r.Name = p.name(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts && !known(s.Rails, r.Name) {
+		p.nextWord()
+		if r.Name = p.name(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts && !hasRail(s.Rails, r.Name) {
 			s.Rails = append(s.Rails, r)
 		}
 		return true
@@ -86,7 +86,7 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 	if e, p.clusters, ok = engine(v, p.clusters); !ok {
 		return false
 	}
-	p.word()
+	p.nextWord()
 	p.engine(strings.TrimSuffix(p.name(key), "_FREQ"), e, s)
 	return true
 }
@@ -117,7 +117,7 @@ func (p *Parser) engine(k string, e Engine, s *Stats) {
 	}
 }
 
-func known(rails []Rail, name string) bool {
+func hasRail(rails []Rail, name string) bool {
 	for i := range rails {
 		if rails[i].Name == name {
 			return true
@@ -138,14 +138,14 @@ func (p *Parser) memory(used, total, cached *Value, s *Stats) bool {
 	if !ok || scale == 0 {
 		return false
 	}
-	p.word()
+	p.nextWord()
 	*used, *total = Value{a * scale, true}, Value{b * scale, true}
 	if v := p.peek(); index(unit, '(') < 0 && (len(v) == 0 || v[0] != '(') {
 		return true
 	} else if index(unit, '(') < 0 {
-		p.word()
+		p.nextWord()
 	}
-	v = p.word() // the text in the parentheses
+	v = p.nextWord() // the text in the parentheses
 	n, rest, ok := number(v)
 	switch {
 	case !ok:
@@ -169,12 +169,12 @@ func (p *Parser) translation(s *Stats) bool {
 		if string(p.peek()) != f.name {
 			return found
 		}
-		p.word()
+		p.nextWord()
 		v, rest, ok := number(p.peek())
 		if !ok || len(rest) == 0 || rest[0] != '%' {
 			return found
 		}
-		p.word()
+		p.nextWord()
 		*f.to, found = Value{v / 100, true}, true
 	}
 	return found

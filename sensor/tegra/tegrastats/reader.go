@@ -65,7 +65,7 @@ func (r *Reader) Read(now time.Time) (*Stats, error) {
 		}
 		r.offset += int64(n)
 		r.n += n
-		r.take(now)
+		r.parseLines(now)
 	}
 	if r.seen.IsZero() {
 		return nil, fmt.Errorf("read %s: no line of tegrastats yet; is it running?", r.path)
@@ -76,8 +76,8 @@ func (r *Reader) Read(now time.Time) (*Stats, error) {
 	return &r.stats, nil
 }
 
-// take parses the complete lines in the buffer and keeps the rest.
-func (r *Reader) take(now time.Time) {
+// parseLines parses the complete lines in the buffer and keeps the rest.
+func (r *Reader) parseLines(now time.Time) {
 	b := r.buf[:r.n]
 	for {
 		i := bytes.IndexByte(b, '\n')

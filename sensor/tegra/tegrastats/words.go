@@ -2,8 +2,8 @@ package tegrastats
 
 import "bytes"
 
-// word cuts the next word off the line; nil at its end.
-func (p *Parser) word() []byte {
+// nextWord cuts the next word off the line; nil at its end.
+func (p *Parser) nextWord() []byte {
 	w := p.peek()
 	p.line = p.line[len(w):]
 	return w
@@ -39,8 +39,8 @@ func (p *Parser) name(w []byte) string {
 	return s
 }
 
-// named reports whether w begins like a field name and has only its letters up to an @.
-func named(w []byte) bool {
+// isFieldName reports whether w begins like a field name and has only its letters up to an @.
+func isFieldName(w []byte) bool {
 	for i, c := range w {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':

@@ -58,7 +58,7 @@ func Run(_ context.Context, e *measure.Env, args []string) error {
 	e.Printf("\nHeap of all of it: %.1f MB (Kepler, resident: 44 to 64 MB).\n", float64(m.HeapAlloc)/1e6)
 	runtime.KeepAlive(b)
 	runtime.KeepAlive(view)
-	return passes(e, *rounds)
+	return measurePasses(e, *rounds)
 }
 
 // node is a machine that is made up.

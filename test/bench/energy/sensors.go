@@ -98,8 +98,8 @@ func instinct() []byte {
 	return b
 }
 
-// passes measures the CPU time of reading all energy and GPU sensors: for a tick, and in addition for an export.
-func passes(e *measure.Env, rounds int) error {
+// measurePasses measures the CPU time of reading all energy and GPU sensors: for a tick, and in addition for an export.
+func measurePasses(e *measure.Env, rounds int) error {
 	if err := machineTree(e.Dir, 1000, 100); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func passes(e *measure.Env, rounds int) error {
 		failed = errors.Join(failed, f())
 		for range rounds {
 			time.Sleep(time.Second)
-			cpu, _, err := measure.Spent(f)
+			cpu, _, err := measure.CPUTime(f)
 			failed = errors.Join(failed, err)
 			sum += measure.MS(cpu) / float64(rounds)
 		}

@@ -22,8 +22,8 @@ type tally struct {
 	series                        int
 }
 
-// one makes one forecast and counts values that no forecast may have.
-func (t *tally) one(in forecast.Input) forecast.Result {
+// forecastOne makes one forecast and counts values that no forecast may have.
+func (t *tally) forecastOne(in forecast.Input) forecast.Result {
 	begin := measure.OwnCPU()
 	r := forecast.Run(in)
 	t.spent += measure.OwnCPU() - begin
@@ -164,7 +164,7 @@ func m4(e *measure.Env, dir string, every int) error {
 	for i := 0; i < len(train); i += every {
 		y, truth := numbers(train[i][1:]), numbers(test[i][1:])
 		in := forecast.Input{Values: y, Step: time.Hour, Horizon: len(truth), Unbounded: true}
-		r := t.one(in)
+		r := t.forecastOne(in)
 		q := forecast.Scale(y, 24)
 		if q == 0 {
 			continue
@@ -204,7 +204,7 @@ func bitbrains(e *measure.Env, dir string, every int) error {
 				cut := len(values[i]) - day*24
 				truth := values[i][cut : cut+24]
 				in := forecast.Input{Values: values[i][:cut], Start: start, Step: time.Hour, Horizon: 24, Capacity: limits[what][names[i]]}
-				r := t.one(in)
+				r := t.forecastOne(in)
 				t.ratio(in, r.Point, truth)
 				t.bounds(in, r, truth, 24)
 			}
@@ -252,7 +252,7 @@ func cells(e *measure.Env, dir string) error {
 				}
 				truth := h[cut : cut+24]
 				in := forecast.Input{Values: h[:cut], Step: time.Hour, Horizon: 24}
-				r := t.one(in)
+				r := t.forecastOne(in)
 				mase += forecast.MAE(truth, r.Point) / forecast.Scale(h[:cut], 24)
 				n++
 				t.ratio(in, r.Point, truth)

@@ -42,7 +42,7 @@ func placing(e *measure.Env, dir string) error {
 	if err != nil {
 		return err
 	}
-	rules := append(rivals(), ours(false), ours(true))
+	rules := append(rivals(), reckonPolicy(false), reckonPolicy(true))
 	all := len(pods) // that every policy finds a place for
 	for _, rule := range rules {
 		p := &plant{nodes: slices.Clone(nodes), pods: pods, on: make([][]int, len(nodes))}
@@ -122,8 +122,8 @@ func vmShares(dir string) ([][]float64, error) {
 	return use, nil
 }
 
-// use of a node's cores in an hour.
-func (p *plant) use(node, hour int) float64 {
+// coresUsed of a node's cores in an hour.
+func (p *plant) coresUsed(node, hour int) float64 {
 	sum := 0.0
 	for _, i := range p.on[node] {
 		sum += p.pods[i].Cores * p.pods[i].share[hour]
@@ -181,9 +181,9 @@ func (p *plant) bill() (joules, idle float64, over int, coreHours float64) {
 	return joules, idle, over, coreHours
 }
 
-// ours ranks with analysis/rank. It predicts the use of a pod as its request times the mean used share of
+// reckonPolicy ranks with analysis/rank. It predicts the use of a pod as its request times the mean used share of
 // earlier pods. seer knows the actual mean use of each pod and node, which no real policy can.
-func ours(seer bool) policy {
+func reckonPolicy(seer bool) policy {
 	name := "reckon rank"
 	if seer {
 		name = "reckon rank, knowing the future"
@@ -233,7 +233,7 @@ func (p *plant) recent(j, hour, hours int, seer bool) float64 {
 	}
 	sum, n := 0.0, 0.0
 	for h := max(0, hour-hours); h <= hour; h++ {
-		sum, n = sum+p.use(j, h), n+1
+		sum, n = sum+p.coresUsed(j, h), n+1
 	}
 	return sum / n
 }

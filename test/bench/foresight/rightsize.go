@@ -134,7 +134,7 @@ func rightsizing(e *measure.Env, dir string) error {
 		}
 		for _, r := range of.rivals {
 			s := score(vms, of.memory, r.rule)
-			pooled, mean, ok := at(curve, s.above)
+			pooled, mean, ok := interpolate(curve, s.above)
 			ours := "not reached"
 			if ok {
 				ours = fmt.Sprintf("%.3f (%.3f): %+.1f %% (%+.1f %%)", pooled, mean, 100*(pooled/s.pooled-1), 100*(mean/s.mean-1))
@@ -162,8 +162,8 @@ func steps(from, to, by float64) []float64 {
 	return out
 }
 
-// at returns the least slack of the curve at a time above or a shorter one; between two points it lies on their line.
-func at(curve []scored, above float64) (pooled, mean float64, ok bool) {
+// interpolate returns the least slack of the curve at a time above or a shorter one; between two points it lies on their line.
+func interpolate(curve []scored, above float64) (pooled, mean float64, ok bool) {
 	slices.SortFunc(curve, func(a, b scored) int {
 		if a.above < b.above {
 			return -1

@@ -31,7 +31,7 @@ func rivals() []policy {
 func targetLoad(p *plant, w *pod, hour int, fits []int) int {
 	const target = 40.0
 	return best(fits, func(j int) float64 {
-		u := 100 * (p.use(j, hour) + 1.5*w.Cores) / p.nodes[j].Cores
+		u := 100 * (p.coresUsed(j, hour) + 1.5*w.Cores) / p.nodes[j].Cores
 		switch {
 		case u > 100:
 			return 0
@@ -46,7 +46,7 @@ func targetLoad(p *plant, w *pod, hour int, fits []int) int {
 func (p *plant) moments(j, hour int) (mu, sigma float64) {
 	n, sum, squares := 0.0, 0.0, 0.0
 	for h := max(0, hour-24); h <= hour; h++ {
-		u := p.use(j, h) / p.nodes[j].Cores
+		u := p.coresUsed(j, h) / p.nodes[j].Cores
 		n, sum, squares = n+1, sum+u, squares+u*u
 	}
 	mu = sum / n
@@ -105,7 +105,7 @@ func peaks(p *plant, w *pod, hour int, fits []int) int {
 	return best(fits, func(j int) float64 {
 		n := &p.nodes[j]
 		k1, k2 := exponential(n.Curve[:])
-		now := 100 * p.use(j, hour) / n.Cores
+		now := 100 * p.coresUsed(j, hour) / n.Cores
 		then := now + 100*w.Cores/n.Cores
 		return -k1 * (math.Exp(k2*then) - math.Exp(k2*now))
 	})

@@ -37,7 +37,7 @@ func Churn(ctx context.Context, e *measure.Env, args []string) error {
 		return err
 	}
 	if os.Geteuid() == 0 && os.Getenv(Inside) == "" {
-		return alone(ctx, e)
+		return runIsolated(ctx, e)
 	}
 	bins := f.Args()
 	if len(bins) == 0 {
@@ -116,8 +116,8 @@ type ups struct {
 	used time.Duration // processor time at the last line
 }
 
-// alone runs this program again in a PID namespace.
-func alone(ctx context.Context, e *measure.Env) error {
+// runIsolated runs this program again in a PID namespace.
+func runIsolated(ctx context.Context, e *measure.Env) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err

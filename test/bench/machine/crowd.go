@@ -52,9 +52,9 @@ func (c *crowd) add(name string, args ...string) error {
 	return nil
 }
 
-// room returns an error if n more processes would take half of the kernel's process ids, because
+// checkRoom returns an error if n more processes would take half of the kernel's process ids, because
 // other work on this machine needs some too.
-func room(n int) error {
+func checkRoom(n int) error {
 	limit := 32768
 	if data, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {
 		if v, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
@@ -70,7 +70,7 @@ func room(n int) error {
 
 // idle makes the crowd n processes that sleep.
 func (c *crowd) idle(ctx context.Context, n int) error {
-	if err := room(n - len(c.cmds)); err != nil {
+	if err := checkRoom(n - len(c.cmds)); err != nil {
 		return err
 	}
 	for len(c.cmds) < n && ctx.Err() == nil {
@@ -86,7 +86,7 @@ const BusyArg = "-be-busy"
 
 // busy adds n processes that run for about 0.2 ms, five times a second.
 func (c *crowd) busy(ctx context.Context, n int) error {
-	if err := room(n); err != nil {
+	if err := checkRoom(n); err != nil {
 		return err
 	}
 	self, err := os.Executable()

@@ -37,7 +37,7 @@ func TestCrowd(t *testing.T) {
 
 // A machine that is nearly full is left alone.
 func TestNoRoom(t *testing.T) {
-	if err := room(1 << 30); err == nil {
+	if err := checkRoom(1 << 30); err == nil {
 		t.Error("there was room for 2^30 processes")
 	}
 	if err := newCrowd(20).idle(context.Background(), 1<<30); err == nil {

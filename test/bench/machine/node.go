@@ -58,7 +58,7 @@ func Node(ctx context.Context, e *measure.Env, args []string) error {
 		if err := crowd.idle(ctx, n); err != nil {
 			return err
 		}
-		if err := among(ctx, e, o, programs, fmt.Sprintf("%d idle processes more, %d to a process group", n, *group)); err != nil {
+		if err := measureAmong(ctx, e, o, programs, fmt.Sprintf("%d idle processes more, %d to a process group", n, *group)); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func Node(ctx context.Context, e *measure.Env, args []string) error {
 	if err := crowd.busy(ctx, *busy); err != nil {
 		return err
 	}
-	return among(ctx, e, o, programs, fmt.Sprintf("%d busy processes more, %d to a process group", *busy, *group))
+	return measureAmong(ctx, e, o, programs, fmt.Sprintf("%d busy processes more, %d to a process group", *busy, *group))
 }
 
 // nodePrograms returns the installed programs, and prints why others are missing.
@@ -108,8 +108,8 @@ func nodePrograms(e *measure.Env, o nodeOptions) (out []*measure.Process, err er
 	return out, nil
 }
 
-// among measures every program in turn among the existing processes.
-func among(ctx context.Context, e *measure.Env, o nodeOptions, programs []*measure.Process, title string) error {
+// measureAmong measures every program in turn among the existing processes.
+func measureAmong(ctx context.Context, e *measure.Env, o nodeOptions, programs []*measure.Process, title string) error {
 	row := e.Table(fmt.Sprintf("%s (%d in all, kernel threads included)", title, countProcesses()),
 		"program", "CPU at rest", "CPU per scrape", "CPU, scraped every 15 s", "resident", "page", "series")
 	for _, p := range programs {

@@ -53,7 +53,7 @@ func Stress(ctx context.Context, e *measure.Env, args []string) error {
 			if *realtime {
 				argv = append([]string{"chrt", "-r", "1"}, argv...)
 			}
-			r, err := inThread(func() (loaded, error) { return follow(ctx, argv, *length, *realtime) })
+			r, err := inThread(func() (loaded, error) { return runMeasured(ctx, argv, *length, *realtime) })
 			if err != nil {
 				row("%s | %d %% | left out: %v | | |", name, load, err)
 				continue
@@ -79,8 +79,8 @@ func inThread(f func() (loaded, error)) (r loaded, err error) {
 // loaded is the load of a program, in percent of a core, and of all others, in cores.
 type loaded struct{ mean, deviation, others float64 }
 
-// follow runs a program and reads its clocks; it ends the program.
-func follow(ctx context.Context, argv []string, length time.Duration, realtime bool) (r loaded, err error) {
+// runMeasured runs a program and reads its clocks; it ends the program.
+func runMeasured(ctx context.Context, argv []string, length time.Duration, realtime bool) (r loaded, err error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second

@@ -50,8 +50,8 @@ func OwnCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Spent returns the processor time and the wall time of f.
-func Spent(f func() error) (cpu, clock time.Duration, err error) {
+// CPUTime returns the processor time and the wall time of f.
+func CPUTime(f func() error) (cpu, clock time.Duration, err error) {
 	before, began := OwnCPU(), time.Now()
 	err = f()
 	return OwnCPU() - before, time.Since(began), err

@@ -92,7 +92,7 @@ func specRows(w io.Writer, dir string, _ bool) ([]row, error) {
 	}
 	line := func(name, protocol string, splits [][2][]int, rivals map[string]interpolator, order []string, goal string, reached func(med,
 		worst float64) bool) (row, error) {
-		med, avg, worst, point, err := measure(splits, ours(by))
+		med, avg, worst, point, err := measure(splits, ownFamily(by))
 		if err != nil {
 			return row{}, err
 		}

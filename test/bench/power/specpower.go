@@ -118,7 +118,7 @@ func leaveOneLoad() [][2][]int {
 	return out
 }
 
-func at(v []float64, idx []int) []float64 {
+func selectIndices(v []float64, idx []int) []float64 {
 	var out []float64
 	for _, i := range idx {
 		out = append(out, v[i])
@@ -127,7 +127,7 @@ func at(v []float64, idx []int) []float64 {
 }
 
 func piecewise(s system, known []int, u float64) (float64, error) {
-	x, y := at(s.curve.Load, known), at(s.curve.Watts, known)
+	x, y := selectIndices(s.curve.Load, known), selectIndices(s.curve.Watts, known)
 	i, _ := slices.BinarySearch(x, u)
 	i = min(max(i, 1), len(x)-1)
 	return y[i-1] + (y[i]-y[i-1])*(u-x[i-1])/(x[i]-x[i-1]), nil
@@ -137,7 +137,7 @@ func piecewise(s system, known []int, u float64) (float64, error) {
 // centred as for Legendre polynomials to stay well conditioned.
 func polynomial(degree int) interpolator {
 	return func(s system, known []int, u float64) (float64, error) {
-		x, y := at(s.curve.Load, known), at(s.curve.Watts, known)
+		x, y := selectIndices(s.curve.Load, known), selectIndices(s.curve.Watts, known)
 		return polyAt(x, y, degree, u), nil
 	}
 }
@@ -176,10 +176,11 @@ func polyAt(x, y []float64, degree int, u float64) float64 {
 	return sum
 }
 
-// ours returns the product's curve family.
-func ours(by map[string]*powerfit.Prior) interpolator {
+// ownFamily returns the product's curve family.
+func ownFamily(by map[string]*powerfit.Prior) interpolator {
 	return func(s system, known []int, u float64) (float64, error) {
-		m, err := powerfit.FitCurve(by[s.cpu], powerfit.Curve{Load: at(s.curve.Load, known), Watts: at(s.curve.Watts, known)})
+		m, err := powerfit.FitCurve(by[s.cpu], powerfit.Curve{Load: selectIndices(s.curve.Load, known), Watts: selectIndices(s.curve.Watts,
+			known)})
 		if err != nil {
 			return 0, err
 		}

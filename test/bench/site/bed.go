@@ -72,7 +72,7 @@ func (o fleetOptions) servers(e *measure.Env, dir string) (out []*peer) {
 	return out
 }
 
-func (s *peer) ours() bool { return s.Name == "reckon" || s.Name == "before" }
+func (s *peer) isReckon() bool { return s.Name == "reckon" || s.Name == "before" }
 
 // bed is a site with servers to send to.
 type bed struct {
@@ -130,8 +130,8 @@ func (b *bed) stop() {
 	}
 }
 
-// goOn lets a stretch of simulated time pass; a nil sink is the servers.
-func (b *bed) goOn(ctx context.Context, d time.Duration, speed float64, sink simulation.Sink) (simulation.Progress, error) {
+// simulate lets a stretch of simulated time pass; a nil sink is the servers.
+func (b *bed) simulate(ctx context.Context, d time.Duration, speed float64, sink simulation.Sink) (simulation.Progress, error) {
 	if sink == nil {
 		sink = b.out
 	}
@@ -142,7 +142,7 @@ func (b *bed) goOn(ctx context.Context, d time.Duration, speed float64, sink sim
 func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) (p simulation.Progress, err error) {
 	before := b.out.Sent()
 	err = b.during(ctx, func(ctx context.Context) error {
-		p, err = b.goOn(ctx, d, speed, nil)
+		p, err = b.simulate(ctx, d, speed, nil)
 		return err
 	}, func() { b.out.Drain(ctx, 2*time.Minute) })
 	after := b.out.Sent()
@@ -159,12 +159,12 @@ func (b *bed) during(ctx context.Context, f func(context.Context) error, then fu
 	var wg sync.WaitGroup
 	for _, s := range b.all {
 		s.used = -s.CPU()
-		wg.Go(func() { s.queries, s.failed = s.ask(asking, time.Second, queries()) })
+		wg.Go(func() { s.queries, s.failed = s.askAll(asking, time.Second, queries()) })
 	}
 	pagesFailed := make([]int, len(b.all))
 	for i, s := range b.all {
-		if s.ours() {
-			wg.Go(func() { s.pages, pagesFailed[i] = s.ask(asking, 5*time.Second, pages) })
+		if s.isReckon() {
+			wg.Go(func() { s.pages, pagesFailed[i] = s.askAll(asking, 5*time.Second, pages) })
 		}
 	}
 	recorded := b.record(asking)
@@ -217,8 +217,8 @@ var pages = []string{
 	"/api/reckon/v1/usage?by=node&since=24h", "/api/reckon/v1/nodes",
 }
 
-// ask sends one query after the other, with pauses in between, until ctx ends.
-func (s *peer) ask(ctx context.Context, rest time.Duration, list []string) (took []time.Duration, failed int) {
+// askAll sends one query after the other, with pauses in between, until ctx ends.
+func (s *peer) askAll(ctx context.Context, rest time.Duration, list []string) (took []time.Duration, failed int) {
 	tick := time.NewTicker(rest)
 	defer tick.Stop()
 	for i := 0; ; i++ {
@@ -246,7 +246,7 @@ func (s *peer) inBlocks(all float64) string {
 	if s.Name == "VictoriaMetrics" {
 		return fmt.Sprintf("%.2f", all/s.samples)
 	}
-	if s.ours() {
+	if s.isReckon() {
 		dir = filepath.Join(dir, "series")
 	}
 	metas, _ := filepath.Glob(filepath.Join(dir, "*", "meta.json")) // the pattern is above
@@ -269,8 +269,8 @@ func (s *peer) inBlocks(all float64) string {
 	return fmt.Sprintf("%.2f (%.1f M samples in %d blocks)", size/held, held/1e6, len(metas))
 }
 
-// apart measures reckon with nodes that several processes of `reckon simulate` simulate, each a site of its own.
-func (o fleetOptions) apart(ctx context.Context, e *measure.Env) error {
+// runSeparately measures reckon with nodes that several processes of `reckon simulate` simulate, each a site of its own.
+func (o fleetOptions) runSeparately(ctx context.Context, e *measure.Env) error {
 	o.only = "reckon"
 	b := &bed{o: o, all: o.servers(e, e.Dir)}
 	if len(b.all) != 1 {

@@ -71,7 +71,7 @@ func Fleet(ctx context.Context, e *measure.Env, args []string) error {
 		if *cut || o.speed != 1 {
 			return fmt.Errorf("%d sending processes measure reckon alone, in real time: without -cut and -speed", o.senders)
 		}
-		return o.apart(ctx, e)
+		return o.runSeparately(ctx, e)
 	}
 	return o.load(ctx, e, *cut)
 }
@@ -117,7 +117,7 @@ func (o fleetOptions) load(ctx context.Context, e *measure.Env, cut bool) error 
 		return err
 	}
 	defer b.stop()
-	if _, err := b.goOn(ctx, o.warm, o.speed, nil); err != nil { // series are made, connections opened
+	if _, err := b.simulate(ctx, o.warm, o.speed, nil); err != nil { // series are made, connections opened
 		return err
 	}
 	if left := b.out.Drain(ctx, 5*time.Minute); left.Exports > 0 { // all series begin at once
@@ -142,7 +142,7 @@ func (b *bed) cutOff(ctx context.Context, e *measure.Env) error {
 	for _, s := range b.all {
 		s.Stop()
 	}
-	p, err := b.goOn(ctx, b.o.cutFor, 0, nil)
+	p, err := b.simulate(ctx, b.o.cutFor, 0, nil)
 	if err != nil {
 		return err
 	}
@@ -223,9 +223,9 @@ func (o fleetOptions) growth(ctx context.Context, e *measure.Env) error {
 		if err != nil {
 			return err
 		}
-		_, err = b.goOn(ctx, c.after, 0, nowhere{})
+		_, err = b.simulate(ctx, c.after, 0, nowhere{})
 		if err == nil {
-			_, err = b.goOn(ctx, time.Minute, 0, nil)
+			_, err = b.simulate(ctx, time.Minute, 0, nil)
 		}
 		var p simulation.Progress
 		if err == nil {

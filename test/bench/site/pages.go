@@ -48,7 +48,7 @@ func Pages(ctx context.Context, e *measure.Env, args []string) error {
 		if err != nil {
 			return err
 		}
-		done, err := simulation.Fill(ctx, simulation.New(simulation.Config{Site: made, Version: "bench"}), *dir, "bench",
+		done, err := simulation.WriteHistory(ctx, simulation.New(simulation.Config{Site: made, Version: "bench"}), *dir, "bench",
 			slog.New(slog.DiscardHandler),
 			simulation.Stretch{Until: made.End(), Tick: time.Minute, Export: time.Minute})
 		if err != nil {

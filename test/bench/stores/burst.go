@@ -68,9 +68,9 @@ func (k *knowledge) burst(ctx context.Context, n int) error {
 		to.subgraphs = 0
 		stop := make(chan struct{})
 		waited := make(chan []time.Duration)
-		go others(ctx, k.s, stop, waited)
+		go changeConcurrently(ctx, k.s, stop, waited)
 		wrote, changed := measure.Status(os.Getpid(), "io", "wchar:"), 0
-		cpu, clock, err := measure.Spent(func() (err error) { changed, err = f.Update(ctx); return err })
+		cpu, clock, err := measure.CPUTime(func() (err error) { changed, err = f.Update(ctx); return err })
 		close(stop)
 		waits := <-waited
 		if err != nil {
@@ -85,8 +85,8 @@ func (k *knowledge) burst(ctx context.Context, n int) error {
 	return nil
 }
 
-// others changes a subgraph every 10 ms and sends the time of each change.
-func others(ctx context.Context, s graph.Store, stop chan struct{}, out chan []time.Duration) {
+// changeConcurrently changes a subgraph every 10 ms and sends the time of each change.
+func changeConcurrently(ctx context.Context, s graph.Store, stop chan struct{}, out chan []time.Duration) {
 	var waits []time.Duration
 	for i := 0; ; i++ {
 		at := time.Now()

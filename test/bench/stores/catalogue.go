@@ -26,8 +26,8 @@ const (
 	siteJobs   = 4000 // jobs that have series: their pages are asked for
 )
 
-// listed is the catalogue that is measured.
-type listed struct {
+// benchCatalogue is the catalogue that is measured.
+type benchCatalogue struct {
 	e                  *measure.Env
 	jobs, worst, pages int
 	all                bool
@@ -41,7 +41,7 @@ type listed struct {
 // also measures writes, a year of usage by owner and month, and pages of jobs with series. Times are CPU time. The
 // budgets on two cores are 100 ms per list and 300 ms per year.
 func Catalogue(ctx context.Context, e *measure.Env, args []string) error {
-	l := &listed{e: e}
+	l := &benchCatalogue{e: e}
 	f := flag.NewFlagSet("catalogue", flag.ContinueOnError)
 	f.IntVar(&l.jobs, "jobs", 1_000_000, "jobs in the catalogue")
 	cores := f.Int("cores", 2, "processors to use")
@@ -68,8 +68,8 @@ func Catalogue(ctx context.Context, e *measure.Env, args []string) error {
 	path := filepath.Join(l.dir, "catalogue.db")
 	made := newMade(l.jobs)
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return l.fill(ctx, path, made) },
-		l.memory, l.again, l.year,
+		func(ctx context.Context) error { return l.writeJobs(ctx, path, made) },
+		l.memory, l.rewriteRunning, l.year,
 		func(ctx context.Context) error { return l.lists(ctx, made) },
 	} {
 		facts, err := database.Open(path, nil) // as a server that starts
@@ -88,7 +88,7 @@ func Catalogue(ctx context.Context, e *measure.Env, args []string) error {
 }
 
 // simulate writes a day of a site with its series. The other jobs exist only as rows.
-func (l *listed) simulate(ctx context.Context) error {
+func (l *benchCatalogue) simulate(ctx context.Context) error {
 	s, err := simulate.New(simulate.Config{
 		Nodes: 40, Jobs: min(siteJobs, l.jobs/5), GPUNodes: 5, Seed: 1, From: time.Now().Add(-26 * time.Hour).Truncate(time.Hour),
 		For: 24 * time.Hour,
@@ -96,7 +96,7 @@ func (l *listed) simulate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := simulation.Fill(ctx, simulation.New(simulation.Config{Site: s, Version: "bench"}), l.dir, "made-up",
+	done, err := simulation.WriteHistory(ctx, simulation.New(simulation.Config{Site: s, Version: "bench"}), l.dir, "made-up",
 		slog.New(slog.DiscardHandler),
 		simulation.Stretch{Until: s.End(), Tick: time.Minute, Export: time.Minute})
 	if err != nil {
@@ -107,13 +107,13 @@ func (l *listed) simulate(ctx context.Context) error {
 }
 
 // memory measures the memory of a starting server until it can answer lists.
-func (l *listed) memory(ctx context.Context) error {
+func (l *benchCatalogue) memory(ctx context.Context) error {
 	var before, after runtime.MemStats
 	for range 3 { // collect closed stores and pooled memory
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)
-	cpu, clock, err := measure.Spent(func() error {
+	cpu, clock, err := measure.CPUTime(func() error {
 		_, _, err := l.facts.Workloads(ctx, store.Filter{Limit: 1})
 		return err
 	})
@@ -133,15 +133,15 @@ func (l *listed) memory(ctx context.Context) error {
 	return nil
 }
 
-// again writes jobs that run once more, as every round does.
-func (l *listed) again(ctx context.Context) error {
+// rewriteRunning writes jobs that run once more, as every round does.
+func (l *benchCatalogue) rewriteRunning(ctx context.Context) error {
 	running := true
 	rows, _, err := l.facts.Workloads(ctx, store.Filter{Running: &running})
 	if err != nil {
 		return err
 	}
 	const rounds = 10
-	cpu, _, err := measure.Spent(func() error {
+	cpu, _, err := measure.CPUTime(func() error {
 		for round := range rounds {
 			for i := range rows {
 				w := &rows[i]
@@ -164,7 +164,7 @@ func (l *listed) again(ctx context.Context) error {
 }
 
 // year measures a year of usage by owner and month.
-func (l *listed) year(ctx context.Context) error {
+func (l *benchCatalogue) year(ctx context.Context) error {
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for d := range 365 {
 		at := begin.AddDate(0, 0, d)
@@ -185,7 +185,7 @@ func (l *listed) year(ctx context.Context) error {
 	}
 	var worst time.Duration
 	for range 5 {
-		cpu, _, err := measure.Spent(func() error {
+		cpu, _, err := measure.CPUTime(func() error {
 			rows, err := l.facts.Use(ctx, store.RollupQuery{From: begin.Add(5 * time.Hour), To: begin.AddDate(1, 0, 0),
 				Span: store.SpanMonth, By: []string{"owner"}})
 			if err == nil && len(rows) < 12*200 {
@@ -227,7 +227,7 @@ type timed struct {
 }
 
 // lists queries every filter alone, in pairs and in threes.
-func (l *listed) lists(ctx context.Context, m *made) error {
+func (l *benchCatalogue) lists(ctx context.Context, m *jobMaker) error {
 	single := m.filters()
 	all := append([]filter{{name: "all"}}, single...)
 	for i, a := range single {
@@ -247,7 +247,7 @@ func (l *listed) lists(ctx context.Context, m *made) error {
 	var took []timed
 	ask := func(name string, f store.Filter) error {
 		total := 0
-		cpu, clock, err := measure.Spent(func() (err error) { _, total, err = l.facts.Workloads(ctx, f); return err })
+		cpu, clock, err := measure.CPUTime(func() (err error) { _, total, err = l.facts.Workloads(ctx, f); return err })
 		took = append(took, timed{name, cpu, clock, total})
 		return err
 	}

@@ -43,7 +43,7 @@ func Findings(ctx context.Context, e *measure.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	done, err := simulation.Fill(ctx, simulation.New(simulation.Config{Site: made, Version: "bench"}), e.Dir, "bench",
+	done, err := simulation.WriteHistory(ctx, simulation.New(simulation.Config{Site: made, Version: "bench"}), e.Dir, "bench",
 		slog.New(slog.DiscardHandler),
 		simulation.Stretch{Until: made.End(), Tick: *export, Export: *export})
 	if err != nil {
@@ -72,7 +72,7 @@ func Findings(ctx context.Context, e *measure.Env, args []string) error {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		clear(found)
-		cpu, clock, err := measure.Spent(func() error {
+		cpu, clock, err := measure.CPUTime(func() error {
 			list, err := look.Evaluate(ctx, policy, from, to)
 			for j := range list {
 				found[list[j].Rule]++

@@ -60,7 +60,7 @@ func Graph(ctx context.Context, e *measure.Env, args []string) error {
 	if err := k.workloadsQuery(ctx, *nodes, *pods, *export); err != nil {
 		return err
 	}
-	n, err := k.fill(ctx, *statements)
+	n, err := k.fillUntil(ctx, *statements)
 	if err != nil {
 		return err
 	}
@@ -102,27 +102,27 @@ func workload(i int) object.Workload {
 	}
 }
 
-// put writes a workload of our own vocabulary, and returns its number of statements and whether it changed.
-func (k *knowledge) put(ctx context.Context, w object.Workload) (statements int, changed bool, err error) {
+// putWorkload writes a workload of our own vocabulary, and returns its number of statements and whether it changed.
+func (k *knowledge) putWorkload(ctx context.Context, w object.Workload) (statements int, changed bool, err error) {
 	quads := vocabulary.Workload(w)
-	_, changed, err = k.s.Put(ctx, id(w), graph.Put{Quads: quads, Owner: "ns", IfVersion: graph.AnyVersion})
+	_, changed, err = k.s.Put(ctx, workloadID(w), graph.Put{Quads: quads, Owner: "ns", IfVersion: graph.AnyVersion})
 	return len(quads), changed, err
 }
 
 var vocabulary = own.Vocabulary{Site: "bench"}
 
-func id(w object.Workload) string {
+func workloadID(w object.Workload) string {
 	return vocabulary.WorkloadID(w.Kind, w.Namespace, w.Name, w.UID).Value
 }
 
-// fill writes workloads up to a number of statements, and measures that.
-func (k *knowledge) fill(ctx context.Context, statements int) (n int, err error) {
+// fillUntil writes workloads up to a number of statements, and measures that.
+func (k *knowledge) fillUntil(ctx context.Context, statements int) (n int, err error) {
 	var puts, gets []time.Duration
 	var write, read time.Duration
 	count := 0
 	for ; n < statements; count++ {
-		cpu, clock, err := measure.Spent(func() error {
-			some, _, err := k.put(ctx, workload(count))
+		cpu, clock, err := measure.CPUTime(func() error {
+			some, _, err := k.putWorkload(ctx, workload(count))
 			n += some
 			return err
 		})
@@ -132,7 +132,7 @@ func (k *knowledge) fill(ctx context.Context, statements int) (n int, err error)
 		write, puts = write+cpu, append(puts, clock)
 	}
 	for i := range min(count, 2000) {
-		cpu, clock, err := measure.Spent(func() error { _, _, err := k.s.Get(ctx, id(workload(i))); return err })
+		cpu, clock, err := measure.CPUTime(func() error { _, _, err := k.s.Get(ctx, workloadID(workload(i))); return err })
 		if err != nil {
 			return n, err
 		}
@@ -140,7 +140,7 @@ func (k *knowledge) fill(ctx context.Context, statements int) (n int, err error)
 	}
 	again := 0
 	for i := range min(count, 1000) {
-		_, changed, err := k.put(ctx, workload(i))
+		_, changed, err := k.putWorkload(ctx, workload(i))
 		if err != nil {
 			return n, err
 		}
@@ -159,7 +159,7 @@ func (k *knowledge) fill(ctx context.Context, statements int) (n int, err error)
 func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) error {
 	const workloads = 10_000
 	for i := range workloads { // all are there
-		if _, _, err := k.put(ctx, workload(i)); err != nil {
+		if _, _, err := k.putWorkload(ctx, workload(i)); err != nil {
 			return err
 		}
 	}
@@ -170,12 +170,12 @@ func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) 
 		time.Sleep(time.Until(due))
 		w := workload(n * 7919 % workloads)
 		w.State, w.Containers[0].Requests[object.CPU] = "changed "+strconv.Itoa(n), float64(n%64)+0.5
-		if _, _, err := k.put(ctx, w); err != nil {
+		if _, _, err := k.putWorkload(ctx, w); err != nil {
 			return err
 		}
 		puts = append(puts, time.Since(due))
 		at := time.Now()
-		if _, _, err := k.s.Get(ctx, id(workload(n*104729%workloads))); err != nil {
+		if _, _, err := k.s.Get(ctx, workloadID(workload(n*104729%workloads))); err != nil {
 			return err
 		}
 		gets = append(gets, time.Since(at))
@@ -207,7 +207,7 @@ func (k *knowledge) workloadsQuery(ctx context.Context, nodes, pods int, export 
 	best, rows := time.Hour, 0
 	var sum time.Duration
 	for i := range 6 {
-		cpu, clock, err := measure.Spent(func() error {
+		cpu, clock, err := measure.CPUTime(func() error {
 			r, err := k.s.Query(ctx, query, sparql.Limits{}, nil)
 			if err == nil {
 				rows = len(r.Rows)

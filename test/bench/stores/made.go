@@ -12,9 +12,9 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// made generates jobs of 400 owners of very different weight, each with a few accounts, partitions
+// jobMaker generates jobs of 400 owners of very different weight, each with a few accounts, partitions
 // and programs. Unmeasured figures are omitted.
-type made struct {
+type jobMaker struct {
 	n      int
 	rng    *rand.Rand
 	start  time.Time
@@ -27,8 +27,8 @@ type owner struct {
 	accounts, partitions, commands []string
 }
 
-func newMade(n int) *made {
-	m := &made{n: n, rng: rand.New(rand.NewPCG(1, 1)), start: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
+func newMade(n int) *jobMaker {
+	m := &jobMaker{n: n, rng: rand.New(rand.NewPCG(1, 1)), start: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for i := range 400 {
 		o := owner{name: fmt.Sprintf("user%03d", i), kind: "slurm"}
 		if m.rng.IntN(5) == 0 {
@@ -46,7 +46,7 @@ func newMade(n int) *made {
 	return m
 }
 
-func (m *made) job(i int) store.Workload {
+func (m *jobMaker) job(i int) store.Workload {
 	r := m.rng
 	m.start = m.start.Add(time.Duration(r.IntN(60_000)) * time.Millisecond)
 	length := time.Duration(r.ExpFloat64()*1800) * time.Second
@@ -90,7 +90,7 @@ func (m *made) job(i int) store.Workload {
 }
 
 // filters each have a value that leaves many rows and, if that matters, one that leaves few.
-func (m *made) filters() []filter {
+func (m *jobMaker) filters() []filter {
 	mid, yes := m.start.AddDate(0, -3, 0), true
 	q := func(dim, name string, set func(*store.Filter)) filter {
 		return filter{name, []func(*store.Filter){set}, []string{dim}}
@@ -118,9 +118,9 @@ func (m *made) filters() []filter {
 	}
 }
 
-// fill writes the jobs unless they exist. It writes most of them before the indexes are created. It
+// writeJobs writes the jobs unless they exist. It writes most of them before the indexes are created. It
 // adds the last ones to the full catalogue, like a server, and measures that.
-func (l *listed) fill(ctx context.Context, path string, m *made) error {
+func (l *benchCatalogue) writeJobs(ctx context.Context, path string, m *jobMaker) error {
 	_, have, err := l.facts.Workloads(ctx, store.Filter{Limit: 1, Sites: []string{"s"}})
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (l *listed) fill(ctx context.Context, path string, m *made) error {
 	if _, _, err := l.facts.Workloads(ctx, store.Filter{Limit: 1}); err != nil { // so that the columns follow
 		return err
 	}
-	cpu, _, err := measure.Spent(func() error { return write(m.n-last, m.n) })
+	cpu, _, err := measure.CPUTime(func() error { return write(m.n-last, m.n) })
 	l.row("%d new jobs written into a catalogue of %d, of %d owners | %.0f rows/s", last, m.n, len(m.owners), float64(last)/cpu.Seconds())
 	return err
 }

@@ -17,16 +17,16 @@ import (
 // nobody is the name of no job.
 const nobody = "nosuchjob"
 
-// asked is a request of the page of a job, or of `reckon job`.
-type asked struct {
+// benchQuery is a request of the page of a job, or of `reckon job`.
+type benchQuery struct {
 	name string
 	ask  func(ctx context.Context, c *client.Client, w *client.Workload) error
 }
 
 // questionsOfJob returns the requests of the page of a job and of `reckon job`. Several jobs may have a name: the answer lists them then.
-func questionsOfJob() (list []asked) {
+func questionsOfJob() (list []benchQuery) {
 	for _, by := range []string{"total", "node", "command"} {
-		list = append(list, asked{"a job, by " + by, func(ctx context.Context, c *client.Client, w *client.Workload) error {
+		list = append(list, benchQuery{"a job, by " + by, func(ctx context.Context, c *client.Client, w *client.Workload) error {
 			d, err := c.Workload(ctx, w.ID, client.Range{Start: w.Start, Site: w.Site, By: by})
 			if err == nil && (len(d.Profile) == 0 || d.CPUSeconds == nil) {
 				err = fmt.Errorf("%s has no profile", w.ID)
@@ -39,7 +39,7 @@ func questionsOfJob() (list []asked) {
 		"a job by its name":       func(w *client.Workload) string { return w.Name },
 		"a job that is not there": func(*client.Workload) string { return nobody },
 	} {
-		list = append(list, asked{name, func(ctx context.Context, c *client.Client, w *client.Workload) error {
+		list = append(list, benchQuery{name, func(ctx context.Context, c *client.Client, w *client.Workload) error {
 			_, err := c.Workload(ctx, text(w), client.Range{By: "total"})
 			if e := (*client.APIError)(nil); errors.As(err, &e) && (e.Status == 409 || e.Status == 404 && text(w) == nobody) {
 				return nil
@@ -48,20 +48,20 @@ func questionsOfJob() (list []asked) {
 		}})
 	}
 	return append(list,
-		asked{"how it scales", func(ctx context.Context, c *client.Client, w *client.Workload) error {
+		benchQuery{"how it scales", func(ctx context.Context, c *client.Client, w *client.Workload) error {
 			_, err := c.Scale(ctx, w.ID, client.Range{Start: w.Start, Site: w.Site})
 			return err
 		}},
-		asked{"what was found about it", func(ctx context.Context, c *client.Client, w *client.Workload) error {
+		benchQuery{"what was found about it", func(ctx context.Context, c *client.Client, w *client.Workload) error {
 			_, err := c.Findings(ctx, client.FindingFilter{Workload: w.ID})
 			return err
 		}},
-		asked{"a year of usage by owner and month", func(ctx context.Context, c *client.Client, _ *client.Workload) error {
+		benchQuery{"a year of usage by owner and month", func(ctx context.Context, c *client.Client, _ *client.Workload) error {
 			from := time.Date(2025, 1, 1, 5, 0, 0, 0, time.UTC)
 			_, err := c.Usage(ctx, client.UsageQuery{Since: from, Until: from.AddDate(1, 0, 0), Span: "month", By: []string{"owner"}})
 			return err
 		}},
-		asked{"the jobs of its owner", func(ctx context.Context, c *client.Client, w *client.Workload) error {
+		benchQuery{"the jobs of its owner", func(ctx context.Context, c *client.Client, w *client.Workload) error {
 			_, err := c.Workloads(ctx, client.Filter{Owners: []string{w.Owner}, Sort: "-start", Limit: 100})
 			return err
 		}},
@@ -69,7 +69,7 @@ func questionsOfJob() (list []asked) {
 }
 
 // pagesOf requests the pages of jobs with series from a server over the whole catalogue.
-func (l *listed) pagesOf(ctx context.Context) error {
+func (l *benchCatalogue) pagesOf(ctx context.Context) error {
 	s, err := server.Open(ctx, server.Config{Listen: "127.0.0.1:0", Data: l.dir, Retention: 10 * 365 * 24 * time.Hour,
 		OutOfOrder: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -101,7 +101,7 @@ func (l *listed) pagesOf(ctx context.Context) error {
 		var cpus, clocks []time.Duration
 		for i := range l.pages {
 			w := &jobs[i*len(jobs)/l.pages]
-			cpu, clock, err := measure.Spent(func() error { return q.ask(ctx, c, w) })
+			cpu, clock, err := measure.CPUTime(func() error { return q.ask(ctx, c, w) })
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", q.name, w.ID, err)
 			}

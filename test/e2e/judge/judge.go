@@ -66,7 +66,7 @@ func Sentences(raw []byte, t Truth) (wrong []string, computed int) {
 			return
 		}
 		keys = append(keys, s.Key)
-		if is := put(s); is != text {
+		if is := sentenceText(s); is != text {
 			say("%q is not made of its template and values: %q", text, is)
 		}
 		for _, n := range digits.FindAllString(place.ReplaceAllString(s.Template, ""), -1) {
@@ -84,7 +84,7 @@ func Sentences(raw []byte, t Truth) (wrong []string, computed int) {
 			if !shows(v.Text, *v.Value) {
 				say("%q shows %g %s as %q", text, *v.Value, v.Unit, v.Text)
 			}
-			if low, high, ok := t.of(s.Key, v.Name); ok && v.Run == "" {
+			if low, high, ok := t.expected(s.Key, v.Name); ok && v.Run == "" {
 				if computed++; *v.Value < low || *v.Value > high {
 					say("%q: %s is %g %s, others say %g to %g", text, v.Name, *v.Value, v.Unit, low, high)
 				}
@@ -111,8 +111,8 @@ func Sentences(raw []byte, t Truth) (wrong []string, computed int) {
 	return wrong, computed
 }
 
-// put returns the text of a sentence.
-func put(s *sentence) string {
+// sentenceText returns the text of a sentence.
+func sentenceText(s *sentence) string {
 	next := 0
 	return place.ReplaceAllStringFunc(s.Template, func(string) string {
 		if next++; next > len(s.Values) {
@@ -149,8 +149,8 @@ func shows(text string, value float64) bool {
 	return math.Abs(value-n*unit) <= 0.51*step*unit+1e-9
 }
 
-// of returns the range of the true value for a sentence; ok is false if it is unknown.
-func (t *Truth) of(key, name string) (low, high float64, ok bool) {
+// expected returns the range of the true value for a sentence; ok is false if it is unknown.
+func (t *Truth) expected(key, name string) (low, high float64, ok bool) {
 	about := func(v, within float64) (float64, float64, bool) { return v - within, v + within, v >= 0 }
 	kind, _, _ := strings.Cut(key, ".")
 	switch {

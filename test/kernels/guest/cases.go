@@ -334,18 +334,18 @@ func child(what string, args []string) {
 	case "join":
 		join(args)
 	case "inside":
-		fail(inside(args))
+		fail(runInNamespaces(args))
 	case "drive":
 		drive(args)
 	case "shell": // LOAD: waits for it, as a shell does, and lives on
 		start(args...).wait()
 		time.Sleep(2500 * time.Millisecond)
 	case "memory", "forks", "hog":
-		hold(what, args)
+		holdMemory(what, args)
 	case "starve": // CPU TIME, MEGABYTES of a child that is to be killed
 		starve(args)
 	case "files":
-		fail(use(args[0]))
+		fail(runOnce(args[0]))
 	default:
 		work(what, args)
 	}
@@ -400,8 +400,8 @@ func work(what string, args []string) {
 	}
 }
 
-// hold is the loads that use memory.
-func hold(what string, args []string) {
+// holdMemory is the loads that use memory.
+func holdMemory(what string, args []string) {
 	block := make([]byte, number(args[0])<<20)
 	for i := 0; i < len(block); i += 4096 {
 		block[i] = 1

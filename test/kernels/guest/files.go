@@ -23,8 +23,8 @@ const (
 	readSize, writeSize         = 4096, 1000
 )
 
-// use does it, by a process that ends at once.
-func use(dir string) error {
+// runOnce does it, by a process that ends at once.
+func runOnce(dir string) error {
 	fd, err := unix.Open(dir+"/f", unix.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("open a file of NFS: %w", err)
@@ -68,7 +68,7 @@ func mountRemote() (unmount func(), err error) {
 	}
 	unmount = func() {
 		if err := server.Unmount(remoteDir); err != nil {
-			say("error %v", err)
+			printLine("error %v", err)
 		}
 	}
 	err = os.WriteFile(remoteDir+"/f", make([]byte, 1<<20), 0o666)
@@ -100,14 +100,14 @@ func noticed() error {
 
 // countsRemote reports whether calls on file systems are counted in a mode: not on arm64 before Linux 6.4.
 func (m *mode) countsRemote() bool {
-	return strings.HasSuffix(m.name, "ebpf") && (runtime.GOARCH != "arm64" || since(6, 4))
+	return strings.HasSuffix(m.name, "ebpf") && (runtime.GOARCH != "arm64" || isKernelSince(6, 4))
 }
 
-// others returns the workloads that were charged with calls on NFS.
-func others(after samples) {
+// nfsUsers returns the workloads that were charged with calls on NFS.
+func nfsUsers(after samples) {
 	for _, s := range after {
 		if strings.HasPrefix(s.name, "reckon_workload_mount_operations") && s.value != 0 {
-			say("note %s%s} %g", s.name, s.labels, s.value)
+			printLine("note %s%s} %g", s.name, s.labels, s.value)
 		}
 	}
 }
@@ -116,8 +116,9 @@ func others(after samples) {
 func remoteUse(owner string, after samples) (all []comparison) {
 	sum := func(name, label, value string) (sum float64) {
 		for _, s := range after {
-			if s.name == "reckon_workload_mount_"+name && has(s.labels, "owner", owner) && has(s.labels, "source", nfstest.Source) &&
-				has(s.labels, label, value) {
+			if s.name == "reckon_workload_mount_"+name && hasLabel(s.labels, "owner", owner) && hasLabel(s.labels, "source",
+				nfstest.Source) &&
+				hasLabel(s.labels, label, value) {
 				sum += s.value
 			}
 		}

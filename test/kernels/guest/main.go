@@ -26,15 +26,15 @@ func main() {
 		os.Exit(2)
 	}
 	if err := system(); err != nil {
-		say("error %v", err)
+		printLine("error %v", err)
 	}
-	say("end")
+	printLine("end")
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 
-// say prints a line for the program that runs the virtual machine.
-func say(format string, args ...any) {
+// printLine prints a line for the program that runs the virtual machine.
+func printLine(format string, args ...any) {
 	fmt.Printf("GUEST "+format+"\n", args...)
 }
 
@@ -51,7 +51,7 @@ func system() error {
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	say("kernel %s", release())
+	printLine("kernel %s", release())
 	layout, tests := "v2", ""
 	var some patterns
 	line, _ := os.ReadFile("/proc/cmdline")
@@ -87,8 +87,8 @@ func release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// since reports whether the kernel is of a given release or later.
-func since(major, minor int) bool {
+// isKernelSince reports whether the kernel is of a given release or later.
+func isKernelSince(major, minor int) bool {
 	var a, b int
 	_, _ = fmt.Sscanf(release(), "%d.%d", &a, &b)
 	return a > major || a == major && b >= minor
@@ -120,7 +120,7 @@ func groups(layout string) error {
 	}
 	for _, c := range []string{"cpu,cpuacct", "memory", "pids", "freezer"} {
 		if err := mount("cgroup", filepath.Join(cgroups, c), c); err != nil {
-			say("note %s has no %s of version 1: %v", layout, c, err) // 6.12 has no memory there
+			printLine("note %s has no %s of version 1: %v", layout, c, err) // 6.12 has no memory there
 			_ = os.Remove(filepath.Join(cgroups, c))
 		}
 	}
@@ -177,7 +177,7 @@ func limitMemory(dirs []string, limit uint64) (ok bool, err error) {
 func removeGroup(dirs []string) {
 	for _, d := range dirs {
 		if err := os.Remove(d); err != nil {
-			say("note %v", err)
+			printLine("note %v", err)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func runTests(name string) {
 			failed = append(failed, strings.Fields(f)[0])
 		}
 	}
-	say("tests %s passed=%d skipped=%d failed=%s", name, strings.Count(text, "--- PASS: "), strings.Count(text, "--- SKIP: "),
+	printLine("tests %s passed=%d skipped=%d failed=%s", name, strings.Count(text, "--- PASS: "), strings.Count(text, "--- SKIP: "),
 		strings.Join(failed, ","))
 	if err != nil {
 		for line := range strings.Lines(text) {

@@ -66,7 +66,7 @@ func measure(layout string, some patterns) error {
 			continue
 		}
 		if err := m.measure(layout, load, &user); err != nil {
-			say("failed %s %s %v", layout, m.name, err)
+			printLine("failed %s %s %v", layout, m.name, err)
 		}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error
 		return err
 	}
 	defer stop()
-	say("reading %s %s %s", layout, m.name, reading)
+	printLine("reading %s %s %s", layout, m.name, reading)
 	if err := reasons(); err != nil {
 		return err
 	}
@@ -93,22 +93,22 @@ func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error
 	busy, tasks, all := processors()
 	defer func() {
 		b, t, a := processors()
-		say("nobody %s %s %.4f", layout, m.name, ((b-busy)-(t-tasks))/(a-all))
+		printLine("nobody %s %s %.4f", layout, m.name, ((b-busy)-(t-tasks))/(a-all))
 	}()
 	for _, l := range loads() {
 		if l.of == remoteFiles && !m.countsRemote() || !wanted.MatchString(l.name) {
 			continue
 		}
 		*user++
-		if err := m.one(&l, layout, *user, watch); err != nil {
+		if err := m.measureLoad(&l, layout, *user, watch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// one measures one load.
-func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error) {
+// measureLoad measures one load.
+func (m *mode) measureLoad(l *load, layout string, user uint32, watch *watch) (err error) {
 	if l.own {
 		user = nobody
 	}
@@ -119,7 +119,7 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 		}
 		defer removeGroup(dirs) // the next mode starts with its own group, as every container does
 		if limited, err := limitMemory(dirs, l.limit); err != nil || !limited {
-			say("note no control group limits memory here, load %s is left out: %v", l.name, err)
+			printLine("note no control group limits memory here, load %s is left out: %v", l.name, err)
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 	return l.run(user, dirs, m.pid, func(t *truth) error {
 		after, err := scrape()
 		if l.of == sharedMemory && err == nil {
-			after, err = watch.settled(t, l.own || strings.HasSuffix(m.name, "ebpf"))
+			after, err = watch.awaitMemory(t, l.own || strings.HasSuffix(m.name, "ebpf"))
 		}
 		if err != nil {
 			return err
@@ -145,33 +145,33 @@ func (m *mode) one(l *load, layout string, user uint32, watch *watch) (err error
 		}
 		all := l.compare(t, user, after)
 		if l.of == remoteFiles && slices.ContainsFunc(all, comparison.differs) {
-			others(after)
+			nfsUsers(after)
 		}
 		if all[0].figure == "cpu_seconds" && all[0].lacks() { // is it lost or late?
-			grown(t.before, after)
+			cpuUsers(t.before, after)
 			time.Sleep(10 * time.Second)
 			if later, err := scrape(); err == nil {
-				say("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got,
+				printLine("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got,
 					l.compare(t, user, later)[0].got, usage(dirs))
 			}
 		}
 		for _, c := range all {
-			say("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got,
+			printLine("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got,
 				watch.mark(c.figure, workload, l.workload != ""))
 		}
 		return nil
 	})
 }
 
-// grown names the workloads that were charged with CPU time meanwhile.
-func grown(before, after samples) {
+// cpuUsers names the workloads that were charged with CPU time meanwhile.
+func cpuUsers(before, after samples) {
 	had := make(map[string]float64)
 	for _, s := range before {
 		had[s.name+s.labels] = s.value
 	}
 	for _, s := range after {
 		if n := s.value - had[s.name+s.labels]; s.name == "reckon_workload_cpu_seconds_total" && n > 0.1 {
-			say("note %s} %.3f s more", s.labels, n)
+			printLine("note %s} %.3f s more", s.labels, n)
 		}
 	}
 }
@@ -222,14 +222,14 @@ func (l *load) compare(t *truth, user uint32, after samples) []comparison {
 		return remoteUse(owner, after)
 	case l.of == memoryPeak:
 		return []comparison{
-			{l.name, "memory_peak_bytes", float64(t.memory), after.most("reckon_workload_memory_peak_bytes", "owner", owner)}}
+			{l.name, "memory_peak_bytes", float64(t.memory), after.maxMatch("reckon_workload_memory_peak_bytes", "owner", owner)}}
 	case l.of == sharedMemory:
 		return []comparison{
 			{l.name, "memory_bytes", float64(t.memory), after.sum("reckon_workload_memory_bytes", "workload", groupOf(after, t.leader))}}
 	case l.of == outOfMemory:
 		return []comparison{ofGroup(),
 			{l.name + "-peak", "memory_peak_bytes", float64(l.limit),
-				after.most("reckon_workload_memory_peak_bytes", "workload", l.workload)},
+				after.maxMatch("reckon_workload_memory_peak_bytes", "workload", l.workload)},
 			{l.name + "-kills", "", 1, grown("reckon_workload_oom_kills_total")}}
 	case l.workload != "":
 		return []comparison{ofGroup()}
@@ -255,7 +255,7 @@ const address = "127.0.0.1:9871"
 func reasons() error {
 	all, err := scrape()
 	for _, s := range all {
-		if s.name == "reckon_sensor_up" && s.value == 0 && has(s.labels, "reason", "") {
+		if s.name == "reckon_sensor_up" && s.value == 0 && hasLabel(s.labels, "reason", "") {
 			return fmt.Errorf("no reason why a source is not available: %s}", s.labels)
 		}
 	}
@@ -299,7 +299,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	stop = func() {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(20*time.Second, func() {
-			say("error the agent does not end: %s", state(c.Process.Pid))
+			printLine("error the agent does not end: %s", state(c.Process.Pid))
 			_ = c.Process.Kill()
 		})
 		_ = c.Wait()
@@ -317,7 +317,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	for line := range lines {
 		last = line
 		if !strings.HasPrefix(line, "reckon-agent: ") && !strings.HasPrefix(line, "time=") {
-			say("error a line of the agent at its start goes on: %s", line)
+			printLine("error a line of the agent at its start goes on: %s", line)
 		}
 		if _, r, ok := strings.Cut(line, ", reading "); ok {
 			reading = r
@@ -326,7 +326,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 		for _, about := range []string{"ebpf", "taskstats", "cgroup", "read the task table", "files", "traffic", "waits", "runqueue",
 			"disks"} {
 			if strings.Contains(line, about) {
-				say("said %s %s %s", layout, m.name, line)
+				printLine("said %s %s %s", layout, m.name, line)
 			}
 		}
 	}
@@ -365,7 +365,7 @@ func leftover() {
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil && pid > 1 {
 			if s := state(pid); strings.Contains(s, "PPid:\t1 ") {
-				say("error a process is left: %s", s)
+				printLine("error a process is left: %s", s)
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 		}
@@ -395,9 +395,9 @@ func numbers(caps []uintptr) string {
 	return strings.Join(s, ",")
 }
 
-// inside USER CAPABILITIES PROGRAM... creates namespaces like a container engine, with control
+// runInNamespaces USER CAPABILITIES PROGRAM... creates namespaces like a container engine, with control
 // groups that start at our own and the machine's files at /host. It then executes the program.
-func inside(args []string) error {
+func runInNamespaces(args []string) error {
 	runtime.LockOSThread() // the signal at our end belongs to this thread
 	user := number(args[0])
 	var caps []uintptr
@@ -420,7 +420,7 @@ func inside(args []string) error {
 		return err
 	}
 	text, _ := os.ReadFile("/proc/self/cgroup")
-	say("note the container is in %s", strings.TrimSpace(string(text)))
+	printLine("note the container is in %s", strings.TrimSpace(string(text)))
 	c := exec.Command(args[2], args[3:]...)
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}, AmbientCaps: caps,
 		Pdeathsig: syscall.SIGTERM}

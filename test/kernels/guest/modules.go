@@ -17,7 +17,7 @@ func modules() {
 			_ = f.Close()
 		}
 		if err != nil {
-			say("note module %s: %v", name, err)
+			printLine("note module %s: %v", name, err)
 		}
 	}
 }

@@ -63,20 +63,20 @@ func exported(times int) error {
 	}
 }
 
-func (all samples) each(name, label, value string, f func(float64)) {
+func (all samples) eachMatch(name, label, value string, f func(float64)) {
 	for _, s := range all {
-		if s.name == name && has(s.labels, label, value) {
+		if s.name == name && hasLabel(s.labels, label, value) {
 			f(s.value)
 		}
 	}
 }
 
 func (all samples) sum(name, label, value string) (sum float64) {
-	all.each(name, label, value, func(v float64) { sum += v })
+	all.eachMatch(name, label, value, func(v float64) { sum += v })
 	return sum
 }
 
-func (all samples) most(name, label, value string) (most float64) {
-	all.each(name, label, value, func(v float64) { most = max(most, v) })
+func (all samples) maxMatch(name, label, value string) (most float64) {
+	all.eachMatch(name, label, value, func(v float64) { most = max(most, v) })
 	return most
 }

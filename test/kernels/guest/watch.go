@@ -54,9 +54,9 @@ func (w *watch) add(all samples) {
 	}
 }
 
-// settled waits until the memory of forks is stable and measured, or bounded if the agent may not measure it. The
+// awaitMemory waits until the memory of forks is stable and measured, or bounded if the agent may not measure it. The
 // agent's reading rate is limited and an emulated machine is slow. It then sets the kernel's figures of that time.
-func (w *watch) settled(t *truth, measurable bool) (after samples, err error) {
+func (w *watch) awaitMemory(t *truth, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
 		before := proportional(t.leader)
 		if err := exported(3); err != nil {
@@ -87,7 +87,8 @@ func (w *watch) mark(key, id string, grouped bool) string {
 			kinds = []string{workloadKind(id)}
 		}
 		for _, kind := range kinds {
-			if has(labels, "figure", key) && has(labels, "kind", kind) && (has(labels, "workload", id) || has(labels, "workload", "")) {
+			if hasLabel(labels, "figure", key) && hasLabel(labels, "kind", kind) && (hasLabel(labels, "workload", id) || hasLabel(labels,
+				"workload", "")) {
 				worst = worst.Worse(e)
 			}
 		}
@@ -113,8 +114,8 @@ func workloadKind(id string) string {
 	return kind
 }
 
-// has reports whether a label has a value. A missing label has the empty value.
-func has(labels, label, value string) bool {
+// hasLabel reports whether a label has a value. A missing label has the empty value.
+func hasLabel(labels, label, value string) bool {
 	if value == "" {
 		return !strings.Contains(labels, "{"+label+"=") && !strings.Contains(labels, ","+label+"=") ||
 			strings.Contains(labels, label+"=\"\"")

@@ -106,7 +106,7 @@ func site(nodes, jobs int) *apitest.Backend {
 	b := apitest.Site(time.Now())
 	b.Details[0].GPUEngines = map[string]float64{"sm": 0.82, "tensor": 0.34, "fp64": 0, "dram": 0.61}
 	b.Details[0].Profile = append(b.Details[0].Profile,
-		like(b.Details[0].Profile[0], "memory_traffic_bytes_per_second", "bytes_per_second", 2e9))
+		scaledProfile(b.Details[0].Profile[0], "memory_traffic_bytes_per_second", "bytes_per_second", 2e9))
 	b.Details[0].MemoryTrafficBytes = ptr(3e13)
 	b.Machine[1].Sensors = append(b.Machine[1].Sensors,
 		client.Sensor{Sensor: "uncore", Reason: "a virtual machine has no memory controllers"})
@@ -135,15 +135,15 @@ func site(nodes, jobs int) *apitest.Backend {
 		used, watts, pressure := 16*math.Abs(math.Sin(float64(i))), 80+10*float64(i%30), float64(i%9)/10
 		n.Node, n.CoresUsed, n.Watts, n.PowerMethod, n.CPUPressure = fmt.Sprintf("node-%04d", i), &used, &watts, "measured", &pressure
 		n.Up = i%37 != 5
-		past(&n, i, used)
+		addHistory(&n, i, used)
 		b.Machine = append(b.Machine, n)
 	}
 	return b
 }
 
-// past adds the batch system's report about a node, its last day and week, and the pressures that
+// addHistory adds the batch system's report about a node, its last day and week, and the pressures that
 // some kernels report.
-func past(n *client.Node, i int, used float64) {
+func addHistory(n *client.Node, i int, used float64) {
 	cores, share, storage, energy := 16.0, used/16, float64(i%7)/8, 4e6
 	unused, week, held := (1-share)*cores*86400, 0.8*share, math.Ceil(used)
 	n.IOPressure = &storage
@@ -159,8 +159,8 @@ func past(n *client.Node, i int, used float64) {
 // runs is the number of jobs that have figures over time.
 const runs = 4
 
-// like returns a figure that follows another one.
-func like(p client.Profile, name, unit string, factor float64) client.Profile {
+// scaledProfile returns a figure that follows another one.
+func scaledProfile(p client.Profile, name, unit string, factor float64) client.Profile {
 	of := p
 	of.Metric, of.Unit, of.Points = name, unit, nil
 	for _, at := range p.Points {

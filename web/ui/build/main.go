@@ -114,7 +114,7 @@ func bundle(dir string) (map[string][]byte, error) {
 	for _, f := range result.OutputFiles {
 		files[filepath.Base(f.Path)] = f.Contents
 	}
-	if err := alone(files); err != nil {
+	if err := checkStyles(files); err != nil {
 		return nil, err
 	}
 	for name, from := range map[string]string{"index.html": filepath.Join(root, "src", "index.html"),
@@ -147,8 +147,8 @@ func scripts(files map[string][]byte, name string) []string {
 	return out
 }
 
-// alone returns an error if a page that is loaded later has its own styles, which nothing would load.
-func alone(files map[string][]byte) error {
+// checkStyles returns an error if a page that is loaded later has its own styles, which nothing would load.
+func checkStyles(files map[string][]byte) error {
 	for name := range files {
 		if strings.HasSuffix(name, ".css") && name != "app.css" {
 			return fmt.Errorf("%s is loaded by nothing: import its styles where the first page does", name)

@@ -161,14 +161,14 @@ func describeCluster(m manager.Manager, o options, log *slog.Logger) error {
 	if o.graph.Server == "" {
 		return nil
 	}
-	f, err := feed(m.GetConfig(), o, log)
+	f, err := newFeed(m.GetConfig(), o, log)
 	if err != nil {
 		return err
 	}
 	return m.Add(manager.RunnableFunc(f.Run))
 }
 
-func feed(config *rest.Config, o options, log *slog.Logger) (*graphfeed.Feed, error) {
+func newFeed(config *rest.Config, o options, log *slog.Logger) (*graphfeed.Feed, error) {
 	o.graph.Namespace, o.graph.Log, o.graph.Links.URL = o.namespace, log, cmp.Or(o.graph.Links.URL, o.graph.Server)
 	f, err := graphfeed.New(config, o.graph)
 	if err != nil {
@@ -182,7 +182,7 @@ func describeOnly(ctx context.Context, config *rest.Config, o options, log *slog
 	if o.graph.Server == "" {
 		return errors.New("--graph-only needs --graph, the address of a reckon server")
 	}
-	f, err := feed(config, o, log)
+	f, err := newFeed(config, o, log)
 	if err != nil {
 		return err
 	}
@@ -308,41 +308,41 @@ func slim(object any) (any, error) {
 }
 
 func slimPod(p *core.Pod) {
-	meta := metav1.ObjectMeta{Name: p.Name, Namespace: once(p.Namespace), UID: p.UID, ResourceVersion: p.ResourceVersion,
+	meta := metav1.ObjectMeta{Name: p.Name, Namespace: intern(p.Namespace), UID: p.UID, ResourceVersion: p.ResourceVersion,
 		CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp, Labels: map[string]string{}}
 	for _, key := range []string{jobs.LabelManaged, jobs.LabelSet, jobs.LabelMetric} {
 		if value, ok := p.Labels[key]; ok {
-			meta.Labels[key] = once(value)
+			meta.Labels[key] = intern(value)
 		}
 	}
-	status := core.PodStatus{Phase: core.PodPhase(once(string(p.Status.Phase))), PodIP: p.Status.PodIP,
+	status := core.PodStatus{Phase: core.PodPhase(intern(string(p.Status.Phase))), PodIP: p.Status.PodIP,
 		InitContainerStatuses: slimStatuses(p.Status.InitContainerStatuses), ContainerStatuses: slimStatuses(p.Status.ContainerStatuses)}
 	for _, c := range p.Status.Conditions {
 		if c.Type == core.PodScheduled && c.Status == core.ConditionFalse {
 			status.Conditions = append(status.Conditions, c)
 		}
 	}
-	spec := core.PodSpec{NodeName: once(p.Spec.NodeName), InitContainers: slimContainers(p.Spec.InitContainers),
+	spec := core.PodSpec{NodeName: intern(p.Spec.NodeName), InitContainers: slimContainers(p.Spec.InitContainers),
 		Containers: slimContainers(p.Spec.Containers)}
 	*p = core.Pod{ObjectMeta: meta, Spec: spec, Status: status}
 }
 
 func slimContainers(list []core.Container) (out []core.Container) {
 	for _, c := range list {
-		out = append(out, core.Container{Name: once(c.Name), Ports: c.Ports, Resources: c.Resources})
+		out = append(out, core.Container{Name: intern(c.Name), Ports: c.Ports, Resources: c.Resources})
 	}
 	return out
 }
 
 func slimStatuses(list []core.ContainerStatus) (out []core.ContainerStatus) {
 	for _, c := range list {
-		out = append(out, core.ContainerStatus{Name: once(c.Name), Image: once(c.Image), ImageID: once(c.ImageID), State: c.State})
+		out = append(out, core.ContainerStatus{Name: intern(c.Name), Image: intern(c.Image), ImageID: intern(c.ImageID), State: c.State})
 	}
 	return out
 }
 
-// once returns the shared copy of a text.
-func once(s string) string { return unique.Make(s).Value() }
+// intern returns the shared copy of a text.
+func intern(s string) string { return unique.Make(s).Value() }
 
 // definitions checks that the custom resource definitions are ours, and installs them if requested.
 func definitions(ctx context.Context, c client.Client, install, adopt bool, log *slog.Logger) error {
