@@ -118,8 +118,8 @@ func (v Viewer) MayWrite(site, node string) bool {
 	return v.Changes()
 }
 
-// Allow returns the check of the nodes that the sender in ctx may send samples for. It is nil if
-// all are allowed, so that series need no check.
+// Allow returns a function that reports whether the sender in ctx may send samples for a node. It returns nil if the
+// sender may write to every node, so that the caller can skip the check for each series.
 func Allow(ctx context.Context) (func(site, node string) bool, error) {
 	v := From(ctx)
 	if v.Writes == nil && v.Changes() {
@@ -131,8 +131,8 @@ func Allow(ctx context.Context) (func(site, node string) bool, error) {
 // Sends reports whether the viewer may send any samples at all.
 func (v Viewer) Sends() bool { return v.Writes != nil || v.Changes() }
 
-// KeepsRuns reports whether the viewer may store MetricSet runs of a namespace. Users may only in
-// their own namespaces, because they may also delete runs there.
+// KeepsRuns reports whether the viewer may store and delete MetricSet runs of a namespace. A user may do so only in a
+// namespace that the user owns.
 func (v Viewer) KeepsRuns(namespace string) bool {
 	return v.Changes() || v.Runs || v.Role == User && v.Sees(namespace)
 }

@@ -14,8 +14,8 @@ import (
 	"reckon/figure/wire"
 )
 
-// Backend lists and details data that may belong to an owner. It is safe for concurrent use, and
-// its methods stop when the context ends.
+// Backend lists workloads and nodes, and returns the details of a run. It checks no rights; see [Authorized]. Its
+// methods are safe for concurrent use and stop when the context ends.
 type Backend interface {
 	// Workloads returns the selected workloads with their Total. An empty result is not an error.
 	// Limit is always set.
@@ -26,9 +26,8 @@ type Backend interface {
 	Nodes(ctx context.Context) (wire.NodeList, error)
 }
 
-// Authorized filters the answers of a backend by the rights of the viewer. Other owners' work is
-// not found rather than forbidden, so that an answer does not reveal its existence. It is safe for
-// concurrent use.
+// Authorized filters the answers of a backend by the rights of the viewer. For other owners' work it returns "not
+// found" instead of "forbidden", so that an answer does not reveal that the work exists. It is safe for concurrent use.
 type Authorized struct {
 	backend Backend
 	missing func(id string) error

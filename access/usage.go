@@ -14,8 +14,8 @@ type Usage interface {
 	Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, error)
 }
 
-// AuthorizedUsage filters usage by the rights of the viewer. Users see their own name and all
-// others as one row; the public sees no names.
+// AuthorizedUsage filters usage by the rights of the viewer. A user sees their own name, and the use of all other users
+// in one row. The public sees no names.
 type AuthorizedUsage struct{ backend Usage }
 
 // AuthorizeUsage wraps a Usage.

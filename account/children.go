@@ -72,13 +72,12 @@ func (e *process) legacy() uint64 {
 	return v
 }
 
-// owedFor is the number of ticks for which an exited child's CPU time may be missing from its
-// parent's child times, because the parent may call wait late. If the parent ignores SIGCHLD, the
-// time never appears.
+// owedFor is the number of ticks for which an exited child's CPU time may be missing from its parent's child times,
+// because the parent may call wait late. If the parent ignores SIGCHLD, the kernel never adds that time.
 const owedFor = 3
 
-// lately is the number of ticks for which the ledger remembers that a parent had children in a
-// control group, or children that no reading saw.
+// rememberTicks is the number of ticks for which the ledger remembers that a parent had children in a control group, or
+// children that no reading saw.
 const rememberTicks = 60
 
 // cloistered reports whether a child was recently seen in a control group. Its parent's child times are then not used.
@@ -202,8 +201,8 @@ func (tab *table) placeChild(e *process, parent int32) {
 	}
 }
 
-// doubtMerged notes that descendants in another part, where one was seen now, may have used what a process was
-// charged with. The more children were seen in its own part, the less that is.
+// doubtMerged records that a process may have been charged with CPU time of its descendants in another part. The doubt
+// shrinks with the number of children seen in the process's own part.
 func (tab *table) doubtMerged(q *process, part *Part) {
 	o := q.kin()
 	if part.foldable() {
@@ -231,8 +230,8 @@ func (tab *table) highest(e *process) int32 {
 	return max(q.pid, q.above)
 }
 
-// markAncestors marks those ancestors of a process that the pass reads after the process, because a pass
-// goes by process id. The process was still alive when they were read.
+// markAncestors marks the ancestors of a process that have a higher process id. A pass reads processes in the order of
+// their ids, so the process was still alive when these ancestors were read.
 func (tab *table) markAncestors(e *process) {
 	at := e
 	for range maxLineage {
@@ -264,8 +263,8 @@ func (tab *table) depart(e *process) {
 	}
 }
 
-// recordOwed records that the CPU time charged to an exited process, including its children's, will appear
-// later in the child times of its parent, or of the nearest living ancestor.
+// recordOwed records that nanos, the CPU time charged to an exited process, will appear later in the child times of an
+// ancestor. That is its parent or, if the parent is gone, the nearest living ancestor.
 func (tab *table) recordOwed(e *process, nanos uint64) {
 	if q := tab.heir(e); q != nil {
 		o := q.kin()
@@ -309,9 +308,9 @@ func (tab *table) closeTick(elapsed, reading uint64, m *sensor.Machine) {
 	tab.line.elapsed = elapsed
 }
 
-// reconcile charges CPU time that appears in parents' child times but was charged to no process.
-// All arguments are in nanoseconds: elapsed since the last tick, reading for the duration of the
-// pass, and capacity for the CPU time available in this tick and the last.
+// reconcile charges CPU time that appears in parents' child times but was charged to no process. All arguments are in
+// nanoseconds. elapsed is the time since the last tick, reading the duration of the pass, and capacity the CPU time
+// available in this tick and the last.
 func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	t := &tab.line
 	// A child starts after its parent.
@@ -358,8 +357,8 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	t.parents, t.gap = t.parents[:0], false
 }
 
-// settleOwed subtracts owed time from open time and leaves the chargeable rest in open. It leaves
-// nothing if exit records are complete (settled), and only older time if hold is set.
+// settleOwed subtracts owed time from the open child time and leaves the chargeable rest in o.open. Set settled if exit
+// records are complete: nothing is left then. Set hold to keep time that opened in this tick for the next one.
 func (o *offspring) settleOwed(settled, hold bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
@@ -382,10 +381,9 @@ func (o *offspring) settleOwed(settled, hold bool, tick uint64) {
 	}
 }
 
-// payer returns the process that has the CPU time of an exited process in its child times: the
-// parent, or the nearest living ancestor. It returns nil if one of these ancestors adopts orphans,
-// because then the owner of its children is unknown. usual is the number of cores that unseen
-// children of these ancestors used recently.
+// payer returns the process that has the CPU time of the exited process e in its child times: the parent, or the
+// nearest living ancestor. It returns nil if one of these ancestors adopts orphans, because it cannot tell whose
+// children those are. usual is the number of cores that unseen children of these ancestors used recently.
 func (tab *table) payer(e *process) (q *process, usual float64) {
 	for range maxLineage {
 		q := tab.byID[e.ppid]
@@ -408,8 +406,8 @@ func (tab *table) payer(e *process) (q *process, usual float64) {
 	return nil, 0
 }
 
-// noteUnpaid collects the parts with exited processes that were reaped by process 1 or another
-// process that adopts orphans. Child times do not grow for them, nor where SIGCHLD is ignored.
+// noteUnpaid collects the parts with exited processes that appear in no child times. Process 1 or another adopter of
+// orphans reaped them, or their parent ignores SIGCHLD.
 func (tab *table) noteUnpaid() {
 	t := &tab.line
 	t.unpaid[0], t.unpaid[1] = t.unpaid[1][:0], t.unpaid[0]
@@ -438,8 +436,8 @@ type missed struct {
 	nanos uint64  // that those or others used: charged to parents by their child times, or to other
 }
 
-// doubtMissed notes what any process may have used that had ended before a restart. That is nanos, which were
-// charged to other, and what the child times of parents showed.
+// doubtMissed records the uncertainty after a restart of the agent. nanos is CPU time charged to other. Processes that
+// ended before the restart may have used it, or the time that only the child times of their parents show.
 func (tab *table) doubtMissed(nanos uint64) {
 	m := &tab.line.missed
 	m.nanos += nanos
@@ -454,9 +452,8 @@ func (tab *table) doubtMissed(nanos uint64) {
 	m.parts = nil
 }
 
-// doubtUnpaid records that these parts may lack some of the nanos charged to other: the last moments of
-// processes that appear in no child times. Child times are cut to clock ticks, so the amount may be a tick
-// larger.
+// doubtUnpaid records that the parts collected by noteUnpaid may lack some of the nanos charged to other. Their last
+// moments appear in no child times. Child times are cut to clock ticks, so up to one tick more may be missing.
 func (tab *table) doubtUnpaid(nanos uint64) {
 	if tab.line.rest = nanos; nanos <= clockStep/2 {
 		return
@@ -470,8 +467,8 @@ func (tab *table) doubtUnpaid(nanos uint64) {
 	}
 }
 
-// chargeOpen charges nanos of the open time to the part. It charges nothing if the part's control group
-// already counts that time; a control group that was removed before it could be read does not.
+// chargeOpen charges nanos of open child time to the part. It only subtracts the time if the part still has a control
+// group with a CPU counter, because that counter includes it.
 func (tab *table) chargeOpen(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
 	if part.hasCgroupCPU() && part.cgroup != nil {

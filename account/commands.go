@@ -19,9 +19,8 @@ const (
 // otherName is the common name of the programs without a series.
 var otherName = sensor.CommOf([]byte("other"))
 
-// commands holds the CPU time of a part by program. A program gets a series once it has used a
-// hundredth of the part's time, which bounds their number. The series includes the earlier use, so
-// it is a true counter.
+// commands holds the CPU time of a part by program. A program gets a series once it has used a hundredth of the part's
+// time; this bounds the number of series. The series also counts the program's use before that.
 type commands struct {
 	byName map[sensor.Comm]*command
 	named  []*command
@@ -93,8 +92,8 @@ func (c *commands) unnamed() []*command {
 	return list
 }
 
-// name gives a series to each program that has used enough. At the end of a part it names the
-// largest programs that fit and leaves the rest in other.
+// name creates a series for each program that has used enough. total is the CPU time of the part. At the end of a part,
+// it names the largest programs that fit and leaves the rest in c.other.
 func (c *commands) name(part *Part, total uint64, end bool) {
 	if len(c.named) == len(c.byName) {
 		return
@@ -143,9 +142,8 @@ func (c *commands) merge(o *commands) {
 	c.other += o.other
 }
 
-// stale reports whether the main program of a part has to be determined again: at the end, and
-// whenever the CPU time has doubled, so that the facts change only a few times. Names from another
-// source are kept.
+// stale reports whether the main program of a part has to be determined again. It does so at the end of the part and
+// whenever its CPU time has doubled, so that the series of facts seldom changes. Names from another source are kept.
 func (c *commands) stale(name string, total uint64, end bool) bool {
 	if c.byName[sensor.CommOf([]byte(name))] == nil || (total < 2*c.judged && !end) {
 		return false
@@ -154,8 +152,8 @@ func (c *commands) stale(name string, total uint64, end bool) bool {
 	return true
 }
 
-// top returns the program with the most CPU time. A container runtime that ran before the
-// container's own program is returned only if there is no other program.
+// top returns the program with the most CPU time. It returns a container runtime only if there is no other program,
+// because a runtime runs before the program of the container.
 func (c *commands) top() (sensor.Comm, bool) {
 	var best *command
 	stage := func(e *command) bool { return workload.RuntimeStage(e.comm.String()) }

@@ -9,8 +9,7 @@ import (
 	"reckon/workload"
 )
 
-// Container state as reported by the supervisor (the kubelet). It follows the kubelet's clock and
-// is only as complete as the kubelet's view.
+// The state of containers as the kubelet reports it. Times are from the kubelet's clock.
 var (
 	containerInfo = metric.NewDesc("reckon_container_info", metric.Gauge, metric.None,
 		chargedLabels("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
@@ -82,8 +81,8 @@ func (r *registry) report() {
 // oomKilled is the kubelet's reason for a container killed for lack of memory.
 const oomKilled = "OOMKilled"
 
-// countReportedKill counts an OOM kill that only the supervisor noticed. Without exit records, the
-// control group of a container that is killed early is removed before it can be read again.
+// countReportedKill counts an OOM kill that only the kubelet reported. Without exit records, the control group of a
+// container that is killed early is removed before it can be read again.
 func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 	c := p.container
 	if !f.Ended || f.EndedID != f.ID || f.EndedID == c.ended {
@@ -96,8 +95,8 @@ func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 	c.ended, c.kills = f.EndedID, p.kills()
 }
 
-// exportContainer appends the reported state of a part and the control group counters that the
-// account does not hold.
+// exportContainer appends to b the reported state of a container and the counters of its control group that no other
+// series of the part has.
 func (p *Part) exportContainer(b *metric.Batch) {
 	c := p.container
 	if c == nil {
@@ -192,8 +191,8 @@ type podSum struct {
 	completes      bool
 }
 
-// bounds holds the requests and limits of a workload on this node. Those of pods come from the
-// kubelet's report, all others from the control group.
+// bounds holds the requests and limits of a workload on this node. For pods they come from the kubelet's report, for
+// other workloads from the control group.
 type bounds struct {
 	request workload.Amounts
 	limit   workload.Amounts // maximum so far
@@ -204,9 +203,9 @@ type bounds struct {
 	limitCores, limitMemory      *metric.Series
 }
 
-// boundPods sums the requests and limits of each workload over its running pods. A service has its
-// current requests; a workload that completes keeps its highest ones. Limits are always the highest
-// so far, because they bound the highest use.
+// boundPods sums the requests and limits of each workload over its running pods. It keeps the current requests of a
+// service and the highest requests of a workload that completes. For limits it keeps the highest values, because they
+// bound the peak use.
 func (r *registry) boundPods() {
 	seen := map[string]bool{}
 	for _, ended := range [...]bool{false, true} { // a pod runs as long as one of its containers does
@@ -258,8 +257,8 @@ func maxAmounts(a, b workload.Amounts) workload.Amounts {
 	return workload.Amounts{Cores: max(a.Cores, b.Cores), MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), GPUs: max(a.GPUs, b.GPUs)}
 }
 
-// limits returns the hard limits of the workload on this node, 0 for none. They come from its pods, from the control
-// group of the whole workload, or from that of its only part. p is the leading part.
+// limits returns the hard limits of the workload on this node, 0 for no limit. They come from its pods, from the
+// control group of the whole workload, or from the control group of its only part. p is the leading part.
 func (g *group) limits(p *Part) (l workload.Amounts) {
 	x := &g.bounds
 	switch {

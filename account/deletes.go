@@ -62,8 +62,8 @@ func (d *deletes) export(p *Part, b *metric.Batch) {
 	}
 }
 
-// closeInterval closes an export interval. If parts deleted more bytes than they recently wrote, others
-// wrote the rest: parts of the same owner, or of any owner if root deleted them.
+// closeInterval ends an export interval of the counts of deleted bytes. If parts deleted more bytes than they recently
+// wrote, other parts wrote the rest. Those are parts of the same owner, or of any owner if root deleted the bytes.
 func (d *deletes) closeInterval(parts []*Part) {
 	strange := map[string]uint64{}
 	for _, p := range parts {
@@ -89,9 +89,9 @@ func (d *deletes) closeInterval(parts []*Part) {
 	}
 }
 
-// reached returns the certainty of written bytes as an estimate of the bytes that reached storage. It is an
-// upper bound if more than 1 % was, or may have been, deleted before that, and an estimate if some writes may
-// be missing as well.
+// reached returns how certain the written bytes of p are as a measure of the bytes that reached storage. They are an
+// upper bound if more than 1 % was, or may have been, deleted first. They are an estimate if some writes may be missing
+// as well.
 func (d *deletes) reached(p *Part, c certainty) certainty {
 	gone := d.of[p]
 	if w := d.recent[p]; w != nil {

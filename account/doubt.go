@@ -94,8 +94,8 @@ func (tab *table) settleDoubts() {
 	}
 }
 
-// doubtGuess adds time charged to a part for children that no reading saw. They may be process groups of their
-// own, and anybody's where root starts them.
+// doubtGuess records that the nanos charged to p for unseen children may belong to other process groups. If root
+// started the children, they may belong to any user.
 func (tab *table) doubtGuess(p *Part, nanos uint64, settled bool) {
 	tab.doubts.add(p, uncertain{over: nanos}, settled)
 	for _, short := range tab.parts.order {

@@ -79,8 +79,8 @@ func (d *degrees) raise(f judgedFigure, e figure.Exactness) {
 	d[f/20] ^= uint64(d.exactness(f)^d.exactness(f).Worse(e)) << (3 * (f % 20))
 }
 
-// evidence holds the counts that determine the exactness of the node's figures since the last
-// export. If exports follow each other quickly, it includes some earlier time.
+// evidence holds the counts that determine how exact the node's figures are since the last export. If exports follow
+// each other quickly, the counts also cover some time before it.
 type evidence struct {
 	first     bool // the ledger began: earlier use is only partly known
 	unsettled bool // some end of a process may not have been recorded
@@ -96,26 +96,25 @@ type evidence struct {
 	late, before uint64
 }
 
-// CPU times are lower bounds if unattributed time is more than 1/bearableUse of the time used and
-// more than 1/bearableTime of all processor time. Smaller amounts are normal, because not all
-// clocks are read at the same instant.
+// CPU times are lower bounds if the unattributed time exceeds two limits: 1/bearableUse of the time used and
+// 1/bearableTime of all processor time. Smaller amounts are normal, because not all clocks are read at the same
+// instant.
 const (
 	bearableUse  = 100
 	bearableTime = 200
 )
 
-// bearableLate limits the share of CPU time that may arrive late through the child times of parents. Beyond
-// 1/bearableLate, the distribution of cores in use is an estimate, because one tick lacks time that the next
-// one has in excess.
+// bearableLate limits the CPU time that arrives late through the child times of parents. Above 1/bearableLate of the
+// CPU time, the distribution of cores in use is an estimate. One tick then lacks time that the next one has in excess.
 const bearableLate = 50
 
 // evidenceSpan is the shortest time, in nanoseconds, over which unattributed time is judged. Clocks
 // are read at different instants, and over a shorter time the difference would weigh too much.
 const evidenceSpan = uint64(15 * time.Second)
 
-// count adds one tick to the evidence: the busy time of the machine, the charged part of it, and
-// the time spent on interrupts. late is the part of it that the next tick may still charge, at
-// most. span is the length of the tick. All times are in nanoseconds.
+// count adds one tick of length span to the evidence, all in nanoseconds. busy is the busy time of the machine, charged
+// the part of it that was charged, and irq the time spent on interrupts. late is an upper bound of the busy time that
+// the next tick may still charge.
 func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors int) {
 	v.late = late
 	v.lost += busy - charged - int64(irq)
@@ -409,8 +408,8 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judgedFigure
 	}
 }
 
-// waitCertainty returns the certainty of the CPU wait. Only processes that were read report it, so the result is
-// ends unless ends allows for gaps. In that case it depends on the share of CPU time that unread processes used.
+// waitCertainty returns the certainty of the CPU wait, which only processes that were read report. It returns ends if
+// that excludes gaps. Otherwise the certainty depends on the share of CPU time that unread processes used.
 func (p *Part) waitCertainty(ends certainty) certainty {
 	used := p.CPU()
 	switch missing := used - min(used, p.tasks-min(p.tasks, p.unseen)); {
@@ -422,8 +421,8 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 	return certainty{figure.Exact, fromSeen}
 }
 
-// inexact returns the exactness of the part's figures by their API names. Figures that were exact
-// in the last export are omitted; the result is nil if all were.
+// inexact returns the exactness of those figures of the part that were not exact in the last export, by their API
+// names. It returns nil if all were exact.
 func (j *judge) inexact(p *Part) (d figure.Degrees) {
 	for f := range figures + judgedFigure(j.parts.tallies.Figures()) {
 		d.Add(j.name(f), p.degrees.exactness(f))
@@ -431,8 +430,8 @@ func (j *judge) inexact(p *Part) (d figure.Degrees) {
 	return d
 }
 
-// peakCertainty returns the certainty of a peak if the current value has the certainty now. A peak
-// between two readings is included only if a control group or exit records report it.
+// peakCertainty returns the certainty of a peak. now is the certainty of the current value. A peak between two readings
+// is certain only if a control group or exit records report it.
 func (p *Part) peakCertainty(now, ends certainty, fields sensor.CgroupFields) certainty {
 	_, _, degree := p.peaks()
 	switch {

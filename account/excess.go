@@ -70,8 +70,8 @@ func (x *excess) count(login string, tick uint64, parts []*Part) {
 	}
 }
 
-// limitGroups charges a process to the short work of its owner if its workload is over the limit. was holds the earlier use
-// of a workload that gets an account only now. late reports that the account is charged from now on.
+// limitGroups charges a process to the short work of its owner if its workload is over the limit. was holds the earlier use of a workload
+// that gets an account only now. late reports whether the account starts to be charged with this tick.
 func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, login string, late bool) {
 	x := &tab.excess
 	delete(x.of, e)

@@ -46,8 +46,8 @@ func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 	return s
 }
 
-// Export appends the series of every workload. Workloads that ended since the last export are
-// included once more and then forgotten. The appended histograms are valid until the next Tick.
+// Export appends the series of every workload to b. It includes workloads that ended since the last export and then
+// forgets them. The appended histograms are valid until the next Tick.
 func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.at.lastAt
 	l.at.exports++

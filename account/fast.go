@@ -6,9 +6,9 @@ import (
 	"reckon/workload"
 )
 
-// ExportFast appends the current totals of the containers that want accepts, between two full
-// exports: CPU, memory, storage, page faults and context switches. It creates and ends no series,
-// so a container first appears with a full Export. It may be called after Tick.
+// ExportFast appends the current totals of the containers that want accepts: CPU, memory, storage, page faults and
+// context switches. Call it after Tick, between two full exports. It starts and ends no series, so a new container
+// first appears in a full Export.
 func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts) bool) {
 	for _, p := range l.parts.order {
 		if p.container == nil || p.phase != exported || p.end != 0 || !want(p.container.facts) {

@@ -29,9 +29,9 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	return Pending
 }
 
-// ReserveSeries reserves series for a part that might otherwise become short work. It calls may if the part is not
-// exported yet. known is false if no reading has seen the part. own is false if the part is short work, or
-// beyond the limit of its owner.
+// ReserveSeries reserves series for a part that might otherwise be counted as short work. If the part is not exported
+// yet, it does so only if may returns true. known is false if no reading has seen the part. own is false if the part is
+// short work, exceeds the limit of its owner, or may refused.
 func (l *Ledger) ReserveSeries(id workload.ID, part, owner string, may func() bool) (known, own bool) {
 	p := l.parts.byKey[key{id, part, owner}]
 	switch {
@@ -63,9 +63,8 @@ func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {
 	return "", false
 }
 
-// JobOwner returns the user of a workload that runs on this node: the first user other than root with a process
-// in it. The result is empty if only root has processes, or if the workload does not run here. It is saved with
-// the accounts.
+// JobOwner returns the first user other than root that has a process in the workload on this node. It returns an empty
+// string if only root has processes, or if the workload does not run here. The result survives a restart of the agent.
 func (l *Ledger) JobOwner(id workload.ID) string {
 	g := l.parts.groups[id]
 	if g == nil {

@@ -145,8 +145,8 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.table.line.beforeLast, l.at.before, l.at.lastAt = l.at.before, l.at.lastAt, pass.Boot
 }
 
-// SkipCounts notes that the per-process counters of kernel programs were not read in the last tick.
-// They may be skipped for up to three ticks, so ended processes are remembered for longer.
+// SkipCounts records that the per-process counters of kernel programs were not read in the last tick. Ended processes
+// are then remembered longer, because up to three ticks may be skipped.
 func (l *Ledger) SkipCounts() { l.table.putOff = l.at.tick }
 
 // Crowded appends the processes with shared memory that should be measured; see [Sharer]. Call it after [Ledger.Tick].

@@ -31,8 +31,8 @@ func (l *listedSamples) ends(f *workload.ContainerFacts) {
 	}
 }
 
-// ExportWaiting appends the report of a container that waits to be started, either in back-off
-// after a crash or for its image. It has no process and thus no account.
+// ExportWaiting appends the report of a container that waits in back-off after a crash, or for its image. Such a
+// container has no process and thus no account.
 func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listedSamples{id, series, b}
 	l.names(f)
@@ -40,9 +40,8 @@ func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *me
 	l.ends(f)
 }
 
-// ExportListed appends the remaining reported facts of a container, or of a pod (f.Type is
-// sandbox), that has no account and no report in the ledger. It serves consumers that want
-// everything that the supervisor lists.
+// ExportListed appends the remaining reported facts of a container or pod without an account. f.Type is "sandbox" for a
+// pod. It serves consumers that want a series for everything that the kubelet lists.
 func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listedSamples{id, series, b}
 	if f.Type == sandbox {

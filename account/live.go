@@ -91,9 +91,9 @@ func (p *Part) memoryRate(tallies *tally.Books, tick uint64) (rate float64, ok b
 	return rate, true
 }
 
-// Busy returns the number of busy cores over the last tick, as the kernel counts them. It returns
-// false before the second tick, and after processors were added or removed. The sum over workloads
-// may exceed it, because some use arrives late.
+// Busy returns the mean number of busy cores over the last tick, as the kernel counts them. ok is false before the
+// second tick, and after processors were added or removed. The sum over workloads may exceed it, because some CPU time
+// arrives late.
 func (l *Ledger) Busy() (cores float64, ok bool) { return l.node.busy, l.node.haveBusy }
 
 // Parts calls f for every running part, so that callers can split machine totals over them.
@@ -105,8 +105,8 @@ func (l *Ledger) Parts(f func(*Part)) {
 	}
 }
 
-// Total returns the CPU time in nanoseconds charged to all workloads and other since the ledger
-// began. It includes forgotten parts and the use found by the first tick.
+// Total returns the CPU time in nanoseconds charged to all workloads and other since the ledger began. It includes
+// parts that were dropped and the use found by the first tick.
 func (l *Ledger) Total() uint64 {
 	sum := l.parts.forgotten
 	for _, p := range l.parts.order {

@@ -44,8 +44,8 @@ func (m *memory) readCgroup(c *sensor.Cgroup) {
 	}
 }
 
-// settleMemory closes the tick for the memory of all parts, and reports whether some have processes that share much
-// memory. Those parts come last, because their upper bound depends on the lower bounds of the others.
+// settleMemory closes the tick for the memory of all parts. It reports whether some parts have processes that share
+// much memory. Those parts come last, because their upper bound depends on the lower bounds of the others.
 func (r *registry) settleMemory(t *closing) (crowds bool) {
 	private, rest := uint64(0), false
 	r.bounded = r.bounded[:0]
@@ -114,9 +114,9 @@ func (p *Part) doubtMapped(before, now uint64) {
 // unclaimedSlack is the shared memory of the machine that comes and goes between the readings of processes and of the machine, bytes.
 const unclaimedSlack = 4 << 20
 
-// unclaimedShared returns the bytes of shared memory that belong to no part. Unmapped tmpfs and
-// memfd files belong to no process, but to the control group of a part or one above it. The result
-// is 0 if a control group does not report shared memory separately.
+// unclaimedShared returns the bytes of shared memory that belong to no part. held is the shared memory of the machine
+// in bytes. Unmapped tmpfs and memfd files belong to no process, but to the control group of a part or one above it.
+// The result is 0 if a control group does not report shared memory separately.
 func (r *registry) unclaimedShared(held uint64) uint64 {
 	if held == 0 {
 		return r.unclaimed
@@ -232,8 +232,8 @@ func (c *crowd) remains(types [3]uint64) {
 	c.bound.add(unmeasured{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
 }
 
-// peaks returns the peak memory and the peak needed memory of the part, and the exactness of
-// estimated peaks. An estimated bound counts only while no measurement is pending.
+// peaks returns the peak memory and the peak needed memory of the part, and the exactness of estimated peaks. It uses
+// an estimated bound only if no measurement is pending.
 func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 	peak, needed = p.memory.peak, p.memory.neededPeak
 	e := p.crowd.era
@@ -336,9 +336,9 @@ func (m *memoryCertainty) add(resident, needed certainty) {
 	m.resident, m.needed = m.resident.worse(resident), m.needed.worse(needed)
 }
 
-// neededOfCgroup returns the certainty of needed memory. Version 1 reports kernel memory only as
-// one sum. Needed memory is an estimate if that sum exceeds a twentieth of the memory limit of the
-// group, or of total, the machine's memory in bytes.
+// neededOfCgroup returns the certainty of needed memory. Version 1 of control groups reports kernel memory as one sum.
+// Needed memory is an estimate if this sum exceeds a twentieth of the group's memory limit, or of total, the machine's
+// memory in bytes.
 func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	known := c.Anon + c.File + c.Shmem
 	limit := max(total, known)

@@ -31,8 +31,8 @@ type monitoring struct {
 	held  map[*Part]bool
 }
 
-// Monitored records a reading of monitoring groups. A group is charged to a workload only if all of
-// its threads belong to that workload and no other group holds threads of it.
+// Monitored records a reading of resctrl monitoring groups. It charges a group to a workload only if all threads of the
+// group belong to the workload and no other group holds threads of it.
 func (l *Ledger) Monitored(pass *sensor.MonitorPass) {
 	l.monitors.record(pass, l.table, l.parts.tallies.Counts(sensor.RateMemory))
 }
@@ -66,8 +66,8 @@ func (m *monitoring) record(pass *sensor.MonitorPass, tab *table, estimated bool
 	m.last = tab.lastAt
 }
 
-// heldBy records that a group holds the part, with the given number of threads of its workload.
-// last is the boot time of the previous reading.
+// heldBy records that the group g holds the part. threads is the number of threads of the workload, and last is the
+// time of the previous reading in nanoseconds since boot.
 func (p *Part) heldBy(g *sensor.Monitored, last uint64, threads int) *monitored {
 	if p.monitored == nil {
 		p.monitored = new(monitored)
@@ -94,9 +94,9 @@ func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated boo
 // churn is the number of threads, in fifteenths, by which two readings may differ in addition to a fifteenth of all threads.
 const churn = 64
 
-// holders returns the parts of the one workload that all listed threads belong to, and the number of their
-// threads. It returns no parts if the threads belong to several workloads or outnumber the threads of the
-// workload. The slice is valid until the next call.
+// holders returns the parts of the one workload that all listed threads belong to, and the number of that workload's
+// threads. It returns no parts if the threads belong to several workloads or outnumber the workload's threads. The
+// slice is valid until the next call.
 func (m *monitoring) holders(tasks []int32, tab *table) (parts []*Part, threads int) {
 	parts = m.parts[:0]
 	for _, t := range tasks {

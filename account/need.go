@@ -60,13 +60,12 @@ func (s *span) later(o span) {
 	}
 }
 
-// boundNeeded records a reading of the control group and the reports of its processes for the last
-// tick. The memory needed since the previous reading is at most the amount needed then plus the
-// pages filled since, and at most the sum of its processes. gone reports that the group was
-// removed, so only the processes are left. caused reports that processes were killed because of the
-// group's own limit, so the group needed all of that limit. This requires that the group reached
-// its limit and that its processes can have filled it. In version 2 the kernel does not count such
-// failures if the machine or a parent group lacked memory.
+// boundNeeded records a reading of the control group and its processes' reports for the last tick. Needed memory since
+// the previous reading is at most the amount then plus the pages filled since, and at most the sum of its processes.
+// Set gone if the group was removed, so that only the processes are left. caused reports whether processes were killed
+// because of the group's own limit; the group then needed all of that limit. That requires that the group reached its
+// limit and that its processes can have filled it. In version 2, the kernel does not count such failures if the machine
+// or a parent group lacked memory.
 func (m *memory) boundNeeded(c *sensor.Cgroup, gone bool) (caused bool) {
 	b := m.bounded()
 	b.since.later(b.now)
@@ -125,8 +124,8 @@ func (m *memory) bounded() *needBounds {
 	return m.bounds
 }
 
-// boundMemory records this tick's reading of the part's control group. gone reports that the group was
-// removed. settled reports that no process can have been missed.
+// boundMemory records this tick's reading of the part's control group. Set gone if the group was removed, and settled
+// if no process can have been missed.
 func (p *Part) boundMemory(gone, settled bool) {
 	b := p.memory.bounded()
 	b.now.vague = b.now.vague || !settled || b.most == 0 && p.created == 0

@@ -117,8 +117,8 @@ const (
 	absorbed         // its use was folded into another part
 )
 
-// closed reports whether the part takes no more charges, because its end was exported or it was
-// folded into another part.
+// closed reports whether the part accepts no more charges, because its end was exported or it was merged into another
+// part.
 func (p *Part) closed() bool { return p.phase >= endedOnce }
 
 // Workload returns the id of the workload that the part belongs to.
@@ -150,9 +150,9 @@ type closing struct {
 	initial  bool   // use found now is from before the ledger
 }
 
-// settleCPU sets the total to the largest of the previous total, the sum over processes, and the
-// counter of the control group. Processes that no reading caught are thus counted, and a group that
-// is read a moment later is not counted twice.
+// settleCPU sets the CPU time of the part to the largest of three values: the previous total, the sum over processes,
+// and the counter of the control group. This counts processes that no reading saw, and it counts a group that is read a
+// moment later only once.
 func (p *Part) settleCPU(capacity uint64, initial bool) {
 	used := p.now.used
 	p.tasks += used.user + used.system

@@ -43,8 +43,8 @@ func (p *Part) counter(i int) uint64 {
 	return uint64(max(0, int64(countersOf(&p.cg)[i])+p.past[i]))
 }
 
-// succeed replaces the control group of the part. since holds the counters that the new group had
-// before it belonged to this part, nil for zero.
+// succeed replaces the control group of the part by h. since holds the group's counters at the time when it began to
+// belong to this part, or is nil if they were zero.
 func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
 	if h == nil || h == p.cgroup {
 		return

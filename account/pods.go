@@ -8,8 +8,8 @@ import (
 	"reckon/workload"
 )
 
-// Reported facts of a pod are kept with its sandbox. Counters of control groups, in the kubelet's
-// terms, are kept with each container.
+// The reported facts of a pod are stored with its sandbox. Counters of control groups, under the names that the kubelet
+// uses, are stored with each container.
 var (
 	podInfo = metric.NewDesc("reckon_pod_info", metric.Gauge, metric.None,
 		chargedLabels("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "host_ip", "priority_class", "host_network", "qos"),
@@ -91,8 +91,8 @@ func replaceSeries(s **metric.Series, same bool, b *metric.Batch, make func() *m
 	}
 }
 
-// exportCgroup appends the control group counters of a container that the account does not hold. An
-// ended container holds no memory.
+// exportCgroup appends the counters of a container's control group that no other series of the part has. For an ended
+// container, it omits the memory.
 func (p *Part) exportCgroup(b *metric.Batch) {
 	x, c := &p.container.cgroupSeries, &p.cg
 	if p.end == 0 && c.Have&sensor.CgroupMemory != 0 && c.Current > 0 {

@@ -60,8 +60,8 @@ func (p *Part) requestedCores() float64 {
 	return 0
 }
 
-// Energy records the meter readings of the last tick and charges them. gpus are the device shares
-// of the same tick. Loads and sources that could not be read are omitted.
+// Energy records the meter readings of the last tick and charges their energy. gpus are the device shares that
+// [Ledger.GPU] returned for this tick. The caller omits loads and sources that could not be read.
 func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpus []GPUShare) {
 	if l.parts.other == nil {
 		return // no tick yet

@@ -156,8 +156,8 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	}
 }
 
-// sequence holds the living processes in pass order. Passes are ordered by process id, so the next
-// process is usually the successor in the last pass.
+// sequence finds the process for each entry of a pass. Passes are ordered by process id, so the next process is usually
+// the one that followed in the last pass.
 type sequence struct {
 	now, last []*process
 	at        int        // in last
@@ -177,24 +177,24 @@ func (s *sequence) find(p *sensor.Process) *process {
 	return s.last[s.at-1]
 }
 
-// end makes the current pass the last one and returns its predecessor's processes that were not
-// found. The slice is valid until the next call.
+// end finishes a pass. It returns the processes of the previous pass that this pass did not contain. The slice is valid
+// until the next call.
 func (s *sequence) end() (missing []*process) {
 	missing = append(s.skipped, s.last[s.at:]...)
 	s.now, s.last, s.at, s.skipped = s.last[:0], s.now, 0, missing[:0]
 	return missing
 }
 
-// changedIdentity reports whether a process changed its process group, session or user since it was
-// identified. Control groups are compared only if both ids come from the same source.
+// changedIdentity reports whether a process changed its process group, session, user or control group since it was
+// identified. Set joined if both control group ids come from the same source; otherwise they are not compared.
 func (e *process) changedIdentity(p *sensor.Process, joined bool) bool {
 	return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup ||
 		p.Have&sensor.FieldGroup != 0 && (p.PGID != e.pgid || p.SID != e.sid || p.UID != e.uid)
 }
 
-// endedElsewhere reports whether an ended process belongs to another part than its last reading shows. That happens if its
-// only reading fell between fork and setsid(2), setpgid(2), setuid(2) or the move to its control group. Workloads
-// recognised by environment are kept, because the environment can no longer be read.
+// endedElsewhere reports whether an ended process belongs to another part than its last reading shows. Its only reading
+// may have fallen between fork and setsid(2), setpgid(2), setuid(2) or the move to its control group. A process that
+// was identified by its environment keeps its part, because the environment can no longer be read.
 func (e *process) endedElsewhere(p *sensor.Process, joined bool) bool {
 	switch kind := e.part.kind; {
 	case kind.ByGroup():
@@ -211,8 +211,8 @@ func (tab *table) count(e *process) {
 	e.counted = tab.interval()
 }
 
-// ended handles an exit record. joined reports that its control group id comes from the same source
-// as those of living processes.
+// ended handles the exit record p. Set joined if its control group id comes from the same source as those of living
+// processes.
 func (tab *table) ended(p *sensor.Process, joined bool) {
 	e := tab.find(p)
 	switch {
@@ -295,8 +295,8 @@ func (tab *table) addProcess(p *sensor.Process, ended bool) *process {
 	return e
 }
 
-// meetParent creates an entry for the parent of a process if the parent is new and the exit
-// record of the process has no further details (taskstats). live is ordered by id.
+// meetParent adds the parent of the process p to the table if the parent is new. It is needed if the exit record of p
+// has only the parent's id (taskstats). live is ordered by process id.
 func (tab *table) meetParent(p *sensor.Process, live []sensor.Process) {
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || tab.byID[p.PPID] != nil || tab.byID[p.PID] != nil {
 		return
@@ -379,8 +379,8 @@ func (tab *table) assign(e *process, p *sensor.Process, found Identified, parent
 	tab.scripted(e, parent)
 }
 
-// isOf reports whether a process belongs to the part of its parent as far as is known. The run and
-// the place of a container are unknown for a process that no reading saw alive.
+// isOf reports whether a process belongs to the part of its parent, as far as that is known. A process that no reading
+// saw alive has no known pod or container.
 func (found *Identified) isOf(parent *Part) bool {
 	return parent != nil && !parent.closed() && found.Place == "" && found.Run == "" && found.Handle == nil &&
 		parent.key == key{found.Workload, found.Part, found.Owner}
@@ -438,8 +438,8 @@ func (tab *table) forget(missing []*process) {
 	tab.absent = kept
 }
 
-// fork records a new process that was forked within its part, or from a large process in another
-// part with which it shares its pages.
+// fork records a new process. The process shares memory pages with its parent if both are in one part, or if the parent
+// is large and runs the same program.
 func (tab *table) fork(e *process, p *sensor.Process) {
 	q := tab.byID[p.PPID]
 	switch {

@@ -9,13 +9,13 @@ const (
 	reducedCalls = uint64(1000)     // on file systems across the network
 )
 
-// reduced reports whether the part has the reduced series set. It applies to a process group that has done next to
-// nothing and had no OOM kill, and to an equally idle container that ended before its first export. A machine has
-// hundreds of these, each with 25 series that would not change. The omitted figures are measured and are not zero. A
-// part with more activity gets all series and keeps them, without the amounts that were already handed over. The
-// reduced set has CPU time, memory with peak and byte-seconds, energy, process counts, facts, start and end. Waiting,
-// I/O, traffic, connections, file system calls, page faults and context switches are handed over to the owner's short
-// work at each export. Swap, threads, commands and the distribution of cores are omitted.
+// reduced reports whether the part gets the reduced series set. It applies to a process group that has done next to
+// nothing and had no OOM kill. It also applies to an equally idle container that ended before its first export. A
+// machine has hundreds of these, each with 25 series that would not change. The omitted figures are measured and are
+// not zero. A part with more activity gets all series and keeps them, without the amounts that were already handed
+// over. The reduced set has CPU time, memory with peak and byte-seconds, energy, process counts, facts, start and end.
+// Waiting, I/O, traffic, connections, file system calls, page faults and context switches are handed over to the
+// owner's short work at each export. Swap, threads, commands and the distribution of cores are omitted.
 func (p *Part) reduced() bool {
 	small := p.kind.Group() || p.place != "" && p.end != 0
 	if p.full {
@@ -67,8 +67,8 @@ func (p *Part) ownUsage() usage {
 	return own
 }
 
-// handOver adds the counts since the last export of parts with the reduced series set to the short work of their
-// owners, so that the sums over all series are complete. Use before the ledger began is not part of any sum.
+// handOver adds the counts since the last export of parts with the reduced series set to their owners' short work. Sums
+// over all series are thus complete. Use before the ledger began is in no sum.
 func (r *registry) handOver() {
 	for _, p := range r.order {
 		if p.phase == absorbed || p.phase == heldBack || !p.reduced() {

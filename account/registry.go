@@ -86,8 +86,8 @@ func (p *Part) revive() {
 	}
 }
 
-// sweep forgets the parts that the last export flushed. It runs at the start of the next step, so
-// that a state saved before the export is sent still has them.
+// sweep drops the parts that the last export completed. It runs at the start of the next tick, so that a state saved
+// before the export is sent still has them.
 func (r *registry) sweep() {
 	gone := false
 	for _, p := range r.order {

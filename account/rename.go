@@ -19,14 +19,13 @@ import (
 // A part that was never exported is renamed with its counters. An exported part ends under the provisional name and
 // continues under the new name from zero, because exported names cannot be changed. Nothing thus counts twice.
 
-// nameGrace is the time in nanoseconds that exports hold back a part with a provisional name. An
-// ended part waits as long for the report of its supervisor.
+// nameGrace is the time in nanoseconds for which exports omit a part with a provisional name. An ended part waits as
+// long for the report of the kubelet.
 const nameGrace = uint64(2 * time.Second)
 
-// startGrace is the longest time in nanoseconds that a container without its final name is held
-// back before its runtime executes the program. That takes seconds on a busy node and more than
-// half a minute on an emulated one. The kubelet reports the name only afterwards, and fails a start
-// after two minutes (runtimeRequestTimeout).
+// startGrace is the longest time in nanoseconds for which exports omit a container without its final name while its
+// runtime starts the program. The start takes seconds on a busy node and more than half a minute on an emulated one.
+// The kubelet reports the name only afterwards, and fails a start after two minutes (runtimeRequestTimeout).
 const startGrace = uint64(2 * time.Minute)
 
 // starting reports whether the part has not ended and has run nothing but the stages of a container runtime.
@@ -53,8 +52,8 @@ type names struct {
 	behind *Part
 }
 
-// awaits reports whether the next export has to wait for the part, because its name or the end of
-// the previous run is still missing.
+// awaits reports whether exports have to omit the part for now, because its final name or the end of the previous run
+// is still unknown. boot is the time since boot and grace the longest wait, both in nanoseconds.
 func (p *Part) awaits(boot, grace uint64) bool {
 	if p.phase >= exported {
 		return false
@@ -119,8 +118,8 @@ func (r *registry) holder(h sensor.CgroupHandle) *Part {
 	return nil
 }
 
-// sameGroup returns the part of a process in p's control group that was identified under other names. The
-// better names replace p's, because two parts that count one group would charge its usage twice.
+// sameGroup returns the part for a process that is in p's control group but was identified under other names. If these
+// names are better, it renames p. Two parts for one control group would both be charged its use.
 func (r *registry) sameGroup(p *Part, found Identified) *Part {
 	p.revive()
 	if found.Naming >= p.naming {
@@ -184,8 +183,8 @@ func (r *registry) register(p *Part) {
 	r.joinGroup(p)
 }
 
-// bornAfter moves the zero of counters behind the last export of an earlier run with the same series, because a
-// store accepts no earlier sample.
+// bornAfter moves the start of the part behind the last export of an earlier run with the same series. A store accepts
+// no sample older than the newest one of a series.
 func (p *Part) bornAfter(before *Part) {
 	if p.created != 0 && before.rows != nil && before.rows.shown >= p.created {
 		p.created = before.rows.shown + 2 // the marker of its end is 1 ms after it
@@ -259,16 +258,16 @@ func (tab *table) repoint(from, to *Part) {
 	}
 }
 
-// Runs calls f for each exported run that has a report, such as a pod. It passes the workload, the
-// part that represents the run, the report, and the lowest process id.
+// Runs calls f for each exported run that has a report, such as a pod. part is the part that represents the run, facts
+// is the report, and pid is the lowest process id.
 func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
 	l.table.eachPod(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
 		f(p.id, workload.PartOfPod(p.id, p.part), p.owner, p.container.facts, pid)
 	})
 }
 
-// Containers calls f for each exported container that has a report. It passes the run, the
-// workload, part and owner, the report, and the lowest process id.
+// Containers calls f for each exported container that has a report. run is the pod that the container belongs to, facts
+// is the report, and pid is the lowest process id.
 func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
 	l.table.eachPod(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
 		if p.container.facts.Name != "" {
@@ -277,8 +276,8 @@ func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner strin
 	})
 }
 
-// eachPod calls f once for each distinct name among the parts of pods, in order. It passes a part of
-// that name and the lowest id of its processes.
+// eachPod calls f for one part of each distinct name among the parts of pods, in order. pid is the lowest process id
+// among the parts of that name.
 func (tab *table) eachPod(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
 	for _, e := range tab.byID {
@@ -295,8 +294,8 @@ func (tab *table) eachPod(name func(*Part) string, f func(p *Part, pid int32)) {
 	}
 }
 
-// RunOf returns the workload of a live run, such as a pod UID, and the part that represents the
-// whole run. It returns false if there is no such run.
+// RunOf returns the workload of a live run, and the part that represents the whole run. run is an identifier such as a
+// pod UID. ok is false if there is no such run.
 func (l *Ledger) RunOf(run string) (id workload.ID, part, owner string, ok bool) {
 	for _, p := range l.parts.order {
 		if p.run == run && run != "" && p.end == 0 && !p.closed() {

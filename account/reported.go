@@ -13,8 +13,8 @@ import (
 // exit, its number of starts, and the wait for the next start. The account is closed and forgotten
 // long before that. The report continues, and an agent that starts after the end resumes it.
 
-// reportsOn reports whether the supervisor still lists an ended part under a name that no other
-// exported part reports on. A container that was just restarted has no report yet.
+// reportsOn reports whether the kubelet still lists an ended container and p has to export its report. That is not so
+// if another exported part has the same name. A container that was just restarted has no report yet.
 func (r *registry) reportsOn(p *Part) bool {
 	if p.container == nil || p.superseded || r.config.Container == nil {
 		return false
@@ -51,8 +51,8 @@ func (r *registry) exportReports(b *metric.Batch) {
 	})
 }
 
-// Report adds the report of an ended container, or of a pod (f.Type is sandbox), that has no account because it ended
-// before the ledger was created. place is its place in the supervisor's terms.
+// Report adds the report of a container or pod without an account, because it ended before the ledger was created.
+// f.Type is "sandbox" for a pod. place is the pod UID, a slash and the container ID.
 func (l *Ledger) Report(id *workload.Identity, place string, f *workload.ContainerFacts) {
 	k := key{id.Workload, id.Part, id.Owner}
 	if l.Holds(id) || l.Reports(id) {
@@ -66,8 +66,8 @@ func (l *Ledger) Reports(id *workload.Identity) bool {
 	return l.parts.reported[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
-// endReport ends the series of a container that is no longer reported. It keeps the series that its
-// successor next shares; next may be nil.
+// endReport ends the series of a container that is no longer reported, except those that the next container continues.
+// next may be nil.
 func (p *Part) endReport(next *Part, b *metric.Batch) {
 	var others [11]*metric.Series
 	if next != nil {

@@ -9,10 +9,9 @@ import (
 	"strconv"
 )
 
-// Save writes the serialized ledger to w in pieces, because it takes megabytes on a node with 20,000 processes.
-// bootID identifies the boot that the times refer to (/proc/sys/kernel/random/boot_id). Call Save between an
-// export and the next tick. The state then includes the parts that ended with that export, and never falls
-// behind the data that receivers have.
+// Save writes the serialized ledger to w in pieces, because it takes megabytes on a node with 20,000 processes. bootID
+// is the content of /proc/sys/kernel/random/boot_id. Call Save between an export and the next tick. The state then
+// includes the parts that ended with that export, and is never older than the exported data.
 func (l *Ledger) Save(w io.Writer, bootID string) error {
 	s := &saver{w: w, index: make(map[*Part]int, len(l.parts.order))}
 	s.encoder = json.NewEncoder(&s.buf)

@@ -25,9 +25,9 @@ func (p *Part) script() *script {
 	return p.byTask.script
 }
 
-// scripted updates the batch script of a step, which is the oldest process of the step. parent is the part of the
-// parent process, or nil. If start times are inexact, the lower id decides between processes of about the same age.
-// Children of the step are excepted, because ids wrap around.
+// scripted records e as the batch script of its step if it is the oldest process of the step. parent is the part of the
+// parent process, or nil. If start times are inexact and two processes have about the same age, the lower process id
+// decides. That does not apply to children of the step, because process ids wrap around.
 func (tab *table) scripted(e *process, parent *Part) {
 	switch s, p := e.part.script(), e.part; {
 	case p.part != "batch" || !p.kind.Scheduled():

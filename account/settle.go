@@ -61,11 +61,11 @@ func (l *Ledger) closeTick(boot, elapsed uint64, m *sensor.Machine, first bool) 
 	}
 }
 
-// conserve charges to other the busy time of the machine that no process accounts for: interrupts,
-// and short work without exit records.
+// conserve charges to other the busy time of the machine that was charged to no process, such as interrupts and short
+// work without exit records. charged is the time charged to processes in this tick.
 //
-// Busy time is the processor time minus idle, iowait and steal. The kernel measures these three
-// exactly, even if it only samples the busy modes.
+// Busy time is the processor time minus idle, iowait and steal. The kernel measures these three exactly, even if it
+// only samples the busy modes.
 func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	var busy int64
 	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.node.machine.Idle+l.node.machine.IOWait+l.node.machine.Steal)
@@ -102,9 +102,8 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.parts.other.now.cpu += uint64(rest)
 }
 
-// unread returns the busy time that processes may have used between their own reading and the
-// later reading of the machine. Charging that time to other would count it twice, and again each
-// time that a pass takes longer than any before.
+// unread returns the busy time that processes may have used between their own reading and the later reading of the
+// machine. If it were charged to other, it would be charged again to the processes in the next tick.
 func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
 	span := increase(l.node.machine.Boot, m.Boot)
 	if busy <= 0 || span == 0 {
@@ -121,9 +120,9 @@ func busyTicks(m *sensor.Machine) uint64 {
 	return m.User + m.Nice + m.System + m.IRQ + m.SoftIRQ
 }
 
-// observe adds one observation of the cores in use to each workload. If an observation exceeds the
-// capacity of a tick, the excess is moved to the next ticks. That happens because child times
-// arrive late and counters are not read at one instant.
+// observe adds one observation of the cores in use to each workload. If an observation exceeds the capacity of a tick,
+// it moves the excess to the next ticks. Such an excess arises because child times arrive late and counters are not
+// read at one instant.
 func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 	if first || elapsed == 0 {
 		return
@@ -174,8 +173,8 @@ func (p *Part) ended(empty uint64) uint64 {
 	return empty
 }
 
-// vague reports whether the run time of a part may be too long by more than a hundredth. Without an
-// exit record for its last process, the part ends when it is first found empty.
+// vague reports whether the run time of a part may be more than a hundredth too long. A part whose last process has no
+// exit record ends when it is first found empty.
 func (p *Part) vague() bool {
 	return p.end != 0 && p.left&1 == 0 && increase(max(p.left, p.start), p.end) > increase(p.start, p.end)/bearableUse
 }

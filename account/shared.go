@@ -21,12 +21,12 @@ import (
 // crowdFloor is the number of bytes that may be counted more than once before it matters.
 const crowdFloor = 16 << 20
 
-// Proportions stay valid until the process count or resident size grows by an eighth or falls by a
-// quarter, or until the size grows by a thirty-second and stays there. They are measured again
-// after freshFor ticks. While the result stays the same (within alike), this interval doubles, at
-// most steadyMost times. A process that may not be measured is retried after deniedFor ticks. A
-// part keeps its previous value for at most holdFor ticks during measurements. If its program was
-// measured before, a process must be youngFor nanoseconds old, because most compilers end earlier.
+// A measured proportion stays valid until the number of processes or their resident size changes. Limits are growth by
+// an eighth, a fall by a quarter, or lasting growth by a thirty-second. It is measured again after freshFor ticks.
+// While the result stays the same (within alike), this interval doubles up to steadyMost times. A process that the
+// agent may not measure is tried again after deniedFor ticks. During measurements a part keeps its previous value for
+// up to holdFor ticks. If its program was measured before, a process is measured only at an age of youngFor
+// nanoseconds, because most compilers end earlier.
 const (
 	freshFor   = 60
 	steadyMost = 3
@@ -38,8 +38,8 @@ const (
 	calmFor    = 10 // ticks after a change for which one process of a size is enough
 )
 
-// proportion is the fraction of its resident pages that a process accounts for, by type, if each
-// page is split evenly over the processes that map it. It is in units of 1/entire.
+// proportion is the share of its resident pages that is charged to a process, by memory type, in units of 1/entire.
+// Each page is split evenly over the processes that map it.
 type proportion [3]uint16
 
 const entire = 1<<16 - 1
@@ -97,8 +97,8 @@ type sharing struct {
 	rewritten bool
 }
 
-// program is a hash of a program's name, with the lowest bit set for a worker. It decides whether one measurement
-// applies to other processes.
+// program is a hash of a program's name, with the lowest bit set for a worker. A measurement of one process applies to
+// others with the same value.
 type program uint32
 
 func programOf(c *sensor.Comm) program {
@@ -144,8 +144,8 @@ type era struct {
 	set     uint64     // control groups of all processes in the tick; 0 if they differ
 }
 
-// unmeasured is the highest resident and needed memory of a part in ticks without a full
-// measurement. It is discarded once the part is measured while its processes are as large.
+// unmeasured is the highest resident and needed memory of a part in ticks without a full measurement. It is dropped if
+// a later measurement covers processes of that size.
 type unmeasured struct {
 	Resident, Needed uint64
 	RSS              uint64 // bytes: of the processes
@@ -254,9 +254,9 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	}
 }
 
-// judge closes the tick. It returns the memory of the part, its certainty, and whether it is good
-// enough for a maximum. raw is the sum by type and before the value of the previous tick. If it
-// sets bounded, [crowd.limit] has to find the memory.
+// judge closes the tick. It returns the memory of the part, its certainty, and whether it is good enough to count as a
+// peak. raw is the sum by memory type, and before is the value of the previous tick. If judge sets c.bounded,
+// [crowd.limit] has to find the memory.
 func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]uint64, sure certainty, good bool) {
 	tick := uint32(t.tick)
 	twice := c.rss - c.largest
@@ -312,8 +312,8 @@ func (c *crowd) changed(live uint32, steady bool) bool {
 		steady && c.rss > c.base+c.base/32
 }
 
-// limit returns the upper bound of the memory of a bounded part. private is the memory of the other
-// parts in bytes. within returns the needed memory of a control group.
+// limit returns the upper bound of the memory of a part that could not be measured. private is the memory of the other
+// parts in bytes. within returns the needed memory of a set of control groups, if known.
 func (c *crowd) limit(t *closing, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
 	most := uint64(math.MaxUint64)
 	if needed, ok := within(c.set); ok && !c.forked { // memory inherited from its parent is charged to the parent's group
@@ -331,9 +331,9 @@ func (c *crowd) keepMemory(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded limits anonymous and shared memory to most, and to the memory of the machine that the other parts
-// leave. File pages are limited to mapped pages and to the rest of the machine. No limit goes below the largest
-// process.
+// bounded limits anonymous and shared memory to most bytes and to the memory of the machine that the other parts leave.
+// It limits file pages to mapped pages and to the rest of the machine. No limit goes below largest, the size of the
+// largest process.
 func bounded(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
 	file := types[1]
 	if t.anon != 0 {
@@ -380,10 +380,10 @@ type Sharer struct {
 // Refines reports whether the process is covered by the measurement of another one, or of an earlier time.
 func (s *Sharer) Refines() bool { return s.class > 0 }
 
-// crowded appends the processes with shared pages that should be measured, the most urgent first:
-// programs never measured, then processes covered only by a measurement of another process, then
-// outdated measurements from the oldest on. The first two classes begin with the part that may
-// double-count the most memory. Call it after [Ledger.Tick].
+// crowded appends the processes with shared pages that should be measured, the most urgent first. First are programs
+// never measured, then processes covered only by a measurement of another process. Outdated measurements follow, from
+// the oldest on. Each of the first two classes starts with the part that may double-count the most memory. Call it
+// after [Ledger.Tick].
 func (tab *table) crowded(list []Sharer) []Sharer {
 	if !tab.crowds {
 		return list
@@ -419,8 +419,8 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 	return list
 }
 
-// needsSample reports whether a process should still be measured after earlier ones, because one process per program and
-// size is enough at first.
+// needsSample reports whether a process should be measured in addition to those measured earlier in this tick. At
+// first, one process per program and size is enough.
 func (tab *table) needsSample(of Sharer) bool {
 	e := tab.byID[of.PID]
 	return of.class != 0 || e == nil || e.part.crowd.sample(&e.share) == nil

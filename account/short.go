@@ -14,7 +14,7 @@ import (
 const (
 	shortCPU = uint64(time.Second)
 	// quietLife is the longest life of an idle process group that counts as short work, unless the export interval is
-	// longer. quietExports limits it to 12 export intervals as well, so that short intervals keep more detail.
+	// longer. quietExports sets the same limit in export intervals, so that short intervals keep more detail.
 	quietLife    = time.Minute
 	quietExports = 12
 	// quietCPU is the CPU time limit of a held-back group, in nanoseconds. It is small enough that the sum over all
@@ -54,8 +54,8 @@ func (r *registry) short(p *Part) bool {
 	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.isNearlyIdle(life)
 }
 
-// isClosed reports whether the part only accounts for ended work. It then has no current memory, and
-// its peak is that of the largest process group.
+// isClosed reports whether the part counts only work that has ended. It then has no current memory, and its peak is
+// that of the largest process group.
 func (p *Part) isClosed() bool { return p.kind.Folded() && p.live == 0 }
 
 // mergeShort moves short work into one account per owner, and the short parts of a running workload into one part.

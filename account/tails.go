@@ -12,8 +12,8 @@ type spans struct {
 	capacity uint64 // of all processors
 }
 
-// lastMoments is the CPU time that an exited process used after its last reading. The child times of its
-// payer include it, along with the time of other exited processes and unseen children.
+// lastMoments is the CPU time that an exited process used after its last reading. That time is part of the payer's
+// child times, together with the time of other exited processes and unseen children.
 type lastMoments struct {
 	of      *process
 	payer   *process
@@ -32,8 +32,8 @@ type claim struct {
 	charged uint64
 }
 
-// chargeTails charges the CPU time that exited processes used after their last reading. If held is
-// set, it charges the time that was held for those that exited in the previous tick.
+// chargeTails charges the CPU time that exited processes used after their last reading. Set held to charge the time
+// that was kept for the processes that exited in the previous tick.
 func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 	t := &tab.line
 	t.tails = t.tails[:0]
@@ -63,8 +63,8 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 	}
 }
 
-// divideTails divides the open child times of a payer over its exited children: first by their rates, then up to a fixed
-// slack, and finally completely if no other children are likely. The rest stays open.
+// divideTails divides the open child times of a payer over its exited children. It first gives each child what its rate explains, and
+// then up to a fixed slack more. If no other children are likely, it divides the rest as well; otherwise the rest stays open.
 func (tab *table) divideTails(tails []lastMoments, s spans) {
 	o := tails[0].payer.children
 	all := o.open
@@ -117,8 +117,8 @@ func charged(tails []lastMoments) (sum uint64) {
 	return sum
 }
 
-// takeTail charges the last CPU time of an exited child to its part. If the child's own children
-// are process groups of their own, their share by the last readings goes to their part.
+// takeTail charges the last CPU time of an exited child to its part. If the child's own children are process groups,
+// their share goes to their part, in the proportion of the last readings.
 func (tab *table) takeTail(o *offspring, t *lastMoments) {
 	e, own, theirs := t.of, t.charged, uint64(0)
 	if k := e.children; k != nil && k.away > 0 && k.awayPart.foldable() && (k.leads() || e.rate == 0) {
@@ -222,9 +222,9 @@ func rival(claims []claim, of int) (rest *Part) {
 	return rest
 }
 
-// mayHaveSiblings reports whether an exited child that a single reading saw may have unseen siblings, which requires
-// unseen forks. A parent that runs short commands in sequence has one alive at each reading. If forks are not counted
-// and the parent is gone, too, siblings are assumed, because the next ancestor's children are indistinguishable.
+// mayHaveSiblings reports whether an exited child that a single reading saw may have unseen siblings. There must have been forks that no
+// reading explains. A parent that runs short commands in sequence has one of them alive at each reading. If forks are not counted and the
+// parent is gone, siblings are assumed, because the next ancestor's children are indistinguishable.
 func (tab *table) mayHaveSiblings(e *process, held bool) bool {
 	before, unseen := tab.before, tab.unseenSince(held)
 	if q := tab.byID[e.ppid]; tab.machine.Forks == 0 && q != nil && q.passed {
@@ -247,8 +247,8 @@ func (q *process) mayLag(e *process) bool {
 	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)
 }
 
-// shows reports whether the open child times of q, which may be nil, can be the last CPU time of
-// the exited process e. A process that was dead at its last reading has none.
+// shows reports whether the open child times of q can be the last CPU time of the exited process e. q may be nil. A
+// process that was dead at its last reading used no CPU time after it.
 func (q *process) shows(e *process, held bool) bool {
 	return q != nil && q.children != nil && q.children.open > 0 && q.children.ripe == held && e.dead == 0
 }

@@ -25,11 +25,10 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	l.parts.tallies.Settle(spec)
 }
 
-// chargeable returns the account for the activity of a process. It is nil while the process may
-// still be identified, at most until the tick until, and the account of other afterwards. A living
-// process is not charged after a single pass, because that pass may have fallen between fork and
-// setsid(2), setuid(2) or the move to its control group. All activity since would then go to the
-// parent.
+// chargeable returns the account for the activity of a process. It returns nil while the process may still be
+// identified, which ends with the tick until. After that, it returns the account of other. A living process is not
+// charged after a single pass, because that pass may have fallen between fork and setsid(2), setuid(2) or the move to
+// its control group. All activity since would then go to the parent.
 func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 	e := l.table.byID[pid]
 	late := pid == 0 || l.at.tick >= until
@@ -51,8 +50,8 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 	return nil
 }
 
-// active reports whether the counted events of the part, of at least the given weight, are too many
-// for an idle process group.
+// active reports whether the part has more events than an idle process group would have. It counts events of the given
+// weight and above.
 func (p *Part) active(weight sensor.TallyWeight) bool { return active(&p.tally, weight) }
 
 func active(a *tally.Account, weight sensor.TallyWeight) bool {

@@ -2,9 +2,8 @@ package account
 
 import "reckon/metric"
 
-// A step of a batch job often has several tasks on a node. If the batch system distinguishes them, their number
-// and the CPU time of the busiest task show how balanced the step is. That takes two series per step for any
-// number of tasks.
+// A step of a batch job often has several tasks on a node. If the batch system distinguishes them, their number and the
+// CPU time of the busiest task show how balanced the step is. These are two series per step for any number of tasks.
 var (
 	taskCount = metric.NewDesc("reckon_workload_tasks", metric.Gauge, metric.None, chargedLabels(),
 		"Tasks that the batch system started in the part on the node; absent where it has fewer than two, or they cannot be distinguished.")

@@ -21,8 +21,8 @@ type sighting struct {
 	same, away uint32
 }
 
-// countLivingChildren counts the living children of parents that have an exit record without a process group but no child seen so
-// far. It must run before live processes are recorded, and scans the pass at most once.
+// countLivingChildren counts the living children of those parents that have an exit record without a process group and
+// no child seen so far. It must run before live processes are recorded. It scans the pass once, or not at all.
 func (tab *table) countLivingChildren(pass *sensor.Pass) {
 	t := &tab.line
 	clear(t.sights)
@@ -71,8 +71,8 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 	return p.PGID, true
 }
 
-// merge records the doubt about an exit record without a process group, because it was charged by a guess: to the
-// part of its parent if no child was seen, else to one of the parts of the children seen. nanos is its CPU time.
+// merge records the doubt about an exit record without a process group, because its part was guessed. That is the part
+// of the parent if no child was seen, or the part of one of the children seen. nanos is the CPU time in the record.
 func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) == sensor.FieldParent && e.part.kind.Folded() &&
@@ -159,9 +159,9 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	}
 }
 
-// takeUnseen charges the open CPU time of unseen children. If the children seen are partly process groups of
-// their own, the time is split by the number of sightings, because longer-lived children are seen more often.
-// Both figures are then inexact.
+// takeUnseen charges the open CPU time of unseen children. If some children seen are process groups of their own, it
+// splits the time by the number of sightings, because longer-lived children are seen more often. Both figures are then
+// inexact.
 func (tab *table) takeUnseen(e *process, nanos uint64) {
 	o := e.children
 	if p := tab.unseenPart(e); !o.mixed() {

@@ -20,10 +20,9 @@ func usageOf(p *sensor.Process) usage {
 	}
 }
 
-// increase sets last to now for the figures in now and returns the increase. A counter that fell,
-// through rounding or a hostile reading, adds nothing until it exceeds its previous maximum. A
-// partial reading lacks ended threads and continues from its new value, because the source started
-// anew.
+// increase sets last to now for the figures in have and returns the increase. A counter that fell, through rounding or
+// a hostile reading, adds nothing until it exceeds its previous maximum. For the fields in partial, the reading lacks
+// ended threads because its source restarted; they continue from the new value.
 func (last *usage) increase(now usage, have, partial sensor.Fields) (d usage) {
 	if partial&sensor.FieldWait != 0 {
 		last.wait = min(last.wait, now.wait)
@@ -117,9 +116,9 @@ func split(total, a, b uint64) uint64 {
 	return min(total, uint64(float64(total)*(float64(a)/float64(a+b))))
 }
 
-// capacity returns the most CPU nanoseconds that the machine can have delivered between boot and
-// the end of the pass. A pass takes seconds if hundreds of processes compete for processors. It
-// adds a quarter and a tenth of a second, because counters are not read at one instant.
+// capacity returns an upper bound of the CPU nanoseconds that the machine delivered between boot and the end of the
+// pass. A pass takes seconds if hundreds of processes compete for processors. The bound includes a margin of a quarter
+// and a tenth of a second, because counters are not read at one instant.
 func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
 	if m == nil {
 		return 1 << 62

@@ -38,9 +38,8 @@ func (o *offspring) watch(tab *table, pid int32) {
 	}
 }
 
-// slept reports whether the payer q of an exited process e was woken only once since the last tick. It then
-// cannot have reaped another child that began since. All processes between the two must belong to the part of
-// e.
+// slept reports whether the payer q of an exited process e was woken only once since the last tick. It then cannot have
+// reaped a second child that began since. All processes between q and e must belong to the part of e.
 func (tab *table) slept(q, e *process, s spans) bool {
 	o := q.children
 	if !o.once || (q.rate-o.rate)*float64(s.tick) > float64(clockStep)/2 {

@@ -5,9 +5,9 @@ import (
 	"reckon/sensor"
 )
 
-// jobGroup is the control group above all parts of a workload on this node, such as a job's group
-// above its steps. It provides the combined peak of the parts, which no sum can. Its figures are
-// exported with an empty part.
+// jobGroup is the control group that contains all parts of a workload on this node, such as the group of a batch job
+// with its steps. It reports the peak of all parts together, which cannot be computed from the peaks of the parts. Its
+// figures are exported with an empty part.
 type jobGroup struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone
 	cg     sensor.Cgroup

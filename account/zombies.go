@@ -7,9 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// zombieAfter is the time in nanoseconds after which a dead process that was not reaped counts as a
-// zombie. Every process is one for a moment, and a source may report one until its exit record
-// arrives.
+// zombieAfter is the time in nanoseconds after which a dead process that was not reaped counts as a zombie. Every
+// process is dead but not reaped for a moment, and a source may list it until its exit record arrives.
 const zombieAfter = uint64(time.Minute)
 
 var zombies = metric.NewDesc("reckon_zombie_processes", metric.Gauge, metric.None, []string{"owner"},

@@ -94,8 +94,8 @@ type refusals struct {
 // mostRefusals is the maximum number of addresses that are counted separately in a window.
 const mostRefusals = 200
 
-// count adds a refusal. It returns the number since the last entry and whether to write one now.
-// Beyond mostRefusals addresses, all others share one entry.
+// count adds a refused sign-in from the address from. It returns the number of refusals since the last log entry, and
+// whether to write an entry now. If there are more than mostRefusals addresses, the further ones share one entry.
 func (x *refusals) count(from string, now time.Time) (tries int, write bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -51,8 +51,8 @@ type Authenticator struct {
 
 const cookieName = "reckon_session"
 
-// Viewer identifies the sender of a request. Only requests from within the process carry their
-// viewer. The error is an [access.Refusal].
+// Viewer returns the viewer who sent a request, or an [access.Refusal] as the error. A request from within this process
+// carries its viewer in the context.
 func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	if v := access.From(r.Context()); v.Role > access.Nobody {
 		return v, nil
@@ -119,11 +119,11 @@ func unixUser(p peer.Peer) access.Viewer {
 	return access.Viewer{Role: access.User, Name: p.Name, Figures: true, Bound: access.Bound{Series: access.OwnSeries}}
 }
 
-// local returns the viewer of a local request without credentials, by the Unix user of the
-// connection. root and the server's own user are admin; other users see their own work and may send
-// their own figures. An unidentified sender, in another network namespace or behind a proxy, sees
-// only data without names and may send nothing. The kernel names the proxy's own user and a proxy
-// may set no header, so no connection makes an admin if a proxy is configured.
+// local returns the viewer of a local request without credentials, by the Unix user of the connection. root and the
+// server's own user become admin. Other users see their own work and may send their own figures. A sender that cannot
+// be identified, or that is in another network namespace or behind a proxy, sees only data without names and may send
+// nothing. If a proxy is configured, no connection makes an admin: the kernel reports the proxy's own user, and a proxy
+// may omit its headers.
 func (a *Authenticator) local(r *http.Request) access.Viewer {
 	p, ok := a.Peer(r)
 	switch {
@@ -199,8 +199,8 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{}, nil
 }
 
-// open reports whether senders without credentials are admin. That may change while the server
-// runs, because users may be added.
+// open reports whether a sender without credentials is an admin. It is checked for each request, because users may be
+// added while the server runs.
 func (a *Authenticator) open(ctx context.Context) (bool, error) {
 	if a.Insecure {
 		return true, nil

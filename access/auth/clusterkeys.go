@@ -85,8 +85,8 @@ func (k *clusterKeys) keysByID(ctx context.Context, id string) ([]jose.JSONWebKe
 	return found, err
 }
 
-// refresh fetches the keys if they are old or wanted is set, at most once in keysPause. Old keys
-// stay in use while the API server is unreachable. It holds the lock during the request, so that
+// refresh fetches the keys from the API server if they are old or wanted is set, but not more often than every
+// keysPause. Old keys stay in use while the API server is unreachable. It holds the lock during the request, so that
 // concurrent callers share the response.
 func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
 	now := k.clock()
@@ -133,8 +133,8 @@ func (k *clusterKeys) fetch(ctx context.Context) (issuer string, set jose.JSONWe
 	return found.Issuer, set, nil
 }
 
-// get requests a path from the API server with the token of this pod. It rereads the token each
-// time, because Kubernetes replaces it.
+// get requests a path from the API server with the token of this pod and decodes the JSON response into to. It rereads
+// the token file for each request, because Kubernetes replaces the token.
 func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.server+path, nil)
 	if err != nil {

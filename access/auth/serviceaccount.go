@@ -58,9 +58,9 @@ type Cluster struct {
 	clock func() time.Time
 }
 
-// NewCluster reads the configuration. It contacts the API server only when the first token arrives,
-// so the server may be unreachable now. host and port are KUBERNETES_SERVICE_HOST and _PORT, which
-// every pod has.
+// NewCluster checks the configuration c and returns a verifier of service account tokens. The API server is contacted
+// when the first token arrives, so it may be unreachable now. host and port are the variables KUBERNETES_SERVICE_HOST
+// and KUBERNETES_SERVICE_PORT, which every pod has.
 func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log *slog.Logger) (*Cluster, error) {
 	if c.APIServer == "" && host != "" {
 		c.APIServer = "https://" + joinHostPort(host, cmp.Or(port, "443"))
@@ -120,9 +120,9 @@ func isJWT(text string) bool {
 	return !strings.HasPrefix(text, prefix) && strings.Count(text, ".") == 2
 }
 
-// CheckToken returns the viewer with a token. It verifies the signature, issuer, audience and time,
-// and looks up the rights of the account. It returns ErrToken for an invalid token, and ErrKeys if
-// the token cannot be checked now.
+// CheckToken returns the viewer that a service account token belongs to. It verifies the signature, issuer, audience
+// and validity period, and looks up the rights of the account. It returns ErrToken for an invalid token, and ErrKeys if
+// the keys to verify it are unavailable.
 func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
 	if len(text) > 16<<10 {
 		return access.Viewer{}, ErrToken

@@ -19,8 +19,8 @@ const (
 	lasts   = 7 * 24 * time.Hour
 )
 
-// NewSession starts a session and returns the secret for its cookie. local means that the viewer is
-// in [Users.Users], so that the role may change during the session.
+// NewSession starts a session and returns the secret for its cookie. Set local if the viewer is one of [Users.Users]; a
+// change of that user's role then applies to the session.
 func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (string, error) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails (crypto/rand)

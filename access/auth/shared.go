@@ -39,8 +39,8 @@ var tables = map[string]string{
 	"audit":  "at_ms, viewer, role, action, object, owner, source",
 }
 
-// Adopt copies users, tokens and the audit log from another store. If there are users or tokens
-// already, it does nothing and returns false. Sessions are not copied.
+// Adopt copies users, tokens and the audit log from another store and returns true. If this store already has users or
+// tokens, Adopt copies nothing and returns false. Sessions are not copied.
 func (us *Users) Adopt(ctx context.Context, from *Users) (bool, error) {
 	tx, err := us.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// source returns the address of the sender without its port. Of the addresses passed on by trusted
-// proxies, it is the last one that is not a trusted proxy.
+// source returns the address of the sender without its port. If trusted proxies passed the request on, source returns
+// the last address in their list that is not a trusted proxy.
 func (a *Authenticator) source(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -75,8 +75,8 @@ func sender(from string) string {
 	return p.String()
 }
 
-// reserve counts an attempt in advance, as if it had failed. If the attempt has to wait, it is not
-// counted and the returned wait is positive.
+// reserve counts a sign-in attempt as failed before the password is checked. It returns how long the attempt has to
+// wait; an attempt that has to wait is not counted.
 func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
 	both, byName, byFrom := keysOf(name, from)
 	t.mu.Lock()

@@ -145,9 +145,9 @@ func Open(dir string, o Options) (*Users, error) {
 // firstPerson is the lowest id of a person's account (login.defs, UID_MIN).
 const firstPerson = 1000
 
-// handOver gives files that root created in a server's directory to the owner of the directory.
-// Otherwise `reckon user add` as root would leave files that the server cannot open. It skips
-// directories of persons and those reached through a link, because that person chose their content.
+// handOver changes the owner of files that root created in a server's directory to the owner of that directory.
+// Otherwise `reckon user add` as root would leave files that the server cannot open. It skips directories of personal
+// accounts and paths through a symbolic link, because a person could choose where they lead.
 func handOver(file string) {
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil || os.Geteuid() != 0 {
@@ -166,9 +166,9 @@ func handOver(file string) {
 	}
 }
 
-// checkpoint moves changes from the database log into its file and records the checksum. SQLite silently skips unreadable
-// parts of its log, so after a kill a user could be missing, or a revoked token valid again. New sessions, uses of
-// tokens and the audit log stay in the log until it is long; see write.
+// checkpoint moves changes from the database log into the database file and records the file's checksum. SQLite
+// silently skips unreadable parts of its log, so a damaged log could lose a user or restore a revoked token. New
+// sessions, uses of tokens and the audit log stay in the log until it is long; see write.
 func (us *Users) checkpoint(ctx context.Context) {
 	if us.file == "" {
 		return
@@ -181,8 +181,8 @@ func (us *Users) checkpoint(ctx context.Context) {
 	})
 }
 
-// settleAt is the size of the database log in bytes from which it is moved into the file. SQLite
-// would do so at this size as well, but without the record of the file.
+// settleAt is the size of the database log in bytes from which it is moved into the file. It equals SQLite's own
+// default, but SQLite would not record the file's checksum.
 const settleAt = 4 << 20
 
 // write executes a statement that need not reach the file at once.
@@ -234,8 +234,8 @@ func damagedFile(file string, err error) error {
 		file, err, filepath.Base(file)+".closed")
 }
 
-// checkVersion returns an error for a file of another version. The program of commit ad0587d9 (2026-11-26) wrote version 1 without its
-// number.
+// checkVersion returns an error if the file was written by another version of the schema. The program of commit
+// ad0587d9 (2026-11-26) wrote version 1 without its number.
 func checkVersion(db *sql.DB) error {
 	ctx := context.Background()
 	var version, bound int

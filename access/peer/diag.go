@@ -98,8 +98,8 @@ func writeID(p []byte, from, to netip.AddrPort) {
 	}
 }
 
-// parse returns the owner from a response. A socket that its program has closed has no inode, and
-// the kernel reports user 0 for it, so it counts as unknown.
+// parse returns the user id of the socket's owner from a sock_diag response. A socket that its program has closed has
+// no inode, and the kernel reports user 0 for it. parse returns [ErrUnknown] for such a socket.
 func parse(b []byte, from, to netip.AddrPort) (uint32, error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return 0, ErrUnknown

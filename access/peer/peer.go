@@ -29,8 +29,8 @@ type Peer struct {
 // ErrUnknown reports that the kernel has no owner for the connection's other end.
 var ErrUnknown = errors.New("the kernel does not report the owner of the connection")
 
-// overflow is the user id of users that another user namespace does not map (user_namespaces(7)).
-// It stands for no particular user.
+// overflow is the user id that the kernel reports for users without a mapping in this user namespace
+// (user_namespaces(7)). It may stand for any user.
 const overflow = 65534
 
 // UID returns the user at the other end of a local connection. The error is ErrUnknown, or an error of the kernel.
@@ -57,10 +57,9 @@ func uidOf(c net.Conn) (uint32, error) {
 	return 0, ErrUnknown
 }
 
-// Home reports whether the other end of a Unix socket is in our network namespace and, with SO_PEERPIDFD (Linux
-// 6.5), in our pid namespace or one above it. Otherwise its user 0 is root of a container, which the kernel
-// reports like the host's root unless a user namespace separates them. A container that shares both namespaces
-// with the host cannot be detected.
+// Home reports whether the other end of a Unix socket is in our network namespace and, with SO_PEERPIDFD (Linux 6.5),
+// in our pid namespace or a parent of it. Otherwise user 0 at the other end may be root of a container, which the
+// kernel reports like the host's root. A container that shares both namespaces with the host cannot be detected.
 func Home(c *net.UnixConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -71,9 +70,9 @@ func Home(c *net.UnixConn) bool {
 	return home
 }
 
-// sameNetwork compares the cookies of network namespaces: the kernel creates an accepted socket in
-// the namespace of the caller. Before Linux 5.14 it uses sock_diag(7), which finds only sockets of
-// our namespace.
+// sameNetwork reports whether the peer of a socket is in our network namespace. It compares namespace cookies, because
+// the kernel creates an accepted socket in the namespace of the caller. Before Linux 5.14 it uses sock_diag(7), which
+// finds only sockets of our namespace.
 func sameNetwork(fd int) bool {
 	theirs, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err == nil {

@@ -15,11 +15,11 @@
 // Meters is used from one goroutine and does not allocate for meters that it has seen before.
 package attribution
 
-// Values of the label method. They report whether energy was measured, and how it was split when
-// the use of the component itself is unknown.
+// Values of the label method. They tell whether energy was measured, and how it was split if the use of the component
+// itself is unknown.
 const (
-	// Measured energy is split by use: a processor package's by CPU time on that package, a GPU's
-	// by computing time.
+	// Measured energy is split by the use of the component: CPU time on the processor package, or computing time on the
+	// GPU.
 	Measured = "measured"
 	// MeasuredByCPU is measured energy that is split by CPU time on the whole node. It applies to memory modules, to
 	// the rest of a board, and to packages if the package of each process is unknown.
@@ -34,8 +34,8 @@ const (
 	Modelled = "modelled"
 )
 
-// Rest is the energy domain of fans, disks and power supply losses. Its energy is the reading of
-// a wide meter (psys, board) minus the packages, memory and GPUs that have meters of their own.
+// Rest is the energy domain of fans, disks and power supply losses. Its energy is the reading of a wide meter (psys,
+// board) minus the readings of the narrower meters: packages, memory and GPUs.
 const Rest = "rest"
 
 // Use is the use by one part while the energy of a stream accrued.
@@ -57,9 +57,9 @@ func ByCPU(share []float64, use []Use) bool {
 	return normalise(share, sum)
 }
 
-// ByPackage sets share to the fraction of package k's CPU time that each part used. busy is the
-// total for the package, in the unit of Use.CPU. Parts bound to the package are counted in full.
-// The remainder of busy is divided among the unbound parts in proportion to their use.
+// ByPackage sets share to the fraction of package k's CPU time that each part used. busy is the total CPU time of the
+// package, in the unit of Use.CPU. A part bound to the package counts in full. The rest of busy is divided among the
+// unbound parts in proportion to their use.
 func ByPackage(share []float64, use []Use, k int, busy float64) bool {
 	bit := uint64(1) << (uint(k) & 63)
 	bound, free := 0.0, 0.0

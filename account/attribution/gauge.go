@@ -84,8 +84,8 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 // move records that the counter increased: the meter works.
 func (g *gauge) move(l *Load) { g.moved, g.proven, g.still = l.Boot, true, false }
 
-// excludeIfStalled excludes a counter that stalls while the machine works. The counter stays excluded until it
-// increases again, even if the machine becomes idle meanwhile.
+// excludeIfStalled excludes a counter that does not change while the machine is loaded. The counter stays excluded
+// until it increases again, even if the machine becomes idle meanwhile.
 func (g *gauge) excludeIfStalled(l *Load) {
 	if l.CPU > loaded && l.Boot-g.moved > stalled {
 		g.still = true

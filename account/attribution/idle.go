@@ -1,9 +1,8 @@
 package attribution
 
-// Idle power is learned for each stream. It is the mean power over the ten seconds with the lowest
-// utilisation of the last day, times one minus that utilisation. This is exact for a node that was
-// idle once in the day. For a node that never was, the estimate is low, so that no workload's use
-// is hidden in idle energy. A fitted model replaces it.
+// Idle power is learned for each stream. It is the mean power in the ten seconds with the lowest utilisation of the
+// last day, times one minus that utilisation. It is exact for a node that was idle once in the day. For other nodes it
+// is too low, so that no workload's use is hidden in idle energy. A fitted model replaces it.
 const (
 	idleSpan  = 10.0   // seconds of one observation
 	idleSlot  = 3600.0 // seconds for which the observation with the lowest load is kept

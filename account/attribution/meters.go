@@ -51,8 +51,8 @@ const (
 	patience = 3
 	// idleGap is the number of unused seconds after which a stream starts again.
 	idleGap = 60.0
-	// mostDebt is the maximum lead of narrow meters over a wide one, in seconds of their power. It
-	// allows for meters that the hardware updates at different instants.
+	// mostDebt limits how far the energy of narrow meters may be ahead of the wide meter that includes them, in seconds
+	// of their power. The hardware updates meters at different instants.
 	mostDebt = 120.0
 )
 
@@ -79,13 +79,12 @@ type wideMeter struct {
 	psys   bool
 }
 
-// preference lists the sources of the same power, the best first: counters in the device before
-// sensors beside it, and local sources before remote ones. Unlisted sources follow in the given
-// order.
+// preference lists the sources that measure the same power, the best first. Counters in the device come before sensors
+// beside it, and local sources before remote ones. Unlisted sources follow in the given order.
 var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery", "host"}
 
-// devices are the sources that identify single GPUs. All of them count, because each covers only
-// its own vendor; GPU readings of other sources are then ignored.
+// devices lists the sources that identify single GPUs. All of them are used, because each covers only the GPUs of its
+// vendor. GPU readings of other sources are ignored once a node has one of these.
 var devices = []string{"nvml", "amdgpu", "drm", "tegra"}
 
 // Streams returns all streams so far, with their energy of the last tick.

@@ -7,8 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// State is the serialized state of [Meters]. With it, a restarted agent charges the energy used
-// meanwhile and keeps the learned idle power.
+// State is the serialized state of [Meters]. A restarted agent needs it to charge the energy used while it was down and
+// to keep the learned idle power.
 type State struct {
 	Boot    uint64            `json:"boot"`
 	Gauges  []GaugeState      `json:"gauges"`

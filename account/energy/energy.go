@@ -115,9 +115,9 @@ type Labeller interface {
 	Series(d *metric.Desc, values ...string) *metric.Series
 }
 
-// Charge records the meter readings of the last tick and charges them. now is the time of that tick in milliseconds
-// since the Unix epoch, shares the use of devices in that tick, and cores the number of processors. Energy is charged
-// to parts, or to other if no part used it. Loads and sources that could not be read are omitted.
+// Charge records the meter readings of the last tick and charges their energy to parts, or to other if no part used it.
+// now is the time of the tick in milliseconds since the Unix epoch. shares holds the use of devices in the tick, and
+// cores is the number of processors. The caller omits loads and sources that could not be read.
 func (e *Books) Charge(
 	now int64, load attribution.Load, sources []attribution.Source, shares []Share, parts []Consumer, other *Account, cores int,
 ) {
@@ -326,8 +326,8 @@ func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 	}
 }
 
-// request returns the number of cores or GPUs of the node that the part requested, or 0 if that is
-// unknown or unlimited.
+// request returns the number of the node's cores, or GPUs if gpu is set, that the part requested. It returns 0 if the
+// request is unknown or unlimited.
 func (p *Consumer) request(gpu bool) float64 {
 	if gpu {
 		return p.GPUs
@@ -469,9 +469,9 @@ type SlotState struct {
 	Idle   float64 `json:"idle"`
 }
 
-// AccountState is a saved account: CPU time by stream at the last reading, and active and idle energy by kind.
-// GPUs has, per device, the seconds by each of the first three methods, the byte-seconds, the sampled seconds
-// and the peak.
+// AccountState is a saved account. Marks holds the CPU time by stream at the last reading, and Joules the active and
+// idle energy by kind. GPUs holds for each device the seconds by each of the first three methods, the byte-seconds, the
+// sampled seconds and the peak.
 type AccountState struct {
 	Marks  []int64                     `json:"marks,omitempty"`
 	Joules [][2]float64                `json:"joules,omitempty"`

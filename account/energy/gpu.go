@@ -71,8 +71,8 @@ type device struct {
 	load, watts float64
 }
 
-// Share is the use of a device by a part since the previous tick; the device's energy is split by
-// it. A part has at most one share of a device, and none of a device that it does not have open.
+// Share is the use of a device by a part since the previous tick; the device's energy is split in proportion. A part
+// has one share for each device that it has open.
 type Share struct {
 	Account *Account
 	// Device is the zone of the device's meter ([sensor.Meter].Zone in the domain gpu): its UUID or PCI address.
@@ -267,8 +267,8 @@ func (e *Books) ExportDevices(b *metric.Batch) {
 // HasGPU reports whether the part had a device open.
 func (p *Account) HasGPU() bool { return len(p.gpus) > 0 }
 
-// Now returns the mean number of devices that computed for the part over the last reading, the device memory that it
-// holds in bytes, and its power in watts. It returns false if the part neither has a device open nor used one.
+// Now returns the part's use of GPUs over the last reading. load is the mean number of devices that computed for the part, memory the
+// bytes of device memory that it holds, and watts its power. ok is false if the part neither has a device open nor used one.
 func (p *Account) Now() (load, memory, watts float64, ok bool) {
 	for i := range p.gpus {
 		a := &p.gpus[i]

@@ -13,8 +13,8 @@ import (
 // the shares are estimates: from the driver's samples, the last samples that named a candidate, the memory held, or
 // even. Only busy time without a candidate goes to other.
 
-// putOffs is the number of consecutive readings for which busy time may wait for its owner. The
-// owner appears in the pass that lists a new process, or in its first sample.
+// maxPostponedReadings is the number of consecutive readings for which busy time may wait for its owner. The owner
+// becomes known with the pass that lists a new process, or with the first sample of the process.
 const maxPostponedReadings = 2
 
 // forgotten is the number of readings without a response of the driver after which it is no longer waited for.
@@ -124,8 +124,8 @@ func (e *Books) settleGPU(at int) {
 	}
 }
 
-// candidates collects the parts that share the busy time of a device, with their known use. late
-// reports that one of the processes may still be attributed to a part.
+// candidates collects the parts that hold the device at index at, with their use as far as it was measured. late
+// reports whether a process without a part may still be attributed to one.
 func (e *Books) candidates(at int) (late bool) {
 	d := e.devices[at]
 	e.gpuUse, e.gpuPart, e.gpuLeft = e.gpuUse[:0], e.gpuPart[:0], e.gpuLeft[:0]

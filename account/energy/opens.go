@@ -58,8 +58,8 @@ func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 	}
 }
 
-// forgetOpens drops ended processes after the devices have reported all time up to their end. It
-// keeps them a little longer because device counters lag.
+// forgetOpens drops ended processes after the devices have reported all time up to their end. It waits openAfter ticks
+// longer, because device counters lag.
 func (e *Books) forgetOpens() {
 	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool { return d.there && (d.putOff || d.stale > 0 && d.stale < openFor) })
 	kept := e.openers[:0]
@@ -74,8 +74,8 @@ func (e *Books) forgetOpens() {
 	e.openers = kept
 }
 
-// opened adds the parts that opened a device to its candidates, if no other process can account for
-// its use. late reports that one of the processes may still be attributed to a part.
+// opened adds the parts that opened the device at index at to its candidates, if no listed process can account for its
+// use. late reports whether a process without a part may still be attributed to one.
 func (e *Books) opened(at int) (late bool) {
 	d := e.devices[at]
 	counted := d.hasUse && !d.sampled

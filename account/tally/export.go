@@ -14,8 +14,8 @@ type Labeller interface {
 }
 
 // Export appends the series of an account. shown is the time of the last export that included the account, in
-// milliseconds since the Unix epoch, or 0. Figures that a source always has are exported as zero; a series
-// missing from that export was zero then.
+// milliseconds since the Unix epoch, or 0. Figures that a source always has are exported even if they are zero. A
+// series that was missing from that export counts as zero then.
 func (b *Books) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
 	for _, s := range b.sources {
 		if s.since != 0 && hasZero(s.spec) {

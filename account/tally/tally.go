@@ -16,8 +16,8 @@ import (
 	"reckon/sensor"
 )
 
-// Patience is the number of ticks that amounts wait for their process to be identified. The process
-// may have started after the table was read, and its exit record may be late.
+// Patience is the number of ticks that amounts wait for their process to be identified. The process may have started
+// after the process table was read, and its exit record may be late.
 const Patience = 15
 
 // Books are the accounts of all sources of a node.
@@ -208,8 +208,8 @@ func (b *Books) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName
 // Begin begins a reading of a source with amounts that come by [Books.Charge].
 func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin(now) }
 
-// charge adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while
-// unscheduled, which holds only on average. An event that was never scheduled is judged by its next counts.
+// charge adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while it was not
+// scheduled, which holds only on average. For an event that was never scheduled, the next counts decide.
 func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 	x, h := &t.series[r.Series], b.amounts(a, t)
 	amount := float64(r.Amount)

@@ -43,8 +43,8 @@ func NewLive(f Feature) *Live {
 	return l
 }
 
-// Observe records the samples of one reading. seconds may count from any epoch. Samples of other
-// series are ignored, and a series that is missing from one reading starts again.
+// Observe records the samples of one reading. seconds is the time of the reading, counted from any fixed instant.
+// Samples of other series are ignored. A series that is missing from one reading starts again.
 func (l *Live) Observe(seconds float64, samples []metric.Sample) {
 	l.value, l.known, l.found = 1, len(l.factors) > 0, len(l.factors) > 0
 	for i := range l.factors {
@@ -59,8 +59,8 @@ func (l *Live) Observe(seconds float64, samples []metric.Sample) {
 	}
 }
 
-// Value returns the value at the last reading. It returns false while the value is unknown, because
-// a rate needs two readings.
+// Value returns the value at the last reading. known is false if the value cannot be computed yet, because a rate needs
+// two readings.
 func (l *Live) Value() (v float64, known bool) { return l.value, l.known }
 
 // Found reports whether the last reading had series for every factor.

@@ -123,8 +123,8 @@ var matcher = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
 })
 
-// matchers parses the conditions between braces. It drops the node matcher, because the agent reads
-// only its own node and its samples have no node label.
+// matchers parses s, the label conditions between braces. It drops the node matcher, because the agent reads only its
+// own node and its samples have no node label.
 func (f *Factor) matchers(s string) error {
 	for s = strings.TrimSpace(s); s != ""; {
 		if rest, ok := strings.CutPrefix(s, "NODE"); ok {

@@ -46,9 +46,8 @@ func squeeze(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// Tracker evaluates a model on a stream of readings. It maps features to the caller's values and
-// keeps the history that lags need. It allocates only on creation and is not safe for concurrent
-// use.
+// Tracker evaluates a model on a stream of readings. It finds each feature among the caller's values and keeps the past
+// readings that lagged features need. It allocates only on creation and is not safe for concurrent use.
 type Tracker struct {
 	m *Model
 	// from is, for each feature, its index among the caller's values.
@@ -60,8 +59,8 @@ type Tracker struct {
 	x    []float64
 }
 
-// NewTracker binds m to a caller that supplies the values of names, in that order. The error lists
-// all features that the caller lacks.
+// NewTracker returns a tracker of m. names lists the values that the caller will pass to Observe, in that order. The
+// error lists all features of m that are not in names.
 func NewTracker(m *Model, names []string) (*Tracker, error) {
 	t := &Tracker{m: m, x: make([]float64, len(m.Features))}
 	var unknown []string

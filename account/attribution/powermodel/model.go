@@ -149,8 +149,8 @@ func (m *Model) Predict(x []float64) Prediction {
 	return p
 }
 
-// countOutOfRange counts the features of x that are missing or out of range. It tolerates a hundredth of the
-// range for rounding.
+// countOutOfRange counts in p the features of x that are missing or outside of their training range. It tolerates a
+// hundredth of the range for rounding.
 func (m *Model) countOutOfRange(x []float64, p *Prediction) {
 	furthest := 0.0
 	for i, v := range x {
