@@ -15,9 +15,9 @@ var ErrTooSymmetric = errors.New("the blank nodes of the graph are too much alik
 // maxCanonicalSteps limits the recursion over blank nodes with equal hashes: some graphs take exponential time.
 const maxCanonicalSteps = 20_000
 
-// Canonical returns the quads sorted and with blank nodes named c14n0, c14n1 and so on. Two sets are isomorphic
-// exactly if their canonical forms are equal (RDF Dataset Canonicalization, https://www.w3.org/TR/rdf-canon/,
-// with SHA-256).
+// Canonical returns the quads in sorted order with blank nodes renamed to c14n0, c14n1 and so on (RDF Dataset
+// Canonicalization, https://www.w3.org/TR/rdf-canon/, with SHA-256). Two sets of quads are isomorphic if and only if
+// Canonical returns the same list for both.
 func Canonical(quads []Quad) ([]Quad, error) {
 	c := canonicaliser{of: map[string][]Quad{}, first: map[string]string{}, names: newNamer("c14n")}
 	for _, q := range quads {

@@ -34,8 +34,8 @@ func isScheme(s string) bool {
 	return s != ""
 }
 
-// Check returns an error for an invalid quad: a bad IRI, a term in the wrong position, or a literal
-// longer than maxLiteral bytes (0 for no limit).
+// Check returns an error if the quad has an invalid IRI, a term in a position that RDF does not allow, or a literal
+// longer than maxLiteral bytes. A maxLiteral of 0 sets no limit.
 func (q Quad) Check(maxLiteral int) error {
 	if q.S.Kind != IRI && q.S.Kind != Blank {
 		return fmt.Errorf("the subject %.80s is neither an IRI nor a blank node", q.S)
@@ -75,8 +75,8 @@ func (t Term) check(maxLiteral int) error {
 	return nil
 }
 
-// EscapeIRI escapes text for use within an IRI. It percent-encodes all but unreserved characters
-// (RFC 3986), including "/" and ":".
+// EscapeIRI escapes s for use inside an IRI. It percent-encodes every character that is not unreserved (RFC 3986),
+// including "/" and ":".
 func EscapeIRI(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

@@ -101,8 +101,8 @@ func (e *VersionError) Error() string {
 // MaxID is the maximum length of an id, bytes.
 const MaxID = 1024
 
-// CheckID returns an error for an invalid subgraph id. An id is text without control characters,
-// and no path segment may be "." or "..".
+// CheckID returns an error for an invalid subgraph id. A valid id has 1 to MaxID bytes, no control characters, and no
+// path segment "." or "..".
 func CheckID(id string) error {
 	if id == "" || len(id) > MaxID {
 		return fmt.Errorf("the id of a subgraph has 1 to %d bytes, not %d", MaxID, len(id))

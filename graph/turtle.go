@@ -11,8 +11,8 @@ import (
 // Prefix is a short name of a namespace.
 type Prefix struct{ Name, IRI string }
 
-// WriteTurtle writes quads without their graphs as Turtle (https://www.w3.org/TR/turtle/), grouped
-// by subject, sorted, and with the prefixes in use.
+// WriteTurtle writes quads as Turtle (https://www.w3.org/TR/turtle/), without the graphs that they are in. Quads are
+// sorted and grouped by subject. Only prefixes that occur are declared.
 func WriteTurtle(out io.Writer, quads []Quad, prefixes []Prefix) error {
 	w := bufio.NewWriter(out)
 	t := turtleWriter{prefixes: slices.Clone(prefixes)}

@@ -13,8 +13,8 @@ import (
 // maxNesting is the maximum nesting of [ ] and ( ) in Turtle.
 const maxNesting = 128
 
-// ReadTurtle reads Turtle (https://www.w3.org/TR/turtle/). Relative IRIs are resolved against base,
-// and are errors if base is empty.
+// ReadTurtle parses Turtle (https://www.w3.org/TR/turtle/). Relative IRIs are resolved against base. If base is empty,
+// a relative IRI is an error.
 func ReadTurtle(in io.Reader, base string, limits Limits) (quads []Quad, err error) {
 	raw, err := io.ReadAll(in)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"reckon/graph"
 )
 
-// CopyTo copies all subgraphs with their versions, including deleted ones, to another store. It
-// keeps subgraphs that have a higher version there.
+// CopyTo copies all subgraphs to another store, including the versions of deleted subgraphs. It skips a subgraph if the
+// other store has a higher version of it. copied is the number of subgraphs that it wrote.
 func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
 	list, err := infos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs ORDER BY id`)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Store) copyGraph(ctx context.Context, from graph.Info, quads []graph.Qu
 	})
 }
 
-// DropTimestamps deletes the graphs before a time that are named timestamp:MS or ID/timestamp:MS.
-// Clients of GLACIATION write one at every tick.
+// DropTimestamps deletes the subgraphs named timestamp:MS or ID/timestamp:MS with a time before the given one. Clients
+// of GLACIATION write such a subgraph at every tick. dropped is the number of deleted subgraphs.
 func DropTimestamps(ctx context.Context, s graph.Store, before time.Time) (dropped int, err error) {
 	list, err := s.List(ctx)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"reckon/graph"
 )
 
-// broadcaster notifies listeners of changes. A slow listener loses the oldest changes, but can find
-// them by their versions.
+// broadcaster notifies listeners of changed subgraphs. If the channel of a slow listener is full, the oldest
+// notifications are dropped. The listener can still find the changes by their versions.
 type broadcaster struct {
 	mu        sync.Mutex
 	listeners map[chan graph.Info]bool

@@ -154,8 +154,8 @@ func noteIDs(ctx context.Context, db querier, ids map[string]int64, text string,
 	return rows.Err()
 }
 
-// createTerms creates the terms of several changes in index order, so that each index page is written
-// once. Creating them change by change would touch pages all over the index each time.
+// createTerms inserts the missing terms of several changes in the order of the index. Each index page is then written
+// only once. With one insertion per change, each change would write pages all over the index.
 func (t *interner) createTerms(ctx context.Context, tx *sql.Tx, list []graph.Change) error {
 	if !t.keep || len(list) < 2 {
 		return nil

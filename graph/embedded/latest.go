@@ -9,8 +9,8 @@ import (
 	"reckon/graph/sparql"
 )
 
-// maxLatest is the maximum number of series whose latest values one query may read, because each
-// requires a query of the series store.
+// maxLatest is the maximum number of series that one query may read the latest value of. Each of these values requires
+// a query to the series store.
 const maxLatest = 1000
 
 // latestValues caches the graph of latest values for one query.

@@ -14,8 +14,8 @@ import (
 // idle is the time that the index stays in memory without a query.
 const idle = 10 * time.Minute
 
-// mirror is an in-memory copy of the statements by term id. base is the state as of some change,
-// and delta has the graphs that changed since. Queries hold mu for reading; updates wait for them.
+// mirror is an in-memory copy of the statements, by term id. base holds the statements up to some change, and delta the
+// subgraphs that changed later. Queries hold mu for reading, and updates wait for them.
 type mirror struct {
 	mu      sync.RWMutex
 	loaded  bool

@@ -20,8 +20,8 @@ func readOnly(postgres bool) *sql.TxOptions {
 	return &sql.TxOptions{ReadOnly: true}
 }
 
-// Query answers a SELECT or ASK over the subgraphs that visible accepts; nil accepts all. An error
-// in the query is a graph.SyntaxError, a sparql.UnsupportedError or sparql.ErrTooMuch.
+// Query evaluates a SELECT or ASK query over the subgraphs for which visible returns true. If visible is nil, the query
+// covers all subgraphs. A failed query returns a graph.SyntaxError, a sparql.UnsupportedError or sparql.ErrTooMuch.
 func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, visible func(graph.Info) bool) (*sparql.Result, error) {
 	q, err := sparql.Parse(text)
 	if err != nil {
@@ -153,8 +153,8 @@ func (v *view) Match(_ context.Context, p sparql.Pattern, yield func(sparql.Quad
 // Estimate implements sparql.Dataset.
 func (v *view) Estimate(p sparql.Pattern) int { return v.m.base.Count(p) + v.m.delta.Count(p) }
 
-// Update runs DROP GRAPH, INSERT DATA and DELETE DATA, each operation as one change. may returns an error if
-// the caller may not change a subgraph, which need not exist yet. Statements outside of any graph are refused.
+// Update executes the operations of u (DROP GRAPH, INSERT DATA and DELETE DATA), each as one change of the store. may returns an error if
+// the caller may not change the subgraph with the given id, which need not exist yet. Statements outside a named graph are an error.
 func (s *Store) Update(ctx context.Context, u sparql.Update, p graph.Put, may func(id string) error) error {
 	for _, op := range u {
 		if op.Drop != "" {
@@ -232,8 +232,8 @@ func (s *Store) remove(ctx context.Context, id string, quads []graph.Quad, p gra
 // timestampPrefix begins the names of graphs that hold the state at a time in milliseconds.
 const timestampPrefix = "timestamp:"
 
-// Timestamp returns the time of a graph that clients of GLACIATION write at every tick, in Unix
-// milliseconds, from timestamp:MS or ID/timestamp:MS.
+// Timestamp parses the time in Unix milliseconds from a subgraph id of the form timestamp:MS or ID/timestamp:MS.
+// Clients of GLACIATION write such a subgraph at every tick. ok is false for all other ids.
 func Timestamp(id string) (ms int64, ok bool) {
 	at := strings.LastIndex(id, timestampPrefix)
 	if at < 0 || at > 0 && id[at-1] != '/' {

@@ -16,8 +16,8 @@ type lastChange struct {
 	Changed  int64  `json:"changed"`
 }
 
-// checkRestored raises all versions if the database is not the one that this server last wrote, or
-// is an older copy of it. Clients may have seen versions that are missing there.
+// checkRestored detects a database that was restored from a backup, by comparing it with the last state that this server wrote. It then
+// raises the versions of all subgraphs, because clients may have seen later versions that the backup lacks.
 func (s *Store) checkRestored(ctx context.Context) error {
 	var now lastChange
 	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance,

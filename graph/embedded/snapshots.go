@@ -78,8 +78,8 @@ func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID,
 	return out, nil
 }
 
-// Find implements sparql.Dataset. It assigns an id even to a term that does not exist, because a
-// snapshot built later may contain it.
+// Find implements sparql.Dataset. It also assigns an id to a term that is not stored, because a snapshot that is built
+// later may contain the term.
 func (o *overlay) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
 	return o.numbers(ctx, terms)
 }

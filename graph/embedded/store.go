@@ -52,8 +52,8 @@ type Store struct {
 
 var _ graph.Store = (*Store)(nil)
 
-// Open opens the store, in tables that the catalogue creates. It raises versions if the database is
-// older than the newest change that this server recorded, because a backup was restored.
+// Open opens the store in tables that the catalogue created. If the database is older than the newest change that this
+// server recorded, a backup was restored, and Open raises all versions.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -13,8 +13,8 @@ const (
 	maxCachedText  = 8 << 20
 )
 
-// termCache caches recently queried terms by id. It is cleared when ids may be reused. It is safe
-// for concurrent use.
+// termCache caches recently queried terms by id. Callers clear it before an id can be reused for another term. It is
+// safe for concurrent use.
 type termCache struct {
 	mu   sync.Mutex
 	of   map[sparql.ID]graph.Term

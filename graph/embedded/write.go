@@ -112,8 +112,8 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, id string, p graph.Put) 
 	return r, err
 }
 
-// version assigns the next version to a changed subgraph. It is never below the clock, so that
-// versions rise even after a backup was restored.
+// version assigns the next version to a changed subgraph. A version is at least the current time, so that versions keep
+// rising after a backup was restored.
 func (s *Store) version(ctx context.Context, tx *sql.Tx, r row, at time.Time) (graph.Info, bool, error) {
 	now := s.o.Now()
 	if at.IsZero() {
@@ -220,8 +220,8 @@ func (s *Store) merged(ctx context.Context, tx *sql.Tx, r row, quads []graph.Qua
 	return have, nil
 }
 
-// nameBlanks names blank nodes by their place in the graph. Writing the same graph again then changes
-// nothing, and nodes of different graphs never share a name.
+// nameBlanks renames the blank nodes of subgraph g to names that depend only on g and the content of the subgraph.
+// Writing the same subgraph again therefore changes nothing, and two subgraphs never share a blank node.
 func nameBlanks(quads []graph.Quad, g int64) ([]graph.Quad, error) {
 	if !hasBlanks(quads) {
 		return quads, nil
@@ -273,8 +273,8 @@ func numbersOf(ctx context.Context, db querier, g int64) (out map[spo]bool, err 
 	return out, rows.Err()
 }
 
-// insert adds quads, many per statement. It writes ids as literals, because SQLite scans all
-// parameters of a statement for each one.
+// insert adds the quads of graph g, many per statement. It writes ids as literals, because SQLite searches all
+// parameters of a statement each time it binds one.
 func insert(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
 	slices.SortFunc(list, func(a, b spo) int { return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.p, b.p), cmp.Compare(a.o, b.o)) })
 	return inChunks(list, func(part []spo) error {

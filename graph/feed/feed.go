@@ -96,8 +96,8 @@ func New(o Options) *Feed {
 // Origin is the origin of subgraphs that a feed writes.
 const Origin = "reckon"
 
-// Update writes the changes since the last call and returns the number of changed subgraphs. Failed
-// writes are retried in the next call.
+// Update writes all changes since the last call to the graph store and returns the number of changed subgraphs. The
+// next call retries failed writes.
 func (f *Feed) Update(ctx context.Context) (changed int, err error) {
 	now := f.o.Clock()
 	n, err := f.workloads(ctx, now)
@@ -181,12 +181,12 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	return changed, err
 }
 
-// batch is the number of subgraphs per transaction. A transaction writes every index page that it
-// touches, nearly as many for 50 subgraphs as for 250. Larger batches would block other writers.
+// batch is the number of subgraphs per transaction. A transaction of 50 subgraphs writes nearly as many index pages as
+// one of 250. Larger batches would block other writers for too long.
 const batch = 250
 
-// described writes at most a batch of subgraphs, for the rows with facts that changed since the
-// last time. It returns the remaining rows.
+// described writes one batch of subgraphs: those of rows with facts that changed since they were last written. It
+// returns the number of changed subgraphs and the rows that are left for the next batch.
 func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change
 	facts := map[string]written{}
@@ -260,9 +260,9 @@ const passed = time.Minute
 // did is the least activity that is described, because there is nothing to find about idle work.
 var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
-// passing reports whether a workload is a process group without a name that was not yet seen to run
-// for a minute. A machine that builds programs has thousands an hour, each with about 80 quads in
-// three indexes. A row may be a minute old, and the group may have ended since.
+// passing reports whether a workload is an unnamed process group that was never seen running for a minute. Such groups
+// get no subgraph yet, because a machine that compiles programs has thousands of them per hour, with 80 quads each. A
+// row may be a minute old, and the group may have ended since.
 func passing(w *store.Workload) bool {
 	if !workload.Kind(w.Kind).Group() || w.Start.IsZero() {
 		return false

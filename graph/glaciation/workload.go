@@ -28,8 +28,8 @@ func (d *Document) Workload(w object.Workload) {
 	d.scheduler(w.Scheduler, "assigns", id)
 }
 
-// sum adds containers and init containers like the exporter; the scheduler would use the larger of
-// the two. Containers come first, because the order affects floating-point sums.
+// sum adds one resource over all containers and init containers, as the exporter does. The Kubernetes scheduler would use the larger of
+// the two sums. Containers are added first, because the order affects the rounding of floating-point sums.
 func sum(w object.Workload, annotated object.Amounts, r object.Resource, of func(object.Requirements) object.Amounts) float64 {
 	total := annotated[r]
 	for _, initial := range []bool{false, true} {

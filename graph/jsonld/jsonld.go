@@ -158,8 +158,8 @@ func term(n ld.Node) graph.Term {
 	return graph.Term{}
 }
 
-// Write writes quads as one object per subject, with names shortened by context, which may be nil.
-// Quads in named graphs are in objects with @graph.
+// Write writes quads to w as JSON-LD, with one object per subject. context maps short names to IRIs and may be nil.
+// Quads of a named graph are nested in an object with @graph.
 func Write(w io.Writer, quads []graph.Quad, context map[string]any) error {
 	set := ld.NewRDFDataset()
 	for _, q := range graph.Sorted(quads) {

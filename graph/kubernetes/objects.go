@@ -99,8 +99,8 @@ func (p *podSpec) requirements() (out []object.Requirements) {
 	return out
 }
 
-// data returns the volumes that hold data, and the data sets named by an annotation. It omits
-// Secrets, because their names are confidential.
+// data returns the volumes of the pod that hold data, and the data sets named by its annotation. It omits Secrets,
+// because their names are confidential.
 func (p *podSpec) data(namespace string, annotated map[string]string) (out []object.Data) {
 	for _, v := range p.Volumes {
 		switch {

@@ -6,8 +6,8 @@ import (
 	"reckon/graph"
 )
 
-// Check returns an error that names a missing required property, the thing and its class. It skips
-// things without a class of this vocabulary.
+// Check returns an error for the first object that lacks a required property. The error names the property, the object
+// and its class. Objects without a class of this vocabulary are not checked.
 func Check(quads []graph.Quad) error {
 	required := map[string][]string{}
 	for _, w := range classes() {

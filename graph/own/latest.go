@@ -18,8 +18,8 @@ type Series struct {
 	End         time.Time // end of the object; zero while it exists
 }
 
-// SeriesOf returns the series that a subgraph refers to, in the order of its statements, or just
-// the series only if that is set.
+// SeriesOf returns the series that a subgraph refers to, in the order of its statements. If only is not zero, it
+// returns just that series.
 func SeriesOf(quads []graph.Quad, only graph.Term) []Series {
 	objects := map[[2]graph.Term]graph.Term{}
 	var end time.Time

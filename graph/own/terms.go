@@ -35,8 +35,8 @@ func Context() map[string]any {
 // ContextIRI can be used as @context in documents: it is built in, and the server serves it too.
 const ContextIRI = "urn:reckon:context"
 
-// vocabularyTerm is a class or property with its meaning. parent is the class or property of another
-// vocabulary that it specializes.
+// vocabularyTerm is a class or property of our vocabulary. comment is its definition, and parent is the class or
+// property of another vocabulary that it specializes.
 type vocabularyTerm struct {
 	name, parent, comment string
 	property              bool

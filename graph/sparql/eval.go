@@ -275,8 +275,8 @@ func (n *union) eval(e *eval, seeds *table) (*table, error) {
 	return out, nil
 }
 
-// evalSeparately evaluates a node on its own and then joins the seeds, for nodes that must not see the
-// bindings of the seeds.
+// evalSeparately evaluates a node without the bindings of seeds, and then joins its rows with seeds. It is for nodes
+// that must not see those bindings.
 func (e *eval) evalSeparately(seeds *table, run func(*table) (*table, error)) (*table, error) {
 	t, err := run(e.seed())
 	if err != nil {
@@ -434,8 +434,8 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	return both, nil
 }
 
-// eval removes rows of the left side that share a bound variable with a row of the right side
-// and have equal values in all shared variables.
+// eval returns the rows of the left side, except those that match a row of the right side. Two rows match if they bind
+// at least one common variable and have equal values in all of them.
 func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	if e.hides(seeds, scopeOf(n.right), scopeOf(n.left)) {
 		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })

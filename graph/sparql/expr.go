@@ -7,8 +7,8 @@ import (
 	"reckon/graph"
 )
 
-// expr is an expression. It returns a typeError where SPARQL specifies an error; a filter then
-// fails and a BIND binds nothing.
+// expr is an expression. Where SPARQL specifies an error, eval returns a typeError. A filter then rejects the row, and
+// a BIND leaves its variable unbound.
 type expr interface {
 	eval(e *eval, row []ID) (graph.Term, error)
 	vars(in map[int]bool)

@@ -32,8 +32,8 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 	return out, nil
 }
 
-// matches finds the rows of a table that may agree with a row of another one, by the variables that
-// all rows of both bind.
+// matches is a hash index over the rows of a table. It finds the rows that may agree with a row of another table in all
+// variables that both rows bind.
 type matches struct {
 	shared []int // variables that some rows of both bind
 	keys   []int // variables of these that all rows bind

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Index holds quads in three orders: by subject, by predicate and object, and by object; each of them then by
-// graph. It takes 48 bytes per quad. It is immutable and therefore safe for concurrent use.
+// Index holds quads in three sort orders: by subject, by predicate and object, and by object. Within each, quads are
+// sorted by graph. It takes 48 bytes per quad. It is immutable and therefore safe for concurrent use.
 type Index struct{ byS, byP, byO []Quad }
 
 // key is a quad as two numbers that compare in its order.
@@ -40,8 +40,8 @@ func (x *Index) Len() int { return len(x.byS) }
 // Quads returns all quads by subject; the caller must not change them.
 func (x *Index) Quads() []Quad { return x.byS }
 
-// between returns the part of list between two bounds. Most parts have few quads, so the search for
-// the end starts near the beginning.
+// between returns the part of list from low to high, compared by k. It searches for the end outwards from the start,
+// because most parts have only a few quads.
 func between(list []Quad, k key, low, high Quad) []Quad {
 	h, l := k(low)
 	list = list[k.firstAt(list, h, l):]

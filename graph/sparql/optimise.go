@@ -1,7 +1,7 @@
 package sparql
 
-// push moves a condition as deep into a group as its meaning allows, so that rows are dropped before they are joined.
-// Clients write the filter on a graph's time after the pattern that matches all graphs.
+// push moves condition c as deep into group n as the meaning of the query allows, so that rows are dropped before they
+// are joined. Clients write the filter on a graph's time after a pattern that matches all graphs.
 func push(n node, c expr) node {
 	vars := map[int]bool{}
 	c.vars(vars)
@@ -48,8 +48,8 @@ func includesAll(scope, vars map[int]bool) bool {
 	return true
 }
 
-// safe reports whether a condition on vars has the same meaning before right is joined. left must
-// bind all of them, and right must bind none that left may leave open.
+// safe reports whether a condition on vars gives the same result before right is joined. This requires that left binds
+// all of vars, and that right binds none that left may leave unbound.
 func safe(vars map[int]bool, left, right node) bool {
 	if !includesAll(scopeOf(left), vars) {
 		return false

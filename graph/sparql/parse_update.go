@@ -119,8 +119,8 @@ func (p *parser) dataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]g
 	return out, nil
 }
 
-// ground returns the term of a slot. Variables for blank nodes become blank nodes again; other
-// variables become no term.
+// ground returns the term of a slot. A variable that stands for a blank node becomes that blank node again. Any other
+// variable gives the zero term.
 func (p *parser) ground(s slot) graph.Term {
 	if !s.isVar() {
 		return s.term

@@ -211,8 +211,8 @@ func (p *path) reach(e *eval, start ID, isBack bool) (out []ID, err error) {
 	return out, nil
 }
 
-// inGraph drops pairs of a term with itself if the term does not occur in the active graph, because
-// a path of length zero only matches terms of the graph.
+// inGraph drops each pair of a term with itself if the active graph does not contain the term, because a path of length
+// zero matches only terms of that graph.
 func (e *eval) inGraph(found []Quad) ([]Quad, error) {
 	kept := found[:0]
 	for _, q := range found {

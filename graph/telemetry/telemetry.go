@@ -43,8 +43,8 @@ func figures() []figure {
 	}
 }
 
-// Of returns the telemetry of the objects that a label selector matches. page is the path of their
-// page on the server, or empty.
+// Of returns the telemetry of the objects that a label selector matches. page is the path of the objects' page on the
+// server, or empty if they have none.
 func (l Links) Of(selector, page string) *object.Telemetry {
 	m := &object.Metrics{Source: object.Source{Type: "prometheus", URL: l.URL}}
 	if people := cmp.Or(l.Pages, l.URL); people != "" && page != "" {
@@ -57,8 +57,8 @@ func (l Links) Of(selector, page string) *object.Telemetry {
 	return &object.Telemetry{Metrics: m}
 }
 
-// Forecast adds to telemetry the queries for the forecast of the next day. subject is the subject
-// of reckon_forecast: node, site or workload.
+// Forecast adds to t the queries for the forecast of the next day. subject is the value of the label subject of
+// reckon_forecast: node, site or workload.
 func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
 	figures := map[string]string{
 		"reckon_workload_cpu_seconds_total": "cores", "reckon_workload_memory_bytes": "memory_bytes",

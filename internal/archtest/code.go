@@ -181,8 +181,8 @@ func embedded(gen *ast.GenDecl, spec *ast.ValueSpec) bool {
 	return false
 }
 
-// usesSync reports whether a declaration uses a type of sync or sync/atomic. Functions of sync that
-// compute a value once are no visible state.
+// usesSync reports whether a declaration uses a type of sync or sync/atomic. It ignores functions such as
+// sync.OnceValue, because a value that is computed once is not mutable state.
 func usesSync(f *File, spec *ast.ValueSpec) bool {
 	found := false
 	look := func(n ast.Node) bool {
@@ -262,8 +262,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// packageLevel reports whether a name is package-level rather than local. The parser resolves names
-// within a file and leaves names of other files unresolved.
+// packageLevel reports whether id refers to a package-level name rather than a local one. specs are the package-level declarations of the
+// file. The parser leaves names of other files unresolved (Obj is nil), and these are always package-level.
 func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
 	if id.Obj == nil {
 		return true
@@ -294,8 +294,8 @@ func longFiles(t *Tree) (out []Violation) {
 	return out
 }
 
-// rootFolders checks the non-empty folders at the root. Hidden folders and those in .gitignore are
-// not part of the source.
+// rootFolders checks the folders at the root of the repository. It skips empty folders, hidden folders and those in
+// .gitignore, because they are not part of the source.
 func rootFolders(t *Tree) (out []Violation) {
 	tour, _ := os.ReadFile(filepath.Join(t.Dir, "ARCHITECTURE.md")) // if it does not exist, nothing is named
 	ignored, _ := os.ReadFile(filepath.Join(t.Dir, ".gitignore"))

@@ -2,8 +2,8 @@ package archtest
 
 import "strings"
 
-// Exception allows one place to break one rule. File and What match the start of the violation's
-// text, which is a file, or a file and a name in it.
+// Exception allows one place to violate one rule. File and What must match the start of the violation's text, which
+// begins with a file, or with a file and a name in it.
 type Exception struct {
 	Rule, File, What string
 	Reason           string

@@ -16,8 +16,8 @@ const (
 	largestShare    = 20 // per cent of the code in one folder at the root
 )
 
-// linesOf counts the lines of Go in each root folder, without tests, test data and generated files.
-// It also returns the folders of internal/.
+// linesOf counts the lines of Go in each root folder, without tests, test data and generated files. foundations lists
+// the folders of internal/.
 func linesOf(root string) (lines map[string]int, foundations []string, err error) {
 	lines = map[string]int{}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

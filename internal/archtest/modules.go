@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// otherModules reports forbidden imports of the root module by kubernetes/operator. Go allows it to
-// import the root's internal/ packages, because their paths start with the root's path.
+// otherModules reports imports by kubernetes/operator of packages of the root module that the operator may not use. Go
+// itself allows imports of the root's internal/ packages, because the operator's path starts with the root's path.
 func otherModules(t *Tree) (out []Violation) {
 	root := filepath.Join(t.Dir, "kubernetes", "operator")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

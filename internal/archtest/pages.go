@@ -51,8 +51,8 @@ func brokenLinks(t *Tree) (out []Violation) {
 	return out
 }
 
-// brokenPaths checks code spans that are paths of this module: they begin with a root folder or end
-// in a slash. Decisions are exempt, because they describe the past.
+// brokenPaths reports code spans in documents that name a missing path of this module. A code span is a path if it
+// begins with a root folder or ends in a slash. Decisions are exempt, because they describe the past.
 func brokenPaths(t *Tree) (out []Violation) {
 	path := regexp.MustCompile("`([A-Za-z0-9_-]+/[A-Za-z0-9_./-]*)`")
 	symbol := regexp.MustCompile(`\.[A-Z]\w*$`) // package.Name

@@ -18,8 +18,8 @@ import (
 // MaxName is the maximum length of the names made by [Clean], in bytes.
 const MaxName = 128
 
-// Components yields each component of a path, with the path up to and including it. It skips empty
-// components. A ".." (of a group outside our cgroup namespace) is yielded like any other name.
+// Components yields each component of a path, together with the path up to and including that component. It skips empty
+// components. A ".." of a group outside our cgroup namespace is yielded like any other name.
 func Components(path string) iter.Seq2[string, string] {
 	return func(yield func(name, prefix string) bool) {
 		for i := 0; i < len(path); {

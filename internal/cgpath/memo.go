@@ -1,7 +1,7 @@
 package cgpath
 
-// Memo is a cache of up to twice its size of keys. It drops a key that was unused while that many
-// others were used. It is not safe for concurrent use.
+// Memo is a cache for up to two generations of keys. Once the young generation is full, it becomes the old one, and old
+// keys that were not used since are dropped. It is not safe for concurrent use.
 type Memo[V any] struct {
 	young, old map[string]V
 }

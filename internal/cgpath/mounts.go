@@ -75,10 +75,10 @@ func (m *Mount) Serves(controllers string) bool {
 	return false
 }
 
-// ReadMounts returns the hierarchies under root, the mount point of the machine's file tree. For
-// another mount namespace (a host's tree mounted at root) it uses the mount points of that tree's
-// first process. A mount point already below root belongs to our own namespace. Mount roots are
-// relative to our own cgroup namespace.
+// ReadMounts returns the cgroup hierarchies under root, the mount point of the machine's file tree. If root is the tree
+// of another mount namespace, such as a host's tree in a container, ReadMounts uses the mount table of that tree's
+// first process. A mount point that is already below root belongs to our own namespace. Mount roots are relative to our
+// own cgroup namespace.
 func ReadMounts(root string) ([]Mount, error) {
 	files := []string{"proc/self/mountinfo"}
 	if root != "/" {

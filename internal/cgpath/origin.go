@@ -84,8 +84,8 @@ func (o *Origin) hasMount(m *Mount) bool {
 	return false
 }
 
-// byInode finds the root of our namespace through the mount that container engines create for it:
-// both are one directory with the same inode number.
+// byInode finds the root of our cgroup namespace through the mount that container engines create for it. The mount and
+// the group are one directory with the same inode number.
 func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	for i := range inner {
 		n := &inner[i]
@@ -107,8 +107,8 @@ func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	return "", false
 }
 
-// byMember finds our own group by our process id among its members, if no mount shows it. The root
-// of the namespace is then as many levels up as /proc/self/cgroup shows.
+// byMember searches the mounted hierarchy for the group that has our process id as a member. It is the fallback if no
+// mount shows our group. own is /proc/self/cgroup, which gives the path from the namespace root to our group.
 func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
 	for line := range strings.Lines(string(own)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
@@ -160,9 +160,9 @@ func search(dir string, depth int, is func(dir string) bool) (string, bool) {
 	return "", false
 }
 
-// Absolute returns a path of /proc/PID/cgroup, or the root of a mount, relative to the outermost
-// mount of its hierarchy. "/../c2" becomes "/kubepods/pod1/c2" if we are in "/kubepods/pod1/c1". A
-// path beyond that mount is returned unchanged.
+// Absolute returns path relative to the outermost mount of its hierarchy. path is from /proc/PID/cgroup or is the root
+// of a mount. If we are in "/kubepods/pod1/c1", "/../c2" becomes "/kubepods/pod1/c2". A path that leads outside that
+// mount is returned unchanged.
 func (o Origin) Absolute(controllers, path string) string {
 	for i := range o.roots {
 		r := &o.roots[i]

@@ -31,9 +31,8 @@ type Entry struct {
 // Unknown is the beginning of the entry that represents all hours.
 const Unknown = math.MinInt64
 
-// Journal stores entries durably. Save replaces all entries; after it returns nil they survive a
-// power cut. Load returns the entries saved last. An error that matches [ErrDamaged] means that
-// they are lost.
+// Journal stores entries durably. Save replaces all entries, which survive a power failure once Save has returned nil.
+// Load returns the last saved entries. If they are lost, Load returns an error that matches [ErrDamaged].
 type Journal interface {
 	Load() ([]Entry, error)
 	Save(entries []Entry) error
@@ -151,8 +150,8 @@ func Floor(t, unit int64) int64 {
 	return t - r
 }
 
-// Begin marks the hours of late samples before they are committed. The caller must call end after
-// the commit succeeded or failed. If Begin returns an error, nothing may be committed.
+// Begin records the hours of late samples before these samples are committed. The caller must call end after the
+// commit, whether or not it succeeded. If Begin returns an error, the caller must not commit the samples.
 func (h *Hours) Begin(l *Late) (end func(), err error) {
 	if l.Empty() {
 		return func() {}, nil

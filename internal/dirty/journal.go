@@ -13,8 +13,8 @@ import (
 	"reckon/internal/durable"
 )
 
-// File is a [Journal] in the file of this name, as JSON with a checksum. It is as durable as its
-// file system, because it syncs the file and its directory.
+// File is a [Journal] in the file with this name, as JSON with a checksum. Save syncs the file and its directory, so
+// the entries are as durable as the file system allows.
 type File string
 
 // Load implements [Journal]. A missing file is an empty journal.

@@ -33,9 +33,9 @@ type ChangedError struct {
 
 func (e *ChangedError) Error() string { return e.Path + " " + e.What }
 
-// Check returns a [*ChangedError] if the file was damaged or lost since it was recorded. This
-// means that it is missing or empty, or that its content changed but not its modification time.
-// With a new modification time it returns nil. A file without a record passes, and log notes that.
+// Check returns a [*ChangedError] if the file was damaged or lost since it was recorded. It is if the file is missing
+// or empty, or if its content changed but its modification time did not. A file with a new modification time passes. A
+// file without a record passes with a message to log.
 func (p *Pages) Check(log *slog.Logger) error {
 	st, err := os.Stat(p.path)
 	var was closedNote
@@ -68,8 +68,8 @@ func (p *Pages) Check(log *slog.Logger) error {
 	return nil
 }
 
-// ForgetClosed durably removes the note beside a file. Otherwise a changed file could seem
-// damaged after a power failure, because its content reached the disk before the removal did.
+// ForgetClosed removes the checksum note of the file at path, and syncs the directory. Without the sync, a power
+// failure could bring the note back after the file has changed, and Check would report damage.
 func ForgetClosed(path string) error {
 	if err := os.Remove(path + closedSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Write creates or overwrites a file and syncs it (fsync(2)). rights applies to a new file, before
-// the umask. A crash meanwhile leaves a partial file.
+// Write creates or overwrites the file at path and syncs it (fsync(2)). rights are the permissions of a new file,
+// before the umask. If the machine crashes during the call, the file may be incomplete; see Replace.
 func Write(path string, raw []byte, rights fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, rights)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // PageSize is the size of a page of [Pages], bytes.
 const PageSize = 4096
 
-// Pages keeps the checksums of a file's pages, so that a new note requires reading only the
-// written pages instead of the whole file. It is not safe for concurrent use.
+// Pages keeps one checksum per page of a file. After a change, it reads only the written pages to update the checksum
+// note, instead of the whole file. It is not safe for concurrent use.
 type Pages struct {
 	path    string
 	sums    []uint32  // of whole pages
@@ -30,8 +30,8 @@ type Pages struct {
 // NewPages returns the pages of a file that was not read yet.
 func NewPages(path string) *Pages { return &Pages{path: path} }
 
-// Change calls write and renews the note of [Pages.NoteClosed], even if write fails. write may change the pages with
-// the given numbers (from 0), and shorten or extend the file. A crash meanwhile leaves no note.
+// Change calls write and then renews the note of [Pages.NoteClosed], even if write fails. pages holds the numbers, from 0, of the pages
+// that write may change. write may also shorten or extend the file. If the machine crashes during the call, the file has no note.
 func (p *Pages) Change(pages map[int64]bool, write func() error) error {
 	p.forgetForeign()
 	if err := ForgetClosed(p.path); err != nil {

@@ -46,8 +46,8 @@ func Body(raw []byte) ([]byte, error) {
 	return Unseal(raw)
 }
 
-// ReadJSON decodes a file written by [WriteJSON], or a file without a checksum from an earlier version. The error
-// matches [fs.ErrNotExist] if there is no file. After any error v must not be used.
+// ReadJSON decodes a file written by [WriteJSON] into v. It also accepts files of earlier versions, which have no
+// checksum. The error matches [fs.ErrNotExist] if the file is missing. v must not be used after any error.
 func ReadJSON(path string, v any) error {
 	raw, err := os.ReadFile(path)
 	if err == nil {

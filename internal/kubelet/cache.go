@@ -25,9 +25,9 @@ const (
 
 var errNotAsked = errors.New("the kubelet was not asked yet")
 
-// Cache keeps the pods of this node. It queries every [Interval], every 5 s while a container is
-// about to be restarted, and within a second if an unknown pod is requested. If the kubelet does
-// not respond, known pods stay, and queries back off to one per interval.
+// Cache keeps the pods of this node. It queries the kubelet every [Interval], every 5 s while a container is about to
+// be restarted, and within a second after a request for an unknown pod. If the kubelet does not respond, Cache keeps
+// the last list and slows down to one query per interval.
 type Cache struct {
 	client  *Client
 	devices *DeviceLister // nil: no devices are queried
@@ -60,8 +60,8 @@ type reason struct {
 	idle    uint64 // answers since the query was last brought forward
 }
 
-// NewCache starts to query, including the devices of pods if d is not nil. root is the node's file
-// system, in which log folders name pods that the kubelet no longer lists. Close stops it.
+// NewCache starts to query the kubelet with c. If d is not nil, it also queries the devices of pods. root is the mount point of the
+// node's file tree. Log folders in it name pods that the kubelet no longer lists. The caller must call Close to stop the queries.
 func NewCache(c *Client, d *DeviceLister, root string) *Cache {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Cache{
@@ -87,9 +87,9 @@ func (s *Cache) Close() error {
 // URL returns the address to ask.
 func (s *Cache) URL() string { return s.client.URL() }
 
-// Pod returns the cached pod with a UID as in control group names, without blocking. It returns nil if the pod
-// is unknown, and makes the cache query. A pod that is no longer listed, or was deleted before the first query,
-// is Unlisted.
+// Pod returns the cached pod with the UID that control group names contain. It does not block. For an unknown pod it
+// returns nil and requests a query. A pod that is no longer listed, or was deleted before the first query, has Unlisted
+// set.
 func (s *Cache) Pod(uid string) *Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +109,8 @@ func (s *Cache) List() []*Pod {
 	return s.pods
 }
 
-// Refresh requests an early query because a change is expected. Each reason, which is any text,
-// causes only a few queries.
+// Refresh requests an early query because the caller expects a change. why is any text that identifies the reason. Each
+// reason causes only a few queries.
 func (s *Cache) Refresh(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +154,8 @@ func (s *Cache) DevicesErr() error {
 // Asked reports whether the first query was answered or refused.
 func (s *Cache) Asked() bool { return !errors.Is(s.Err(), errNotAsked) }
 
-// Next waits for an answer later than version, 0 for any, or until ctx ends. It returns the pods
-// known then, and an error if some are missing.
+// Next waits until the kubelet has answered and the version of the answer is later than the given one, or until ctx ends. A version of 0
+// accepts any answer. It returns the known pods with their version, and an error if pods may be missing.
 func (s *Cache) Next(ctx context.Context, version uint64) (pods []*Pod, now uint64, err error) {
 	for {
 		s.mu.Lock()
@@ -173,8 +173,8 @@ func (s *Cache) Next(ctx context.Context, version uint64) (pods []*Pod, now uint
 	}
 }
 
-// Await waits for the first answer about requested pods if a query is due, up to limit. It reports
-// whether an answer arrived. It does not wait if the last query failed.
+// Await waits up to limit for the first answer about requested pods, if a query is due. It reports whether the answer
+// arrived. If the last query failed, it returns at once.
 func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -228,8 +228,8 @@ func (s *Cache) run(ctx context.Context) {
 	}
 }
 
-// addDevices sets the devices of newly read pods. Devices are kept for the life of a pod, so that a
-// failed query loses nothing.
+// addDevices sets the devices of newly read pods. If the query for devices fails, it uses those of the last successful
+// query, because the devices of a pod do not change.
 func (s *Cache) addDevices(ctx context.Context, pods []*Pod) {
 	var given map[containerName][]Device
 	var err error
@@ -318,8 +318,8 @@ func (s *Cache) missing() map[string]bool {
 	return out
 }
 
-// remember keeps the previous end of a container. The kubelet forgets it once the runtime has
-// removed the container, which may be before the restart.
+// remember copies the previous end of each container from the old state of the pod. The kubelet forgets that end once
+// the runtime has removed the container, which may happen before the restart.
 func (p *Pod) remember(old *Pod) {
 	if old == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// decoder reads consecutive lists of pods. Few pods differ between two lists, and their order
-// varies, so a pod is recognised by the hash of its text.
+// decoder decodes consecutive lists of pods. It identifies an unchanged pod by the hash of its JSON text and does not
+// decode it again. Few pods differ between two lists, but their order varies.
 type decoder struct {
 	seed maphash.Seed
 	// known are the decoded pods of the last complete list and of truncated ones since then.

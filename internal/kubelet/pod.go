@@ -108,8 +108,8 @@ func (p *Pod) changing() bool {
 	})
 }
 
-// Started reports whether every required container of the pod has an id. If it is true, any
-// other id belongs to the sandbox.
+// Started reports whether all required containers of the pod have an id. If so, a control group with any other id
+// belongs to the pod's sandbox.
 func (p *Pod) Started() bool {
 	for i := range p.Containers {
 		if p.Containers[i].ID == "" {

@@ -50,8 +50,8 @@ func (l *links) number(name, id string) int {
 	return n
 }
 
-// latest returns the id of the latest container of a name, later than a number; empty for none.
-// Those that ended keep their links for a while.
+// latest returns the id of the container with the given name and the highest number above after, or "" if there is
+// none. An ended container keeps its link for some time, so one name may have several ids.
 func (l *links) latest(name string, after int) (id string) {
 	for _, x := range l.ids[name] {
 		if n := l.number(name, x); n > after {

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 )
 
-// serverTrust verifies that the other end is the kubelet of this machine. A kubelet's certificate is
-// either signed by the cluster's authority for the node's name and addresses or, more often,
-// self-signed for the host name alone. A self-signed one is compared with its file on this machine.
+// serverTrust verifies that a TLS server is the kubelet of this machine. A kubelet's certificate may be signed by the
+// cluster's authority for the node's name and addresses. More often it is self-signed and names only the host. A
+// self-signed certificate must equal the certificate file on this machine.
 type serverTrust struct {
 	Config
 	host string

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// The kubelet lists the pods of the API server. A pod deleted with a grace period of zero leaves that list at once, perhaps before the
-// first query, while its containers still run or its use is not yet exported. Its names are still in earlier answers and in the log
-// folders. The kubelet creates these before it starts a sandbox and names them after the pod (pkg/kubelet/kuberuntime):
+// The kubelet lists the pods of the API server. A pod that was deleted with a grace period of zero disappears from that
+// list at once, although its containers may still run. Its names remain in earlier answers and in the log folders. The
+// kubelet creates these folders before it starts a sandbox and names them after the pod (pkg/kubelet/kuberuntime):
 //
 //	/var/log/pods/NAMESPACE_POD_UID/CONTAINER/0.log
 //	/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log    a link, while the container exists
@@ -20,8 +20,8 @@ const (
 )
 
 const (
-	// listedBy is the number of answers after which the kubelet lists every pod that it has. The
-	// first answer may have been under way when the pod was seen.
+	// listedBy is the number of answers within which the kubelet lists every pod that it has. One answer is not enough,
+	// because it may have been under way when the agent first saw the pod.
 	listedBy = 2
 	// keptFor is the number of answers for which an unlisted pod is kept.
 	keptFor = 20
@@ -55,8 +55,8 @@ func (u *unlisted) keepMissing(before, now map[string]*Pod, version uint64) {
 	}
 }
 
-// pod returns a pod that is not listed. after is the number of complete answers without it. synced reports that the
-// last answer had pods of the API server, which a restarted kubelet lacks at first.
+// pod returns the pod with this UID although the kubelet does not list it. after is the number of complete answers without the pod.
+// synced reports whether the last answer had pods of the API server, because a restarted kubelet lists none of them at first.
 func (u *unlisted) pod(uid string, after int, synced bool) *Pod {
 	if g, ok := u.was[uid]; ok {
 		return g.pod
@@ -127,8 +127,8 @@ func (p *Pod) withContainers(folder string, links *links) *Pod {
 // randomSuffix is the number of characters that the API server appends to the name of a pod (k8s.io/apiserver/pkg/storage/names).
 const randomSuffix = 5
 
-// inherit sets the owner from a listed pod of the same ReplicaSet, Job or other owner. It compares
-// names; for ReplicaSets of one Deployment they differ only in the hash.
+// inherit sets the owner of an unlisted pod to that of a listed pod with the same owner. It compares the parts of pod
+// names that come from the owner. For ReplicaSets of one Deployment, these differ only in the hash.
 func (p *Pod) inherit(listed []*Pod) {
 	at := len(p.Name) - randomSuffix - 1
 	if at <= 0 || p.Name[at] != '-' {

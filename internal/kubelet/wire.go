@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wirePod is the used part of a v1.Pod
+// wirePod holds the fields of a v1.Pod that this package uses
 // (https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/).
 type wirePod struct {
 	Metadata struct {
@@ -189,8 +189,8 @@ func (list amounts) extended() bool {
 	return false
 }
 
-// read parses a list of amounts. GPUs are whole devices or slices of them, under the names of the
-// vendors' device plugins.
+// read parses a list of resource amounts. Whole GPUs and slices of GPUs have the resource names of their vendors'
+// device plugins.
 func (list amounts) read() (r Resources) {
 	for name, text := range list {
 		v, ok := quantity(text)

@@ -79,8 +79,8 @@ func parse(text string) (map[string][]part, error) {
 	return sentences, end()
 }
 
-// MustParse is like Parse for a text that is part of the program. It parses the text on first use,
-// so that the program starts without delay, and panics if the text is invalid.
+// MustParse is like Parse, for texts that are compiled into the program. It parses the text when the book is first
+// used, so that it does not delay the start. It panics if the text is invalid.
 func MustParse(text string) *Book {
 	return &Book{sentences: sync.OnceValue(func() map[string][]part {
 		sentences, err := parse(text)
@@ -126,8 +126,8 @@ func (b *Book) Say(key string, words Words) string {
 	return s.String()
 }
 
-// Sentence returns a sentence with its words filled in. A missing word remains as its name, and a
-// missing key is returned as !key, so that a test of any text finds both.
+// Sentence returns the sentence with the given key, with its placeholders replaced by words. A placeholder without a
+// word stays as its name, and a missing key gives "!key". Tests that search the text thus find both mistakes.
 func (b *Book) Sentence(key string, words Words) Sentence {
 	out := Sentence{Key: key}
 	parts, ok := b.sentences()[key]

@@ -29,8 +29,8 @@ func Linear(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// Nearest returns the smallest sorted value that at least a share q (0 to 1) of the values does not
-// exceed, or the zero value if there are none.
+// Nearest returns the q-quantile (0 to 1) of sorted values by the nearest-rank method: the smallest value such that a
+// share q of the values does not exceed it. It returns the zero value if there are no values.
 func Nearest[T any](sorted []T, q float64) (v T) {
 	if len(sorted) == 0 {
 		return v

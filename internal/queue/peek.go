@@ -18,8 +18,8 @@ type Record struct {
 	at position
 }
 
-// Peek returns the oldest record, or ErrEmpty. The record stays until [Queue.Done]. It is stored in
-// buf if that is large enough.
+// Peek returns the oldest record, or ErrEmpty if there is none. The record stays in the queue until [Queue.Done]. Peek
+// stores the data in buf if buf is large enough, and otherwise allocates.
 func (q *Queue) Peek(buf []byte) (Record, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,8 +109,8 @@ func (q *Queue) sum(data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(q.head[8:], castagnoli), castagnoli, data)
 }
 
-// step moves past a record of n bytes. After the last record it also removes the segment, so that
-// an agent with a good connection keeps its disk empty.
+// step moves the read position past a record with n bytes of data. After the last record it also removes the segment,
+// so that the queue of an agent with a good connection takes no disk space.
 func (q *Queue) step(n int) error {
 	s := q.segments[0]
 	s.waiting--

@@ -89,8 +89,8 @@ func (q *Queue) expire(now time.Time) error {
 	return nil
 }
 
-// dropFirst removes the oldest of at least two segments. It moves the reader's position first, so
-// that opening can repeat an interrupted removal.
+// dropFirst removes the oldest segment of two or more. It first stores a read position in the next segment, so that
+// opening the queue can finish the removal after a crash.
 func (q *Queue) dropFirst() error {
 	s := q.segments[0]
 	if q.at.segment == s.id {

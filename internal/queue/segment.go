@@ -67,8 +67,8 @@ func newSegment(name string, id uint64) (*segment, error) {
 	return &segment{id: id, name: name, file: f, size: fileHeaderBytes}, nil
 }
 
-// openSegment reads the complete records of a segment and truncates it after them. damaged is the
-// length of the removed rest.
+// openSegment reads the complete records of a segment file and truncates the file after them. damaged is the number of
+// bytes that it cut off.
 func openSegment(name string, id uint64) (s *segment, damaged int64, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
@@ -147,8 +147,8 @@ func (s *segment) count(from int64) (n int) {
 	return n
 }
 
-// append writes a record with a single call, so that a kill leaves it complete or torn at the end.
-// It removes a partial record after a write to a full disk.
+// append writes a record with one system call. If the process is killed, the record is therefore complete or incomplete
+// at the end of the file, never in between. If the disk is full, append removes the incomplete record again.
 func (s *segment) append(t time.Time, data []byte) error {
 	b := binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(data)))
 	b = append(b, 0, 0, 0, 0)

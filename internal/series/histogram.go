@@ -10,8 +10,8 @@ import (
 	"reckon/metric"
 )
 
-// FromNative converts a native histogram of any exponential schema. From a coarser schema than
-// ours, observations move to the upper bounds of their buckets.
+// FromNative converts a native histogram with any exponential schema. If its schema is coarser than ours, the
+// observations of a bucket are counted at the bucket's upper bound.
 func FromNative(fh *histogram.FloatHistogram) *metric.Histogram {
 	out := &metric.Histogram{}
 	if fh.UsesCustomBuckets() {
@@ -30,9 +30,8 @@ func FromNative(fh *histogram.FloatHistogram) *metric.Histogram {
 	return out
 }
 
-// Distribution returns all observations of a native histogram series since it began, across resets,
-// or nil if there is no sample. It converts as few samples as possible: the last one, and the one
-// before each reset.
+// Distribution returns all observations of a native histogram series since the series began, across resets, or nil if
+// there is no sample. It converts only the last sample and the sample before each reset, because conversion is slow.
 func Distribution(it chunkenc.Iterator) *metric.Histogram {
 	var out *metric.Histogram
 	var last *histogram.FloatHistogram

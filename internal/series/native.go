@@ -9,8 +9,8 @@ import (
 // maxGap is the number of empty buckets that are cheaper to keep than a new span.
 const maxGap = 2
 
-// ToNative converts h to a native histogram: spans of adjacent buckets, and counts as differences
-// from the previous bucket. The result is newly allocated, because a database keeps it.
+// ToNative converts h to a native histogram, which stores spans of adjacent buckets and the difference of each count
+// from the previous one. The result shares no memory with h, because a database keeps it.
 func ToNative(h *metric.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
 		Schema:        h.Schema(),

@@ -29,8 +29,8 @@ func Equal(name, v string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, name, v)
 }
 
-// OneOf returns a matcher for any of the values. The database looks up such an alternation instead
-// of evaluating it.
+// OneOf returns a regular expression matcher for any of the values. The database looks up each value of such an
+// alternation in its index instead of testing every label value.
 func OneOf(name string, values []string) *labels.Matcher {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -141,8 +141,8 @@ func (n *Labels) Read(l labels.Labels, wanted ...string) {
 	})
 }
 
-// Last returns the newest sample of a number series that is not a staleness marker, and whether the
-// series ended with one.
+// Last returns the time and value of the newest sample that is not a staleness marker. ended reports whether a
+// staleness marker follows that sample. ok is false if there is no sample.
 func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
@@ -158,8 +158,8 @@ func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
 	return t, v, ended, ok
 }
 
-// Total returns the increase of a counter since it began: its last value plus the values before
-// each reset. It returns false if there is no sample.
+// Total returns the increase of a counter since it began, which is its last value plus the last value before each
+// reset. ok is false if there is no sample.
 func Total(it chunkenc.Iterator) (total float64, ok bool) {
 	var last float64
 	numbers(it, func(v float64) {

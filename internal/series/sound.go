@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 )
 
-// ErrUnsound is wrapped by the error for a native histogram on which histogram arithmetic fails. Adding two with zero
-// thresholds that never become equal loops forever, and an overflowing bucket index panics.
+// ErrUnsound is wrapped by the error for a native histogram that would break histogram arithmetic. For example, adding
+// two histograms never ends if their zero thresholds cannot be made equal, and a bucket index that overflows panics.
 var ErrUnsound = errors.New("the native histogram cannot be computed with")
 
 // Sound returns an error that wraps [ErrUnsound] for a histogram that must not be stored or used in arithmetic.

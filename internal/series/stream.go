@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Stream lets a reader inform the store that it is done with a series, so that the store can reuse
-// the memory. Without that, a reader may keep series, as with any [storage.SeriesSet]. A Stream
-// belongs to one selection and is not safe for concurrent use.
+// Stream lets a reader tell the store that it no longer needs a series, so that the store can reuse the series' memory.
+// Without a Stream the reader may keep series, as the interface [storage.SeriesSet] allows. A Stream belongs to one
+// selection and is not safe for concurrent use.
 type Stream struct {
 	labels labels.Labels
 	free   *bool
@@ -31,9 +31,9 @@ func StreamOf(ctx context.Context) *Stream {
 // Give records the series that a store returns next. free is set when the reader is done with it.
 func (s *Stream) Give(l labels.Labels, free *bool) { s.labels, s.free = l, free }
 
-// Done states that the reader keeps neither this series nor its iterator; iterators may still be
-// reused for the next series, and labels kept. It has no effect if the store's last series is
-// another one, as in a merge.
+// Done tells the store that the reader no longer uses the series with labels l nor its iterator. The labels remain
+// valid, and the iterator may be passed to the next series. Done has no effect if another series was read since, as in
+// a merge of several sets.
 func (s *Stream) Done(l labels.Labels) {
 	if s.free != nil && labels.Equal(s.labels, l) {
 		*s.free = true

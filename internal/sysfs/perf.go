@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers parses a list in the kernel's notation for sets of processors and nodes: "0-3,8"
-// (Documentation/admin-guide/cputopology.rst). It returns nil if the text is no such list or has
-// more than 65536 numbers.
+// Numbers parses a list of processors or nodes in the kernel's notation, such as "0-3,8"
+// (Documentation/admin-guide/cputopology.rst). It returns nil for invalid text and for a list of more than 65536
+// numbers.
 func Numbers(list string) (out []int) {
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
 		first, last, ranged := strings.Cut(part, "-")
@@ -51,8 +51,8 @@ func CPUFlag(root, name string) bool {
 	return false
 }
 
-// PerfRefusal returns a reason and a remedy for an error of perf_event_open(2). what names the
-// events to be counted.
+// PerfRefusal explains an error of perf_event_open(2). It returns the reason and a remedy for the user. root is the
+// mount point of the machine's file tree, and what names the events to be counted.
 func PerfRefusal(err error, root, what string) (reason, fix string) {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):

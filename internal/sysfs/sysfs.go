@@ -82,8 +82,8 @@ func (f *File) Close() error {
 	return err
 }
 
-// Number parses a decimal integer with an optional sign. It ignores a unit after a space ("1234
-// W"), as in the files of pm_counters.
+// Number parses a decimal integer with an optional sign. It ignores text after a space, such as the unit in "1234 W"
+// (files of pm_counters).
 func Number(b []byte) (v int64, ok bool) {
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -109,8 +109,8 @@ func ReadWord(path ...string) string {
 	return strings.ToValidUTF8(strings.Trim(string(b), "\x00 \n\t"), "")
 }
 
-// Nodes returns the numbers of the first two device files of a class. dir has a folder for each with the
-// attribute dev. A number is the major number shifted by 20 bits plus the minor one, or 0 if there is no file.
+// Nodes returns the device numbers of the first two devices of a class. dir has one folder per device, with the attribute dev. A device
+// number is the major number shifted left by 20 bits plus the minor number. It is 0 if there is no such device.
 func Nodes(dir string) (nodes [2]uint32) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*", "dev"))
 	n := 0

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Uint parses the decimal number at the start of b and returns the rest. It returns false if there
-// is none or it exceeds 64 bits.
+// Uint parses the decimal number at the start of b and returns the remaining bytes as rest. ok is false if b does not
+// start with a digit or the number exceeds 64 bits.
 func Uint(b []byte) (v uint64, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(b); i++ {

@@ -29,9 +29,8 @@ type Chart struct {
 
 var blocks = []rune(" ▁▂▃▄▅▆▇█")
 
-// Draw returns the chart as lines of text, each with a newline. A column shows the mean of its
-// points. A column without points shows a dot on the ground line, so that a gap does not look like
-// zero.
+// Draw returns the chart as lines of text, each ending in a newline. Each column shows the mean of its points. A column
+// without values shows a dot on the base line, because an empty column would look like zero.
 func (s Screen) Draw(c Chart) string {
 	if !c.hasValues() {
 		return c.Title + ": nothing was measured\n"
@@ -90,8 +89,8 @@ func (s Screen) block(v *float64, low, h float64, ground bool, dot rune) rune {
 	return blocks[n]
 }
 
-// columns returns the mean of the points of each column. If there are fewer points than columns, a
-// point fills the columns up to it.
+// columns divides points into n columns and returns the mean value of each, or nil for a column without values. If
+// there are fewer points than columns, each point fills several columns.
 func columns(points []Point, n int) []*float64 {
 	out := make([]*float64, n)
 	for i := range n {

@@ -3,8 +3,8 @@ package term
 import "strings"
 
 // Fold breaks a line that is wider than the screen. It breaks between figures, which are separated by two or more
-// spaces. A figure that is too wide by itself is broken after a comma if possible. Continuation lines are indented by
-// indent. Colours are kept. The result has no final newline.
+// spaces. If a single figure is too wide, it breaks after a comma where possible. Continuation lines start with indent
+// spaces. Colours are kept. The result has no final newline.
 func (s Screen) Fold(line string, indent int) string {
 	if s.Width <= 0 || Width(Strip(line)) <= s.Width {
 		return line

@@ -15,8 +15,8 @@ type Mark struct {
 	Style    Style
 }
 
-// Marks returns the line below a chart drawn by Draw, with a newline, or "" if no mark falls into
-// the time of the chart.
+// Marks returns the line of marks below a chart drawn by Draw, ending in a newline. It returns "" if no mark lies
+// within the time of the chart.
 func (s Screen) Marks(c Chart, marks []Mark) string {
 	margin, plot := c.layout()
 	type cell struct {
@@ -63,8 +63,8 @@ func (s Screen) Marks(c Chart, marks []Mark) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// columnRange returns the columns of a time range. ok is false if the range is outside the chart. As in
-// columns, a point covers the time up to it.
+// columnRange returns the first and the last column of a chart that a time range covers. n is the number of columns. A
+// point stands for the time since the previous point. ok is false if the range is outside the chart.
 func columnRange(points []Point, n int, from, to time.Time) (first, last int, ok bool) {
 	if len(points) == 0 || to.Before(from) {
 		return 0, 0, false

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Safe replaces everything that could move the cursor, change colours or reorder text by '?':
-// control characters, escape sequences, bidirectional overrides and invalid UTF-8. A hostile name
-// thus stays a mere name.
+// Safe replaces characters that could move the cursor, change colours or reorder text by '?'. These are control
+// characters, escape sequences, bidirectional overrides and invalid UTF-8. User-chosen names thus cannot manipulate the
+// terminal.
 func Safe(s string) string {
 	clean := true
 	for _, r := range s {

@@ -22,8 +22,8 @@ type Screen struct {
 	ASCII bool
 }
 
-// Open determines the properties of a screen from its writer and the environment (COLUMNS, LINES,
-// NO_COLOR, CLICOLOR_FORCE, TERM, and LC_ALL, LC_CTYPE, LANG).
+// Open returns the properties of the screen that w writes to. They depend on w and on the environment variables
+// COLUMNS, LINES, NO_COLOR, CLICOLOR_FORCE, TERM, LC_ALL, LC_CTYPE and LANG.
 func Open(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{Writer: w}
 	if f, ok := w.(*os.File); ok && xterm.IsTerminal(int(f.Fd())) {

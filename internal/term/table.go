@@ -47,8 +47,8 @@ func (t *Table) Add(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// MarkRows moves a mark from the cells of a row to its first cell if most numeric cells of the
-// row have the mark. It returns the number of such rows.
+// MarkRows replaces the marks of single cells by one mark in the first cell, in rows where most numeric cells have the
+// mark. It returns the number of such rows.
 func (t *Table) MarkRows(mark string) (n int) {
 	for _, row := range t.rows {
 		has, lacks := 0, 0
@@ -76,8 +76,8 @@ func (t *Table) Len() int { return len(t.rows) }
 
 const gutter = 2 // columns between two cells
 
-// Print writes the table. On a screen with a width it first drops optional columns, then truncates
-// shrinkable cells with "…" or wraps them. In a pipe nothing is truncated.
+// Print writes the table to the screen. If it is too wide, Print first drops optional columns, and then truncates
+// shrinkable cells with "..." or wraps them. In a pipe, which has no width, it truncates nothing.
 func (t *Table) Print(s Screen) error {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -223,9 +223,9 @@ func Pad(s string, width int, right, ascii bool) string {
 // TableOf returns an empty table with the columns of [Columns].
 func TableOf(heads string) *Table { return NewTable(Columns(heads)...) }
 
-// Columns parses columns from one line: titles separated by "|", each with optional attributes after ":". The
-// attributes are r for Right, s and a number for Shrink, w for Wrap, o and a number for Optional, and x for Rare:
-// "NAME:s8|WALL:r|ENERGY:ro3". It panics on others, because that is a programming error.
+// Columns parses the columns of a table from a string such as "NAME:s8|WALL:r|ENERGY:ro3". Titles are separated by "|".
+// A title may be followed by ":" and attributes: r for Right, s and a number for Shrink, w for Wrap, o and a number for
+// Optional, x for Rare. Columns panics on an unknown attribute, because that is a programming error.
 func Columns(heads string) (out []Column) {
 	for head := range strings.SplitSeq(heads, "|") {
 		title, attributes, _ := strings.Cut(head, ":")

@@ -63,8 +63,8 @@ func Ago(t, now time.Time) string {
 	return text + " ago"
 }
 
-// Clock formats a time in the zone of now without the parts that both share: 15:04:05 today, else
-// Jan 02 15:04, else 2006-01-02.
+// Clock formats t in the time zone of now. It is 15:04:05 on the day of now, Jan 02 15:04 in the year of now, and else
+// 2006-01-02.
 func Clock(t, now time.Time) string {
 	if t.IsZero() {
 		return Unknown

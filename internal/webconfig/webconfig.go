@@ -163,12 +163,12 @@ func LocalHost(host string) bool {
 	return ip != nil && ip.IsLoopback() || name == "localhost"
 }
 
-// strictTransport is the default Strict-Transport-Security (RFC 6797) of responses over TLS. For
-// half a year after a response, the browser always uses TLS. The file may set another value.
+// strictTransport is the default Strict-Transport-Security header (RFC 6797) of responses over TLS. Browsers then use
+// TLS for half a year after each response. The web configuration file may set another value.
 const strictTransport = "max-age=15768000"
 
-// StrictTransport sets that header on a response over TLS. It skips requests to a loopback address,
-// because the browser would require TLS for everything else on localhost.
+// StrictTransport sets the Strict-Transport-Security header on a response over TLS. It does not for a loopback address,
+// because the browser would then require TLS for all servers on localhost.
 func StrictTransport(h http.Header, r *http.Request) {
 	if r.TLS != nil && !LocalHost(r.Host) {
 		h.Set("Strict-Transport-Security", strictTransport)

@@ -102,8 +102,8 @@ func pbsSize(s string) (float64, error) {
 	return v * by, err
 }
 
-// pbsResources sets the allocation of a job: from exec_vnode, (c1:ncpus=13)+(c2:ncpus=13:ngpus=1),
-// else from exec_host, c1/0*13+c2/0-7+c3/1, else from the request, 4:ppn=8:gpus=1.
+// pbsResources sets the allocation of a job from the attributes a. It uses exec_vnode,
+// (c1:ncpus=13)+(c2:ncpus=13:ngpus=1), or else exec_host, c1/0*13+c2/0-7+c3/1, or else the request, 4:ppn=8:gpus=1.
 func pbsResources(j *sacct.Job, a map[string]string) {
 	given := map[string]float64{}
 	for chunk := range strings.SplitSeq(a["exec_vnode"], "+") {

@@ -32,9 +32,9 @@ func (u processUse) plus(v processUse) processUse {
 	return u
 }
 
-// absences subtracts the use of processes missing from this reading from the growth of the
-// ancestor that reaped them, because a wait adds all of it at once. An ancestor that reappears
-// after it was missing is taken as the one that reaped the processes that ended meanwhile.
+// absences handles processes that are missing from this reading. It subtracts their use from the growth of the ancestor
+// that waited for them, because a wait adds their whole use at once. An ancestor that was missing and reappears counts
+// as the one that waited for the processes that ended meanwhile.
 func (a *growthStep) absences() {
 	ended := maps.Clone(a.gone)
 	for k, s := range a.j.Procs {
@@ -63,12 +63,12 @@ func (a *growthStep) absences() {
 // maxDepth limits how far up ancestors are searched.
 const maxDepth = 64
 
-// rounding is the tolerance between the growth of a parent and the use of its reaped children. Some
-// releases of sonar write whole seconds and whole KiB.
+// rounding is the tolerance when the growth of a parent is compared with the use of the children that it waited for.
+// Some releases of sonar write whole seconds and whole KiB.
 var rounding = processUse{1, 1024, 1024}
 
-// deduct subtracts the use of an ended process from the growth of its nearest ancestor in this
-// reading, if the growth is large enough. It returns that ancestor, or 0, and the amount.
+// deduct subtracts the use of an ended process from the growth of its nearest ancestor in this reading, if that growth
+// is large enough. It returns the process id of that ancestor, or 0, and the subtracted amount.
 func (a *growthStep) deduct(parent uint32, ended processUse) (by uint32, deducted processUse) {
 	for range maxDepth {
 		if parent == 0 {
@@ -96,8 +96,8 @@ func (a *growthStep) deduct(parent uint32, ended processUse) (by uint32, deducte
 	return 0, processUse{}
 }
 
-// waitedElsewhere reports whether an ancestor that was missing when a process ended has reappeared,
-// and is nearer than the one that the use was deducted from.
+// waitedElsewhere reports whether the use of an ended process was deducted from the wrong ancestor. This is so if a
+// nearer ancestor was missing when the process ended and has reappeared.
 func (a *growthStep) waitedElsewhere(s *procState) bool {
 	if len(a.back) == 0 {
 		return false

@@ -47,8 +47,8 @@ func (im *Importer) refuseImpossible(p nodeKey, node *nodeState, t int64, r *rea
 	})
 }
 
-// growth computes the growth of a job's processes. It refuses a process that grew by more than the
-// node can have provided to the job since the start, and treats it as missing.
+// growth returns the growth of a job's processes since the previous reading, and the accepted processes. A process is
+// rejected and treated as missing if it grew by more CPU time than the node can have given the job since its start.
 func (im *Importer) growth(p nodeKey, j *jobState, t int64, procs []*sonar.Process, r *reading) (*growthStep, []*sonar.Process) {
 	for {
 		a := j.growth(t, procs)

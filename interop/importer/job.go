@@ -103,8 +103,8 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	return j
 }
 
-// Minimum CPU time in seconds and mean cores of a process for its age to be computed, because both
-// are written with few digits. ageMost is longer than any machine's uptime.
+// A process's age is computed from its CPU time and mean cores, which are written with few digits. It requires at least
+// ageCPU seconds and ageMean cores. ageMost is longer than the uptime of any machine.
 const (
 	ageCPU  = 30
 	ageMean = 0.05

@@ -96,9 +96,8 @@ func makeLabels(b *labels.ScratchBuilder, name string, lists ...[]string) labels
 	return b.Labels()
 }
 
-// beside is the number of milliseconds after its start at which the counters of a job begin if the
-// job is older than its first reading. Readings are at whole seconds, so no other sample has that
-// time.
+// beside is an offset in milliseconds. If a job is older than its first reading, its counters begin this long after its
+// start. No other sample has that time, because readings are at whole seconds.
 const beside = 1
 
 // writeFigures writes the figures of a job from one reading.
@@ -175,8 +174,8 @@ func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int
 	return (*list)[at]
 }
 
-// writeNode writes the figures of a node from one reading. The idle time of its cores requires
-// the boot time, because their counters begin there.
+// writeNode writes the figures of a node from one reading at time t. It writes the idle time of the cores only if the
+// boot time is known, because these counters begin at boot.
 func (im *Importer) writeNode(p nodeKey, node *nodeState, t int64, s *sonar.System) {
 	if s == nil {
 		return
@@ -209,8 +208,8 @@ func (im *Importer) writeNode(p nodeKey, node *nodeState, t int64, s *sonar.Syst
 	}
 }
 
-// writeCard writes the figures of a GPU under the agent's metric names. A momentary busy share is
-// not a time, so it has a separate metric.
+// writeCard writes the figures of a GPU with the metric names of the agent. The busy share has a separate metric,
+// because a momentary share cannot be converted to the agent's counter of busy seconds.
 func writeCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) {
 	device := c.UUID
 	if device == "" {

@@ -143,8 +143,8 @@ type rebuild struct {
 	measured measuredTimes
 }
 
-// build returns the state at the end of the period. old is the state when its series were last
-// built; sameStart reports whether that build had the same start.
+// build returns the packed state of a node at the end of the period. start is its state at the beginning. old is the
+// state when the series were last built. sameStart reports whether the last build began with the same start.
 func (m *rebuild) build(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
 	readings := map[int64]*reading{}
 	if err := m.st.journal.load(m.log, m.pieces, old.records, readings); err != nil {

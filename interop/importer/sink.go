@@ -159,8 +159,8 @@ func (im *Importer) write(ctx context.Context, st *siteState) error {
 	return st.journal.save()
 }
 
-// delete removes the series to be rebuilt. It returns the zero samples that later periods wrote
-// into them and that must be written again.
+// delete removes the series to be rebuilt. It returns the zero samples that later periods wrote into these series,
+// because the caller must write them again.
 func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error) {
 	kept, byText := &tsdb.History{}, map[string]*tsdb.HistorySeries{}
 	for _, p := range sortedKeys(out.drops) {

@@ -32,8 +32,8 @@ type siteState struct {
 	again   bool                       // an earlier import was interrupted: everything from pending on is checked
 }
 
-// pending is the time range of an unfinished import. While its file exists, the journal may be
-// ahead of the series, and the series may be ahead of the catalogue.
+// pending is the time range of an unfinished import. While its file exists, the journal may have readings that are not
+// in the series yet, and the series may have samples that are not in the catalogue yet.
 type pending struct {
 	From, To time.Time
 	Gone     []store.Run

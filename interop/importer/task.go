@@ -43,8 +43,8 @@ func numberOf(j *sacct.Job) uint64 {
 	return n
 }
 
-// addJobID records the id that accounting reports for a job number. It also records the places where readings under
-// another id may exist, including those of a release that did not look for them.
+// addJobID records the id that accounting reports for a job number. It also records where readings of the job may be
+// stored under another id. This includes readings imported by an older release that did not check ids.
 func (st *siteState) addJobID(j *sacct.Job) {
 	n := numberOf(j)
 	if n == 0 {
@@ -145,8 +145,8 @@ func (st *siteState) rename() error {
 	return nil
 }
 
-// otherNames reports whether a job with one of the numbers, first read in period p or later, is
-// stored under an outdated id.
+// otherNames reports whether a node's state has a job with an outdated id. It checks the jobs with one of the given
+// numbers that were first read in period p or later.
 func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool) (bool, error) {
 	if len(packed) == 0 {
 		return false, nil

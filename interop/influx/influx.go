@@ -38,9 +38,9 @@ type Writer struct {
 	client    *http.Client
 }
 
-// New returns a writer to an address such as http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET,
-// optionally with token_file=FILE for a token. InfluxDB 1 uses /write?db=DATABASE. inputSize is the
-// maximum number of hours that a forecast is based on.
+// New returns a writer to an address such as http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET. The option
+// token_file=FILE names a file with a token. InfluxDB 1 uses /write?db=DATABASE. inputSize is the maximum number of
+// past hours that a forecast uses.
 func New(address string, inputSize int) (*Writer, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -42,8 +42,8 @@ type Client struct {
 	http     *http.Client
 }
 
-// New validates an address, which may contain a user and a password, and a selector, by default
-// [DefaultSelector]. The error matches [ErrConfig].
+// New returns a client for a Loki address, which may contain a user and a password. selector is a stream selector, or
+// empty for [DefaultSelector]. The error for an invalid argument matches [ErrConfig].
 func New(address, selector string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -111,8 +111,8 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 	return wire.Logs{Source: "loki", Query: q, Lines: kept, More: more}, nil
 }
 
-// Each calls f for each line of a place in order of time, page by page. It returns the query and the number of
-// lines. A page starts at the last time of the previous page, because several lines can have the same time.
+// Each calls f for each log line of a place in order of time. It returns the query and the number of lines. Each page
+// of results starts at the last time of the previous page, because several lines can have the same time.
 func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*wire.LogLine)) (query string, n int, err error) {
 	if query, err = c.query(p); err != nil {
 		return "", 0, err

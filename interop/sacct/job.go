@@ -83,8 +83,8 @@ const Requeued = "requeued"
 // IsFinal reports whether a run in this state has ended.
 func IsFinal(state string) bool { return slurmtext.IsFinal(state) || state == Requeued }
 
-// FromFields builds a job from sacct fields by name. zone applies to times without a zone; nil means the machine's.
-// Only the id, the start and the end are required. Other unreadable fields are skipped and listed in Unread.
+// FromFields builds a job from its sacct fields. get returns the field with a name. zone applies to times without a time zone, and nil is
+// the zone of this machine. A missing id, start or end is an error. Other invalid fields are skipped and listed in Unread.
 func FromFields(get func(name string) string, zone *time.Location) (Job, error) {
 	if zone == nil {
 		zone = time.Local
@@ -167,8 +167,8 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	return j, nil
 }
 
-// twiceAnHour resolves times that occur twice because the clock was set back, as at the end of
-// summer time. It chooses the pair that matches the elapsed time of the job.
+// twiceAnHour resolves times of the job that occur twice because the clock was set back, as at the end of summer time.
+// It chooses the pair of start and end that matches elapsed, the run time in seconds.
 func (j *Job) twiceAnHour(elapsed *float64) {
 	if elapsed != nil && !j.Start.IsZero() && !j.End.IsZero() {
 		least, suspended := math.Inf(1), 0.0
@@ -256,8 +256,8 @@ func (j *Job) exit(s string) (err error) {
 	return err
 }
 
-// sizes reads the job's request and allocation. TRES lists take precedence, because they cover the
-// whole job independent of units per node or core.
+// sizes sets the requested and the allocated resources of the job. It prefers TRES lists, because they always describe
+// the whole job, while other fields are per node or per core.
 func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64, get func(string) string) {
 	req, alloc := slurmtext.ReadTRES(get("ReqTRES")), slurmtext.ReadTRES(get("AllocTRES"))
 	if req.Memory >= perCore32<<20 {

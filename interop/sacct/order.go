@@ -31,8 +31,8 @@ func orders() []order {
 
 var errUnknownOrder = errors.New("the field order is unknown")
 
-// orderOf returns the field order of a line. Names may contain the separator, so a line may have
-// more fields than the order. An order matches if its times can be parsed.
+// orderOf returns the first known field order that matches a line. An order matches if its times can be parsed. A line
+// may have more cells than the order has fields, because a job name may contain the separator.
 func orderOf(cells []string) (order, error) {
 	var found *order
 	all := orders()

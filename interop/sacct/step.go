@@ -42,9 +42,9 @@ func (j *Job) step() Step {
 	return s
 }
 
-// resized is the state of the part of a run before its allocation changed. Accounting records the next part
-// separately, with the time of the change as submit time. Its start is that of the job (observed with 22.05) or
-// of the change.
+// resized is the state of a record that ended because the allocation of its job changed. Accounting continues the run
+// in another record, which has the time of the change as submit time. The start of that record is the job's start
+// (observed with 22.05) or the time of the change.
 const resized = "resizing"
 
 // Joiner calls Job for each run of a series of records, the parts of a run between changes of its allocation joined.
@@ -79,8 +79,8 @@ func (r *Joiner) End() error {
 	return nil
 }
 
-// resizedTo joins the record after a change of allocation to the earlier ones and reports whether
-// it belongs to them. next is then the whole job.
+// resizedTo reports whether next is the record of the same run after a change of its allocation. If so, it merges the
+// earlier records into next, which then describes the whole job.
 func (j *Job) resizedTo(next *Job) bool {
 	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
 		return false

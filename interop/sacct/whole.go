@@ -30,16 +30,16 @@ func (j *Job) Complete() {
 	}
 }
 
-// Has reports whether the job's export has CPU time and memory at all, even if 0. It shows whether
-// a later export of the same job contains more.
+// Has reports whether the job's export has CPU time and memory, even with the value 0. Callers use it to find out
+// whether a later export of the same job contains more.
 func (j *Job) Has() (cpu, memory bool) {
 	return j.CPUUser != nil || j.zeroCPU, j.PeakMemory != nil || j.zeroMemory
 }
 
 func zero(v *float64) bool { return v == nil || *v == 0 }
 
-// addUp sets the peak of the job to the peak of its concurrent steps. Their peaks need not
-// coincide, so the sum is limited to the allocation, unless a single step exceeded it.
+// addUp sets the peak memory of the job to the highest sum of the peaks of concurrent steps. It limits the sum to the
+// allocation, because the peaks of steps need not coincide. The peak of a single step counts even above the allocation.
 func (j *Job) addUp() {
 	peak := j.concurrentMemory()
 	if v := j.AllocMemory; v != nil {
@@ -67,8 +67,8 @@ func (j *Job) concurrentMemory() (most float64) {
 	return most
 }
 
-// ranAt reports whether the step was running at a time. Times are whole seconds, so a step that
-// ends in the second in which another starts counts as ended.
+// ranAt reports whether the step was running at time t. Times are whole seconds. A step that ends in the second in
+// which another one starts therefore counts as ended.
 func (s *Step) ranAt(t time.Time) bool {
 	return !s.Start.IsZero() && !t.Before(s.Start) && (s.End.IsZero() || t.Before(s.End) || s.Start.Equal(s.End) && t.Equal(s.Start))
 }

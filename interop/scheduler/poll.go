@@ -225,8 +225,8 @@ const maxByNumber = 200
 // maxWindow is the longest time window of one query of accounting.
 const maxWindow = 24 * time.Hour
 
-// readAccounts reads the jobs that ended since the last call. After a failure it looks back
-// further, because slurmdbd receives updates late after an outage.
+// readAccounts reads the jobs that ended since the last call. After a failed call it starts further back, because
+// slurmdbd receives some updates late after an outage.
 func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 	now := p.o.Clock()
 	if p.mark.IsZero() || p.mark.After(now) {

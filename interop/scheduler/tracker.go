@@ -15,23 +15,24 @@ import (
 const (
 	// resendInterval is the interval at which the samples of an unchanged job are sent again, so that its series do not go stale.
 	resendInterval = 2 * time.Minute
-	// maxSampleAge is the maximum age of a run's last sample. The next round of the catalogue reads
-	// younger samples without a backfill.
+	// maxSampleAge is the maximum age of a run's last sample. Younger samples are read by the next round of the
+	// catalogue. Older ones would require a backfill.
 	maxSampleAge = 90 * time.Second
-	// retention is the time that a job is kept after its end. It is longer than any query looks
-	// back, so that the job is not mistaken for a new one.
+	// retention is how long a job is kept after its end. It exceeds the time range of every query to the batch system,
+	// so that a job that is returned again is not mistaken for a new one.
 	retention = 3 * time.Hour
-	// minSampleSpacing is the minimum time between two samples of a run. The last sample is followed by a staleness
-	// marker, and a sample just before the start of a run is attributed to that run.
+	// minSampleSpacing is the minimum time between two samples of a run. It leaves room for the staleness marker after
+	// the last sample. A sample just before the start of a run would be attributed to that run.
 	minSampleSpacing = time.Millisecond
 	// acctTimeout is the time that accounting is queried for a job that left the queue.
 	acctTimeout = 24 * time.Hour
 )
 
-// JobTracker keeps the runs of jobs and converts them to samples: immediately when a run changes, and at intervals while it lasts.
+// JobTracker keeps the runs of jobs and converts them to samples. It writes samples when a run changes and at intervals
+// while the run lasts.
 //
-// The time of a sample is within its run. The store keeps one value per series and time, so two runs of one id could otherwise overwrite
-// each other.
+// The time of each sample is within its run. The store keeps one value per series and time, so two runs with the same
+// job id would otherwise overwrite each other.
 type JobTracker struct {
 	kind     workload.Kind
 	runs     map[key]*run
@@ -140,9 +141,9 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// continued returns the part of a run that a record continues after a change of allocation, and
-// sets the record's submit and start time to the run's. Accounting records the time of the change
-// as submit time, and the same time or the start of the run (observed with 22.05) as start.
+// continued returns the earlier part of a run if j is its record after a change of allocation. It then sets the submit
+// and start time of j to those of the run. Accounting writes the time of the change as submit time, and that time or
+// the start of the run (observed with 22.05) as start.
 func (b *JobTracker) continued(j *Job) *Job {
 	for k := range b.parts[j.ID] {
 		p := &b.parts[j.ID][k]
@@ -176,8 +177,8 @@ func (b *JobTracker) resized(j *Job) {
 	j.Submit = j.Start // the run before the change was not observed
 }
 
-// keepPart stores the record of a run before a change of allocation, with the steps of earlier
-// records. The record after the change may arrive with a later query.
+// keepPart stores the record of the part of a run before a change of allocation, including the steps of earlier parts.
+// The record after the change may arrive only with a later query.
 func (b *JobTracker) keepPart(j *Job) {
 	list := b.parts[j.ID]
 	switch p := b.continued(j); {
@@ -192,9 +193,9 @@ func (b *JobTracker) keepPart(j *Job) {
 	}
 }
 
-// join adds the allocation and the steps before a change of allocation to the next record. A step
-// that continued through the change is in both records or, like the batch script and extern
-// (observed with 22.05), only in the first, as if it had ended.
+// join adds the allocation and the steps of j to next, the record after a change of allocation. A step that continued
+// through the change is in both records. The batch script and extern are only in the first one (observed with 22.05),
+// as if they had ended.
 func (j *Job) join(next *Job) {
 	next.Earlier = append(slices.Clone(j.Earlier), j.Allocated)
 	steps, more := slices.Clone(j.Steps), 0
@@ -225,8 +226,8 @@ func written(name, was string) string {
 	return name
 }
 
-// merge applies a record; its empty fields keep their earlier values. An ended job does not start
-// again, because that would be another run.
+// merge updates a run from a record of its job. Empty fields of the record leave the known values unchanged. A run that
+// has ended stays ended, because a job that starts again is another run.
 func (l *run) merge(j *Job) {
 	was := l.job
 	if was.Ended && !j.Ended && was.State != started {
@@ -287,8 +288,8 @@ func (l *run) merge(j *Job) {
 	}
 }
 
-// Unaccounted returns the numbers of jobs that left the queue without an end, least recently
-// queried first, and their earliest submit time. It marks them as queried.
+// Unaccounted returns up to most numbers of jobs that left the queue without a known end, and their earliest submit
+// time. The least recently queried jobs come first. The call marks the returned jobs as queried at now.
 func (b *JobTracker) Unaccounted(now time.Time, most int) (numbers []uint64, since time.Time) {
 	var list []*run
 	for _, l := range b.runs {
@@ -319,8 +320,9 @@ func (b *JobTracker) Unresolved() (n int) {
 	return n
 }
 
-// RereadSince returns the time from which accounting must be read again after a restart, or zero. Jobs that left the
-// queue without a known end then need no query by number. A run's earlier allocations are sent with its end.
+// RereadSince returns the time from which accounting must be read again after a restart, or the zero time. The reread
+// finds jobs that left the queue without a known end, which need no query by number then. It also restores a run's
+// earlier allocations, which are sent with its end.
 func (b *JobTracker) RereadSince() (t time.Time) {
 	for k, l := range b.runs {
 		since := l.left
@@ -447,8 +449,8 @@ func (l *run) forgotten(now time.Time) bool {
 	return !l.left.IsZero() && now.Sub(l.left) > acctTimeout
 }
 
-// Resend makes the next Collect return all samples again, after a batch could not be stored.
-// Samples that were stored before are unaffected.
+// Resend makes the next Collect return all samples again. Call it after a batch could not be stored. Samples that were
+// stored before do not change.
 func (b *JobTracker) Resend() {
 	for _, l := range b.runs {
 		l.sent = ""

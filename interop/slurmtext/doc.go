@@ -75,10 +75,10 @@ func Exit(s string) (*int, error) {
 	return ExitCode(float64(c), float64(n)), nil
 }
 
-// Suspended returns how many seconds of its run a job was suspended. reported is Slurm's figure at
-// its end, span the time from start to end. If a job is cancelled while suspended, its end is the
-// start of that suspension, but Slurm still counts the suspension. elapsed excludes only suspension
-// within the run. If elapsed is nil, a suspension as long as the job must lie after its end.
+// Suspended returns the number of seconds that a job was suspended during its run. reported is Slurm's figure at the
+// end of the job, and span is the time from start to end, in seconds. If a job is cancelled while suspended, Slurm sets
+// its end to the start of that suspension but still counts the suspension. elapsed excludes only suspension within the
+// run. If elapsed is nil, a suspension as long as the whole job is taken to lie after its end.
 func Suspended(reported, span float64, elapsed *float64) float64 {
 	switch {
 	case elapsed != nil:
@@ -89,9 +89,9 @@ func Suspended(reported, span float64, elapsed *float64) float64 {
 	return reported
 }
 
-// ExitReduced reports whether sacct may have subtracted 128 from a code CODE:SIGNAL. It does so for codes from
-// 128 on without a signal (src/sacct/print.c of Slurm 22.05), so 127:0 may mean 127 or 255. The controller
-// reports codes unchanged.
+// ExitReduced reports whether sacct may have subtracted 128 from an exit code CODE:SIGNAL. sacct does so for codes of
+// 128 or more without a signal (src/sacct/print.c of Slurm 22.05), so 127:0 may mean 127 or 255. The controller reports
+// codes unchanged.
 func ExitReduced(s string) bool {
 	code, signal, _ := strings.Cut(s, ":")
 	c, err := strconv.ParseUint(code, 10, 16)

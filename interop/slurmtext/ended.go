@@ -13,8 +13,8 @@ const (
 	EndedByScheduler   = "scheduler"     // it was withdrawn, such as a sibling that started in another cluster
 )
 
-// EndedBy returns the cause of a job's end from its state and the rest of that field ("by 1001" in
-// CANCELLED by 1001). user is the id of the user who cancelled it, or empty.
+// EndedBy returns the cause of a job's end. state and rest are the results of [State], so rest is "by 1001" for
+// "CANCELLED by 1001". user is the id of the user who cancelled the job, or empty.
 func EndedBy(state, rest string) (by, user string) {
 	switch state {
 	case "cancelled":

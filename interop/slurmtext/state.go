@@ -2,8 +2,8 @@ package slurmtext
 
 import "strings"
 
-// State parses a job state into its lower-case word and the rest ("by 1001" in CANCELLED by 1001).
-// It completes words that sacct truncated to ten characters with a plus sign.
+// State splits a job state into its lower-case word and the rest, which is "by 1001" for "CANCELLED by 1001". It
+// completes words that sacct truncated to ten characters and marked with a plus sign.
 func State(s string) (state, rest string) {
 	state, rest, _ = strings.Cut(strings.TrimSpace(s), " ")
 	state = strings.ToLower(state)

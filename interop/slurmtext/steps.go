@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxSteps is the maximum number of a job's steps that are kept individually; others are only
-// counted. Beyond it, the half with the lower weights is dropped.
+// MaxSteps is the maximum number of steps of a job that are kept. If there are more, the half with the lower weights is
+// only counted.
 const MaxSteps = 400
 
 // Weights of steps above any CPU time.

@@ -5,8 +5,8 @@ import "strings"
 // TRES is the total allocation or request of a job or a step. Unreported figures are 0.
 type TRES struct{ Cores, Memory, GPUs, Nodes float64 }
 
-// ReadTRES parses cpu=2,mem=100M,node=1,billing=2,gres/gpu:a100=1,gres/gpu=1. Memory without a unit
-// is in MiB. Unknown items, which sites may define, are skipped.
+// ReadTRES parses a list of trackable resources, such as cpu=2,mem=100M,node=1,billing=2,gres/gpu:a100=1,gres/gpu=1.
+// Memory without a unit is in MiB. Resources that are unknown, such as those defined by a site, are skipped.
 func ReadTRES(list string) TRES {
 	var t TRES
 	typed, gpus := 0.0, 0.0

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Plausible times in seconds since the Unix epoch: the years 1990 to 2200. Slurm writes a missing
-// time as 0, 2^32-2 or 2^64-2.
+// earliest and latest are the limits of plausible times in seconds since the Unix epoch: the years 1990 to 2200. Slurm
+// writes a missing time as 0, 2^32-2 or 2^64-2.
 const (
 	earliest = 631152000
 	latest   = 7258118400
@@ -23,8 +23,8 @@ func Unix(v float64) time.Time {
 	return time.UnixMilli(int64(v * 1000)).UTC()
 }
 
-// Time parses a time in the zone (nil for the machine's), or seconds since the Unix epoch as
-// written with SLURM_TIME_FORMAT=%s. Words for a missing time give the zero time.
+// Time parses a time in zone, or seconds since the Unix epoch as written with SLURM_TIME_FORMAT=%s. A nil zone is the
+// zone of this machine. Slurm's words for a missing time, such as Unknown, give the zero time.
 func Time(s string, zone *time.Location) (time.Time, error) {
 	if IsUnset(s) {
 		return time.Time{}, nil
@@ -49,8 +49,8 @@ func Time(s string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-21T10:00:00", Clip(s))
 }
 
-// Twins returns t and, if the clock was set back across it, as at the end of summer time, the
-// other time with the same clock reading.
+// Twins returns all times with the same local clock reading as t. There are two if the clock was set back across t, as
+// at the end of summer time.
 func Twins(t time.Time) []time.Time {
 	out := []time.Time{t}
 	if t.IsZero() {

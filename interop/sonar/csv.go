@@ -267,9 +267,9 @@ func (r *Reader) emit(h *Handler) error {
 	return h.Sample(&Sample{Time: w.at, Node: w.host, Cores: cores, System: w.sys, Procs: r.one[:]})
 }
 
-// untagged parses a line of the first releases: time, host, cores, user, job, command, cpu% and memory in KiB.
-// On nodes with cards it continues with a binary bit mask of cards, gpu%, and gpu memory in % and in KiB. These
-// lines have no CPU time.
+// untagged parses a line in the format of the first releases: time, host, cores, user, job, command, cpu% and memory in
+// KiB. On nodes with GPUs a bit mask of the cards, gpu%, and gpu memory in % and in KiB follow. These lines have no CPU
+// time.
 func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 	c := r.cells
 	if len(c) != 8 && len(c) != 12 {

@@ -41,8 +41,8 @@ func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 	}
 }
 
-// document returns the next JSON object and its first line number. It returns an error for a line
-// outside of any object and for an object that is too long.
+// document reads the next JSON object and returns it with the number of its first line. Text outside of any object, a
+// truncated object and an object that is too long are errors.
 func (r *Reader) document(br *bufio.Reader, line *int) (raw []byte, began int, err error) {
 	depth, inText, escaped := 0, false, false
 	began = *line
@@ -247,8 +247,8 @@ type sampleAttributes struct {
 	} `json:"jobs"`
 }
 
-// newCard is a GPU in a reading. Numbers with 0 as a valid value, such as the performance state, are written plus
-// one, so that 0 means unknown and can be omitted (ExtendedUint in sonar's doc/NEW-FORMAT.md).
+// newCard is a GPU in a reading. If 0 is a valid value of a number, such as the performance state, sonar writes the
+// number plus one. It omits unknown numbers, which therefore decode to 0 (ExtendedUint in sonar's doc/NEW-FORMAT.md).
 type newCard struct {
 	Index       uint64  `json:"index"`
 	UUID        string  `json:"uuid"`

@@ -26,8 +26,8 @@ const (
 // maxCores limits the number of processors of a node.
 const maxCores = 1 << 16
 
-// busy parses load=, the busy seconds of each processor since boot. The first number is the
-// minimum, and the others are differences from it.
+// busy parses the field load=, which has the busy seconds of each processor since boot. The first number is the minimum
+// over all processors. Each further number is the difference of one processor from it.
 func busy(b []byte) ([]float64, error) {
 	var all []uint64
 	var by uint64

@@ -41,8 +41,8 @@ type System struct {
 	Cards       []Card
 }
 
-// Card is the measurement of one GPU. Sonar omits figures with the default value, mostly 0, so
-// missing figures have that value here.
+// Card is the measurement of one GPU. Sonar omits figures that have their default value, mostly 0, so a missing figure
+// gets that value.
 type Card struct {
 	Index       uint64
 	UUID        string
@@ -82,8 +82,8 @@ type Process struct {
 	GPUMemory float64 // bytes, negative if unknown
 }
 
-// Upper limits of a process to detect corrupt values: CPU seconds (all cores of the largest
-// machines for ten years), bytes of memory, bytes read or written, and cards.
+// Upper limits for the figures of a process, to detect corrupt lines. They are CPU seconds (all cores of the largest
+// machines for ten years), bytes of memory, bytes read or written, and the number of cards in use.
 const (
 	maxCPU    = 1 << 44
 	maxMemory = 1 << 50
@@ -180,8 +180,8 @@ func NewReader(o Options) *Reader {
 	return &Reader{o: o, names: map[string]string{}}
 }
 
-// Read reads one CSV or JSON input, detected by its first byte. It returns errors of the reader and
-// the handler; errors in the input go to Bad.
+// Read reads one CSV or JSON input and passes its readings to h. The first byte determines the format. Read returns
+// errors of in and of the handler. Errors in the text are passed to Bad of the handler.
 func (r *Reader) Read(in io.Reader, h *Handler) error {
 	br := bufio.NewReaderSize(in, 256<<10)
 	for {

@@ -142,8 +142,8 @@ func Stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05+00:00")
 }
 
-// Number returns a job number and an epoch for a workload. For a batch job or process group they
-// are the actual ones, otherwise a stable number that no process has.
+// Number returns the job number and the epoch that represent a workload in sonar's output. A batch job or process group
+// has its own number. Other workloads get a stable number that no process has.
 func Number(of string) (job, epoch uint64) {
 	switch id, name := workload.ID(of), workload.ID(of).Name(); {
 	case id.Kind().Batch():

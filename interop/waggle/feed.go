@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// figures lists the published figures of nodes, GPUs and workloads: two-minute means of counters, and the
-// latest values of gauges. A label becomes meta of the same name, except that node becomes host, Waggle's name.
+// figures lists the published figures of nodes, GPUs and workloads. Counters are published as means over two minutes,
+// gauges as latest values. Labels become meta fields of the same name, except that node becomes host, as in Waggle.
 var figures = []struct{ name, expr string }{
 	{"reckon.node.cpu_cores", `sum by (site, node) (rate(node_cpu_seconds_total{mode=~"user|nice|system|irq|softirq"}[2m]))`},
 	{"reckon.node.memory_bytes", `max by (site, node) (node_memory_MemTotal_bytes) - max by (site, node) (node_memory_MemAvailable_bytes)`},

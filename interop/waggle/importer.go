@@ -24,8 +24,8 @@ const batch = 1_000_000
 // ahead is the time that a measurement may lie in the future, because clocks differ.
 const ahead = 10 * time.Minute
 
-// Importer imports saved responses of Waggle's data API. It skips text values and counts existing
-// samples as known. It is not safe for concurrent use.
+// Importer imports saved responses of Waggle's data API. It skips text values. Samples that the store already has are
+// counted as known. It is not safe for concurrent use.
 type Importer struct {
 	store importer.Store
 	site  string

@@ -21,8 +21,8 @@ const (
 	dialing = 5 * time.Second
 )
 
-// Publisher sends messages to the message queue of a node. It connects on first use and reconnects
-// after a lost connection. It is not safe for concurrent use.
+// Publisher sends messages to the RabbitMQ message queue of a Waggle node. It connects on first use and again after the
+// connection is lost. It is not safe for concurrent use.
 type Publisher struct {
 	address      *url.URL
 	user         string
@@ -33,9 +33,9 @@ type Publisher struct {
 	channel *amqp.Channel
 }
 
-// NewPublisher returns a publisher to an address such as amqp://plugin@rabbitmq:5672?password_file=FILE. The default
-// user is plugin with the password plugin, as in Waggle. Options are app_id=ID, the identity from Waggle's scheduler
-// (WAGGLE_APP_ID), and scope=all, node or beehive for the recipients, by default all. It does not connect yet.
+// NewPublisher returns a publisher to an address such as amqp://plugin@rabbitmq:5672?password_file=FILE. The default user is plugin with
+// the password plugin, as in Waggle. The option app_id is the identity from Waggle's scheduler (WAGGLE_APP_ID). The option scope is all
+// (default), node or beehive and selects the recipients. NewPublisher does not connect yet.
 func NewPublisher(address string) (*Publisher, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
@@ -75,8 +75,8 @@ func hide(address string) string {
 	return address
 }
 
-// Publish sends messages to the queue and waits for the confirmation of each. If it fails, sent is the number of
-// confirmed messages, which must not be sent again. It sends nothing if a message violates a rule of Waggle.
+// Publish sends messages to the queue and waits for the confirmation of each one. sent is the number of confirmed messages. After an
+// error, the caller must not send these again. If any message violates a rule of Waggle, Publish sends none.
 func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, err error) {
 	bodies := make([][]byte, len(messages))
 	for i := range messages {

@@ -59,8 +59,8 @@ func parse(line []byte) (l labels.Labels, t int64, v float64, err error) {
 	return seriesOf(&r), r.Time.UnixMilli(), v, nil
 }
 
-// seriesOf returns the labels of a series. Dots become underscores, the node is the virtual site
-// number (vsn) that people use, and meta become labels.
+// seriesOf returns the labels of a record's series. Dots in names become underscores, and each meta field becomes a
+// label. The label node is the virtual site number (vsn), because people identify nodes by it.
 func seriesOf(r *record) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for key, value := range r.Meta {

@@ -35,8 +35,8 @@ type Runner struct {
 	Clock func() time.Time
 }
 
-// Do executes the runs in order and returns the marks of those that began. When ctx ends, it stops
-// and marks the current run and returns the error of ctx.
+// Do executes the runs of the plan in order and returns a mark for each run that began. When ctx ends, it stops the
+// current run, marks it, and returns the error of ctx.
 func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
 	var marks []Mark
 	order := p.Order()
@@ -132,8 +132,8 @@ func WriteMarks(w io.Writer, marks []Mark) error {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// RunAt returns the run that covers a whole time step. A step across the edge of a run belongs neither
-// to the run nor to idle time, and ok is false.
+// RunAt returns the run that covers the whole time step from one time to the other. ok is false if the step crosses the
+// start or end of a run, because it then belongs neither to the run nor to idle time.
 func RunAt(marks []Mark, from, to time.Time) (name string, repetition int, ok bool) {
 	for _, m := range marks {
 		switch {

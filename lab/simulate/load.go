@@ -115,8 +115,8 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	return d
 }
 
-// phase returns the current phase of a program, the memory at the end of the previous one, and the
-// completed fraction of the current one.
+// phase returns the current phase of a program. done is the completed fraction of the program, and inside is that of
+// the phase. before is the memory at the end of the previous phase.
 func (k *kind) phase(done float64) (p *phase, before, inside float64) {
 	before = 0.05
 	for i := range k.phases {
@@ -176,8 +176,8 @@ func (s *Site) sessions() []*session {
 	return append(out, s.plannedSessions(len(out))...)
 }
 
-// crowds returns the sessions of busy afternoons on the login node. One user computes there with two threads
-// per core, against the rules, while two others compile with half of the cores each. Threads of all three wait.
+// crowds returns the sessions of busy afternoons on the login node. One user computes with two threads per core,
+// against the rules, while two others compile with half of the cores each. Threads of all three users wait for a core.
 func (s *Site) crowds(after int) (out []*session) {
 	if len(s.Users) < 3 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"reckon/sensor"
 )
 
-// Node is one machine of a site at one moment, which an agent reads; see the package comment. Call
+// Node is the state of one machine of a simulated site at one moment. An agent reads it like a real machine. Call
 // [Node.Advance] before each reading.
 type Node struct {
 	site *Site

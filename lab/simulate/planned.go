@@ -8,8 +8,8 @@ import (
 	"reckon/sensor"
 )
 
-// Planned is a job with all properties given instead of drawn, for tests that depend on its
-// outcome. It goes through the queue like any other job.
+// Planned is a job with given properties instead of random ones, for tests that depend on its outcome. It waits in the
+// queue like any other job.
 type Planned struct {
 	User, Name, Program string
 	Nodes, Cores        int // cores on each node; the default of both is 1

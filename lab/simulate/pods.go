@@ -14,8 +14,8 @@ import (
 // podsEach is the number of replicas of a Deployment.
 const podsEach = 10
 
-// pod is one pod of a Deployment: its control groups, its processes and its entry in the kubelet's
-// list. Each roll-out replaces it by another pod in the same place.
+// pod is a pod of a Deployment with its control groups, its processes and its entry in the kubelet's list. Each
+// roll-out replaces it by another pod in the same place.
 type pod struct {
 	kubelet.Pod
 	start, end time.Time
@@ -43,8 +43,8 @@ func hexadecimal(seed, number uint64, n int) string {
 	return b.String()[:n]
 }
 
-// podsOf returns the pods of a node, one per place and roll-out. place is the index of the node
-// among the nodes that take pods, of their number.
+// podsOf returns the pods of a node, one for each place and roll-out. place is the index of the node among the nodes
+// that run pods, and of is the number of these nodes.
 func (s *Site) podsOf(place, of int) (out []*pod) {
 	for slot := place; slot < s.Pods; slot += of {
 		for roll := range s.RollOuts + 1 {
@@ -71,8 +71,8 @@ func (s *Site) takesPods(i int) (place, of int) {
 	return place, of
 }
 
-// rolledOut returns the time at which a roll-out creates the pod in a place. Roll-outs are evenly
-// spaced and replace a tenth of a Deployment at a time.
+// rolledOut returns the time at which roll-out number roll creates the pod in a slot. Roll-outs are evenly spaced. Each
+// replaces one tenth of a Deployment at a time.
 func (s *Site) rolledOut(slot, roll int) time.Time {
 	if roll == 0 {
 		return s.From.Add(-s.lead)

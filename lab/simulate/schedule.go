@@ -39,8 +39,8 @@ type free struct {
 	down   int    // the next outage of the node
 }
 
-// scheduler places jobs in order of submission. A few jobs that fit may overtake one that does not,
-// unless that one has waited for long.
+// scheduler starts jobs in order of submission. If a job does not fit, a few later jobs that fit may overtake it,
+// unless it has waited for long.
 type scheduler struct {
 	site  *Site
 	now   time.Time

@@ -198,8 +198,8 @@ func (s *Site) Names() []string {
 // random returns a separate random source for each purpose.
 func random(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
 
-// wobble returns a number from -1 to 1 that depends only on a seed and a step, so that a load does
-// not depend on how often it is read.
+// wobble returns a pseudo-random number from -1 to 1 that depends only on seed and step. The simulated load is
+// therefore the same however often it is read.
 func wobble(seed uint64, step int64) float64 {
 	x := seed + uint64(step)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -22,7 +22,7 @@ type Filled struct {
 	Counting  time.Duration // time to build the catalogue
 }
 
-// WriteHistory runs a fleet through stretches of the past and writes their data to the data directory of a
+// WriteHistory simulates the fleet over stretches of the past and writes the data to dir, the data directory of a
 // stopped server. The fleet can continue afterwards.
 func WriteHistory(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, stretches ...Stretch) (done Filled, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {

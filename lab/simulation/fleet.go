@@ -16,8 +16,8 @@ import (
 	"reckon/metric"
 )
 
-// Sink receives the exports of agents. Put is called concurrently for different nodes; node is
-// empty for data of the batch system. Put must not keep the batch.
+// Sink receives the exports of agents. Put may be called concurrently for different nodes, and node is empty for data
+// of the batch system. Put must not use the batch after it returns.
 type Sink interface {
 	Put(ctx context.Context, node string, b *metric.Batch) error
 }
@@ -129,8 +129,8 @@ func (p Progress) Speed() float64 { return p.Passed.Seconds() / max(p.Took.Secon
 // Now returns the simulated time.
 func (f *Fleet) Now() time.Time { return f.now }
 
-// Run continues from the end of the last run. When ctx ends, it stops between two exports and
-// returns the error of ctx.
+// Run simulates the fleet for a stretch of time from the end of the previous run. When ctx ends, it stops between two
+// exports and returns the error of ctx.
 func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) {
 	if s.Tick <= 0 || s.Export < s.Tick {
 		return Progress{}, fmt.Errorf("a tick of %v and an export interval of %v: the tick is positive and no longer than the interval",

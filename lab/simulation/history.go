@@ -20,8 +20,8 @@ type Blocks interface {
 	ImportBlocks(ctx context.Context, h *tsdb.History) error
 }
 
-// History is a [Sink] that writes past samples to a store in packed blocks, many times faster than
-// appending each export. The samples are in the store after [History.Flush].
+// History is a [Sink] that writes past samples to a store in complete blocks. That is many times faster than to append
+// each export. The samples are in the store after [History.Flush].
 type History struct {
 	store Blocks
 	site  string

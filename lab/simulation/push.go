@@ -12,8 +12,7 @@ import (
 	"reckon/transport/push"
 )
 
-// Push is a [Sink] that sends like agents: each node has its own pusher, with its own queue on disk
-// and its own connection.
+// Push is a [Sink] that sends samples as real agents do. Each node has its own pusher, queue on disk and connection.
 type Push struct {
 	nodes  map[string]*push.Pusher
 	names  []string
@@ -110,9 +109,8 @@ func (p *Push) Sent() map[string]uint64 {
 // wait is the polling interval of Wait and Drain.
 const wait = 20 * time.Millisecond
 
-// Wait implements [Waiter]. It pauses simulated time while the receiver accepts requests but
-// lags behind. Unless Strict is set, it does not wait for an unreachable receiver, because exports
-// queue up on real nodes as well.
+// Wait implements [Waiter]. It pauses the simulated time while the receiver lags behind. It waits for an unreachable
+// receiver only if Strict is set, because exports of real nodes queue up as well.
 func (p *Push) Wait(ctx context.Context) error {
 	tick := time.NewTicker(wait)
 	defer tick.Stop()

@@ -17,8 +17,8 @@ import (
 // forgets is the time that the controller keeps a job after its end (MinJobAge of Slurm).
 const forgets = 5 * time.Minute
 
-// source is the controller of a site. A [scheduler.Poller] polls it from one goroutine, and the
-// poller's clock advances it.
+// source is the simulated controller of a site. One [scheduler.Poller] polls it from a single goroutine. The clock of
+// that poller advances the simulated time.
 type source struct {
 	site   *simulate.Site
 	names  []string

@@ -19,8 +19,8 @@ func newClock() clock {
 
 func (c clock) elapsed() time.Duration { return time.Since(c.start) }
 
-// sleepUntil blocks the thread until a time. An absolute time keeps the schedule steady, because
-// delays between reading the clock and sleeping do not add up.
+// sleepUntil blocks the thread until time at. It sleeps until an absolute time, because a relative delay would add the
+// time between reading the clock and sleeping to each step.
 func (c clock) sleepUntil(at time.Duration) {
 	ts := unix.NsecToTimespec(c.zero + int64(at))
 	for {

@@ -98,8 +98,8 @@ const (
 	deletedHeader = 5 // magic and version; the CRC-32C at the end covers the bytes in between
 )
 
-// VerifyDeleted reads a block's file of deletions, which may be missing. The database fails to open
-// if it is truncated.
+// VerifyDeleted checks the deletion marks (tombstones) of the block in dir. The file may be missing, but the database
+// cannot open a block with a truncated one.
 func VerifyDeleted(dir string) error {
 	path := filepath.Join(dir, "tombstones")
 	raw, err := os.ReadFile(path)
@@ -151,9 +151,9 @@ func verifyChunks(dir string, info *Info) (sizes []int64, err error) {
 	return sizes, nil
 }
 
-// verifySegment reads a chunk file. The file has a header of eight bytes and, for each chunk,
-// its length as uvarint, an encoding byte, the data, and a CRC-32C of encoding and data. It returns
-// the offset and a description of damage.
+// verifySegment checks a chunk file. The file has a header of eight bytes and, for each chunk, the length of the data
+// as uvarint, an encoding byte, the data, and a CRC-32C of encoding and data. It returns the offset and a description
+// of the first damage.
 func verifySegment(data []byte) (at int, what string) {
 	if len(data) < segmentHeader || binary.BigEndian.Uint32(data) != chunksMagic || data[4] != 1 {
 		return 0, "it is no file of chunks"

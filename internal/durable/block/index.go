@@ -20,8 +20,8 @@ type bytesOf []byte
 func (b bytesOf) Len() int                    { return len(b) }
 func (b bytesOf) Range(start, end int) []byte { return b[start:end] }
 
-// indexCheck reads every section of a version 2 index file in file order: symbols, series,
-// postings, the postings table, and the table of contents.
+// indexCheck verifies an index file of version 2. It reads the sections in file order: symbols, series, postings, the
+// postings table and the table of contents.
 type indexCheck struct {
 	path     string
 	data     []byte
@@ -99,8 +99,8 @@ func (c *indexCheck) lists(at, end uint64) (err error) {
 	return nil
 }
 
-// series reads all series. Each is aligned to 16 bytes, begins with its length as uvarint, and ends
-// with its CRC-32C.
+// series checks all series between the offsets at and end. Each entry is aligned to 16 bytes, begins with its length as
+// uvarint, and ends with its CRC-32C.
 func (c *indexCheck) series(at, end uint64) error {
 	for at = align(at, seriesAlign); at < end; at = align(at, seriesAlign) {
 		n, w := binary.Uvarint(c.data[at:end])

@@ -17,9 +17,9 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 )
 
-// indexer collects the series of a block, some 50 bytes each, and writes their index, version 2
-// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The result equals that of the
-// database's own writer. That writer allocates 24 MB per index, needs all symbols first, and reads all series
+// indexer collects the series of a block, about 50 bytes each, and writes the index of version 2
+// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The index is identical to that of
+// Prometheus's own writer. That writer allocates 24 MB per index, needs all symbols in advance, and reads all series
 // again for each label name.
 type indexer struct {
 	pairs  []labels.Label

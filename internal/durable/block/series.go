@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 )
 
-// Whole is a reader for blocks from which most series are read. The database decodes some sixteen symbols for each
-// label that it reads, and copies one. This reader holds all symbols, and a mapping of its own, while it is open.
+// Whole is a block reader for callers that read most of a block's series. Prometheus's reader decodes some sixteen symbols and copies one
+// for each label. Whole maps the index itself and keeps all symbols in memory until it is closed.
 type Whole struct {
 	promtsdb.BlockReader
 	Dir string

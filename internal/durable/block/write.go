@@ -24,9 +24,9 @@ const (
 	SegmentBytes = 32 << 20
 )
 
-// Write creates the block of meta in a directory and sets its numbers of series, chunks and samples. series
-// must call put for each series in label order. The block is renamed into place when it is complete; a block
-// without series is not created.
+// Write creates a block in dir and sets the numbers of series, chunks and samples in meta. The callback series must
+// call put once for each series, in label order. The block is renamed into place when it is complete. A block without
+// series is not created.
 func Write(ctx context.Context, dir string, meta *promtsdb.BlockMeta,
 	series func(put func(l labels.Labels, list []chunks.Meta) error) error) (err error) {
 	final := filepath.Join(dir, meta.ULID.String())

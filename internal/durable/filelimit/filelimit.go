@@ -17,8 +17,8 @@ type Need struct {
 	With  string // cause of many open files, such as "with 10 blocks of series "; may be empty
 }
 
-// Check returns an error if the limit of open files is below the minimum need, and logs a warning
-// once if it is below the usual need.
+// Check returns an error if the limit of open files (RLIMIT_NOFILE) is below the minimum of n. It logs a warning once
+// if the limit is below the usual need.
 func Check(n Need, log *slog.Logger) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -24,8 +24,8 @@ func Size(path string) int64 {
 	return st.Size()
 }
 
-// The log has a header and frames. Each frame has its own header and one page of the database. A frame belongs to the
-// log if it has the salt of the header. It is valid together with all earlier ones, because checksums are chained.
+// A write-ahead log starts with a header, followed by frames. A frame has its own header and one page of the database. It belongs to the
+// log if it repeats the salt of the log's header. It is valid only if all earlier frames are, because their checksums are chained.
 const (
 	logHeader   = 32
 	frameHeader = 24
@@ -132,8 +132,8 @@ func Pages(path string) (map[int64]bool, error) {
 	}
 }
 
-// checkLog returns the first fault in a log left by a killed process. SQLite uses the log up to the
-// first invalid frame. The rest may hold part of an uncommitted transaction, but no committed one.
+// checkLog returns the first fault in the write-ahead log of a killed process. SQLite uses the log up to the first invalid frame. An
+// invalid frame is a fault only if a committed transaction follows, because a kill loses only the uncommitted rest.
 func checkLog(path string) error {
 	bad, behind := int64(-1), 0
 	size, err := readLog(path, func(f logFrame) {
@@ -149,8 +149,8 @@ func checkLog(path string) error {
 	return fmt.Errorf("at byte %d: a frame fails its checksum, and %d transactions end behind it", logHeader+bad*(frameHeader+size), behind)
 }
 
-// Report logs that the log is damaged, or missing although there should be one, with the
-// consequence, and keeps a copy. Call it before the database is opened.
+// Report logs a damaged write-ahead log, or a missing one, and keeps a copy. there reports whether the log should
+// exist. meaning describes the consequence for the user. Call Report before the database is opened.
 func Report(path string, there bool, meaning string, log *slog.Logger) error {
 	cause := checkLog(path)
 	var trouble *fs.PathError

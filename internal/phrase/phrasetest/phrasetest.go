@@ -11,8 +11,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// Loose returns the faults of a sentence, or "": a number in the template that is not in fixed, or
-// a value without a name.
+// Loose returns the first fault of a sentence, or "" if there is none. A fault is a number in the template that is not
+// in fixed, a value without a name, or a number without a unit.
 func Loose(s *phrase.Sentence, fixed ...string) string {
 	plain := regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(s.Template, "")
 	for _, n := range regexp.MustCompile(`\d+`).FindAllString(plain, -1) {
@@ -28,8 +28,8 @@ func Loose(s *phrase.Sentence, fixed ...string) string {
 	return ""
 }
 
-// Figures returns the faults of a text and its figures, or "" if there are none. A fault is a number that is in no
-// figure, or an unexpected value without a number. names are the values that may have no number.
+// Figures returns the faults of a text, or "" if there are none. A fault is a number in the text that is not in values,
+// or a value that has no number and is not in names.
 func Figures(text string, values []phrase.Value, names ...string) string {
 	rest := strings.ReplaceAll(text, "95 % of the time", "") // the percentile in a template
 	for _, v := range values {

@@ -55,8 +55,8 @@ func Aside(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Turn is one background reading. Its methods may be called on nil, the Turn of a context without
-// one. Work that holds a lock which requests need must not call Step.
+// Turn is the permission for one background reading. Its methods do nothing on a nil Turn, which a context without a
+// Turn returns. A caller must not hold a lock that requests need while it calls Step.
 type Turn struct {
 	priority
 	ctx   context.Context //nolint:containedctx // a turn belongs to one reading

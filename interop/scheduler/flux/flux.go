@@ -236,8 +236,8 @@ func moment(seconds float64) time.Time {
 // nodeFormat is a line for each state and queue of flux resource list.
 const nodeFormat = "{state}\t{queue}\t{nnodes}\t{ncores}\t{ngpus}\t{nodelist}"
 
-// Nodes implements [scheduler.Source]. A node appears once for each of its states, such as free and
-// allocated, with the cores in that state.
+// Nodes implements [scheduler.Source]. It returns one entry per state of a node, such as free and allocated, with the
+// number of cores in that state.
 func (s *Source) Nodes(ctx context.Context) ([]scheduler.Node, []scheduler.Partition, scheduler.Read, error) {
 	text, err := s.run(ctx, "resource", "list", "--states=free,allocated,down", "--no-header", "--format="+nodeFormat)
 	if err != nil {

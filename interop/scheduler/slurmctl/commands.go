@@ -91,8 +91,8 @@ func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []schedu
 	return jobs, got, err
 }
 
-// release reads the release of sacct. JSON of releases before 23.02 has exit code 0 for every job
-// (observed with 22.05.8), so these are read as text.
+// release determines whether the release of sacct writes usable JSON. Before 23.02, JSON has exit code 0 for every job
+// (observed with 22.05.8), so the text output is used for these releases.
 func (c *Commands) release(ctx context.Context) {
 	var version []byte
 	err := c.run(ctx, func(r io.Reader) (err error) { version, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct", "-V")

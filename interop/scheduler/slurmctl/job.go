@@ -9,8 +9,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// state parses a job state: one word with a suffix ("CANCELLED by 1001"), or a base state followed
-// by flags. The base comes first in all releases.
+// state parses a job state, which is a word with a suffix ("CANCELLED by 1001") or a base state followed by flags. All
+// releases write the base state first.
 func state(list stringList) string {
 	if len(list) == 0 {
 		return ""

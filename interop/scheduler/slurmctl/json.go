@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// list calls f for each element of the named top-level array of a document and returns the errors
-// reported in the document. In a truncated document it calls f for the elements before the end.
+// list calls f for each element of the top-level array with the given name in a JSON document. It returns the errors
+// that the document reports. If the document is truncated, it calls f for the complete elements and returns an error.
 func list(r io.Reader, name string, f func(json.RawMessage)) error {
 	d := json.NewDecoder(r)
 	t, err := d.Token()

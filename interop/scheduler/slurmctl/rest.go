@@ -28,8 +28,8 @@ type Rest struct {
 	version string // v0.0.40, once known
 }
 
-// NewRest returns a source at an address, http://HOST:PORT or unix:///PATH. token is the file of a
-// JSON web token. The file is read for each query, so that the token can be renewed.
+// NewRest returns a source for slurmrestd at an address, http://HOST:PORT or unix:///PATH. token is the name of a file
+// with a JSON web token. The file is read before each query, so that the token can be renewed.
 func NewRest(address, token string) (*Rest, error) {
 	u, err := url.Parse(address)
 	if err != nil {

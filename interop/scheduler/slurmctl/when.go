@@ -6,8 +6,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// clockTime parses a time of the commands: seconds since the Unix epoch, as set by SLURM_TIME_FORMAT, or local time
-// from releases that ignore it. It returns the zero time for an invalid time.
+// clockTime parses a time from the output of a Slurm command. It is in seconds since the Unix epoch
+// (SLURM_TIME_FORMAT=%s), or in local time if the release ignores that variable. An invalid time gives the zero time.
 func clockTime(s string) time.Time {
 	t, err := slurmtext.Time(s, time.Local)
 	if err != nil || t.IsZero() {

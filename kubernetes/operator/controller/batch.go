@@ -91,8 +91,8 @@ func (b *batch) waitTime(flush time.Duration) time.Duration {
 	return max(min(flush-time.Since(b.since), 10*time.Second), 50*time.Millisecond)
 }
 
-// merge adds a batch to the record of its pod. It skips samples that are already there, so that a
-// batch can be merged twice.
+// merge adds a batch of samples to the record of its pod. It skips samples that the record already has, so that a batch
+// may be merged again.
 func (b *batch) merge(p *Pod) error {
 	if !b.start.IsZero() {
 		p.Probe = &metav1.MicroTime{Time: b.start}
@@ -204,8 +204,8 @@ func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
 	return json.Unmarshal(text, into)
 }
 
-// programOf returns the container of a pod with the log that contains the measurement: a program in
-// its own image. It returns "" for probes and measured applications.
+// programOf returns the name of the container that writes the measurement of m to its log. This is a benchmark program
+// with its own image. It returns "" for probes and measured applications.
 func programOf(p *core.Pod, m *metricset.Measure) string {
 	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 ||
 		p.Spec.Containers[0].Name == "workers" {
@@ -214,8 +214,8 @@ func programOf(p *core.Pod, m *metricset.Measure) string {
 	return p.Spec.Containers[0].Name
 }
 
-// podRecord describes a pod from the API server, with the summary that its probe left in the
-// container status. It also returns the number of samples in that summary.
+// podRecord returns the record of a pod, with the summary that its probe wrote to the container status. taken is the
+// number of samples in that summary.
 func podRecord(p *core.Pod, job string, port int32) (out Pod, taken int64) {
 	out = Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
 		Resources: map[string]string{}}

@@ -26,9 +26,8 @@ import (
 	reckon "reckon/web/client"
 )
 
-// Collector reads the probes of pods and stores their measurements in runs. A probe discards
-// samples only after they are stored, so that a restarted operator can read them again. It is safe
-// for concurrent use.
+// Collector reads the probes of pods and stores their measurements in runs. A probe discards samples only after they
+// are stored, so that a restarted operator can read them again. It is safe for concurrent use.
 type Collector struct {
 	Runs Runs
 	Port int32

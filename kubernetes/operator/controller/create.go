@@ -103,8 +103,8 @@ func (s *state) own(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// shareService creates the headless service, or joins the other sets that use it. The service is
-// deleted with the last set. Concurrent sets are serialized.
+// shareService creates the headless service, or adds this set to the sets that use it. The service is deleted with the
+// last of these sets. The lock prevents concurrent changes by several sets.
 func (s *state) shareService(ctx context.Context, service *core.Service) error {
 	s.services.Lock()
 	defer s.services.Unlock()

@@ -18,7 +18,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// ephemeralName returns the name of the containers that a set adds. It is unique to the set,
+// ephemeralName returns the name of the ephemeral containers of this set. The name includes a hash of the set's UID,
 // because several sets may measure a pod in sequence and ephemeral containers cannot be removed.
 func (s *state) ephemeralName() string {
 	sum := sha256.Sum256([]byte(s.ms.UID))
@@ -115,8 +115,8 @@ func (s *state) probedPods(ctx context.Context) ([]core.Pod, error) {
 	return out, nil
 }
 
-// ephemeralEnd reports whether the measurement of running pods is over, because each probe ended or
-// its pod is gone.
+// ephemeralEnd reports whether the measurement of running pods is done. It is done when each pod has ended or its probe
+// has taken the wanted number of samples.
 func (s *state) ephemeralEnd() (done, failed bool, message string) {
 	m := s.ephemeralMetric()
 	if m == nil {

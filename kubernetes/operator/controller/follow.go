@@ -64,8 +64,8 @@ func (s *state) updateStatus(ctx context.Context) error {
 	return s.progress(ctx, js)
 }
 
-// jobSet returns the JobSet of the set, or nil. A new one may be missing from the cache, and a set
-// without one would count as complete.
+// jobSet returns the JobSet that the set created, or nil. It also asks the API server if the JobSet is missing from the
+// cache, because a set without a JobSet would count as complete.
 func (s *state) jobSet(ctx context.Context) (*jobset.JobSet, error) {
 	js := &jobset.JobSet{}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.ms), js)

@@ -16,8 +16,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// refusals caches the API server's reasons for refusing the pods of Jobs, by namespace. Only events
-// contain them. The events of a namespace are read at most every ten seconds for all waiting sets.
+// refusals caches, by namespace, why the API server refused the pods of Jobs. These reasons are only in events. The
+// events of a namespace are read once in ten seconds for all waiting sets.
 type refusals struct {
 	mu sync.Mutex
 	of map[string]refusal
@@ -47,8 +47,8 @@ func (r *refusals) list(ctx context.Context, live client.Reader, namespace strin
 	return list.Items
 }
 
-// missingReason returns why pods of a set are missing, or "" if none is missing or the reason is unknown.
-// Pods that existed once are not missing.
+// missingReason returns why pods of the set are missing, or "" if none is missing or the reason is unknown. A pod that
+// existed once does not count as missing.
 func (s *state) missingReason(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
 	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() || s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
 		return "", ""

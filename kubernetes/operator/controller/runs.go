@@ -127,8 +127,8 @@ func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *b
 	return o.change(ctx, key, func(run *metricrun.Run) error { return b.merge(podOf(run, p)) })
 }
 
-// span returns the start of the first pod and the end of the last one by the kubelet, because the
-// operator may learn of them later. They are nil and now if unknown.
+// span returns the start of the first pod and the end of the last one, as the kubelet reports them. The operator itself
+// may learn of both later. began is nil if no pod has started. ended is now if a pod still runs.
 func span(pods []v1alpha2.PodStatus, now metav1.Time) (began *metav1.Time, ended metav1.Time) {
 	over := len(pods) > 0
 	for _, p := range pods {
@@ -173,8 +173,8 @@ func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome str
 	return err
 }
 
-// shrink reduces a run to the maximum size. It first drops tables and then joins neighbouring
-// samples, so that sums stay exact.
+// shrink reduces a run to a JSON text of no more than most bytes. It first drops tables, then shortens logs, and
+// finally joins neighbouring samples, which keeps their sums exact.
 func shrink(run *metricrun.Run, most int) error {
 	for {
 		text, err := json.Marshal(run)

@@ -14,8 +14,8 @@ var metricSets []byte
 //go:embed metricruns.yaml
 var metricRuns []byte
 
-// Label marks the definitions that this operator installed. A definition without it has another
-// owner and is left alone unless --adopt is given.
+// Label marks the custom resource definitions that this operator installed. A definition without the label belongs to
+// another owner, and the operator changes it only with --adopt.
 const (
 	Label      = "app.kubernetes.io/part-of"
 	LabelValue = "reckon"

@@ -19,8 +19,8 @@ import (
 	workloads "reckon/workload/kubernetes"
 )
 
-// objectRecord is the part of a cluster object that its subgraph is derived from, without status that
-// changes by itself. Exactly one of workload, pod and node is set.
+// objectRecord holds the part of a cluster object that its subgraph is derived from. It omits status that changes by
+// itself. Exactly one of workload, pod and node is set.
 type objectRecord struct {
 	metav1.ObjectMeta
 	workload *object.Workload
@@ -161,8 +161,8 @@ func (v *vocabulary) subgraph(t *objectRecord) subgraph {
 	return subgraph{id: v.subgraphID(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
 }
 
-// prefix returns the prefix of all subgraph ids of a cluster. These ids differ from the ids of the described
-// objects. The server describes the same nodes from agent measurements in subgraphs of its own, and queries see both.
+// prefix returns the prefix of the ids of all subgraphs about this cluster. The server describes the same nodes from
+// measurements of the agents, in other subgraphs. The prefix keeps the two apart, and queries see both.
 func (v *vocabulary) prefix() string { return v.SiteID().Value + "/kubernetes/" }
 
 // subgraphID returns the subgraph of a thing.

@@ -82,8 +82,8 @@ func (r *resource) served(c *clients) (bool, error) {
 	return err == nil && slices.ContainsFunc(list.APIResources, func(a metav1.APIResource) bool { return a.Name == r.plural }), err
 }
 
-// transform reduces an object to the data for its subgraph. An invalid object, such as one with an
-// annotation that is no quantity, is described by its name alone.
+// transform returns a function that reduces a cached object to the data for its subgraph. An invalid object, such as
+// one with an annotation that is not a quantity, is reduced to its name.
 func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 	return func(o any) (any, error) {
 		in, ok := o.(metav1.Object)

@@ -18,8 +18,8 @@ import (
 // reportEvery is the interval at which pods without a node are reported, because no agent lists them.
 const reportEvery = 10 * time.Second
 
-// unscheduled is a series about a pod without a node. It has the label values and the creation
-// time of the pod in seconds since the Unix epoch. The zero value means none.
+// unscheduled holds the label values of a series about a pod without a node, and the creation time of the pod in
+// seconds since the Unix epoch. The zero value means that the pod has no such series.
 type unscheduled struct {
 	values  [7]string
 	created int64
@@ -49,8 +49,8 @@ func waiting(o metav1.Object) unscheduled {
 	return unscheduled{}
 }
 
-// reportUnscheduled sends samples of the pods without a node by OTLP until ctx ends. The next
-// report that arrives marks scheduled and deleted pods as ended.
+// reportUnscheduled sends samples of the pods without a node by OTLP until ctx ends. After a pod was scheduled or
+// deleted, the next successful report marks its series as ended.
 func (f *Feed) reportUnscheduled(ctx context.Context) {
 	sent, failing := map[unscheduled]bool{}, false
 	tick := time.NewTicker(reportEvery)

@@ -25,8 +25,8 @@ func netmarkEnv(m *metricset.Measure) []core.EnvVar {
 		m.Values["sendReceiveCycles"], "RECKON_SIZE", m.Values["messageSize"])
 }
 
-// hplInput is HPL.dat, the input of High-Performance Linpack, with variables of the script. HPL
-// defines the order of the lines.
+// hplInput is the input file HPL.dat of High-Performance Linpack, with variables of the script. HPL requires the lines
+// in this order.
 const hplInput = `cat <<RECKON_END > ./hpl.dat
 HPLinpack benchmark input file
 Innovative Computing Laboratory, University of Tennessee

@@ -239,8 +239,8 @@ func (b *builder) hosts(m *metricset.Measure) []string {
 	return hosts
 }
 
-// metadata returns the start of a metric's log, in the format of the metrics-operator so that
-// programs that read its logs continue to work.
+// metadata returns the first lines of a metric's log. They have the format of the metrics-operator, so that programs
+// that parse its logs also parse ours.
 func (b *builder) metadata(m *metricset.Measure) string {
 	options := map[string]any{}
 	for _, o := range m.Kind.Options {

@@ -7,8 +7,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// fluxSetup writes the configuration of a broker to the view before it is copied. It consists of
-// resources, the list of brokers, and on the leading host the shared key.
+// fluxSetup is a script that writes the configuration of a Flux broker to the view before the view is copied. It writes
+// the resources, the list of brokers and, on the leading host, the shared key.
 const fluxSetup = `root=/opt/view
 export PATH=$root/bin:$PATH
 mkdir -p $root/etc/flux/system/cron.d $root/etc/flux/imp/conf.d $root/etc/flux/config $root/etc/curve $root/var/lib/flux $root/run/flux

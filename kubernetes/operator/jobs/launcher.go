@@ -81,8 +81,8 @@ func problem(m *metricset.Measure) string {
 	return fmt.Sprintf("cat <<%s > ./problem.sh\n#!/bin/bash\n%s\n%s\nchmod +x ./problem.sh", end, command, end)
 }
 
-// appScript returns the script of the family app-*. lammps and custom run their command directly;
-// the others write it to a file that a prefix such as mpirun runs.
+// appScript returns the script of a metric of the family app-*. lammps and custom run their command directly. The
+// others write the command to a file that a prefix such as mpirun runs.
 func appScript(m *metricset.Measure) *script {
 	s := &script{
 		pre:     lines(startShell, printMetadata, writeHosts, problem(m), awaitHosts, echo(markStart), echo(markPoint)),

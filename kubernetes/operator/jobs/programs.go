@@ -79,8 +79,8 @@ func loop(command, wait string) string {
 		`[ "$RECKON_COMPLETIONS" -eq 0 ] || [ "$reckon_point" -eq "$RECKON_COMPLETIONS" ]`)
 }
 
-// iostat prints the use of devices over each interval. The option -y omits the first report, which
-// is the mean since boot.
+// iostat returns a script that prints the use of block devices in each interval. The option -y of iostat omits the
+// first report, because that is the mean since boot.
 func iostat(m *metricset.Measure) *script {
 	format := "-o JSON "
 	if m.Values.On("human") {
@@ -120,8 +120,8 @@ func hwloc(m *metricset.Measure) *script {
 	}
 }
 
-// mesh returns the containers of our network metric. All pods serve, and the first one asks each
-// pair in turn to measure.
+// mesh returns the containers of reckon's network metric. Every pod serves measurements. The first pod asks each pair
+// of pods in turn to measure.
 func (b *builder) mesh(m *metricset.Measure) (launch, work container) {
 	port := m.Values["port"]
 	number, _ := strconv.ParseInt(port, 10, 32) // validated

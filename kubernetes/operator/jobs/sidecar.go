@@ -20,8 +20,8 @@ const ProbeContainer = "reckon-probe"
 // terminationLog is the file of a container that the kubelet puts into the pod's status at its end.
 const terminationLog = "/dev/termination-log"
 
-// sidecar returns the probe as a native sidecar, an init container that keeps running. The kubelet
-// ends it after the application, and its own end neither ends nor restarts the pod.
+// sidecar returns the probe as a native sidecar, which is an init container that keeps running. The kubelet stops it
+// after the application has ended. If the probe itself ends, the pod continues.
 func (b *builder) sidecar(m *metricset.Measure) core.Container {
 	return core.Container{
 		Name: ProbeContainer, Image: b.config.ProbeImage, ImagePullPolicy: core.PullIfNotPresent,
@@ -33,8 +33,8 @@ func (b *builder) sidecar(m *metricset.Measure) core.Container {
 	}
 }
 
-// Ephemeral returns the probe as an ephemeral container of a running pod. target is the name of the
-// measured container. Ephemeral containers may not have ports or resources.
+// Ephemeral returns the probe as an ephemeral container with the given name for a running pod. target is the name of the measured
+// container. The result has no ports and resources, because Kubernetes forbids them for ephemeral containers.
 func Ephemeral(m *metricset.Measure, c Config, name, target string) core.EphemeralContainer {
 	b := &builder{config: c}
 	return core.EphemeralContainer{TargetContainerName: target, EphemeralContainerCommon: core.EphemeralContainerCommon{

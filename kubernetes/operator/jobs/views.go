@@ -12,8 +12,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// view adds software from another image to a pod. An init container copies its Spack view to a
-// folder that all containers mount, and ends before they start.
+// view adds the software of another image to a pod. An init container copies the Spack view of that image to a folder
+// that all containers mount, and ends before the other containers start.
 func (b *builder) view(m *metricset.Measure, e *metricset.Extra, p *part, pod *core.PodSpec, items map[string]string, command bool) {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "perf-"), "workload-")
 	mount, image := path.Clean(e.Values["mount"]), e.Values["image"]
@@ -72,8 +72,8 @@ func workdir(e *metricset.Extra) string {
 	return `cd "$RECKON_WORKDIR"`
 }
 
-// postRun writes the script that creates the database on each host. Variables are quoted words,
-// because the shell of that host reads the script.
+// postRun is a script that writes another script, which creates the HPCToolkit database on each host. Variables are
+// quoted with %q, because the shell of that host reads the written script.
 const postRun = `printf '#!/bin/bash\ncd %q\n%q %q\n%q -o %q %q\n' "$(pwd)" "$RECKON_VIEW/view/bin/hpcstruct" "$RECKON_OUTPUT" ` +
 	`"$RECKON_VIEW/view/bin/hpcprof" "$RECKON_OUTPUT-database" "$RECKON_OUTPUT" > ./post-run.sh`
 

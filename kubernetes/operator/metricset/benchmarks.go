@@ -61,8 +61,8 @@ func OSUDefaults() []string {
 // OSUAll returns all programs, by name.
 func OSUAll() []string { return osuNames() }
 
-// OSUProgram returns the path of a program in the image, whether it runs only between two ranks,
-// and its arguments for mpirun.
+// OSUProgram returns the path of a benchmark program in the image and its arguments for mpirun. pair reports whether it
+// runs only between two ranks.
 func OSUProgram(name string) (path string, pair bool, flags string) {
 	folder := osu()[name]
 	path = "/opt/osu-benchmark/build.openmpi/libexec/osu-micro-benchmarks/mpi/" + folder + "/" + name

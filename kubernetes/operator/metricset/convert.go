@@ -11,8 +11,8 @@ import (
 	"reckon/kubernetes/operator/api/v1alpha2"
 )
 
-// Convert moves fields of older versions to their current place and sets defaults. notes describes
-// the moved fields, problems those that cannot be moved.
+// Convert moves fields of older versions of a MetricSet to their current place and sets defaults. notes describe the
+// moved fields, and problems describe fields that cannot be moved.
 func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) {
 	notes, problems, _ = convert(spec)
 	return notes, problems
@@ -76,8 +76,8 @@ func setDefaults(spec *v1alpha2.MetricSetSpec) {
 	}
 }
 
-// moveNumbers moves rate and completions of v1alpha1, where every metric had both, to the metrics
-// that sample; the others never used them. 0 was the default of both.
+// moveNumbers moves the fields rate and completions of v1alpha1 to the metrics that sample. In v1alpha1 every metric
+// had both fields, but the other metrics never used them. Their default was 0.
 func moveNumbers(m *v1alpha2.Metric, at string) (notes []string, problems []Problem, moved []origin) {
 	kind, known := FindKind(m.Name)
 	for _, old := range []struct {

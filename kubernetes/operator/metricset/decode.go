@@ -17,8 +17,8 @@ import (
 // maxFile limits the bytes read from a file. A larger one is no description written by a person.
 const maxFile = 16 << 20
 
-// Decode reads the MetricSets of a YAML file and ignores other objects. A field that no version of
-// MetricSet has is an error that names it.
+// Decode reads the MetricSets of a YAML file and ignores other objects. A field that no version of MetricSet has is an
+// error.
 func Decode(r io.Reader) (sets []*v1alpha2.MetricSet, err error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {

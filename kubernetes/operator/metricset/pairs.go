@@ -47,8 +47,8 @@ func checkPairs(m *Measure, given *v1alpha2.Metric, at string) (warnings []strin
 	return warnings, problems
 }
 
-// Targets returns the names that add-ons may use for a job of the metric: those of the old
-// operator, and the actual ones.
+// Targets returns the names that add-ons may use for a job of the metric. These are the names in the metrics-operator
+// and the actual names.
 func (m *Measure) Targets() []string {
 	switch {
 	case m.Shape != Launcher:

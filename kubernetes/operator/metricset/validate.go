@@ -250,8 +250,8 @@ func checkCommand(command, field string) []Problem {
 	return nil
 }
 
-// SplitCommand splits a command into words at blanks outside of single or double quotes. It
-// replaces no variables, because there is no shell.
+// SplitCommand splits a command into words at blanks outside of single or double quotes. It does not expand variables,
+// because the command runs without a shell.
 func SplitCommand(text string) (words []string, err error) {
 	var word strings.Builder
 	var quote rune

@@ -24,8 +24,8 @@ import (
 // Validity of a certificate. It is replaced after two thirds of that time.
 const certValidity = 90 * 24 * time.Hour
 
-// Certificate is the certificate of the webhooks. It is created when the operator starts, is kept only in memory, and
-// is written without its key to the webhook configurations. It is safe for concurrent use.
+// Certificate is the TLS certificate of the operator's webhooks. It is created when the operator starts and kept only
+// in memory. The certificate without its key is written to the webhook configurations. It is safe for concurrent use.
 type Certificate struct {
 	Names []string // of the service
 	// Validating and Mutating are the names of the configurations; empty: none.
@@ -129,8 +129,8 @@ func (c *Certificate) Publish(ctx context.Context) error {
 	return c.Client.Update(ctx, w)
 }
 
-// Start renews and publishes the certificate until ctx ends. If the configurations are overwritten,
-// as by a chart upgrade, it repairs them within a minute.
+// Start renews and publishes the certificate until ctx ends. It checks the webhook configurations of the operator every
+// minute, because an upgrade of the chart overwrites the certificate in them.
 func (c *Certificate) Start(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()

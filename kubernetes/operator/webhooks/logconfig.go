@@ -16,9 +16,9 @@ import (
 // configVariable is the variable that holds the configuration: the collector reads it by --config=env:.
 const configVariable = "RECKON_LOGS_CONFIG"
 
-// configure sets the collector's configuration: the one in a volume of the pod, or one built from
-// the annotations. Because the collector replaces ${env:NAME}, annotation values are quoted as JSON
-// with every $ doubled.
+// configure sets the configuration of the log collector. It is a file in a volume of the pod, or is built from the
+// pod's annotations. The collector replaces ${env:NAME}, so values of annotations are quoted as JSON with each $
+// doubled.
 func (l *Logs) configure(w *wish, pod *core.Pod, c *core.Container, dir string) error {
 	field := func(name, path string) core.EnvVar {
 		return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
@@ -113,8 +113,8 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 	return string(text), err
 }
 
-// exporter returns the destination of logs. A fluentd aggregator is also addressed over OTLP, because no exporter
-// supports fluentd's own protocol any longer. The OTLP inputs of fluentd and fluent-bit accept it.
+// exporter returns the name and the settings of the collector's exporter. A fluentd aggregator is also addressed by OTLP, because the
+// collector no longer has an exporter for fluentd's own protocol. The OTLP inputs of fluentd and fluent-bit accept it.
 func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 	endpoint := w.get("endpoint", l.Endpoint)
 	if host := w.values["aggregator-host"]; host != "" && w.values["endpoint"] == "" {

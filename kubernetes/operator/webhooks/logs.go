@@ -25,9 +25,9 @@ const (
 	logVolume    = "reckon-logs"
 )
 
-// Logs adds a log collector to annotated pods: an OpenTelemetry collector as a native sidecar, so
-// that a Job ends with its application. If it cannot serve a pod, it leaves the pod unchanged and
-// returns a warning, because a pod without its logs is better than none.
+// Logs adds a log collector to annotated pods. The collector is an OpenTelemetry collector in a native sidecar, so that
+// a Job ends with its application. If the annotations of a pod are invalid, Logs leaves the pod unchanged and returns a
+// warning, because a pod without its logs is better than none.
 type Logs struct {
 	// Image of the collector.
 	Image string

@@ -192,8 +192,8 @@ func (p *Plugin) work(pod *v1.Pod) url.Values {
 	return q
 }
 
-// reads returns the names of the pod's data in the knowledge graph: its persistent volumes, and the
-// data sets in its annotations.
+// reads returns the names under which the knowledge graph holds the pod's data: its persistent volumes, and the data
+// sets in its annotations.
 func reads(pod *v1.Pod) (out []string) {
 	for _, v := range pod.Spec.Volumes {
 		if c := v.PersistentVolumeClaim; c != nil {
