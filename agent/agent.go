@@ -313,8 +313,8 @@ func (a *Agent) tick() error {
 	return nil
 }
 
-// passed returns the wall time at which the current pass began. Its figures carry this timestamp, because on an
-// overloaded machine the export may follow seconds later and would not match the CPU time.
+// passed returns the wall time at which the current pass began. Figures carry this timestamp, because on an overloaded
+// machine the export may follow seconds later. Its own time would not match the CPU times.
 func (a *Agent) passed() time.Time {
 	now := a.now()
 	var ts unix.Timespec

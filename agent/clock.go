@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldBack is the longest backward step of the machine's clock that exports ignore. It is below the
-// clock lead that receivers accept (ten minutes).
+// heldBack is the longest backward step of the machine's clock that export times do not follow. It is less than ten
+// minutes, the clock lead that receivers accept.
 const heldBack = 5 * time.Minute
 
 // clock is the time of day for exports. It follows the machine's clock. If that is set back by up

@@ -6,12 +6,12 @@ import (
 	"reckon/metric"
 )
 
-// compatJob is the label job of stored views. It keeps sums over jobs from mixing them with the
-// series of a real exporter.
+// compatJob is the value of the label job in stored compatibility views. With it, sums over a job do not include series
+// of both these views and a real exporter.
 const compatJob = "reckon-compat"
 
-// storedViews adds the labels job and instance, which a scrape would add, to the series of views in
-// a store without scraping.
+// storedViews adds the labels job and instance to the series of compatibility views that the agent stores itself. A
+// Prometheus server would add them at a scrape.
 type storedViews struct {
 	instance string
 	descs    map[*metric.Desc]*metric.Desc

@@ -12,8 +12,8 @@ import (
 	"reckon/web/client"
 )
 
-// exposure is a copy of an export for scrapes. Copies of its samples refer to its histograms, so
-// the histograms of an export remain valid during the next one.
+// exposure is a copy of an export for scrapes. It keeps the histograms of the last two exports, because a scrape may
+// still read an export's histograms while the next one is written.
 type exposure struct {
 	samples    []metric.Sample
 	histograms [2][]metric.Histogram
@@ -206,8 +206,8 @@ func (u *unit) change(up bool, reason string) {
 	}
 }
 
-// scarce replaces the error of a source that failed because no more files can be opened. The
-// usual remedy of that source, such as a newer kernel or more privileges, would not help.
+// scarce replaces the error of a source if it failed because this process has too many open files. The usual remedy of
+// that source, such as a newer kernel or more privileges, would not help.
 func scarce(err error) error {
 	if !filelimit.Exceeded(err) {
 		return err

@@ -11,9 +11,8 @@ import (
 	"reckon/sensor/node"
 )
 
-// features reads the inputs of a power model. Processor, disk, network and GPU activity are read at
-// every tick. All others, which may be any series of this node, are read at each export and hold
-// until the next.
+// features reads the inputs of a power model. It reads processor, disk, network and GPU activity at every tick. All
+// others may be any series of this node; it reads them at each export and uses the values until the next one.
 type features struct {
 	names  []string
 	values []float64
@@ -28,8 +27,8 @@ type features struct {
 	batch   metric.Batch
 }
 
-// openFeatures prepares the reading of every feature of m. If no series can provide a feature, the
-// error names it and the available ones.
+// openFeatures returns a reader for all features of m. If no series provides a feature, the error names the feature and
+// the available series.
 func openFeatures(root string, m *powermodel.Model) (*features, error) {
 	f := &features{cpu: -1, gpu: -1}
 	disk, network := false, false

@@ -97,8 +97,8 @@ func (g *gpuing) live(l *client.Live) {
 	}
 }
 
-// computing returns the mean number of devices that computed in this tick, or false if no device
-// reports. A partition counts if its device does not report.
+// computing returns the sum over all devices of the share of time that each computed in this tick. ok is false if no
+// device reports it. A partition counts if its device does not report.
 func (g *gpuing) computing() (float64, bool) {
 	sum, known := 0.0, false
 	for i := range g.pass.Devices {

@@ -13,8 +13,8 @@ import (
 // guest is a virtual machine of this host.
 type guest struct{ name, owner string }
 
-// writeGuests writes the energy charged to each virtual machine to a file that the guest can read.
-// Folders of ended machines keep their last content.
+// writeGuests writes the energy charged to each virtual machine to a file that the guest can read. The files of ended
+// machines keep their last content.
 func (a *Agent) writeGuests(b *metric.Batch) {
 	if a.config.Guests == "" {
 		return

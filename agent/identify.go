@@ -26,8 +26,8 @@ type membership struct {
 	seen  uint64
 }
 
-// leader describes the leader of a process group. The group's id contains the leader's start, so it
-// must not change after the leader is gone.
+// leader describes the leader of a process group. It is kept after the leader has ended, because the id of the group's
+// workload contains the start of the leader.
 type leader struct {
 	start int64 // seconds since the Unix epoch
 	comm  string
@@ -76,8 +76,8 @@ func (a *Agent) login(pid int32) string {
 	return ""
 }
 
-// inJob reports whether a process may belong to the job named in its environment. It may if the job
-// is its own user's or the job it was in before, and root may belong to any.
+// inJob reports whether a process may belong to the job named in its environment, and returns the job's owner. The job
+// must belong to the user of the process or be the job it was in before. A process of root may belong to any job.
 func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (owner string, ok bool) {
 	owner = a.ledger.JobOwner(job)
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
@@ -117,8 +117,8 @@ func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool
 	return h, gone
 }
 
-// environment returns a function that reads environment variables of a process. Those that identify
-// batch jobs are read together, once.
+// environment returns a function that looks up environment variables of a process. The variables that identify batch
+// jobs are read together and only once.
 func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	var probed map[string]string
 	return func(key string) (string, bool) {
@@ -139,9 +139,9 @@ func (a *Agent) environment(pid int32) func(key string) (string, bool) {
 	}
 }
 
-// identifyUnseen identifies a process that no reading saw and that has a record without process group
-// and control groups (taskstats). It belongs to the part of its parent. If that is unknown or
-// another user's process group, it belongs to the short work of its user.
+// identifyUnseen identifies an ended process that no reading saw and that has only a taskstats record. Such a record
+// has no process group and no control groups. The process belongs to the part of its parent. If the parent is unknown
+// or belongs to another user, it belongs to the short work of its user.
 func (a *Agent) identifyUnseen(h *workload.Hint, parent *account.Part) account.Identified {
 	if parent != nil && !isForeign(parent, h.User) {
 		return account.Identified{Identity: workload.Identity{
@@ -153,8 +153,8 @@ func (a *Agent) identifyUnseen(h *workload.Hint, parent *account.Part) account.I
 	}}
 }
 
-// isForeign reports whether a part is a system part or consists of plain processes of another user.
-// Such a parent is no evidence of where a process of this user belongs.
+// isForeign reports whether a part consists of system processes, or of plain processes of another user. Such a parent
+// does not tell where a process of this user belongs.
 func isForeign(p *account.Part, user string) bool {
 	switch kind := p.Workload().Kind(); {
 	case kind.System():
@@ -165,11 +165,11 @@ func isForeign(p *account.Part, user string) bool {
 	return false
 }
 
-// cgroupsOf sets the control groups of a process, from the cache if its set of groups is known.
-// gone reports that the process can no longer be examined. The source that numbered the set has its
-// paths. /proc is read later and may show other paths: those that the process moved to, or the root
-// in version 1 hierarchies while it exits (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes
-// long with much memory. Those paths apply only to that process.
+// cgroupsOf sets the control groups of a process in h, from the cache if its set of groups is known. gone reports that
+// the process can no longer be examined. The source that numbered the set has its paths. /proc is read later and may
+// show other paths: those that the process moved to, or the root in version 1 hierarchies while it exits
+// (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes long with much memory. Such paths apply only to that
+// process.
 func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
 	var n uint64
 	if p.Have&sensor.FieldCgroup != 0 {
@@ -210,9 +210,9 @@ func pathsOf(paths []sensor.CgroupPath) []workload.Path {
 	return out
 }
 
-// resolveNewSets shows the resolvers one living process of each new set of groups, once per pass, before
-// ended processes. Some names, such as an array task's, are only in the environment, which cannot
-// be read after the end.
+// resolveNewSets identifies one living process of each new set of control groups, once per pass and before ended
+// processes. Some names, such as that of an array task, are only in the environment, which cannot be read after the
+// process ended.
 func (a *Agent) resolveNewSets() {
 	if a.introduced == a.pass.Boot {
 		return
@@ -247,8 +247,8 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 	h.GroupStart, h.GroupComm = g.start, g.comm
 }
 
-// restoreLeaders restores the leaders of process groups from the saved accounts, because ended leaders cannot
-// be looked up and their groups keep their names. Of several groups with one number, the youngest counts.
+// restoreLeaders restores the leaders of process groups from the saved accounts, because /proc does not show leaders
+// that have ended. If several groups had the same number, it takes the youngest.
 func (a *Agent) restoreLeaders() {
 	for id, facts := range a.ledger.Running() {
 		if pgid, start, ok := process.Leader(id); ok {
@@ -271,8 +271,8 @@ func (a *Agent) find(pid int32) *sensor.Process {
 	return nil
 }
 
-// eldest returns the oldest living process of a process group, or nil. It names a group without a
-// leader, because the process that is found first differs between sources.
+// eldest returns the oldest living process of a process group, or nil. A group without a leader is named after it,
+// because the first process found differs between sources.
 func (a *Agent) eldest(pgid int32) (eldest *sensor.Process) {
 	for i := range a.pass.Live {
 		if q := &a.pass.Live[i]; q.PGID == pgid && (eldest == nil || q.Start < eldest.Start) {
@@ -303,9 +303,8 @@ func (s *sharedHandle) Close() error {
 	return s.CgroupHandle.Close()
 }
 
-// open returns a handle on a control group in every hierarchy that has the process in the group
-// or below it. controllers restricts version 1 groups to those with one of the controllers; if it
-// is empty, all are opened.
+// open returns a handle on the control group at path in every hierarchy that has the process in the group or below it.
+// If controllers is not empty, it opens only those version 1 hierarchies that have one of the controllers.
 func (a *Agent) open(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
 	key := strings.Join(controllers, ",") + path
 	if s := a.handles[key]; s != nil {

@@ -118,8 +118,8 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 		"name it with the setting kubelet: https://NODE:10250", nil))
 }
 
-// takeUpReports passes reports of containers and pods that ended before the agent started to the
-// ledger, which exports them until the pod is deleted.
+// takeUpReports adds reports of containers and pods that ended before the agent started to the ledger. The ledger
+// exports them until the pod is deleted.
 func (a *Agent) takeUpReports() {
 	a.eachListed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		if f.Ended && f.ID != "" || f.Phase == "Succeeded" || f.Phase == "Failed" {
@@ -138,8 +138,8 @@ func (a *Agent) exportWaiting(b *metric.Batch) {
 	a.waiting.Sweep()
 }
 
-// exportEnded appends the reports of listed containers and pods without a part. These have not
-// started yet, or have ended but still exist in the API server.
+// exportEnded appends the reports of listed containers and pods that have no account. These have not started yet, or
+// have ended but still exist in the API server.
 func (a *Agent) exportEnded(b *metric.Batch) {
 	a.eachListed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		switch {
@@ -172,8 +172,8 @@ func (a *Agent) rename(place, program string) workload.Identity {
 	return a.kubernetes.Rename(place, program)
 }
 
-// outage is the time that new pods are held back while the kubelet does not respond, as during its
-// restart. Their first export includes their use meanwhile.
+// outage is the time for which exports omit new pods while the kubelet does not respond, for example during its
+// restart. The first export of such a pod includes its use since its start.
 const outage = 30 * time.Second
 
 // answerWait is the time that an export waits for the kubelet to name a pod that started in this tick.

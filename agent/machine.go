@@ -12,8 +12,8 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// describe returns the machine description that models are matched with and built-in curves need.
-// Unknown fields are empty.
+// describe returns the description of the machine below root. Models are matched with it, and built-in curves need its
+// processor and memory. Unknown fields are empty.
 func describe(root string) powermodel.Machine {
 	m := powermodel.Machine{Arch: runtime.GOARCH}
 	read := func(path ...string) string {
@@ -70,9 +70,8 @@ var hypervisors = []struct{ word, name string }{
 	{"OpenStack", "OpenStack"}, {"Apple Virtualization", "Apple Virtualization"}, {"Firecracker", "Firecracker"},
 }
 
-// virtual returns the hypervisor of a virtual machine, empty on hardware. On amd64 the processor's
-// hypervisor bit decides, because the DMI of cloud hardware also names the provider. Other
-// architectures have only DMI.
+// virtual returns the name of the hypervisor, or an empty string on hardware. On amd64, it uses bit, the processor's
+// hypervisor bit, because the DMI of cloud hardware also names the provider. Other architectures have only DMI.
 func virtual(bit bool, arch, xen, vendor, product string) string {
 	if !bit && (arch == "amd64" || arch == "386") {
 		return ""

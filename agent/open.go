@@ -51,8 +51,8 @@ type Note struct {
 	Err    error
 }
 
-// Open determines which sources can be read on this machine. Unreadable sources are returned as
-// notes. It fails only if the task table is unreadable.
+// Open opens the sources that this machine has. It returns a note for each source that cannot be read. It returns an
+// error only if the task table is unreadable.
 func Open(c Config) (*Agent, []Note, error) {
 	if err := c.defaults(); err != nil {
 		return nil, nil, err
@@ -244,8 +244,8 @@ func (a *Agent) restore() {
 	a.ledger.SetBooted(a.btime)
 }
 
-// save writes the accounts, so that a restarted agent continues from them. It replaces the file
-// atomically; a crash leaves the previous one.
+// save writes the accounts to the state file, so that a restarted agent continues from them. It replaces the file
+// atomically: after a crash, the previous file is intact.
 func (a *Agent) save() {
 	if a.config.State == "" || a.bootID == "" {
 		return

@@ -123,8 +123,8 @@ func (a *Agent) openOwn(limit int) {
 	}
 }
 
-// exportOwn appends the external figures. It runs after the ledger's export, which selects the
-// workloads that are shown.
+// exportOwn appends the external figures. It runs after the export of the ledger, because the ledger selects the
+// workloads that have series.
 func (a *Agent) exportOwn(b *metric.Batch) {
 	o := &a.own
 	if len(o.readers) == 0 && len(o.pushed) == 0 && o.pushes == [2]uint64{} {
@@ -205,8 +205,8 @@ func (r *ownReader) read() bool {
 	}
 }
 
-// reading reports whether a sensor is still reading external figures after the wait ended. It must
-// not be used then.
+// reading reports whether a sensor of external figures is still reading in the background. The agent must not use such
+// a sensor.
 func (o *externalFigures) reading(u *unit) bool {
 	for _, r := range o.readers {
 		if r.unit == u {

@@ -59,9 +59,9 @@ func (a *Agent) resolveOwner(o *sensor.Origin) resolution {
 // passing is the maximum age of a process that counts as one that sends a figure and ends.
 const passing = 2 // seconds
 
-// senderOwner is processOwner for a sender of figures. A process that leads its own group in its
-// parent's session and just began, such as a command typed at a prompt, belongs to its parent's
-// part, because its group will soon be gone.
+// senderOwner returns the owner of figures that a process sends. It is [Agent.processOwner] with one exception: a new
+// process that leads its own group in its parent's session belongs to its parent's part. Such a process is a command
+// typed at a prompt, with a group that soon ends.
 func (a *Agent) senderOwner(pid int32, uid uint32) (subject, error) {
 	found, err := a.processOwner(pid, uid, true)
 	if err != nil || !found.id.Kind().Group() {
@@ -101,8 +101,8 @@ func (a *Agent) processOwner(pid int32, uid uint32, known bool) (subject, error)
 	return a.partOf(&p), nil
 }
 
-// partOf returns the part that a process is or will be charged to. It uses the current identity of
-// the process, because the accounts may know it from before it changed its user.
+// partOf returns the part that a process is or will be charged to. It identifies the process anew, because the process
+// may have changed its user since it was last identified.
 func (a *Agent) partOf(p *sensor.Process) subject {
 	h, gone := a.hint(p, false)
 	if gone {

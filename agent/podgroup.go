@@ -71,8 +71,8 @@ func (a *Agent) exportPodGroups(b *metric.Batch) {
 	g.series.Sweep()
 }
 
-// openPodGroup opens the control group of the pod of a process, by the names that the kubelet uses
-// with either driver: pod<UID> and kubepods-<class>-pod<UID>.slice.
+// openPodGroup opens the control group of the pod that a process belongs to. It recognises the kubelet's names for both
+// cgroup drivers: pod<UID> and kubepods-<class>-pod<UID>.slice.
 func (a *Agent) openPodGroup(pid int32) *podGroup {
 	paths, err := a.look.Cgroups(pid)
 	if err != nil {

@@ -86,8 +86,8 @@ func (n *podNet) eachCounter(series *metric.Cache, b *metric.Batch, f func(*netn
 	series.Sweep()
 }
 
-// exportViews appends the views, preceded by series that only views need. begin is the index of the
-// first view sample.
+// exportViews appends the series that only compatibility views need, and then the views. begin is the index in b of the
+// first sample of a view.
 func (a *Agent) exportViews(b *metric.Batch) (begin int) {
 	upTo := map[string]int{}
 	own := len(b.Samples)

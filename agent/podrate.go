@@ -15,8 +15,8 @@ import (
 const rateAnnotation = "reckon/rate"
 
 const (
-	// fastestRate is the shortest interval between two exports of a pod. maxFastPods is the maximum
-	// number of pods per node with an interval of their own, so that others do not pay for them.
+	// fastestRate is the shortest interval between two exports of a pod. maxFastPods is the maximum number of pods per
+	// node with an export interval of their own. The limit keeps the cost of other pods' exports low.
 	fastestRate = time.Second
 	maxFastPods = 20
 )

@@ -38,8 +38,8 @@ type powerModel struct {
 	power   *metric.Series
 }
 
-// openPowerModel opens the model in file. If file is empty, it returns the built-in default for
-// this kind of machine. If file is the word none, it returns nil without an error.
+// openPowerModel opens the model in file. If file is empty, it returns the built-in default for this kind of machine.
+// If file is "none", it returns nil without an error.
 func openPowerModel(root, file string) (*powerModel, error) {
 	if file == noModel {
 		return nil, nil

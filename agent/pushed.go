@@ -196,8 +196,8 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	b.Add(o.status.Get(ownPushes, "refused"), float64(o.pushes[1]))
 }
 
-// standing returns how the workload of external figures is accounted. Unseen parts of running
-// workloads and unseen short work count as shown.
+// standing returns whether the workload of external figures has series. It returns Shown for unseen parts of running
+// workloads and for unseen short work.
 func (a *Agent) standing(w subject) account.Standing {
 	if w.id.Kind().Folded() {
 		return account.Shown

@@ -10,16 +10,15 @@ import (
 	"reckon/sensor/all"
 )
 
-// Sensors that were missing when the agent started are tried again, because GPU drivers are
-// installed by operators and modules are loaded late. The pause doubles from firstLook to
-// longestLook.
+// Sensors that were missing when the agent started are opened again later, because GPU drivers may be installed and
+// modules loaded after that. The pause between attempts doubles from firstLook to longestLook.
 const (
 	firstLook   = 30 * time.Second
 	longestLook = 5 * time.Minute
 )
 
-// rediscover tries to open missing sensors until ctx ends or all are found. It runs outside the
-// main loop, which only adopts opened sensors, because opening may take long.
+// rediscover tries to open missing sensors until ctx ends or all are open. It runs in a goroutine beside the main loop,
+// because opening a sensor may take long.
 func (a *Agent) rediscover(ctx context.Context, missing []all.Entry) {
 	pause := firstLook
 	timer := time.NewTimer(pause)

@@ -10,8 +10,8 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// openReplay replaces the machine by a recording. Times are shifted so that it begins now, and it
-// restarts at its end.
+// openReplay opens a recording that the agent reads instead of this machine. Times are shifted so that the recording
+// starts now. At its end, it starts again.
 func (a *Agent) openReplay() error {
 	player, err := replay.Open(a.config.Replay, replay.Options{Loop: true, Now: time.Now()})
 	if err != nil {
@@ -43,8 +43,8 @@ func (a *Agent) openReplay() error {
 	return nil
 }
 
-// Recorder returns a recorder of this machine and the recording's header. It uses the agent's
-// sources, so the agent must not run.
+// Recorder returns a recorder of this machine and the header of the recording. The agent must not run meanwhile,
+// because the recorder reads the agent's sources.
 func (a *Agent) Recorder(files bool, scrub *recording.Scrubber, interval time.Duration) (*recording.Recorder, recording.Meta) {
 	r := &recording.Recorder{
 		Tasks: a.tasks, Machine: a.machine, Cgroups: a.cgroups, Look: a.look,

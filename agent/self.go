@@ -113,8 +113,8 @@ func (s *self) add(b *metric.Batch, d *metric.Desc, v float64) {
 	b.Add(row, v)
 }
 
-// resident returns the agent's resident size from the second field of /proc/self/statm (pages;
-// proc(5)). It uses the agent's own /proc even if the agent measures another root.
+// resident returns the agent's resident size in bytes, from the second field of /proc/self/statm (pages; proc(5)). It
+// uses the agent's own /proc even if the agent measures another root.
 func (s *self) resident() (bytesResident uint64, ok bool) {
 	if s.statm == nil {
 		f, err := os.Open("/proc/self/statm")

@@ -24,9 +24,9 @@ type sharing struct {
 	clock func() time.Duration
 }
 
-// The budget is 1/sharingShare of a processor. It accumulates up to the cost of a process of about 10 GiB, with
-// a limit per tick. A reading starts if its estimated cost, 17 µs per MiB, is in the purse, or if the purse is
-// full. Processes that are too expensive are skipped, and half of the income is saved for them.
+// Measuring shared memory may use 1/sharingShare of a processor. Unused time is saved, up to the cost of a process of
+// about 10 GiB, and a tick may use only a part. A process is measured if its estimated cost, 17 µs per MiB, has been
+// saved, or if no more can be saved. Processes that cost more are skipped, and half of the new time is saved for them.
 const (
 	sharingShare   = 1000
 	sharingSavings = 200 * time.Millisecond

@@ -27,9 +27,9 @@ type podLister interface{ Pods() kubernetes.Pods }
 // tallied is a machine with sources that count per process.
 type tallied interface{ Tallies() []sensor.Tally }
 
-// OpenMachine returns an agent that reads m and the given sensors instead of this machine. It uses
-// the time of m, which the caller advances: [Agent.Step] takes a reading and [Agent.Take] makes an
-// export. Figures of this process are omitted, so that the same readings give the same exports.
+// OpenMachine returns an agent that reads m and the given sensors instead of this machine. It uses the time of m, which
+// the caller advances. Call [Agent.Step] to take a reading and [Agent.Take] to export. Figures of this process are
+// omitted, so that the same readings give the same exports.
 func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) {
 	if err := c.defaults(); err != nil {
 		return nil, err

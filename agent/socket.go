@@ -58,8 +58,8 @@ type rate struct {
 // ErrSocketTaken matches, by errors.Is, another agent that listens at the path.
 var ErrSocketTaken = errors.New("another agent listens there")
 
-// Listen accepts figures at a unix socket that all users of this machine may send to. It replaces a
-// socket left behind by an earlier agent.
+// Listen creates a unix socket at path and accepts figures from all users of this machine. It replaces the socket file
+// of an earlier agent.
 func (a *Agent) Listen(path string) (*Socket, error) {
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		_ = c.Close()
@@ -104,8 +104,8 @@ func (s *Socket) Close() error {
 	return err
 }
 
-// limited limits the number of open connections, in total and per user, so that no user can lock
-// out others. It closes excess connections at once.
+// limited limits the number of open connections, in total and per user, so that one user cannot keep out others. It
+// closes a connection beyond the limit at once.
 type limited struct {
 	net.Listener
 	mu    sync.Mutex
@@ -113,8 +113,8 @@ type limited struct {
 	all   int
 }
 
-// sender is the other end of a connection. elsewhere marks root of a container, whose credentials
-// look like the host's root; its figures belong to the container.
+// sender identifies the other end of a connection. elsewhere is set for root of a container, which has the credentials
+// of the host's root. Its figures belong to the container.
 type sender struct {
 	unix.Ucred
 	elsewhere bool
@@ -298,8 +298,8 @@ func takeToken[K comparable](rates map[K]*rate, of K, now time.Time, most, perSe
 	return true
 }
 
-// DefaultSocket returns the default socket path for agents and senders: the machine's if root runs
-// the agent, else the user's. It is empty if the system has no place for it.
+// DefaultSocket returns the default path of the socket for figures. It is the machine's socket for root and the user's
+// socket otherwise, or empty if XDG_RUNTIME_DIR is not set.
 func DefaultSocket(getenv func(string) string) string {
 	if os.Geteuid() == 0 {
 		return SystemSocket

@@ -19,9 +19,9 @@ func SinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// steadyTime returns the time by the clock as it was when this boot was first seen. If the clock is set
-// later, times continue unchanged, so that a single offset can correct a whole boot and intervals
-// stay positive. Steps below ten seconds are followed.
+// steadyTime returns the current time by the clock as it was when the agent first ran in this boot. If the clock is
+// stepped later, times continue evenly, so that one offset corrects the whole boot and intervals stay positive. It
+// follows steps below ten seconds.
 func (a *Agent) steadyTime() time.Time {
 	now, since := time.Now(), SinceBoot()
 	booted := time.Unix(a.btime, 0)
@@ -31,8 +31,8 @@ func (a *Agent) steadyTime() time.Time {
 	return booted.Add(since)
 }
 
-// steadyBoot restores the boot time that was first seen in this boot. The kernel derives it from the wall
-// clock, and a changed boot time would look like another machine with new counters to a server.
+// steadyBoot replaces the boot time in samples by the one that was first seen in this boot. The kernel derives it from
+// the wall clock. To a server, a changed boot time would look like a reboot with new counters.
 func (a *Agent) steadyBoot(samples []metric.Sample) {
 	if !a.config.Steady {
 		return

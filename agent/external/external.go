@@ -24,8 +24,8 @@ type Options struct {
 	Custom   []custom.Reading
 }
 
-// Sensors returns the readers in the form of [all.Sensors]. Opening a reader without anything to
-// read returns [sensor.ErrUnavailable].
+// Sensors returns the sensors for external figures in the form of [all.Sensors]: textfile, scrape and custom. If a
+// sensor has nothing configured to read, its Open returns [sensor.ErrUnavailable].
 func Sensors(o Options) []all.Entry {
 	return []all.Entry{
 		{Name: "textfile", Open: func() (sensor.Sensor, error) { return all.Opened(textfile.New(o.Textfile)) }},

@@ -16,8 +16,8 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// totals returns the counters of a whole pod. They include ended processes, because the kernel adds
-// the use of a reaped process to its parent, including bytes and page faults.
+// totals returns the counters of a whole pod. They include ended processes, because the kernel adds the CPU time, bytes
+// and page faults of a reaped process to its parent.
 func (t *table) totals() counters {
 	out := counters{}
 	for _, p := range t.processes {
@@ -33,12 +33,12 @@ func (t *table) totals() counters {
 	return out
 }
 
-// lost is the amount by which the sum of a pod may fall by rounding, because the clock of a process counts
-// nanoseconds and child times count ticks. A larger fall means that a process ended without being reaped.
+// lost is the amount in nanoseconds by which the counters of a pod may fall through rounding. The clock of a process
+// counts nanoseconds, but child times count ticks. A larger fall means that a process ended without being reaped.
 const lost = 50 * int64(time.Millisecond)
 
-// sample returns the use between two readings. high is the processor time counted up to the first
-// reading, next up to the second.
+// sample returns the use between two readings. high is the processor time counted up to the first reading, and next the
+// processor time counted up to the second.
 func sample(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
 	s = client.ProbeSample{From: before.at, To: after.at}
 	rows := map[key]counters{}

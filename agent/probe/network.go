@@ -16,9 +16,9 @@ import (
 	"reckon/web/client"
 )
 
-// question is the first line of a network probe connection, as JSON. "echo" returns each message of
-// Size bytes. "sink" reads until the other side has sent everything and answers the number of bytes
-// as 8 bytes, big endian. "pair" measures from here to Host and answers a client.ProbePair as JSON.
+// question is the first line of a network probe connection, as JSON. For the kind "echo", the server returns each
+// message of Size bytes. For "sink", it reads until the other side has sent everything, and returns the number of bytes
+// as 8 bytes, big endian. For "pair", it measures the network from here to Host and returns a client.ProbePair as JSON.
 type question struct {
 	Kind     string        `json:"kind"`
 	Size     int           `json:"size,omitempty"`

@@ -33,15 +33,15 @@ type Options struct {
 	boot time.Time
 }
 
-// Limits on data kept for an absent reader. Above maxRows, new samples omit their tables and take
-// less than 1 KB each. At maxSamples the measurement ends.
+// Limits on the data kept while no reader fetches it. Above maxRows, new samples omit their tables and take less than 1
+// KB each. At maxSamples, the measurement ends.
 const (
 	maxRows    = 200_000
 	maxSamples = 100_000
 )
 
-// tail is the interval between the additional readings of an application. When it ends, at most
-// this much of its last interval is lost.
+// tail is the shortest pause between additional readings of an application. When the application ends, its use since
+// the last of these readings is lost.
 const tail = 100 * time.Millisecond
 
 // Probe measures a pod and keeps the samples until they have been read. It is safe for concurrent use.
@@ -95,9 +95,8 @@ func matcher(commands []string) func(string, []byte) bool {
 	}
 }
 
-// Run waits for the application and measures until the wanted number of samples, or until the
-// application or ctx ends. The application has ended when only the probe and the process that holds
-// the namespace are left.
+// Run waits for the application and measures it. It ends after the wanted number of samples, or when the application or
+// ctx ends. The application has ended when only the probe and the process that holds the namespace are left.
 func (p *Probe) Run(ctx context.Context) error {
 	before, err := p.baseline(ctx)
 	if err != nil || before == nil {
@@ -133,8 +132,8 @@ func (p *Probe) Run(ctx context.Context) error {
 	return nil
 }
 
-// baseline waits for the application. It returns the last reading before the application appeared, so that no use is
-// missed. It returns the first reading if the application was there before the probe, or nil if ctx ends.
+// baseline waits for the application to start. It returns the last reading without the application, so that no use is
+// missed. If the application started before the probe, it returns the first reading. It returns nil if ctx ends.
 func (p *Probe) baseline(ctx context.Context) (*table, error) {
 	var last *table
 	for {
@@ -157,8 +156,9 @@ func (p *Probe) baseline(ctx context.Context) (*table, error) {
 	}
 }
 
-// await waits for the next reading. It also reads the application in between, so that little is
-// lost when it ends. It then returns the last reading before the end, or nil if there was none.
+// await waits until due and returns the reading then. It also reads the application in between, so that little use is
+// lost when the application ends. In that case, it returns the last reading before the end, or nil if there was none.
+// stop is the reason for the end, or empty.
 func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop string) {
 	pause := tail
 	for {
@@ -185,8 +185,8 @@ func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop st
 	}
 }
 
-// application reports whether a process of the application exists. The first process of the
-// namespace does not count if it is the pause container.
+// application reports whether t contains a process of the application. Zombies do not count, and neither does the first
+// process of the namespace if it is the pause container.
 func (r *reader) application(t *table) bool {
 	for k, p := range t.processes {
 		if !p.zombie && !(k.pid == 1 && p.command == "pause") {
@@ -246,8 +246,8 @@ func (p *Probe) wake() {
 	p.changed = make(chan struct{})
 }
 
-// Page returns at most limit samples after the number after, and discards those up to kept. It
-// waits until there are some, or until the measurement or ctx ends.
+// Page returns up to limit samples with a sequence number greater than after. It discards the samples up to the number
+// kept. It waits for a sample until the measurement or ctx ends.
 func (p *Probe) Page(ctx context.Context, after, kept int64, limit int) client.ProbePage {
 	for {
 		p.mu.Lock()

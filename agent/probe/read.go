@@ -302,7 +302,7 @@ func eachField(text []byte, f func(string, int64)) {
 	}
 }
 
-// containerOf returns the container id in /proc/PID/cgroup, 64 hexadecimal digits. It is present in
+// containerOf returns the container id in the text of /proc/PID/cgroup, 64 hexadecimal digits. The text contains it in
 // any cgroup namespace.
 func containerOf(text string) string {
 	const size = 64

@@ -25,8 +25,8 @@ const (
 //	GET /v1/samples?after=SEQ&kept=SEQ&wait=10s   a client.ProbePage; waits for new samples
 //	GET /healthz
 //
-// kept states that the samples up to SEQ are stored elsewhere and may be discarded; the default is
-// after. There is no access control. The samples contain names of programs but no arguments.
+// kept tells the probe that the caller has stored the samples up to SEQ, so that the probe may discard them. The
+// default is after. There is no access control. The samples contain names of programs but no arguments.
 func (p *Probe) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })

@@ -27,9 +27,9 @@ type StorageOptions struct {
 	Duration time.Duration
 }
 
-// Storage writes a file sequentially, syncs it and reads it, and then reads and writes random
-// blocks, syncing each write. It bypasses the page cache if the file system supports O_DIRECT
-// (figure direct is 1), else it drops the file from the cache before reading. The file is removed.
+// Storage measures a file system with a file, which it removes at the end. It writes the file sequentially, syncs it
+// and reads it, and then reads and writes random blocks, with a sync after each write. If the file system supports
+// O_DIRECT (figure direct is 1), it bypasses the page cache. Otherwise it drops the file from the cache before reading.
 func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err error) {
 	const sector = 4096
 	if o.Block < 512 || o.Block > 1<<30 || o.Size < o.Block {

@@ -62,8 +62,8 @@ func hierarchies(mounts []cgpath.Mount, paths []sensor.CgroupPath) (out []hierar
 	return out
 }
 
-// group is the private control group of a run: a folder below our own cgroup in each hierarchy
-// where it does not affect the work. The zero value means no group.
+// group is the private control group of a run. It is a folder below our own cgroup in each hierarchy where a new group
+// does not affect the work. The zero value means that the run has no private group.
 type group struct {
 	v2, cpuacct, memory string // folders, empty if there is none
 	fd                  int    // of v2
@@ -75,9 +75,9 @@ type group struct {
 	looked              bool
 }
 
-// openGroup creates the group. It uses a hierarchy only if a new group there neither gets a
-// processor or disk share of its own nor escapes a limit. Suitable are cpuacct and memory of
-// version 1 if mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
+// openGroup creates the private control group of a run below the cgroups in own. It uses a hierarchy only if a new
+// group there changes neither the limits of the work nor its share of the processors and disks. Suitable are cpuacct
+// and memory of version 1 if mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
 func openGroup(own []hierarchy, name string) (*group, error) {
 	g := &group{fd: -1, back: map[string]string{}}
 	var errs []error
@@ -188,8 +188,8 @@ func (g *group) forkInto(sys *syscall.SysProcAttr) func() {
 	}
 }
 
-// cpu returns the CPU time of the group in ns; ok is false if it has no counter. user and system
-// are 0 if the source has no reliable split.
+// cpu returns the CPU time of the group in nanoseconds. user and system are 0 if the source has no reliable split. ok
+// is false if the group has no CPU counter.
 func (g *group) cpu() (total, user, system uint64, ok bool) {
 	switch {
 	case g == nil:

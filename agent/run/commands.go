@@ -37,8 +37,8 @@ func (t *tree) tally(name sensor.Comm) *tally {
 	return c
 }
 
-// maxNames limits the table, so that a program that gives each thread or process its own name does
-// not grow the report without end.
+// maxNames limits the number of command names in a report. A program may give each of its threads or processes a new
+// name.
 const (
 	maxNames  = 1000
 	otherName = "other"
@@ -75,11 +75,11 @@ func (c *tally) add(p *proc) {
 	}
 }
 
-// breakdown converts the tallies to the report's list, so that CPU time sums to total (ns) and
-// processes to started. If whole is set, all processes have names and only their first and last
-// moments are missing. These are divided by process count, and shared is their sum in seconds.
-// Otherwise the missing time belongs to unseen children, and is listed under the process that
-// reaped them (unseen) and as "other".
+// breakdown converts the tallies to the report's list, so that CPU time sums to total (nanoseconds) and processes to
+// started. If whole is set, all processes have names and only their first and last moments are missing. breakdown then
+// divides the missing time by the number of processes and returns its sum in seconds as shared. Otherwise the missing
+// time belongs to unseen children. It is listed under the processes that reaped them, which unseen holds, and the rest
+// as "other".
 func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uint64, whole bool) (list []Command, shared float64) {
 	list = make([]Command, 0, len(m)+1)
 	var cpu, n uint64

@@ -2,8 +2,8 @@ package run
 
 import "slices"
 
-// search walks down the lists of children (CONFIG_PROC_CHILDREN) from this process, and buries
-// processes that are no longer found.
+// search finds the descendants of this process by the lists of children in /proc (CONFIG_PROC_CHILDREN). It records the
+// end of processes that it no longer finds.
 func (t *tree) search(now float64) {
 	t.turn++
 	t.children(t.self, true)
@@ -20,8 +20,8 @@ func (t *tree) search(now float64) {
 	}
 }
 
-// buryMissing buries processes in the table that are no longer in /proc, because the event for an end
-// may be lost or late.
+// buryMissing records the end of processes that are no longer in /proc, because the event for an end may be lost or
+// late.
 func (t *tree) buryMissing(now float64) {
 	for _, p := range t.order {
 		if p.pid != 0 && !p.dead && !t.readStat(p) {
@@ -86,8 +86,8 @@ func (t *tree) zombie(p *proc) bool {
 	return err == nil && s.State == 'Z' && (p.stat.Start == 0 || p.stat.Start == s.Start)
 }
 
-// findReaper determines which process will reap an ending process: its parent, this process, or none.
-// The kernel adds the CPU time to the reaper, but drops it if the parent ignores SIGCHLD.
+// findReaper determines which process will reap an ending process: its parent, this process, or none. The kernel adds
+// the CPU time of a process to its reaper, but drops it if the parent ignores SIGCHLD.
 func (t *tree) findReaper(p *proc) {
 	up := t.procs[p.ppid]
 	if up == nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaped sums the results of wait4. Each rusage covers a process and all its reaped descendants, so
-// the sum covers every ended process.
+// reaped sums the results of wait4. Each rusage covers a process and the descendants that it reaped, so the sum covers
+// every ended process.
 type reaped struct {
 	user, system           uint64 // ns
 	maxRSS                 uint64 // bytes
@@ -39,7 +39,7 @@ type totals struct {
 	calls             IO
 }
 
-// meter watches the process tree. It is used from the goroutine that also reaps, so that no process
+// meter measures the process tree of the command. Only the goroutine that reaps processes uses it, so that no process
 // counts both as alive and as ended.
 type meter struct {
 	begin time.Time
@@ -123,9 +123,9 @@ func (m *meter) sample() {
 	m.cost = threadClock() - began
 }
 
-// countOnce corrects the sum of resident sizes for shared pages, such as those that forked workers
-// share with their parent. It measures the shared amount again each second and after the number of
-// processes changed, if that is cheap.
+// countOnce corrects the memory in l for pages that several processes share, such as forked workers and their parent.
+// at is the time of the reading in seconds, and largest the size of the largest process. It measures the shared pages
+// again after a second or when the number of processes changed, and less often if the measurement is slow.
 func (m *meter) countOnce(at float64, l *level, largest uint64) {
 	pause := max(1, 200*m.profile.shareCost)
 	if l.procs != m.sharedProcs {
@@ -143,8 +143,8 @@ func (m *meter) countOnce(at float64, l *level, largest uint64) {
 	l.bound = m.tree.alike && m.tree.share > alikeShare
 }
 
-// unmapped reports whether shared memory of the machine grew by more than the tree maps. Unmapped
-// files of tmpfs and memfd_create(2) are in no process reading and may belong to the tree.
+// unmapped reports whether the machine's shared memory grew by more than the tree maps. held is that memory in bytes.
+// Unmapped files of tmpfs and memfd_create(2) are in no process reading and may belong to the tree.
 func (m *meter) unmapped(l *level, held uint64) bool {
 	m.tree.machine.mapped = max(m.tree.machine.mapped, l.shared) // an ending process unmaps its memory
 	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
@@ -163,8 +163,8 @@ func (m *meter) heldShared() uint64 {
 // alikeShare is the proportion above which processes that look alike do not share single pages, as forked ones do.
 const alikeShare = 0.9
 
-// finish extends the memory of the last reading to the end, and reads the charge of the group
-// without its processes, which is page cache.
+// finish reads the tree for the last time. It counts the memory of the last reading up to end, in seconds since the
+// start. It also reads the page cache in the group's memory, so that the peak can exclude it.
 func (m *meter) finish(end float64) {
 	at := m.elapsed()
 	m.readEvents(at)
@@ -188,9 +188,9 @@ func (m *meter) readEvents(at float64) {
 	}
 }
 
-// foldable returns a function that reports whether a dead process can be folded. Its last perf
-// records must have been read, and the process must have been reaped if that is our task. It waits
-// longer if a more detailed exit record may still arrive.
+// foldable returns a function that reports whether a dead process can be merged into the totals. Its last perf records
+// must have been read, and it must have been reaped if that is our task. The function waits longer if a more detailed
+// exit record may still arrive.
 func (m *meter) foldable(at float64) func(*proc) bool {
 	return func(p *proc) bool {
 		switch {
@@ -238,8 +238,8 @@ func (m *meter) study() {
 	m.costStudy = threadClock() - began
 }
 
-// sum updates the totals. They never fall, although a process that ended between two reads is
-// missing until it is reaped.
+// sum updates the totals. A process that ended between two readings is missing until it is reaped, so sum keeps the
+// previous total if the new one is lower.
 func (m *meter) sum() {
 	t := totals{user: m.reaped.user, system: m.reaped.system, read: m.reaped.read, write: m.reaped.write, calls: m.reaped.calls}
 	live := uint64(0)
@@ -268,8 +268,8 @@ func (m *meter) sum() {
 	m.last.calls.Write = max(m.last.calls.Write, t.calls.Write)
 }
 
-// isComplete reports whether a control group counted everything. If processes moved out of it, the
-// reaped time is larger.
+// isComplete reports whether the private control group counted all CPU time. group is its counter, and waited the CPU
+// time that wait4 returned. If processes moved out of the group, waited is larger.
 func isComplete(group, waited uint64) bool { return group >= waited-waited/50 }
 
 // row closes a window of the profile.
@@ -277,8 +277,8 @@ func (m *meter) row(at float64) Row {
 	return m.profile.close(at, m.last, m.tree.observed.wait, m.level)
 }
 
-// reap reaps one ended child. It first reads from the zombie what rusage lacks: the name and the
-// waiting time of the first thread.
+// reap reaps the ended child pid. First, it reads from /proc what rusage lacks: the name and the waiting time of the
+// first thread.
 func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	at := m.elapsed()
 	m.readEvents(at)
@@ -333,9 +333,8 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	return status, nil
 }
 
-// pause returns the time until the next reading. Watching takes at most about 1 % of a core. The
-// first readings follow quickly, for short commands. Then there are 50 a second, and later 10
-// unless the tree changes.
+// pause returns the time until the next reading, so that measuring takes about 1 % of a core. The first readings follow
+// each other quickly, for short commands. Then there are 50 readings a second, and later 10 unless the tree changes.
 func (m *meter) pause(at float64) time.Duration {
 	if m.looks < 6 {
 		return 500 * time.Microsecond << m.looks
@@ -347,8 +346,8 @@ func (m *meter) pause(at float64) time.Duration {
 	return min(max(100*m.cost, calm, 20*time.Millisecond), max(100*m.cost, 100*time.Millisecond), time.Second)
 }
 
-// largest returns the resident size of the largest process, which is a lower bound for any estimate
-// without shared pages.
+// largest returns the resident size of the largest process in bytes. It is a lower bound for any estimate of the tree's
+// memory.
 func (t *tree) largest() uint64 {
 	var l uint64
 	for _, p := range t.order {

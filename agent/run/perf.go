@@ -17,11 +17,10 @@ import (
 	"reckon/sensor"
 )
 
-// perfWatch follows the tree with inherited perf events. It opens a task-clock counter per
-// processor on the forking thread. The child inherits it and starts to count at the exec
-// (enable_on_exec), so our own time is excluded. Side-band records (FORK, EXIT, COMM; see
-// perf_event_open(2)) report the life of each process. READ records, which inherit_stat makes the
-// kernel write at the end of each thread, report its CPU time.
+// perfWatch follows the tree with inherited perf events. It opens a task-clock counter per processor on the forking
+// thread. The child inherits it and starts to count at the exec (enable_on_exec), so our own time is excluded.
+// Side-band records (FORK, EXIT, COMM; see perf_event_open(2)) report the life of each process. READ records report the
+// CPU time of each thread; inherit_stat makes the kernel write one at the end of a thread.
 type perfWatch struct {
 	fds     []int
 	rings   []perfRing
@@ -116,8 +115,8 @@ func (w *perfWatch) Close() {
 	w.rings, w.fds = nil, nil
 }
 
-// wakeups signals when a ring is a quarter full, until stop is closed. Many forks can fill a ring
-// between two ticks of the meter.
+// wakeups returns a channel that receives a value when a ring is a quarter full. Close stop to end it. Many forks can
+// fill a ring between two ticks of the meter.
 func (w *perfWatch) wakeups(stop <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{})
 	fds := make([]unix.PollFd, len(w.fds))
@@ -161,8 +160,8 @@ func waitFull(fds []unix.PollFd) bool {
 	return full
 }
 
-// drain applies the records so far to t, in order of time over all processors. Records that arrive
-// while the rings are read wait for the next call.
+// drain applies the records in the rings to t, in order of time over all processors. Records that arrive while the
+// rings are read wait for the next call.
 func (w *perfWatch) drain(t *tree, now float64) {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
@@ -240,8 +239,8 @@ func (r *perfRing) drain(dst []byte) []byte {
 	return dst
 }
 
-// parseRecords appends the records in b and stops at a malformed one. Each record ends with the
-// sample id fields in Sample_type: pid, tid, time.
+// parseRecords appends the perf records in b to out. It stops at a malformed record. Each record ends with the sample
+// id fields in Sample_type: pid, tid, time.
 func parseRecords(b []byte, out []record) []record {
 	const header, trailer = 8, 16
 	e := binary.NativeEndian

@@ -98,8 +98,8 @@ func mergePairs(rows []Row) []Row {
 	return out
 }
 
-// summarise summarises windows weighted by their length. A last window shorter than half a second
-// is merged with the previous one, because its noise could become the maximum.
+// summarise returns the distribution of cores over windows, weighted by their length. It merges a last window shorter
+// than half a second with the previous one, because its noise could become the maximum.
 func summarise(windows []weighted, mean float64) Cores {
 	c := Cores{Mean: mean, P50: mean, P95: mean, Max: mean}
 	if len(windows) < 2 { // shorter than a second: there is one window, the run
@@ -152,8 +152,8 @@ func NewCSV(w io.Writer) (*CSV, error) {
 		"read_bytes_per_second", "write_bytes_per_second", "processes", "threads"})
 }
 
-// Write appends a row and flushes it, so that the file is complete if the run is killed.
-// time_seconds is the end of the window since the command started.
+// Write appends a row and flushes it, so that the file is complete if the run is killed. time_seconds is the time from
+// the start of the command to the end of the window.
 func (c *CSV) Write(r Row) error {
 	c.cells = c.cells[:0]
 	for _, v := range [...]struct {

@@ -88,8 +88,8 @@ func (r *runner) survivors() []Survivor {
 	return out
 }
 
-// fillCPU sets the CPU time. A private group counts everything. Rusage lacks the children of
-// parents that ignore SIGCHLD, which the events report.
+// fillCPU sets the CPU time in rep. It prefers the private group, which counts everything. The rusage of wait4 lacks
+// the children of parents that ignore SIGCHLD, so it adds those from perf events.
 func (r *runner) fillCPU(rep *Report) {
 	m := r.meter
 	source := "wait4"
@@ -122,9 +122,8 @@ func (r *runner) fillCPU(rep *Report) {
 	rep.Sources["cpu"] = source
 }
 
-// fillMemory sets the peak and the mean. The highest sample, the largest process, and the group's
-// peak minus its page cache and kernel memory are lower bounds of the peak. The group's peak is an
-// upper bound.
+// fillMemory sets the peak and the mean memory in rep. Lower bounds of the peak are the highest sample, the largest
+// process, and the group's peak minus its page cache and kernel memory. The group's peak is an upper bound.
 func (r *runner) fillMemory(rep *Report) {
 	m := r.meter
 	largest := max(m.largest, m.tree.largestEnded)
@@ -169,14 +168,14 @@ func (r *runner) fillMemory(rep *Report) {
 	}
 }
 
-// hasty reports whether the command may have been loading at each sample and no exit record has its
-// memory. The memory from wait4(2) includes our own from before the exec.
+// hasty reports whether the command may have ended before any reading saw its memory. It then was still loading at each sample, and no
+// exit record has its memory. The memory from wait4(2) does not help, because it includes our own from before the exec.
 func (m *meter) hasty() bool {
 	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && !m.tree.loaded
 }
 
-// loadTime is the most CPU time in nanoseconds that loading a program takes; on a busy processor it
-// takes much longer in wall time. A process in interruptible sleep is loaded.
+// loadTime is an upper bound of the CPU time in nanoseconds that loading a program takes. On a busy processor, loading
+// takes much longer in wall time. A process in interruptible sleep has been loaded.
 const loadTime = 10e6
 
 func (r *runner) fillRest(rep *Report) {
@@ -205,9 +204,9 @@ func (r *runner) fillRest(rep *Report) {
 	}
 }
 
-// countSource returns the source that counted the processes, and whether it saw all of them. Perf
-// events saw all if none was lost and no subtree was hidden. Exit records saw all if there were no
-// perf events, because otherwise they only add to processes that perf events reported.
+// countSource returns the source that counted the processes, and whether it saw all of them. Perf events saw all if
+// none was lost and no subtree was hidden. Exit records saw all if there were no perf events; with perf events, they
+// only add to the processes in those.
 func (r *runner) countSource() (source string, exact bool) {
 	perf, exits := r.meter.perf, r.meter.exits
 	complete := exits != nil && exits.whole && exits.lost == 0 && exits.err == nil

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarded lists the forwarded signals. Job control signals (TSTP, TTIN, TTOU, CONT) are excluded,
-// because the terminal also sends them to the command and stops us with it.
+// forwarded lists the signals that are passed on to the command. It excludes job control signals (TSTP, TTIN, TTOU,
+// CONT), because the terminal also sends them to the command and stops us with it.
 var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPWR,
 }
 
-// catchSignals starts to collect signals. Signals that were ignored at the start (nohup, a shell's
-// background job) stay ignored, by us and by the command.
+// catchSignals starts to receive the forwarded signals on ch; call stop to end it. Signals that were ignored at the
+// start (nohup, a shell's background job) stay ignored, both by us and by the command.
 func catchSignals() (ch chan os.Signal, stop func()) {
 	ch = make(chan os.Signal, 32)
 	for _, s := range forwarded {
@@ -25,8 +25,8 @@ func catchSignals() (ch chan os.Signal, stop func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// sentByTerminal reports whether the command already received this signal. Keys such as Ctrl-C
-// signal the whole foreground group, which includes the command.
+// sentByTerminal reports whether the terminal also sent this signal to the command. Keys such as Ctrl-C signal the
+// whole foreground process group, which includes the command.
 func sentByTerminal(s os.Signal) bool {
 	if s != unix.SIGINT && s != unix.SIGQUIT {
 		return false

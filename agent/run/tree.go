@@ -149,8 +149,8 @@ func (t *tree) creditOldName(p *proc) {
 	}
 }
 
-// shortest is the CPU time in ns below which the part before an exec is not separated, because it
-// is the cost of the fork.
+// shortest is the CPU time in nanoseconds that a process must have used before an exec to be listed under its old name.
+// Less than that is the cost of the fork.
 const shortest = 2_000_000
 
 // bury marks a process as dead; fold follows when its last figures are in.
@@ -280,9 +280,9 @@ func (t *tree) findLive(now float64) level {
 	return l
 }
 
-// sharesSpace reports whether a process shares the address space of another one that was already counted in this
-// reading. That is its parent, or the first of its siblings if the parent ended. Parents come first. Such processes
-// come from clone(2) with CLONE_VM and share the space until they run a program.
+// sharesSpace reports whether a process shares the address space of a process already counted in this reading. It
+// compares the process with its parent or, if the parent ended, with the first of its siblings. Processes that clone(2)
+// created with CLONE_VM share the address space until they run a program.
 func (t *tree) sharesSpace(p *proc) bool {
 	if up := t.procs[p.ppid]; p.space == 0 && up != nil && !up.dead {
 		alike := p.rss > 4<<20 && p.rss-p.rss/64 <= up.rss && up.rss-up.rss/64 <= p.rss
@@ -377,9 +377,8 @@ func (t *tree) studyOne(p *proc) (ioRead bool) {
 	return ioRead
 }
 
-// readClock updates the CPU time of a live process. The clock of a process under creation can
-// return the machine's uptime, so values above the capacity of all processors since the start are
-// ignored.
+// readClock updates the CPU time of a live process. It ignores a value above the capacity of all processors since the
+// start, because the clock of a process under creation can return the machine's uptime.
 func (t *tree) readClock(p *proc) {
 	if c, ok := procfs.CPUClock(p.pid); ok && t.believable(c) {
 		p.clock = max(p.clock, c)
@@ -413,8 +412,8 @@ func (t *tree) threads(pid int32) []int32 {
 	return t.ids
 }
 
-// proportion measures how much resident memory is shared within the tree (smaps_rollup,
-// proportional set size), so that pages of forked workers count once.
+// proportion measures how much resident memory the processes of the tree share, by the proportional set size in
+// smaps_rollup. With it, pages of forked workers count once.
 func (t *tree) proportion() {
 	var pss, rss uint64
 	n := 0

@@ -166,8 +166,8 @@ func (d *detector) step(t int) scored {
 	return best
 }
 
-// expect returns the median of the last day, of the same time on previous days, or of the same
-// time in previous weeks. It chooses the one that had the smallest error so far.
+// expect returns the value expected at step t, and whether one is known. Candidates are the medians of the last day, of the same time on
+// previous days, and of the same time in previous weeks. It chooses the candidate with the smallest error so far.
 func (d *detector) expect(t int) (float64, bool) {
 	d.buffer = d.buffer[:0]
 	last := d.recorded(t-d.day, t)

@@ -21,9 +21,9 @@ const (
 	steady = 6.0
 )
 
-// Climbing reports whether the last steps rise towards a limit that they reach within the given number of steps. The
-// line has the median of all slopes (Theil and Sen), so that single values have no effect. A series does not climb if
-// it scatters as much as it rises, or falls in between, such as memory that is freed now and then.
+// Climbing reports whether a series rises at its end so that it reaches limit within the given number of steps. The line through the last
+// steps has the median of all slopes (Theil and Sen), so that single values have no effect. A series does not climb if it scatters as
+// much as it rises. It does not climb either if it falls in between, like memory that is freed now and then.
 func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
 	if len(y) < climbing || !(limit > 0) {
 		return Climb{}, false
@@ -79,8 +79,8 @@ const (
 	unlike, most = 6.0, 0.8
 )
 
-// Peers returns the members of a group that differ from the others in nearly every step, always on
-// the same side. All lines have the same steps; NaN means not recorded.
+// Peers returns the members of a group that differ from the others in nearly every step, always in the same direction.
+// lines holds the values of each member at the same steps; NaN means not recorded.
 func Peers(lines [][]float64) []Unlike {
 	if len(lines) < leastPeers || len(lines[0]) == 0 {
 		return nil

@@ -107,10 +107,10 @@ func pods(series [][]float64) mean {
 	return out
 }
 
-// correlated returns the mean of an autocorrelated series. The effective number of values is the
-// smaller of n (1-r) / (1+r), with the correlation r of neighbours, and n / (1 + 2 sum of r_k) over
-// the lags up to the first pair that is not positive (Geyer 1992). The estimate of r from a short
-// series is too low by about (1 + 4r)/n (Marriott and Pope 1954), which is added.
+// correlated returns the mean of an autocorrelated series and its effective number of values. That is the smaller of n
+// (1-r) / (1+r), with the correlation r of neighbours, and n / (1 + 2 sum of r_k) over the lags up to the first pair
+// that is not positive (Geyer 1992). The estimate of r from a short series is too low by about (1 + 4r)/n (Marriott and
+// Pope 1954), so it adds that amount.
 func correlated(x []float64) mean {
 	m := independent(x)
 	n := float64(len(x))
@@ -159,8 +159,8 @@ func oneRun(a, b mean, n int, alpha float64, figures int) Result {
 	return judge(a, b, d, OneRun, alpha, figures, "")
 }
 
-// judge tests whether d, which is B - A, is 0. The level is divided among all figures (Bonferroni), so that
-// intervals and verdicts agree.
+// judge tests whether d, which is B - A, is 0. It divides the level alpha by the number of figures (Bonferroni), so
+// that intervals and verdicts agree. few is the text for too few values.
 func judge(a, b, d mean, test string, alpha float64, figures int, few string) Result {
 	r := Result{A: a.value, B: b.value, Effective: d.effective, Low: math.NaN(), High: math.NaN(), P: math.NaN()}
 	if d.effective < Least || math.IsInf(d.variance, 0) {

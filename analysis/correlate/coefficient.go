@@ -58,8 +58,8 @@ func Ranks(v []float64) []float64 {
 	return out
 }
 
-// effective returns the effective number of independent points of x and y. It is n over one plus
-// twice the summed products of their autocorrelations, truncated where these fall below noise.
+// effective returns the effective number of independent points of x and y. It is n divided by one plus twice the sum over lags of the
+// products of both autocorrelations. The sum ends at the first lag with an autocorrelation below noise.
 func effective(x, y []float64) float64 {
 	n := len(x)
 	noise := 2 / math.Sqrt(float64(n))

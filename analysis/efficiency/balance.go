@@ -82,8 +82,8 @@ func (j *judge) tasks() {
 // otherMean returns the mean CPU time of the tasks other than the busiest, seconds.
 func (t *TaskUse) otherMean() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
-// extremes returns the nodes with the least and the most of a figure, and the mean. It returns false
-// if one node has no measurement, which does not mean that the node was idle.
+// extremes returns the nodes with the lowest and the highest value of a figure, and the mean over nodes. ok is false if
+// a node has no measurement, because such a node was not necessarily idle.
 func (j *judge) extremes(of func(*Node) *float64) (low, high Node, mean float64, ok bool) {
 	least, most := math.Inf(1), math.Inf(-1)
 	for i := range j.u.PerNode {

@@ -75,8 +75,8 @@ func Rested(u Usage) bool {
 	return most
 }
 
-// rested returns the idle seconds at the end of a run, and whether they are at least half of its
-// time. That requires complete measurements of CPU time, and of GPUs if the run has some.
+// rested returns the idle seconds at the end of a run, and whether they are at least half of its time. most requires a
+// complete measurement of CPU time, and of GPU time if the run has GPUs.
 func (j *judge) rested() (seconds float64, most bool) {
 	u := &j.u
 	v, ok := figure.Known(u.RestSeconds)

@@ -11,8 +11,8 @@ const (
 	enoughCycles = 10e9 // a few seconds of a core, before cycles are judged
 	stalledIPC   = 0.7  // instructions in a cycle; fewer mean that cores wait
 	flowingIPC   = 1.5  // and more that they do not
-	// Bytes per second of CPU time. Serial memory accesses fetch a 64-byte line in about 80 ns, or
-	// 0.8 GB/s; half of that is mostly waiting. One core can fetch 5 to 15 GB/s; more indicates a
+	// Memory traffic in bytes per second of CPU time. Serial memory accesses fetch a 64-byte line in about 80 ns, which
+	// is 0.8 GB/s; half of that means that the core mostly waits. One core can fetch 5 to 15 GB/s; more indicates a
 	// bandwidth limit.
 	someTraffic  = 0.4e9
 	heavyTraffic = 5e9

@@ -202,14 +202,14 @@ func Judge(u Usage) []Verdict {
 	return j.out
 }
 
-// ranThrough reports whether the run is running, completed, or timed out. A run that was stopped
-// earlier may have needed more later.
+// ranThrough reports whether the run is running, completed or timed out. A run that ended early for another reason
+// might have needed more later.
 func (j *judge) ranThrough() bool {
 	return j.u.Running || slices.Contains([]string{"", "completed", "timeout"}, j.u.State)
 }
 
-// rank orders verdicts by severity. A deliberate end of the workload precedes verdicts on its use,
-// because it explains them.
+// rank returns the position of a verdict in the order by severity; lower comes first. The deliberate end of a workload
+// precedes verdicts on its use, because it explains them.
 func (v *Verdict) rank() int {
 	if v.Severity != Critical && slices.Contains([]string{"cancelled", "preempted", "lost", "exit"}, v.Kind) {
 		return 1

@@ -41,8 +41,8 @@ func (j *judge) canceller() string {
 	return " by " + j.u.EndedByUser
 }
 
-// ending reports an unsuccessful end. The state takes precedence: an exit code explained by the
-// state adds nothing, and a deliberate end is no failure.
+// ending reports an unsuccessful end of the run. It reports the state first, and an exit code only if the state does
+// not explain it. A deliberate end is no failure.
 func (j *judge) ending() {
 	u := &j.u
 	wall := phrase.Words{"wall": lasted(u.WallSeconds), "by": j.canceller()}
@@ -148,8 +148,8 @@ var imageReasons = map[string]string{
 	"RunContainerError":          "the events of the pod have the error of the container runtime",
 }
 
-// NotStarted returns the obstacle to the start of a container, from the kubelet's waiting reason. It returns
-// false for a container that is starting, or that failed too few times to show that it always does.
+// NotStarted returns why a container cannot start, from the kubelet's waiting reason and the number of restarts. ok is
+// false if the container is still starting, or has failed too few times to show that it always fails.
 func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	switch do := imageReasons[reason]; {
 	case strings.HasPrefix(reason, "Unschedulable"):
@@ -185,8 +185,8 @@ func (j *judge) outOfMemory() bool {
 
 func (s *Step) outOfMemory() bool { return s.State == "out_of_memory" }
 
-// failed reports whether a step failed. Slurm reports every step ended by a signal as cancelled (observed with
-// 22.05). Such a step failed if the signal indicates a crash, or if the batch script exited with the signal's
+// failed reports whether a step failed. script is the exit code of the batch script, if known. Slurm reports every step ended by a signal
+// as cancelled (observed with 22.05). Such a step failed if the signal indicates a crash, or if the batch script exited with the signal's
 // number, like srun. Otherwise it was stopped deliberately, or still running when the script ended.
 func (s *Step) failed(script *int) bool {
 	switch s.State {
@@ -219,8 +219,8 @@ func (s *Step) text() string {
 	return name
 }
 
-// failedStep reports the first failed step other than the script, because a script often fails as a
-// result of a step.
+// failedStep reports the first failed step, with the text under key, and returns whether there was one. It skips the
+// batch script, because a script often fails only as a result of a step.
 func (j *judge) failedStep(severity Severity, key string) bool {
 	var worst *Step
 	for i := range j.u.JobSteps {

@@ -8,13 +8,13 @@ import (
 	"reckon/internal/phrase"
 )
 
-// refaulted is the minimum ratio of refaulted to needed memory at which memory was too small. At
-// this ratio, all of it was read again.
+// refaulted is the ratio of refaulted bytes to needed memory from which memory counts as too small. At this ratio,
+// every needed byte was read again.
 const refaulted = 1.0
 
-// memory judges the needed memory. Reclaimable memory is not needed, because the page cache fills
-// any memory. Memory is too small if the need is close to the limit, or if the workload stalls for
-// memory or rereads the same pages.
+// memory reports whether the requested memory was too small or too large for the needed memory. It ignores reclaimable
+// memory, because the page cache fills any memory. Memory is too small if the need is close to the limit, or if the
+// workload stalls for memory or rereads the same pages.
 func (j *judge) memory() {
 	u := &j.u
 	if swap, ok := figure.Known(u.SwapBytes); ok && swap >= 64<<20 {
@@ -86,8 +86,8 @@ func andCache(cached, peak float64, full bool) phrase.Text {
 	return phrase.Join(", with ", phrase.Bytes(cached), " of page cache in addition, which the kernel can reclaim")
 }
 
-// pressure returns the signs that memory was too small for the page cache: the share of time
-// stalled for memory, or the bytes reread. They are 0 if negligible or not measured.
+// pressure returns two signs that memory was too small for the page cache. stalled is the share of time stalled for
+// memory, and refault the number of bytes read again. They are 0 if negligible or not measured.
 func (u *Usage) pressure() (stalled, refault float64) {
 	if s, _ := figure.Known(u.MemoryStalledSeconds); u.WallSeconds >= settled && s >= waiting*u.WallSeconds {
 		stalled = s / u.WallSeconds
@@ -115,8 +115,8 @@ func Squeezed(u Usage) bool {
 	return stalled > 0 || refault > 0
 }
 
-// memoryPeak judges a peak with an unknown amount of page cache. The need is at most the peak, so a
-// low peak proves a low need, but a high peak proves nothing.
+// memoryPeak reports on a peak with an unknown amount of page cache. given is the requested memory in bytes, if ok is
+// set. The need is not more than the peak, so a low peak proves a low need. A high peak proves nothing.
 func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 	if !ok || j.u.MemorySampled && j.u.WallSeconds < settled {
 		return

@@ -57,8 +57,8 @@ func (j *judge) congested() bool {
 	return c != nil && j.slowed(c.Seconds, c.Observed, c.Cores)
 }
 
-// slowed reports whether a limit applied for a large part of the observed seconds while most usable
-// cores were idle.
+// slowed reports whether a limit applied for a large part of the observed seconds while most usable cores were idle.
+// seconds is the time for which it applied, and cores the mean number of busy cores.
 func (j *judge) slowed(seconds, observed, cores float64) bool {
 	if seconds < worth || seconds < waiting*observed || j.u.Exactness["cpu_seconds"] != figure.Exact {
 		return false

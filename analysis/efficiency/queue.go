@@ -43,8 +43,8 @@ var waitReasons = []waitReason{
 	{"Cleaning", "the run before it is still being cleared away", "", false},
 }
 
-// reasonOf returns the explanation of a pending reason. Limits of an account or a quality of
-// service have a reason each; limits for a single job never resolve.
+// reasonOf returns the explanation of the scheduler's reason for a pending job. Limits of an account or a quality of
+// service each have an explanation. A limit for a single job never resolves.
 func reasonOf(reason string) (r waitReason, known bool) {
 	reason, message, _ := strings.Cut(reason, ": ")
 	word, _, _ := strings.Cut(strings.TrimSpace(reason), ",") // "ReqNodeNotAvail, UnavailableNodes:n1"

@@ -21,8 +21,8 @@ func (j *judge) reportWaits() {
 	}
 }
 
-// waitedFor returns the reason for waiting threads. A workload with idle cores, or no more threads
-// than cores, waited for other workloads. One that used all its cores waited for its own threads.
+// waitedFor returns the text key for what threads waited for; cpu is the CPU time in seconds. A workload with idle cores, or with no more
+// threads than cores, waited for other workloads. A workload that used all its cores waited for its own threads.
 func (j *judge) waitedFor(cpu float64) string {
 	who := figure.WaitedFor(j.u.Cores, j.u.MostThreads, j.u.CoresWantedP95, cpu, j.u.WallSeconds)
 	given, ok := figure.Known(j.u.Cores)

@@ -53,11 +53,10 @@ type Trace struct {
 	Scheduled bool
 }
 
-// Owner holds the use of one owner over all jobs. Want is the use plus the unmet demand; for
-// CPU, the unmet demand is the cores that runnable threads did not get. Waits marks steps with a
-// request waiting for the node. Allocated is the batch system's allocation. Where Inexact is true,
-// Use is a lower bound, an estimate or modelled. The owner then has no score but still counts as
-// wanting the resource. All fields but Use may be nil.
+// Owner holds the use of a resource by one owner over all jobs, one value per step. Want is the use plus the unmet
+// demand; for CPU, that is the cores that runnable threads did not get. Waits marks the steps with a request waiting
+// for the node. Allocated is the batch system's allocation. Where Inexact is true, Use is a lower bound, an estimate or
+// modelled; the owner then has no score, but still counts as wanting the resource. All fields but Use may be nil.
 type Owner struct {
 	Name      string
 	Use       []float64
@@ -145,8 +144,8 @@ func Scores(t Trace, l Limits) []Score {
 	return out
 }
 
-// walk calls take in order of time for each step and each owner with more than a fair share of a
-// contended resource.
+// walk calls take for each step and each owner that uses more than its fair share of a contended resource. Steps are in
+// order of time.
 func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	if !(t.Capacity > 0) || !(t.Step > 0) {
 		return
@@ -220,8 +219,8 @@ func (o *Owner) need(i int) (most float64) {
 	return most
 }
 
-// allocated returns the maximum allocation of the owner at a step and its neighbours. Use is
-// sampled, so the use of a job that starts or ends within a step extends into the next.
+// allocated returns the highest allocation of the owner at step i and the steps beside it. Use is sampled, so the use
+// of a job that starts or ends within a step extends into the next.
 func (o *Owner) allocated(i int) (most float64) {
 	for k := max(i-1, 0); k <= i+1; k++ {
 		if v := valueAt(o.Allocated, k); v > most {
@@ -231,8 +230,8 @@ func (o *Owner) allocated(i int) (most float64) {
 	return most
 }
 
-// maxMinShare returns the largest share that everyone can have if owners who want less get all they
-// want. It is infinite if there is enough for all. It sorts wishes.
+// maxMinShare returns the largest share that every owner can have if owners who want less get all they want. It is
+// infinite if capacity covers all wishes. It sorts wishes.
 func maxMinShare(capacity float64, wishes []float64) float64 {
 	slices.Sort(wishes)
 	for i, w := range wishes {

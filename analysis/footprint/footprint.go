@@ -65,11 +65,10 @@ func unitOf(s string) string {
 // maxRows limits a file: ten years of quarter-hours.
 const maxRows = 400_000
 
-// ReadSteps reads a CSV file. The first column is the time from which a value applies (RFC 3339,
-// "2026-11-21 14:00" or a date, in UTC, or Unix seconds). The value is in the first other column
-// with a heading that contains "kwh", "intensity", "price" or "value", else in the second column.
-// It applies until the next row. unit is the default if the heading has none, unlike "EUR_per_kWh"
-// or "price (EUR/kWh)".
+// ReadSteps reads a rate that changes over time from a CSV file. The first column is the time from which a value
+// applies until the next row. It is RFC 3339, "2026-11-21 14:00" or a date, in UTC, or Unix seconds. The value is in
+// the first other column with a heading that contains "kwh", "intensity", "price" or "value", else in the second
+// column. A heading may have the unit, such as "EUR_per_kWh" or "price (EUR/kWh)"; unit is the default.
 func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 	in := csv.NewReader(r)
 	in.FieldsPerRecord = -1

@@ -16,10 +16,10 @@ type analog struct {
 	level    float64 // mean of its window
 }
 
-// analogs continues a series as it continued after the times most similar to its last steps. Each
-// step is the weighted median of the values that followed, with more weight for nearer analogs. If
-// level is set, it compares shapes: it subtracts the mean of each window and adds the mean of the
-// last one. It returns nil if there are too few analogs.
+// analogs forecasts n steps of y from the past times that were most similar to its last window steps. Each forecast is
+// the weighted median of the values that followed, with more weight for more similar times. If level is set, it
+// compares shapes: it subtracts the mean of each window and adds the mean of the last one. It returns nil if there are
+// too few similar times.
 func analogs(y []float64, window, n int, level bool) []float64 {
 	if window < 2 || len(y) < window+n+2*nearest {
 		return nil
@@ -40,8 +40,8 @@ func analogs(y []float64, window, n int, level bool) []float64 {
 	return out
 }
 
-// nearestTimes returns the times with windows most similar to the last one, the nearest first. Each
-// must be followed by n known steps. Later steps of a window count more.
+// nearestTimes returns the times in y with the window most similar to last, the most similar first. Each must be
+// followed by n known steps. Later steps of a window count more. level is as in [analogs].
 func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 	window := len(last)
 	sum := 0.0

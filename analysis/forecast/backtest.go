@@ -51,14 +51,13 @@ func backtest(h *history, horizon int) *trial {
 // all means that no origin is left out.
 const all = -1
 
-// sharpness is the rate at which the weight of a method falls with its error. A method with
-// twice the error of the best one has an eighth of its weight.
+// sharpness is the exponent by which the weight of a method falls with its error. A method with twice the error of the
+// best one has an eighth of its weight.
 const sharpness = 3
 
-// weigh returns a weight for each method. It uses the mean logarithm of the errors at the
-// origins, so that a single unusual day, which every method misses, does not decide. If without is
-// an origin, it uses only origins that share no step with it, and equal weights if there are none.
-// It returns nil if no method was tried.
+// weigh returns a weight for each method. It uses the mean logarithm of the errors at the origins, so that a single
+// unusual day, which every method misses, does not decide. If without is the index of an origin, it uses only origins
+// that share no step with that one, and equal weights if there are none. It returns nil if no method was tried.
 func (t *trial) weigh(h *history, without int) []float64 {
 	score, least, n := make([]float64, len(t.methods)), math.Inf(1), 0.0
 	for i := range t.origins {
@@ -152,8 +151,8 @@ func (t *trial) error(h *history, of func(int) []float64) float64 {
 	return sum / n
 }
 
-// combine sets the weighted combination of the methods. Errors use weights that exclude the origin,
-// because weights fitted to the origin itself would make them too small.
+// combine sets the forecast of r to the weighted combination of the methods. For the error at an origin, it uses
+// weights that exclude this origin. Weights fitted to the origin would make its error too small.
 func (t *trial) combine(h *history, horizon int, r *Result) {
 	r.Origins = len(t.origins)
 	naive := len(t.methods) - 1
@@ -189,7 +188,7 @@ func (t *trial) best(weights []float64) []int {
 // light is the weight below which a method is not run for the answer.
 const light = 0.01
 
-// trimmed is the share of the weight cut off at each side of the forecasts of a step. The result is
+// trimmed is the share of the weight that is cut off at each side of the methods' forecasts for a step. The result is
 // close to their median, which a single outlier does not move, but smoother.
 const trimmed = 0.4
 

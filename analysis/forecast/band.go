@@ -79,8 +79,8 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	}
 }
 
-// center sets the mean. The point forecast is near the median, which differs much from the mean if
-// use is bursty; the mean past error is the difference.
+// center sets the mean forecast of r to the point forecast plus the mean past error. The point forecast is near the
+// median, which differs much from the mean if use is bursty.
 func (rs *residuals) center(h *history, scale []float64, r *Result) {
 	off := 0.0
 	for i, e := range rs.e {
@@ -102,8 +102,8 @@ func (rs *residuals) center(h *history, scale []float64, r *Result) {
 // least returns the smallest forecast to compare, for a series above 0.
 func (h *history) least() float64 { return slices.Min(h.y) / 2 }
 
-// drift widens the band, because the future differs from the past slightly more than past days from each other. sided
-// widens it further if most errors lie on one side, as in a series that keeps rising or falling.
+// drift widens the band, because the future differs from the past slightly more than past days differ from each other.
+// sided widens the band further if most errors have the same sign, as in a series that keeps rising or falling.
 const drift, sided = 1.13, 0.3
 
 // bias returns the one-sidedness of the errors: 0 if they cancel out, 1 if all have one sign.
@@ -118,8 +118,8 @@ func (rs *residuals) bias() float64 {
 // proxyDays is the number of days before the last origins from which the proxy's errors are taken.
 const proxyDays = 21
 
-// residuals returns the errors at the last origins. These are too few for the tails of the distribution. It
-// therefore adds the errors of a simple proxy forecast on the days before, scaled by the ratio of the errors of both.
+// residuals returns the errors at the last origins. These are too few to estimate the tails of the distribution. It
+// therefore adds the errors of a simple proxy forecast on earlier days, scaled by the ratio of both errors.
 func (t *trial) residuals(h *history, r *Result) *residuals {
 	rs := &residuals{}
 	if r.Origins == 0 {
@@ -150,8 +150,8 @@ const clearly = 0.7
 // leastScale is the smallest share of the proxy's errors that the forecast's are taken for.
 const leastScale = 0.1
 
-// proxy returns the simple forecast with the smallest error at the last origins, and that error. Candidates are the
-// profiles of the last days and of the last weeks. It returns nil if there was no error.
+// proxy returns the simple forecast with the smallest error at the last origins, and that error. The candidates are the
+// median profiles of the last days and of the last weeks. It returns nil if no candidate has an error above zero.
 func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off float64) {
 	for _, f := range []func(h *history, n int) []float64{
 		medianProfile, func(h *history, n int) []float64 { return medians(h.y, h.week, 3, n) },
@@ -177,8 +177,8 @@ func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off f
 // shrink is the number of mean-sized errors that the scale of each time of day starts with.
 const shrink = 6
 
-// scales returns the size of errors at each step of the day, smoothed with its neighbours and
-// shrunk to the overall mean. With less than a week of errors it is the same for all steps.
+// scales returns the typical size of the error for each step of a day of day steps. It smooths each with its neighbours
+// and shrinks it towards the overall mean. With less than a week of errors, it is the same for all steps.
 func (rs *residuals) scales(day int) []float64 {
 	all := 0.0
 	for _, e := range rs.e {

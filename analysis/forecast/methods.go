@@ -74,8 +74,8 @@ func medianHours(h *history, n int) []float64 {
 	return repeat(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
-// recentProfile returns the profile of medians shifted by the deviation of the last quarter of a
-// day, and by half of that from the second day on.
+// recentProfile forecasts the median profile of a day, shifted by the deviation of the last quarter of a day from it.
+// From the second day on, the shift is half of that.
 func recentProfile(h *history, n int) []float64 {
 	recent := h.day / 4
 	if recent < 2 {
@@ -166,8 +166,8 @@ func stlETS(h *history, n int) []float64 {
 	return h.untransform(out)
 }
 
-// theta forecasts the mean of a straight line and of simple smoothing of the seasonally adjusted
-// series with twice its curvature. In effect this is smoothing with a drift of half the slope.
+// theta forecasts the mean of two forecasts: a straight line, and simple smoothing of the seasonally adjusted series
+// with twice its curvature. In effect, this is smoothing with a drift of half the slope.
 func theta(h *history, n int) []float64 {
 	d := h.decompose()
 	alpha, level := simple(d.adjusted, limit(d.adjusted))

@@ -19,8 +19,8 @@ type Next struct {
 // nextRuns is the maximum number of runs that a forecast is based on: work changes.
 const nextRuns = 20
 
-// NextRun forecasts a figure of the next run from those of past runs. Values that are not finite or
-// negative count as unmeasured. It returns false if there are no others.
+// NextRun forecasts a figure of the next run from its values in past runs, the latest first. Values that are negative
+// or not finite count as unmeasured. ok is false if all are unmeasured.
 func NextRun(latestFirst []float64) (Next, bool) {
 	var runs []float64
 	for _, v := range latestFirst {

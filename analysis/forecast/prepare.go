@@ -34,8 +34,8 @@ func prepare(in Input) prepared {
 	return p.clean(len(in.Values) > 0)
 }
 
-// align averages samples of the same wall-clock slot. An hour occurs twice when the clock is set
-// back, and is missing when it is set forward.
+// align sets the values from begin on to the mean of the samples in each step of the wall clock. An hour occurs twice
+// when the clock is set back, and is missing when it is set forward.
 func (p *prepared) align(in Input, begin int) {
 	if begin >= len(in.Values) {
 		return
@@ -177,8 +177,8 @@ func (p *prepared) afterHole() {
 	}
 }
 
-// spikeFactor is the minimum ratio of a spike's distance from the median to the 99th percentile's.
-// Spikes must also be rare, one value in 200. They do not help to predict the future.
+// spikeFactor is how many times further than the 99th percentile a spike lies from the median. Spikes must also be
+// rare, one value in 200. They are removed, because they do not help to predict the future.
 const spikeFactor = 20
 
 // spikes removes values far beyond all others.

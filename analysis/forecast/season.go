@@ -92,8 +92,8 @@ func (h *history) untransform(z []float64) []float64 {
 	return z
 }
 
-// seasons detects periods by autocorrelation: the day, another period shorter than half of the
-// history, and the week in the remainder.
+// seasons returns the periods of y in steps, found by autocorrelation. It tests the day, another period shorter than
+// half of the history, and the week in the remainder.
 func seasons(y []float64, day, week int) []int {
 	var out []int
 	rest := detrend(y)

@@ -15,9 +15,9 @@ func (c *ManyConnectionsRule) lines() (least map[string]float64, folded bool) {
 	return map[string]float64{"network_connections": 600}, true
 }
 
-// judge finds work that opens TCP connections at a rate that burdens servers such as a batch
-// controller, a licence server or a metadata server. Services are exempt, because many connections
-// are normal for them. If only the total is known, the rate is over the whole run.
+// judge finds work that opens TCP connections at a rate that burdens servers such as a batch controller, a licence
+// server or a metadata server. It ignores services, because many connections are normal for them. If only the total is
+// known, it takes the mean rate over the whole run.
 func (c *ManyConnectionsRule) judge(w *Workload, _ *Policy) []Finding {
 	if !workload.Kind(w.Kind).Person() || exempt(c.Exempt, w.Owner) {
 		return nil

@@ -2,8 +2,8 @@ package misuse
 
 import "slices"
 
-// covered lists, by rule and part, the findings that are redundant next to another one of the
-// same workload. They have the same remedy, or contradict it.
+// covered lists the findings that are redundant beside another finding of the same workload, by the rule and part of
+// that other one. Their remedy is the same, or contradicts it.
 var covered = map[[2]string][][2]string{
 	// No process runs: unused cores, memory and GPUs are a consequence.
 	{IdleAllocation, "allocation"}: {{GPUUnused, "gpu"}, {GPUUnused, "cpu"}, {OverRequested, "cpu"}, {OverRequested, "memory"},

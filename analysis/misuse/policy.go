@@ -91,8 +91,8 @@ type IdleAllocationRule struct {
 	ZombiesFor Duration `yaml:"zombies_for" of:"node"`
 }
 
-// Briefest returns the run time below which an ended workload without an allocation breaks no rule
-// by itself and counts as short. It is at most a minute.
+// Briefest returns the run time below which an ended workload without an allocation breaks no rule by itself. Such a
+// workload counts as short. The result is one minute or less.
 func (p *Policy) Briefest() time.Duration {
 	least := p.shortest(Duration(time.Minute), func(n Needs) bool { return !n.Running })
 	if p.ManySmallJobs.On {
@@ -101,8 +101,8 @@ func (p *Policy) Briefest() time.Duration {
 	return time.Duration(least)
 }
 
-// Alone returns the run time below which a workload without an allocation breaks no rule by itself, at most an
-// hour. It may exceed [Policy.Briefest], because longer workloads are not short ones for ManySmallJobs.
+// Alone returns the run time below which a workload without an allocation breaks no rule by itself, up to an hour. It
+// may exceed [Policy.Briefest], because ManySmallJobs does not count longer workloads as short.
 func (p *Policy) Alone() time.Duration {
 	return time.Duration(p.shortest(Duration(time.Hour), func(Needs) bool { return true }))
 }

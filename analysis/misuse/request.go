@@ -7,8 +7,8 @@ import (
 	"reckon/workload"
 )
 
-// waste returns the used share of an allocation, and the unused amount multiplied by time. The
-// share is NaN if unknown or not judged.
+// waste returns the used share of an allocation, and the unused amount times the wall time. given and used are the allocated and the used
+// amount, and least is the smallest allocation that is judged. The share is NaN if it is unknown or not judged.
 func waste(given, used *float64, least, wall float64, inexact bool) (share, amount float64) {
 	if inexact || !isKnown(given) || !isKnown(used) || *given < least || *given <= 0 {
 		return math.NaN(), 0

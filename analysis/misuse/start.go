@@ -7,8 +7,8 @@ import (
 
 func (c *CannotStartRule) needs() (Needs, bool) { return Needs{Waiting: true}, c.On }
 
-// judge finds jobs that wait for a condition that can never be met, because this is easily
-// overlooked in a queue. It also finds pods with a container that does not start.
+// judge finds jobs that wait for a condition that can never be met, because users easily overlook them in a queue. It
+// also finds pods with a container that does not start.
 func (c *CannotStartRule) judge(w *Workload, _ *Policy) []Finding {
 	if wall := w.Wall(); w.Running && wall >= c.Minimum.Seconds() {
 		return []Finding{w.finding(CannotStart, Medium, "container", "cannot-start.container", phrase.Words{"why": w.Stuck},

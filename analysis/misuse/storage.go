@@ -21,8 +21,8 @@ func (c *StoragePatternRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	return append(append(w.metadataStorm(c), w.readsAgain(c)...), w.oneWriter(c)...)
 }
 
-// metadataStorm finds opens, lookups and listings at a sustained rate. If only the total is known,
-// the rate is over the whole run. Access to many small files looks the same.
+// metadataStorm finds workloads that open, look up and list files at a sustained rate. If only the total is known, it
+// takes the mean rate over the whole run. Access to many small files has the same effect and is found as well.
 func (w *Workload) metadataStorm(c *StoragePatternRule) []Finding {
 	return sustainedRule{rule: StoragePattern, part: "metadata", key: "storage-pattern.metadata", what: "metadata requests in that time",
 		figure: "mount_metadata_operations", rate: c.MetadataRate, high: c.MetadataHighRate, minimum: c.Minimum}.findings(w)

@@ -21,8 +21,8 @@ type interval struct {
 	seconds, mean float64
 }
 
-// stretchAbove returns the first and last step of all windows of that length, known throughout, with a
-// mean of at least limit.
+// stretchAbove returns the time from the first to the last step that lies in a window with a mean of at least limit. Windows have the
+// given length, and all their values must be known. The mean and the seconds in s cover only steps in such windows.
 func (l *Line) stretchAbove(limit float64, window time.Duration) (s interval, found bool) {
 	if l == nil || l.Step <= 0 {
 		return s, false
@@ -76,8 +76,8 @@ func (t *MemoryThrashingRule) lines() (least map[string]float64, folded bool) {
 	return map[string]float64{"major_faults": 3000, "cpu_throttled_seconds": 30, "swap_peak_bytes": leastSwap}, false
 }
 
-// judge finds work that swaps, rereads its own pages from disk, or is throttled by its quota, without a break for at
-// least the rule's duration. If only totals are known, they are averaged over the whole run.
+// judge finds work that, for at least the rule's duration without a break, swaps, rereads its own pages from disk, or
+// is throttled by its quota. If only totals are known, it takes their mean over the whole run.
 func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	wall := w.Wall()
 	whole := interval{first: w.Start, last: w.Last, seconds: wall}

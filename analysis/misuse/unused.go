@@ -30,8 +30,8 @@ const (
 	resources
 )
 
-// Holding is the allocated and the unused core, GPU and byte seconds of an owner's runs of one name
-// in one partition during a period. Runs without an exactly known use are excluded.
+// Holding sums an owner's runs of one name in one partition during a period. Held and Unused are the allocated and the
+// unused core, GPU and byte seconds. It excludes runs without an exactly known use.
 type Holding struct {
 	Site, Owner, Name, Partition string
 	Runs, Running                int
@@ -116,9 +116,9 @@ func sumsOf(p *Period, policy func(partition string) *Policy) map[unused]*Holdin
 	return sums
 }
 
-// OverTime finds owners who did not use their allocations, over the first period or over a longer
-// one if the first has the same pace. For owners who use enough in total, it finds the names of
-// runs that do not. Owners with running work come first, then by waste.
+// OverTime finds owners who did not use their allocations over the first period. It also judges a longer period if the
+// first has the same pace. For owners who use enough in total, it finds the names of runs that do not. Owners with
+// running work come first; then the order is by waste.
 func OverTime(periods []Period, policy func(partition string) *Policy) []Finding {
 	sums := make([]map[unused]*Holding, len(periods))
 	for i := range periods {
@@ -222,8 +222,8 @@ func days(p *Period) string {
 // mostNames is the number of names of runs that a finding lists.
 const mostNames = 5
 
-// byName returns the names under which an owner left most of a resource unused, with running
-// ones first. most is the one with the largest amount.
+// byName lists the runs by which an owner left most of a resource unused, summed by name, with running ones first. most
+// is the name with the largest unused amount.
 func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most *Holding) {
 	var list []*Holding
 	for u, h := range sums {

@@ -19,9 +19,9 @@ type Zombies struct {
 // freshness is the maximum age of the last sample for zombies to count as still there.
 const freshness = 10 * time.Minute
 
-// DeadProcesses applies the rule idle-allocation to zombies. A zombie only uses an entry of the
-// process table, but that is limited in size, and the program that started it has a bug. Only the
-// last uninterrupted stretch counts.
+// DeadProcesses applies the rule idle-allocation to zombies. A zombie uses only an entry of the process table, but the
+// size of that table is limited, and the program that started it has a bug. Only the latest uninterrupted period
+// counts.
 func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 	d := &p.IdleAllocation
 	n := len(z.Times)

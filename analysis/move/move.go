@@ -375,8 +375,8 @@ func (j *judge) longer(there *Wait) string {
 	return ""
 }
 
-// compare orders targets. Targets of the same cluster come first, then shared ones, smaller
-// ones, those without an unneeded fast network, and those with a shorter wait.
+// compare orders the targets a and b; the better one comes first. It prefers, in this order, the same cluster, shared
+// nodes, fewer GPUs, cores and memory, no unneeded fast network, and a shorter wait.
 func (j *judge) compare(a, b int) int {
 	number := func(v *float64) float64 { return *cmp.Or(v, &infinite) }
 	order := func(i int) []float64 {

@@ -24,8 +24,8 @@ func (j *judge) gpuOff() error {
 	return nil
 }
 
-// gpuUp applies if all GPUs of its nodes are busy and it waited for them, or if their memory is
-// full. Without a batch system queue nothing waits.
+// gpuUp proposes a shape with more GPUs or GPU memory. The workload's GPUs must be busy while work waited for them, or
+// their memory must be full. The condition on waiting does not apply to nodes without a batch system.
 func (j *judge) gpuUp() error {
 	s := j.source
 	if !satisfies(s.GPUs, greaterThan(0)) {

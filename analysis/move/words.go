@@ -14,8 +14,8 @@ var textFile string
 
 var texts = phrase.MustParse(textFile)
 
-// Said holds the texts about a workload: the reason to move or stay, the unknowns of a move, and a
-// paragraph for the owner, who need not know reckon. It names no other owner.
+// Said is the explanation of a result in sentences. Why gives the reason to move or to stay, and Unknown lists what is not known about
+// the target. Letter is a message to the owner, who need not know reckon. It contains no other owner's name.
 type Said struct {
 	Why     string
 	Unknown []string

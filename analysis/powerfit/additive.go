@@ -8,10 +8,10 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// drives are the features of an additive model, if the data set has them. Each represents a part of
-// the machine that draws power when it works, so they may extrapolate. Other columns accompany work
-// but draw little power themselves: interrupts, context switches, memory in use, disk and network
-// traffic. A model based on them fails on the next workload, so they are left to the trees.
+// drives lists the features of an additive model, if the data set has them. Each stands for a part of the machine that
+// draws power when it works, so the model may extrapolate in them. Other columns accompany work but draw little power
+// themselves: interrupts, context switches, memory in use, disk and network traffic. A model based on them fails on the
+// next workload, so they are left to the trees.
 var drives = []string{"cpu_utilization", "cpu_cycles", "cpu_instructions", "llc_misses",
 	"gpu_utilization", "gpu_cycles", "memory_controller_load", "memory_bytes"}
 
@@ -26,8 +26,8 @@ func shapes(t *table, f int) []powermodel.Term {
 	}
 }
 
-// fitAdditive fits non-negative least squares over the features that drive power. If no feature has
-// a known name, it uses all non-negative ones except disk and network traffic.
+// fitAdditive fits power to the features in drives by non-negative least squares. If the data set has none of these, it
+// uses all non-negative features except disk and network traffic.
 func fitAdditive(t *table, _ *Options) (powermodel.Part, error) {
 	var terms, others []powermodel.Term
 	for f := range t.base {

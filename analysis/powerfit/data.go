@@ -58,8 +58,8 @@ func (t *table) rows(keep func(i int) bool) *table {
 	return &s
 }
 
-// trainingPart returns the training part without group g. With time blocks it also drops rows with lags
-// that reach into the block.
+// trainingPart returns the rows of t without those of group g. If the groups are blocks of time, it also drops rows
+// with lags that reach into the block.
 func (t *table) trainingPart(g int) *table {
 	reach := 0
 	if t.protocol == ByBlock {
@@ -77,8 +77,8 @@ func (t *table) trainingPart(g int) *table {
 	})
 }
 
-// weights returns row weights that give every group the same total. With relative, errors are
-// relative to the measured power, so that the sum of squares corresponds to the MAPE.
+// weights returns row weights that give every group the same total. If relative is set, errors are relative to the
+// measured power, so that the sum of squares corresponds to the MAPE.
 func (t *table) weights(relative bool) []float64 {
 	count := make([]float64, len(t.names))
 	groups := 0.0
@@ -111,8 +111,8 @@ const minRows = 3
 // fewRows is the maximum number of rows without workloads that count as calibration points.
 const fewRows = 40
 
-// prepare validates, cleans and orders d, divides it into folds and adds lags. The warnings name
-// the dropped data and the reason.
+// prepare validates d, removes bad rows, sorts the rest, divides it into folds and adds lags. The warnings name the
+// dropped data and the reason.
 func prepare(d Data, o *Options) (*table, []string, error) {
 	n := len(d.Watts)
 	if err := shape(d); err != nil {
@@ -270,9 +270,8 @@ func cleanRows(d Data) (rows []int, warn []string) {
 	return kept, warn
 }
 
-// Outliers are at most one in outlierShare rows, with power above all others by outlierFactor. Load
-// raises power in more rows and by less. An example is 65535 W, which a management controller
-// reports for "unknown".
+// An outlier has outlierFactor times the power of all other rows, and at most one in outlierShare rows may be one. Load
+// raises power in more rows and by less. An example is 65535 W, which a management controller reports for "unknown".
 const (
 	outlierFactor = 5
 	outlierShare  = 50

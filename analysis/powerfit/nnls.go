@@ -42,8 +42,8 @@ func (g *gram) mirror() {
 
 var errSingular = errors.New("equations have no unique solution")
 
-// solve returns the solution for the columns in set, by Cholesky decomposition with a relative
-// ridge that separates nearly equal columns.
+// solve returns the least-squares solution for the columns in set. It uses a Cholesky decomposition with a relative
+// ridge, which keeps nearly equal columns apart.
 func (g *gram) solve(set []int, ridge float64) ([]float64, error) {
 	k := len(set)
 	l := make([]float64, k*k)

@@ -191,8 +191,8 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 	return m
 }
 
-// band returns the 5th and 95th percentile of measured over modelled power on unseen rows, widened
-// slightly for the sample size. With fewer than five rows it is empty.
+// band returns the 5th and 95th percentile of measured over modelled power on rows that the model was not fitted to. It
+// widens the band slightly if there are few rows. With fewer than five rows the band is empty.
 func band(y, pred, w []float64) powermodel.Band {
 	var ratio, weight []float64
 	for i, p := range pred {

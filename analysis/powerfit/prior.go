@@ -119,12 +119,12 @@ func (p *Prior) value(u float64) float64 {
 	return l*p.Mean[i] + r*p.Mean[i+1]
 }
 
-// levelVariance is the variance of the level of a curve. It makes the level practically unknown: a
-// factor of e to the fifth either way.
+// levelVariance is the variance of the logarithm of a curve's level. It is so large that the level is practically
+// unknown: a factor of e to the fifth in either direction.
 const levelVariance = 25
 
-// Complete returns the power at the knots for measured points with variances of their logarithms.
-// The curve falls only if the points do.
+// Complete returns the power at the knots of the prior for measured points. load and watts are the points, and variance
+// is the variance of their logarithms. The curve falls only where the points fall.
 func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	n := len(load)
 	if n == 0 {
@@ -211,8 +211,8 @@ const pointNoise = 0.003
 // errNotRatio is the reason for skipping the curve family.
 var errNotRatio = errors.New("the utilisation feature is not a ratio from 0 to 1")
 
-// fitCurve completes the curve of one utilisation feature under the prior. If there are many rows,
-// it first aggregates them into bins of utilisation.
+// fitCurve completes the power curve over one utilisation feature under the prior. If there are many rows, it first
+// takes the means of bins of utilisation.
 func fitCurve(t *table, o *Options) (powermodel.Part, error) {
 	if t.base == 0 {
 		return powermodel.Part{}, errNoFeature
@@ -230,9 +230,9 @@ func fitCurve(t *table, o *Options) (powermodel.Part, error) {
 		Curve: powermodel.NewCurve(t.primary, slices.Clone(o.Prior.Knots), v)}, nil
 }
 
-// calibration returns the points for fitting a curve: the rows themselves if they are few, else the
-// means of 40 bins of utilisation. In a bin all groups count equally, and the spread between rows
-// gives the variance.
+// calibration returns the points for fitting a curve. If the rows are few, it returns the rows. Otherwise it returns
+// the means of 40 bins of utilisation, in which all groups count equally. The spread between the rows of a bin gives
+// the variance.
 func calibration(t *table) (load, watts, variance []float64) {
 	u := t.x[t.primary]
 	if len(u) <= fewRows {

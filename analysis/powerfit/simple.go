@@ -20,8 +20,8 @@ func meanPart(t *table) powermodel.Part {
 
 func fitMean(t *table, _ *Options) (powermodel.Part, error) { return meanPart(t), nil }
 
-// fitTerms fits a base and the watts of terms, all non-negative, with relative errors and the same
-// weight for every group.
+// fitTerms fits a base power and the watts of each term, all non-negative. It minimises relative errors, with the same
+// weight for every group; w holds the row weights.
 func fitTerms(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	g := newGram(len(terms) + 1)
 	x := make([]float64, len(terms)+1)

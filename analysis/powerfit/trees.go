@@ -9,8 +9,8 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// Gradient-boosted regression trees on binned features (Friedman 2001; histograms as in LightGBM,
-// Ke et al. 2017). The decision record on power trees explains the own implementation.
+// Gradient-boosted regression trees on binned features (Friedman 2001; histograms as in LightGBM, Ke et al. 2017). The
+// decision record on power trees explains why no library is used.
 const (
 	treeBags     = 3  // averaged ensembles, for stability
 	treeCount    = 70 // trees per ensemble
@@ -29,10 +29,9 @@ const (
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
-// fitTrees fits trees that start from half of the additive model. Starting from all of it biases
-// rows towards a sum of features, and starting from none predicts unfamiliar workloads worse. Trees
-// are constant beyond the observed range, so a busier machine would seem to draw no more. The
-// additive model continues there.
+// fitTrees fits trees that start from half of the additive model. Starting from all of it biases rows towards a sum of
+// features, and starting from none predicts unfamiliar workloads worse. Outside of the observed range, trees are
+// constant, so a busier machine would seem to draw no more power. There, the additive model continues.
 func fitTrees(t *table, o *Options) ([]powermodel.Part, error) {
 	return boost(t, len(t.feats), fitAdditive, o)
 }
@@ -97,8 +96,8 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// extrapolation returns the extension of trend outside the observed range of each feature in t, and zero within it. It
-// consists of ramps from the edge, in steps that approximate a root, up to four times the range.
+// extrapolation returns the change of trend outside the observed range of each feature in t, and zero within the range.
+// It consists of ramps from the edge of the range, which approximate a root, up to four times the range.
 func extrapolation(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
 	for _, q := range trend.Terms {
@@ -237,8 +236,8 @@ func partition(rows []int, left func(int) bool) int {
 	return at
 }
 
-// bin assigns each value to a quantile bin. Edge b is halfway between the largest value of bin b
-// and the smallest of the next.
+// bin divides the values v into quantile bins. code is the bin of each value. edge b is halfway between the largest
+// value of bin b and the smallest value of the next.
 func bin(v []float64) (code []uint8, edge []float64) {
 	s := slices.Clone(v)
 	slices.Sort(s)

@@ -77,9 +77,9 @@ func (c *candidate) fitAll(t *table, o *Options) ([]powermodel.Part, error) {
 
 type validation struct{ candidates []candidate }
 
-// choose returns the candidate to use. The best over the folds may be best by chance. The simplest
-// within one standard error of it (Breiman et al. 1984, section 3.4.3) may miss an effect that few
-// folds cannot show. If they differ, it averages both and appends the average to v.candidates.
+// choose returns the candidate to use. The best candidate over the folds may be the best by chance. The simplest
+// candidate within one standard error of it (Breiman et al. 1984, section 3.4.3) may miss an effect that few folds
+// cannot show. If these two differ, choose averages them and appends the average to v.candidates.
 func (v *validation) choose(t *table) *candidate {
 	best, simple := v.selectBest(t.protocol)
 	if best == simple || v.candidates[simple].Family == Root {
@@ -100,12 +100,12 @@ func (v *validation) choose(t *table) *candidate {
 	return &v.candidates[len(v.candidates)-1]
 }
 
-// selectBest returns the indices of the best candidate and of the simplest one within one standard error
-// of it. Both must be no worse than the mean in any figure over all rows. The worst fold alone
-// rejects no family, because the mean is lucky there as often.
+// selectBest returns the indices of the best candidate and of the simplest one within one standard error of it. Over
+// all rows, both must be at least as good as the mean power in every figure. A family is not rejected for its worst
+// fold alone, because the mean is often better there by luck.
 //
-// Calibration points are too few to compare families by leaving points out, so the curve under the
-// prior is used unless it did clearly worse.
+// Calibration points are too few to compare families by leaving points out. The curve under the prior is therefore used
+// unless it did clearly worse.
 func (v *validation) selectBest(protocol string) (best, simple int) {
 	base := v.candidates[0].Score
 	ok := func(c *candidate) bool {
@@ -239,8 +239,8 @@ func stated(t *table, pred []float64) powermodel.Score {
 	return s
 }
 
-// inner excludes the lowest and the highest level of a calibration and returns their error as a
-// ratio. Without such a level a model extrapolates, unlike the final model within its range.
+// inner returns t and pred without the lowest and the highest level of a calibration. outside is the mean error at
+// these two levels, as a ratio. A model fitted without such a level extrapolates there, but the final model does not.
 func inner(t *table, pred []float64) (in *table, kept []float64, outside float64) {
 	if t.protocol != ByLevel || len(t.names) < fewestParts {
 		return t, pred, 0
@@ -296,8 +296,8 @@ func score(y, pred []float64) powermodel.Score {
 	return s
 }
 
-// Nested is the unbiased estimate of the error of Fit. For every fold, families are selected and
-// fitted without that fold, which is then predicted.
+// Nested is the unbiased estimate of the error of Fit. For every fold, a family is selected and fitted on the other
+// folds and then predicts that fold.
 type Nested struct {
 	Protocol string
 	Folds    []string
@@ -359,8 +359,8 @@ func (t *table) renumber() *table {
 	return &s
 }
 
-// Evaluate scores a model on a data set that it was not fitted to. The baseline is the mean power
-// of its training data.
+// Evaluate scores a model on a data set that it was not fitted to. The baseline of the score is the mean power of the
+// model's training data.
 func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
 	if err := shape(d); err != nil {
 		return powermodel.Score{}, err
@@ -375,7 +375,7 @@ func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
 	return score(y, pred), nil
 }
 
-// Replay runs a model over a data set in order, and returns modelled and measured power for the
+// Replay predicts the power of each row of a data set in order. It returns the predicted and the measured power of the
 // rows that have both.
 func Replay(m *powermodel.Model, d Data) (pred, measured []float64, err error) {
 	var names []string

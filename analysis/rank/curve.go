@@ -17,9 +17,9 @@ const (
 	leastGPUs = 0.05
 )
 
-// GPUWatts returns the watts that a busy GPU of a node adds, by least squares over the hours of its
-// load: watts = a + b·share + g·GPUs. It returns 0 without an estimate: with too few hours,
-// constant GPU use, GPU use collinear with core use, or no rise.
+// GPUWatts returns the watts that a busy GPU adds to the power of a node. It fits watts = a + b·share + g·GPUs by least
+// squares over the hours of the node's load. It returns 0 if there are too few hours, GPU use is constant or collinear
+// with core use, or power does not rise.
 func GPUWatts(loads []Load) float64 {
 	loads = usable(loads)
 	var n, mx, mg, mw float64
@@ -47,9 +47,9 @@ func GPUWatts(loads []Load) float64 {
 	return max((xx*gw-xg*xw)/det, 0)
 }
 
-// FitCurve fits a curve to the hours of a node, excluding the power of its GPUs. The curve is
-// the mean power in each twentieth of use, made monotone (isotonic regression), with straight lines
-// beyond the observed range. It returns false if there are too few hours or all have the same load.
+// FitCurve fits a power curve to the hours of a node, without the power of its GPUs. The curve is the mean power in
+// each twentieth of use, made monotone (isotonic regression), with straight lines outside the observed range. ok is
+// false if there are too few hours or all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
 	loads = usable(loads)
 	gpu := GPUWatts(loads)
@@ -115,8 +115,8 @@ func pool(loads []Load) []bin {
 	return bins
 }
 
-// powerAt returns the power at a share. It interpolates between bins and extends the line through the first and the
-// last bin beyond them.
+// powerAt returns the power in watts at a share of busy cores. It interpolates between bins. Outside, it extends the
+// line through the first or the last bin.
 func powerAt(bins []bin, share float64) float64 {
 	first, last := bins[0], bins[len(bins)-1]
 	slope := (last.Watts - first.Watts) / (last.Share - first.Share)

@@ -124,8 +124,8 @@ type Config struct {
 	WattsOnly bool
 }
 
-// Default returns the configuration of the server. Its maximum age is five one-minute exports, a tenth is kept free
-// for forecast errors, and the pressure is the one at which work noticeably waits.
+// Default returns the configuration that the server uses. MaxAge is five exports of a minute. Full leaves a tenth of a
+// node for forecast errors. Pressure is the share of waiting from which work noticeably slows down.
 func Default() Config { return Config{MaxAge: 300, Full: 0.9, Pressure: 0.2} }
 
 const leastCores = 0.05

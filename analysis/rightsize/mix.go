@@ -114,8 +114,8 @@ func (m *mix) cappedSum(v float64) float64 {
 	return sum
 }
 
-// knee returns the request that minimises its size plus price times the share of time with more
-// use. It is the upper bound of a bucket, so that the share is exact.
+// knee returns the request that minimises its size plus price times the share of time with more use. The result is the
+// upper bound of a bucket, for which that share is exact.
 func (m *mix) knee(price float64) float64 {
 	best, least := 0.0, price*(m.total-m.zero)/m.total
 	left := 0.0

@@ -24,8 +24,8 @@ func template(kind string) string {
 	return object
 }
 
-// Paste formats the advice for the configuration of the service: Kubernetes containers with their resources, or a
-// drop-in of a systemd unit. Cores are only a request, because a CPU limit would only throttle a container.
+// Paste formats the advice as configuration of the service: Kubernetes containers with their resources, or a drop-in of
+// a systemd unit. It sets cores only as a request, because a CPU limit would only throttle a container.
 func Paste(kind string, list []Container) string {
 	if workload.Kind(kind).Unit() {
 		if m := list[0].Memory; m != nil {
@@ -70,9 +70,9 @@ func Patch(kind string, list []Container) string {
 	return text(object{"spec": object{"template": object{"spec": object{"containers": containers}}}})
 }
 
-// VPA formats the advice as a VerticalPodAutoscaler object (autoscaling.k8s.io/v1) in mode Off with a policy that
-// allows only the advice. A recommender then recommends it. kubectl can apply the object, but drops a status. The
-// result is empty for kinds without a pod template. id is kind/namespace/name.
+// VPA formats the advice as a VerticalPodAutoscaler object (autoscaling.k8s.io/v1) in mode Off, with a policy that
+// allows only the advice. A recommender then recommends it. kubectl can apply the object, but drops its status. id is
+// kind/namespace/name. The result is empty for kinds without a pod template.
 func VPA(kind, id string, list []Container) string {
 	target := template(kind)
 	words := strings.Split(id, "/")

@@ -66,9 +66,9 @@ const (
 	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
 
-// Recommend returns the recommended request after the given runs, the latest first. The first one is the
-// subject. If earlier runs had other numbers of nodes, only runs with the same number count. Cores
-// are rounded up to whole cores, or to tenths if fraction is set.
+// Recommend returns the recommended request for the next run. runs are past runs, the latest first; the advice is about
+// that one. Runs with another number of nodes than the latest do not count. Cores are rounded up to whole cores, or to
+// tenths if fraction is set.
 func Recommend(runs []Run, fraction bool) *Advice {
 	if len(runs) == 0 {
 		return nil
@@ -237,8 +237,8 @@ func (a *Advice) gpus(runs []Run) {
 	a.GPUs = &v
 }
 
-// wantedCores returns an upper bound of the cores that a run would have used without waiting: the p95 of its use plus its
-// wait. It returns false if these are only known over the whole time of a run with varying use.
+// wantedCores returns an upper bound of the cores that a run would have used without waiting. It is p95, the 95th percentile of cores in
+// use, plus the wait. ok is false if the wait is known only over the whole time of a run with varying use.
 func (r *Run) wantedCores(p95 float64) (float64, bool) {
 	cpu, ok := figure.Known(r.CPUSeconds)
 	wait, exact := figure.Known(r.CPUWaitSeconds)

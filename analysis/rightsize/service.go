@@ -172,8 +172,8 @@ func (a *ServiceAdvice) gpus(days []Day) {
 	}
 }
 
-// Cores returns the request for cores based on the given days. It is the point beyond which covering more seconds is
-// not worth the price, within the configured bounds. It returns false for fewer than [LeastDays].
+// Cores returns the number of cores to request, based on the given days. A higher request would cover more seconds, but
+// not enough to be worth c.Price. ok is false for fewer than [LeastDays].
 func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	use := mixOf(days)
 	if use.days < LeastDays || use.total <= 0 {
@@ -183,9 +183,8 @@ func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	return min(max(v, use.ceiling(c.LeastShare)), use.ceiling(c.MostShare)), true
 }
 
-// Memory returns the request for memory in bytes. It is the mean of the daily peaks plus a number of standard
-// deviations, at most 15 % above the highest peak, and exactly that if there are few days. It returns false for
-// fewer than [LeastDays].
+// Memory returns the memory to request in bytes: the mean of the daily peaks plus a number of standard deviations. It
+// is limited to 15 % above the highest peak, and is exactly that for few days. ok is false for fewer than [LeastDays].
 func Memory(days []Day, c ServiceConfig) (float64, bool) {
 	peaks, _ := peaksOf(days)
 	n := float64(len(peaks))

@@ -40,8 +40,8 @@ func (a *Advice) Slurm(nodes int, perNode *float64, tasks float64) string {
 	return strings.Join(out, "\n")
 }
 
-// Kubernetes formats the advice as the resources of a container. Cores are only a request, because
-// a CPU limit would only throttle a container.
+// Kubernetes formats the advice as the resources of a container. It sets cores only as a request, because a CPU limit
+// would only throttle a container.
 func (a *Advice) Kubernetes() string {
 	var requests, limits []string
 	if a.Cores != nil {

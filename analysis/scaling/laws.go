@@ -53,8 +53,8 @@ const (
 	sizesOfLaw = 3
 )
 
-// betterLaw returns the law that describes the runs better. That is Amdahl's unless the error of the
-// Universal Scalability Law is known and clearly smaller.
+// betterLaw returns the law that describes the runs better. That is the Universal Scalability Law if its error is known
+// and clearly smaller, else Amdahl's law.
 func betterLaw(amdahl, usl *Fit) *Fit {
 	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearly*amdahl.Error {
 		return usl
@@ -62,9 +62,8 @@ func betterLaw(amdahl, usl *Fit) *Fit {
 	return amdahl
 }
 
-// Compare judges one run, and the runs at different sizes. It claims a law only for three or more
-// sizes with similar CPU time that are close to the law, and only if its speed-up does not exceed
-// the busy cores or GPUs.
+// Compare judges the speed-up of one run, and of runs at different sizes. It names a law only if three or more sizes
+// with similar CPU time are close to it. The law must not claim a higher speed-up than the busy cores or GPUs allow.
 func Compare(u Use, runs []Run, unit Unit) Result {
 	j := judge{u: u}
 	spare := j.judgeSingle()
@@ -170,8 +169,8 @@ func (c *comparison) reportTooFew() {
 		phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
 }
 
-// unseen returns a size at which the law claims more speed-up than the observed busy cores. If the
-// work also ran on one core, the speed-up is relative to the utilisation of that core.
+// unseen returns a size at which the law claims more speed-up than the number of busy cores shows, the claim, and that number. It returns
+// 0 if there is no such size. If the work also ran on one core, the speed-up is relative to the utilisation of that core.
 func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 	one := min(c.busy(1), 1)
 	if !(one > 0) {
@@ -229,8 +228,8 @@ func (c *comparison) double(law *Fit) {
 	c.report("limit", "warning", gain, "ratio", "double.no", words)
 }
 
-// serial reports the Karp-Flatt metric of one run from its busy cores, which no speed-up can
-// exceed. The metric is a lower bound of the serial fraction of the work.
+// serial reports the Karp-Flatt metric of one run: a lower bound of the serial fraction of the work. It computes the
+// metric from the busy cores, because the speed-up cannot exceed their number.
 func (j *judge) serial() {
 	u := j.u
 	given, ok := figure.Known(u.Given)

@@ -51,8 +51,8 @@ func (f Fit) Speedup(n float64) float64 {
 	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
 }
 
-// Limit returns the highest speed-up and the number of cores that reaches it. That number is +Inf
-// for Amdahl's law, where each further core helps a little less.
+// Limit returns the highest speed-up by the law and the number of cores that reaches it. For Amdahl's law that number
+// is +Inf, because each further core helps a little less.
 func (f Fit) Limit() (speedup, cores float64) {
 	if f.Crosstalk > 0 {
 		cores = max(1, math.Sqrt(max(0, 1-f.Serial)/f.Crosstalk))
@@ -129,8 +129,8 @@ func term(r Run, column int) float64 {
 	return w
 }
 
-// leastSquares solves for the columns in use by modified Gram-Schmidt, which stays precise if
-// columns differ by many powers of ten.
+// leastSquares solves for the coefficients of the columns in use. It applies modified Gram-Schmidt, which stays precise
+// if columns differ by many powers of ten.
 func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
 	k := len(use)
 	q := make([][]float64, k)

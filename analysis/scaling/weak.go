@@ -9,8 +9,8 @@ import (
 	"reckon/internal/quantiles"
 )
 
-// Weak is the result for runs with CPU time that grows in proportion to the cores while their wall
-// time hardly changes. Figures are medians of the runs at a size.
+// Weak is the result for runs that show weak scaling: the CPU time grows in proportion to the cores while the wall time
+// hardly changes. Figures are medians of the runs at a size.
 type Weak struct {
 	From, To float64 // fewest and most cores
 	Growth   float64 // CPU time with the most cores over that with the fewest
@@ -29,8 +29,8 @@ const (
 	level  = 0.25
 )
 
-// seeWeak determines whether the work of the runs grows with the cores. ok is false if it does not,
-// or if fewer than two sizes have CPU times.
+// seeWeak returns the weak scaling of runs. ok is false if the work of the runs does not grow with the cores, or if
+// fewer than two sizes have CPU times.
 func seeWeak(runs []Run) (w Weak, ok bool) {
 	by := map[float64][2][]float64{}
 	for _, r := range runs {

@@ -21,8 +21,8 @@ const (
 	maxHelp   = 500  // bytes of a description; longer ones are cut
 )
 
-// Reserved returns the labels that identify the workload and the sender of a series. The agent sets
-// them itself and ignores them on a page.
+// Reserved returns the names of labels that identify the workload and the sender of a series. The agent sets them
+// itself and drops them from a page.
 func Reserved() []string { return []string{"workload", "kind", "part", "owner", "node", "site"} }
 
 // Rules configure the reading of a page.
@@ -76,8 +76,8 @@ func NewPage(r Rules) *Page {
 	return &Page{rules: r, known: map[string]*row{}, descs: map[string]*metric.Desc{}, told: map[string]metadata{}}
 }
 
-// Read parses a text completely or, with an error, not at all. The figures are valid until the next
-// Read. A series keeps its pointer while it is in every text.
+// Read parses a page in the text format. On an error, it returns no figures. The figures are valid until the next Read.
+// A series keeps its pointer for as long as it is in every page.
 func (p *Page) Read(text []byte) ([]Figure, error) {
 	p.round++
 	p.figures = p.figures[:0]
@@ -234,8 +234,8 @@ func (p *Page) desc(name string, labels []string) *metric.Desc {
 	return d
 }
 
-// kindOf returns the kind and help of a metric from the metadata of the page, or of the histogram
-// or summary it is part of. Without metadata, a name that ends like a counter's is a counter.
+// kindOf returns the kind and help text of a metric from the metadata of the page. For a part of a histogram or
+// summary, it uses the metadata of the whole. Without metadata, a name that ends like a counter's name is a counter.
 func (p *Page) kindOf(name string) (metric.Kind, string) {
 	if t, ok := p.told[name]; ok && t.kind != "" && t.kind != "untyped" && t.kind != "unknown" {
 		if t.kind == "counter" {

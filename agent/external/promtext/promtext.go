@@ -252,8 +252,8 @@ func Split(series []byte) (name string, labels []Label, err error) {
 	return name, labels, nil
 }
 
-// underscored escapes a UTF-8 name for systems that support only the old names. Other characters
-// become an underscore, as in Prometheus's escaping scheme "underscores".
+// underscored returns a UTF-8 metric name for systems that support only ASCII names. It replaces every other character
+// by an underscore, as in Prometheus's escaping scheme "underscores".
 func underscored(name string) string {
 	out := []byte(strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && nameByte(1, byte(r), true) {

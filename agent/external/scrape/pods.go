@@ -56,7 +56,7 @@ func newFinder(root string, p Pods, list *kubelet.Cache) (*finder, error) {
 	return &finder{Pods: p, root: root, list: list, name: list.URL()}, nil
 }
 
-// targets returns the pages that a pod requests to be scraped, by display name. bad describes
+// targets returns the pages that the annotations of a pod request to be scraped, by display name. bad describes
 // requests that cannot be met.
 func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	if p.Phase != "Running" || p.IP == "" {
@@ -129,8 +129,8 @@ func (s *Sensor) watchPods(ctx context.Context, f *finder) {
 	}
 }
 
-// updatePods starts to scrape new pods and drops deleted ones. While the kubelet does not respond, known
-// pods are still scraped.
+// updatePods starts to scrape new pods and stops for deleted ones. If err shows that the kubelet did not respond, it
+// keeps the known pods.
 func (s *Sensor) updatePods(ctx context.Context, f *finder, pods []*kubelet.Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
